@@ -1,13 +1,14 @@
-//! The number of instructions of each operation, and how many of them are atomic read-modify-writes. `.ci/instructions`
-//! runs this bench under callgrind.
+//! The number of instructions of each operation, and how many of them are atomic
+//! read-modify-writes. `.ci/instructions` runs this bench under callgrind.
 //!
-//! The script runs each operation in a process of its own, 2,000 and then 4,000 times. The second run includes
-//! everything that the first one does, the set-up and the warm-up too, and 2,000 operations more: the difference is the
-//! cost of these. No operation reads a real clock, and only `enter_and_succeed_elsewhere` uses a second thread. So the
-//! numbers of the others do not depend on timing.
+//! The script runs each operation in a process of its own, 2,000 and then 4,000 times. The second
+//! run includes everything that the first one does, the set-up and the warm-up too, and 2,000
+//! operations more: the difference is the cost of these. No operation reads a real clock, and only
+//! `enter_and_succeed_elsewhere` uses a second thread. So the numbers of the others do not depend
+//! on timing.
 //!
-//! The precise clock is not counted: the number of its corrections, and the duration of the calibration of `quanta`,
-//! depend on the time that passes. `--bench record` measures it.
+//! The precise clock is not counted: the number of its corrections, and the duration of the
+//! calibration of `quanta`, depend on the time that passes. `--bench record` measures it.
 //!
 //! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
 //!
@@ -114,8 +115,9 @@ fn enter_and_succeed_histogram_at(times: u64) {
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
-/// Requests that enter on this thread and end on another one. They are passed on in batches of 1,000, so that the cost
-/// of waiting for the other thread is spread over as many. The cost of passing an entry on is included.
+/// Requests that enter on this thread and end on another one. They are passed on in batches of
+/// 1,000, so that the cost of waiting for the other thread is spread over as many. The cost of
+/// passing an entry on is included.
 fn enter_and_succeed_elsewhere(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
     let (to_elsewhere, entries) = mpsc::channel::<Vec<Entry<&ResourceNode<_>, _>>>();
@@ -168,7 +170,8 @@ fn rollover_success_histogram(times: u64) {
     repeat(times, |i| window.record_success_at(Timestamp::from_millis(i * 500), RT));
 }
 
-/// Four quantiles over 10 buckets of 1,000 response times each, spread evenly in the logarithm over three decades.
+/// Four quantiles over 10 buckets of 1,000 response times each, spread evenly in the logarithm over
+/// three decades.
 fn quantiles_at_10(times: u64) {
     quantiles(10, times);
 }
@@ -209,7 +212,8 @@ fn ledger_at_2(times: u64) {
     repeat(times, |_| window.ledger_at(black_box(NOW)));
 }
 
-/// An add to a bucket whose counters all threads share: it pins the bucket, adds by a read-modify-write, and unpins it.
+/// An add to a bucket whose counters all threads share: it pins the bucket, adds by a
+/// read-modify-write, and unpins it.
 fn array_current_bucket(times: u64) {
     let array = LeapArray::<MetricBucket>::new(config(2));
     repeat(times, |_| array.current_bucket(black_box(NOW)).add(Pass, black_box(1)));
@@ -246,7 +250,8 @@ fn sliding_refused_at(times: u64) {
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
 }
 
-/// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and `enter_and_succeed_at`.
+/// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and
+/// `enter_and_succeed_at`.
 fn enter_through_limiter_at(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
     let limiter = sliding(times);
@@ -272,7 +277,8 @@ fn keyed_refused_at(times: u64) {
     assert_eq!(limiter.refusals(&7), Some(times));
 }
 
-/// Returns a limiter with one key, of whose tokens one was taken. The hash is the same in each process.
+/// Returns a limiter with one key, of whose tokens one was taken. The hash is the same in each
+/// process.
 fn keyed(
     tokens: u64,
 ) -> KeyedLimiter<u64, TokenBucketPerKey, ManualClock, BuildHasherDefault<DefaultHasher>> {
@@ -377,7 +383,8 @@ fn window_with_histogram(sample_count: u32) -> SlidingWindow<ManualClock> {
     SlidingWindow::with_histogram(config(sample_count), histogram, ManualClock::new(NOW))
 }
 
-/// A window with a cached clock that no thread refreshes. A read of the clock takes the same instructions.
+/// A window with a cached clock that no thread refreshes. A read of the clock takes the same
+/// instructions.
 fn cached_window() -> SlidingWindow<impl Clock> {
     SlidingWindow::with_clock(config(2), CachedClock::new(ManualClock::new(NOW)))
 }

@@ -1,12 +1,14 @@
-//! The cost of a read of a window, without a writer and beside one thread that records in the window all the time.
+//! The cost of a read of a window, without a writer and beside one thread that records in the
+//! window all the time.
 //!
-//! Measured are the sum, the rate, the mean response time and the ledger of a window of 2 × 500 ms; the sum of a view
-//! of 2 × 500 ms over an array of 120 buckets; and the sum and the ledger of all 120. The caller passes the time,
-//! except to `qps`, which reads the precise or the cached clock. For comparison: one `ArcSwapOption::load`, which a
-//! read would need for each bucket if buckets were behind such pointers.
+//! Measured are the sum, the rate, the mean response time and the ledger of a window of 2 × 500 ms;
+//! the sum of a view of 2 × 500 ms over an array of 120 buckets; and the sum and the ledger of
+//! all 120. The caller passes the time, except to `qps`, which reads the precise or the cached
+//! clock. For comparison: one `ArcSwapOption::load`, which a read would need for each bucket if
+//! buckets were behind such pointers.
 //!
-//! The writer records requests without a pause, all in the newest bucket. For the cache line that the reader needs,
-//! this is the worst case. Where the time is passed, there is no rollover.
+//! The writer records requests without a pause, all in the newest bucket. For the cache line that
+//! the reader needs, this is the worst case. Where the time is passed, there is no rollover.
 //!
 //! ```console
 //! $ cargo bench --bench read

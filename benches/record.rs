@@ -1,16 +1,17 @@
 //! The cost of recording one event, on 1, 2 and 4 threads that share one window of 2 × 500 ms.
 //!
-//! Measured are `add_at` and `record_success_at`, to which the caller passes the time, `add` and `record_success` with
-//! the precise clock, and `add` with a [`CachedClock`] that is refreshed every millisecond. For comparison, in the same
-//! process: the raw counter of `quanta`, the clocks alone, `Instant::now`, a `fetch_add` on one shared counter, and an
-//! `ArcSwapOption::load`.
+//! Measured are `add_at` and `record_success_at`, to which the caller passes the time, `add` and
+//! `record_success` with the precise clock, and `add` with a [`CachedClock`] that is refreshed
+//! every millisecond. For comparison, in the same process: the raw counter of `quanta`, the clocks
+//! alone, `Instant::now`, a `fetch_add` on one shared counter, and an `ArcSwapOption::load`.
 //!
-//! The last part of each name is the number of threads. The time is for one operation on one thread,
-//! while the other threads do the same. With more threads than cores, it includes waiting for a core: 4
-//! threads on 2 cores take twice the time for the same number of operations per second.
+//! The last part of each name is the number of threads. The time is for one operation on one
+//! thread, while the other threads do the same. With more threads than cores, it includes waiting
+//! for a core: 4 threads on 2 cores take twice the time for the same number of operations per
+//! second.
 //!
-//! The group `request` measures requests of a `ResourceNode` that end on the thread on which they entered, and others
-//! that end on another thread, beside idle threads that have used the node.
+//! The group `request` measures requests of a `ResourceNode` that end on the thread on which they
+//! entered, and others that end on another thread, beside idle threads that have used the node.
 //!
 //! ```console
 //! $ cargo bench --bench record
@@ -79,8 +80,8 @@ fn to_compare_with(group: &mut Group<'_>, threads: u32) {
     row(group, "ArcSwapOption::load", threads, || slot.load());
 }
 
-/// Requests that enter on this thread, and end on this one or on another one, beside idle threads that have
-/// used the node. One operation is a request; the threads take turns.
+/// Requests that enter on this thread, and end on this one or on another one, beside idle threads
+/// that have used the node. One operation is a request; the threads take turns.
 fn requests(criterion: &mut Criterion) {
     let mut group = common::group(criterion, "request");
     for idle in [0, 7, 127, 511] {
@@ -109,11 +110,12 @@ fn idle_thread(node: &Arc<ResourceNode>) -> Sender<()> {
     end
 }
 
-/// Returns the time that the requests take on the thread on which they enter and on the thread on which they end.
+/// Returns the time that the requests take on the thread on which they enter and on the thread on
+/// which they end.
 ///
-/// The requests are handed to another thread in batches of 64. That thread ends them, or moves them elsewhere in memory
-/// and hands them back. So in both cases the threads wait equally long, and the thread that ends a request fetches it
-/// from the cache of the other thread.
+/// The requests are handed to another thread in batches of 64. That thread ends them, or moves them
+/// elsewhere in memory and hands them back. So in both cases the threads wait equally long, and the
+/// thread that ends a request fetches it from the cache of the other thread.
 fn time_requests(node: &ResourceNode, iters: u64, ends_elsewhere: bool) -> Duration {
     type Batch<'a> = Vec<Entry<&'a ResourceNode>>;
     fn end(batch: Batch<'_>) -> Duration {

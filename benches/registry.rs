@@ -1,11 +1,13 @@
-//! The cost of a look-up of a known name among 100,000, compared with a look-up of the same names in a `std` `HashMap`.
+//! The cost of a look-up of a known name among 100,000, compared with a look-up of the same names
+//! in a `std` `HashMap`.
 //!
-//! The names are looked up in a random order, so that each look-up accesses memory that was not used recently, and the
-//! cache misses are compared. The values of the map are `Arc`s of nodes. The map is measured with `HashMap::get`, which
-//! returns a reference, and with a clone of the `Arc`, which can be kept as a `Resource` can.
+//! The names are looked up in a random order, so that each look-up accesses memory that was not
+//! used recently, and the cache misses are compared. The values of the map are `Arc`s of nodes. The
+//! map is measured with `HashMap::get`, which returns a reference, and with a clone of the `Arc`,
+//! which can be kept as a `Resource` can.
 //!
-//! This bench does not use criterion: the rounds of the four ways alternate, and the ratios are ratios of their
-//! medians.
+//! This bench does not use criterion: the rounds of the four ways alternate, and the ratios are
+//! ratios of their medians.
 //!
 //! ```console
 //! $ cargo bench --bench registry
@@ -21,8 +23,8 @@ use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, ResourceNode,
 const NAMES: usize = 100_000;
 const NANOS_PER_SEC: f64 = 1e9;
 
-/// The number of rounds, and of passes over all names in a round. Without `--bench`, nothing is measured, and one of
-/// each is enough.
+/// The number of rounds, and of passes over all names in a round. Without `--bench`, nothing is
+/// measured, and one of each is enough.
 fn rounds_and_laps() -> (usize, usize) {
     let measures = std::env::args().any(|argument| argument == "--bench");
     if measures { (16, 3) } else { (1, 1) }
@@ -73,7 +75,8 @@ fn main() {
 
     println!("a known name of {NAMES}: median in ns, and as a multiple of `HashMap::get`:");
     compare("random order", &names, &map, &registry);
-    // One name, as if all requests look it up and do not keep the resource: all accesses hit the cache.
+    // One name, as if all requests look it up and do not keep the resource: all accesses hit the
+    // cache.
     compare("the same name", &vec![names[0].clone(); NAMES], &map, &registry);
 }
 

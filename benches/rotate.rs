@@ -1,14 +1,15 @@
-//! The cost of a rollover: every operation is the first of its thread in its bucket, so it seals the thread's cell into
-//! the window's history and binds the cell to the new bucket.
+//! The cost of a rollover: every operation is the first of its thread in its bucket, so it seals
+//! the thread's cell into the window's history and binds the cell to the new bucket.
 //!
-//! Measured is `add_at` with a time that advances by one bucket with each operation, with 2 and with 120 buckets: on
-//! one thread, and on two threads that meet before every operation and then record in the same new bucket, so that both
-//! cross each rollover. The same is measured for `LeapArray<MetricBucket>`, where the threads share the counters of a
-//! bucket, and a rollover replaces the stale wrap. For comparison: an `add_at` without a rollover, a fresh bucket that
-//! is allocated and stored in an `ArcSwapOption`, and, for two threads, the meeting alone.
+//! Measured is `add_at` with a time that advances by one bucket with each operation, with 2 and
+//! with 120 buckets: on one thread, and on two threads that meet before every operation and then
+//! record in the same new bucket, so that both cross each rollover. The same is measured for
+//! `LeapArray<MetricBucket>`, where the threads share the counters of a bucket, and a rollover
+//! replaces the stale wrap. For comparison: an `add_at` without a rollover, a fresh bucket that is
+//! allocated and stored in an `ArcSwapOption`, and, for two threads, the meeting alone.
 //!
-//! The last part of each name is the number of threads. Two threads need two idle cores: if they share one core, the
-//! duration of a meeting depends on the scheduler.
+//! The last part of each name is the number of threads. Two threads need two idle cores: if they
+//! share one core, the duration of a meeting depends on the scheduler.
 //!
 //! ```console
 //! $ cargo bench --bench rotate
@@ -28,7 +29,8 @@ use leaparray::{LeapArray, MetricBucket, Timestamp};
 
 use common::Group;
 
-/// A barrier at which all threads of a bench meet in each round. They spin at first, and later yield.
+/// A barrier at which all threads of a bench meet in each round. They spin at first, and later
+/// yield.
 struct Meeting {
     threads: u32,
     arrivals: CachePadded<AtomicU64>,
@@ -39,7 +41,8 @@ impl Meeting {
         Self { threads, arrivals: CachePadded::default() }
     }
 
-    /// Returns once every thread has come to `round`. Rounds are counted from 0, and none may be skipped.
+    /// Returns once every thread has come to `round`. Rounds are counted from 0, and none may be
+    /// skipped.
     fn meet(&self, round: u64) {
         let all = (round + 1) * u64::from(self.threads);
         let backoff = Backoff::new();

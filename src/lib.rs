@@ -1,11 +1,13 @@
 //! Lock-free sliding-window metrics: exact counts, rates and response times of the last second.
 //!
-//! Request threads record events in a [`SlidingWindow`]. Monitors, limiters and breakers read counts, rates and
-//! response times from it, over the last second or any other interval. Recording and reading are lock-free. Each event
-//! is counted once, in the bucket of its time, even if threads race or stall while a bucket is replaced.
+//! Request threads record events in a [`SlidingWindow`]. Monitors, limiters and breakers read
+//! counts, rates and response times from it, over the last second or any other interval. Recording
+//! and reading are lock-free. Each event is counted once, in the bucket of its time, even if
+//! threads race or stall while a bucket is replaced.
 //!
-//! The crate is the statistics core of a flow-control library such as [Sentinel](https://github.com/alibaba/Sentinel).
-//! The documentation of an item names its counterpart in Sentinel, if there is one.
+//! The crate is the statistics core of a flow-control library such as
+//! [Sentinel](https://github.com/alibaba/Sentinel). The documentation of an item names its
+//! counterpart in Sentinel, if there is one.
 //!
 //! ```
 //! use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
@@ -37,9 +39,10 @@
 //! | count values of your own | [`LeapArray`], over any [`Bucket`] |
 //! | measure the memory of the threads' counters | [`CellMemory::current`] |
 //!
-//! The [`guide`] explains how to choose a geometry and a clock, and what a reading means. [`design`] explains the
-//! algorithms. [`correctness`] lists what is proved, and how to run the proofs. [`migration`] translates the calls of
-//! Sentinel, `governor`, `metrics`, `hdrhistogram` and Micrometer.
+//! The [`guide`] explains how to choose a geometry and a clock, and what a reading means.
+//! [`design`] explains the algorithms. [`correctness`] lists what is proved, and how to run the
+//! proofs. [`migration`] translates the calls of Sentinel, `governor`, `metrics`, `hdrhistogram`
+//! and Micrometer.
 
 #![forbid(unsafe_code)]
 // On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
@@ -54,7 +57,8 @@ pub mod guide {
     #![doc = include_str!("../docs/guide.md")]
 }
 
-/// The calls of Sentinel, governor, metrics, hdrhistogram and Micrometer, and their counterparts here.
+/// The calls of Sentinel, governor, metrics, hdrhistogram and Micrometer, and their counterparts
+/// here.
 #[cfg(any(doc, doctest))]
 pub mod migration {
     #![doc = include_str!("../docs/migration.md")]

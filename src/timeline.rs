@@ -13,19 +13,26 @@ use crate::registry::{Registry, RegistryConfig};
 use crate::time::{Clock, MonotonicClock, WindowConfig};
 use crate::window::SlidingWindow;
 
-/// A clock, and the constructors of the parts that read it: registries, nodes, windows, limiters and breakers.
+/// A clock, and the constructors of the parts that read it: registries, nodes, windows, limiters
+/// and breakers.
 ///
-/// Each method calls the `with_clock` of its part with a clone of the clock, and changes nothing else. Parts with
-/// clocks of their own may differ: two [`MonotonicClock`]s differ if the time of day is set between their creation, so
-/// that a pass may be counted in another bucket than the one in which its permit was taken. In a test, one
-/// [`ManualClock`](crate::ManualClock) then sets the time of all parts.
+/// Each method calls the `with_clock` of its part with a clone of the clock, and changes nothing
+/// else. Parts with clocks of their own may differ: two [`MonotonicClock`]s differ if the time of
+/// day is set between their creation, so that a pass may be counted in another bucket than the one
+/// in which its permit was taken. In a test, one [`ManualClock`](crate::ManualClock) then sets the
+/// time of all parts.
 ///
-/// A [`ConcurrencyLimiter`](crate::flow::ConcurrencyLimiter) has no clock. For a breaker with another source of random
-/// numbers, pass a clone of the [clock](Self::clock) to [`AdaptiveBreaker::with_source`].
+/// A [`ConcurrencyLimiter`](crate::flow::ConcurrencyLimiter) has no clock. For a breaker with
+/// another source of random numbers, pass a clone of the [clock](Self::clock) to
+/// [`AdaptiveBreaker::with_source`].
 ///
 /// ```
-/// use leaparray::flow::{BreakerConfig, CircuitConfig, Headroom, Limiter, Rate, WarmUpConfig};
-/// use leaparray::{Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig};
+/// use leaparray::flow::{
+///     BreakerConfig, CircuitConfig, Headroom, Limiter, Rate, WarmUpConfig,
+/// };
+/// use leaparray::{
+///     Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
+/// };
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -89,8 +96,8 @@ impl Default for Timeline {
 }
 
 impl<C> Timeline<C> {
-    /// Creates a timeline of that clock. Clones of the clock must show one time, as those of each clock of this crate
-    /// do.
+    /// Creates a timeline of that clock. Clones of the clock must show one time, as those of each
+    /// clock of this crate do.
     #[must_use]
     pub const fn with_clock(clock: C) -> Self {
         Self { clock }
@@ -122,7 +129,8 @@ impl<C: Clock + Clone> Timeline<C> {
         SlidingWindow::with_clock(config, self.clock.clone())
     }
 
-    /// Creates a window over a new array, with a histogram of the response times: [`SlidingWindow::with_histogram`].
+    /// Creates a window over a new array, with a histogram of the response times:
+    /// [`SlidingWindow::with_histogram`].
     #[must_use]
     pub fn window_with_histogram(
         &self,
@@ -168,7 +176,8 @@ impl<C: Clock + Clone> Timeline<C> {
     ///
     /// # Errors
     ///
-    /// Returns a [`LimitError`] if the limit is above the [maximum](SlidingWindowLimiter::max_limit).
+    /// Returns a [`LimitError`] if the limit is above the
+    /// [maximum](SlidingWindowLimiter::max_limit).
     pub fn sliding_window_limiter(
         &self,
         config: WindowConfig,
@@ -177,12 +186,13 @@ impl<C: Clock + Clone> Timeline<C> {
         SlidingWindowLimiter::with_clock(config, limit, self.clock.clone())
     }
 
-    /// Creates a limiter of `limit` permits in any window when the service is warm, and fewer when it is cold:
-    /// [`WarmUp::with_clock`].
+    /// Creates a limiter of `limit` permits in any window when the service is warm, and fewer when
+    /// it is cold: [`WarmUp::with_clock`].
     ///
     /// # Errors
     ///
-    /// Returns a [`LimitError`] if the limit is zero, or above the [maximum](SlidingWindowLimiter::max_limit).
+    /// Returns a [`LimitError`] if the limit is zero, or above the
+    /// [maximum](SlidingWindowLimiter::max_limit).
     pub fn warm_up(
         &self,
         window: WindowConfig,
@@ -204,7 +214,8 @@ impl<C: Clock + Clone> Timeline<C> {
         CircuitBreaker::with_clock(config, self.clock.clone())
     }
 
-    /// Creates a limiter of the calls in flight that follows the capacity: [`AdaptiveLimiter::with_clock`].
+    /// Creates a limiter of the calls in flight that follows the capacity:
+    /// [`AdaptiveLimiter::with_clock`].
     #[must_use]
     pub fn adaptive_limiter<A: LimitAlgorithm>(&self, algorithm: A) -> AdaptiveLimiter<A, C> {
         AdaptiveLimiter::with_clock(algorithm, self.clock.clone())

@@ -1,5 +1,5 @@
-//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state, also when the bucket
-//! changes. A warm-up allocates its state once for each bucket.
+//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state,
+//! also when the bucket changes. A warm-up allocates its state once for each bucket.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -61,8 +61,9 @@ fn rotate_bins(
     }
 }
 
-/// Records in every bucket on this thread, and then in one of `every` buckets on another thread, whose cell stays bound
-/// to its bucket while the first thread goes on by `every` buckets. Returns how much `measure` grows in steady state.
+/// Records in every bucket on this thread, and then in one of `every` buckets on another thread,
+/// whose cell stays bound to its bucket while the first thread goes on by `every` buckets. Returns
+/// how much `measure` grows in steady state.
 fn rotate_on_two_threads(
     window: &SlidingWindow<ManualClock>,
     every: u64,
@@ -207,7 +208,8 @@ fn registry_of_many() -> Registry<ManualClock> {
     registry
 }
 
-/// Records in a removed resource and in all listed ones in each of `secs` seconds, and polls the seconds.
+/// Records in a removed resource and in all listed ones in each of `secs` seconds, and polls the
+/// seconds.
 fn poll_each_second(
     registry: &Registry<ManualClock>,
     removed: &Resource<ManualClock>,

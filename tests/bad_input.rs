@@ -1,4 +1,5 @@
-//! Invalid input, and input at the limits of its range: no panic, and no overflow that wraps around.
+//! Invalid input, and input at the limits of its range: no panic, and no overflow that wraps
+//! around.
 
 use std::thread;
 use std::time::Duration;
@@ -101,13 +102,15 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
         window.clock().advance(Duration::MAX);
     }
     assert_eq!(window.lifetime().sum(PASS), 10);
-    // The last bucket is cut short: it does not count records that are then made at the beginning of time.
+    // The last bucket is cut short: it does not count records that are then made at the beginning
+    // of time.
     for now in [Timestamp::MAX, Timestamp::MIN, Timestamp::MAX, Timestamp::MIN] {
         window.add_at(now, MetricEvent::Block, 1);
     }
     assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
     assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
-    // No bucket comes after the last one, and it is not in the slot of the first one, so both are still there.
+    // No bucket comes after the last one, and it is not in the slot of the first one, so both are
+    // still there.
     let ledger = window.ledger_at(Timestamp::MAX);
     assert_eq!((window.sum_at(Timestamp::MAX, PASS), ledger.expired.sum(PASS)), (5, 5));
     assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
@@ -154,7 +157,8 @@ fn response_times_of_any_length_keep_a_mean() {
 fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     let window = window();
     window.add_at(Timestamp::from_secs(100), PASS, 1);
-    // The first time is in the slot of the newest bucket, the second one in a slot without a later bucket.
+    // The first time is in the slot of the newest bucket, the second one in a slot without a later
+    // bucket.
     for (millis, count, late) in [(90_000, 10, 10), (90_100, 100, 0)] {
         window.clock().set(Timestamp::from_millis(millis));
         assert_eq!(window.sum(PASS), 0, "no later bucket is read at {millis} ms");
@@ -163,7 +167,8 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
         assert_eq!(window.sum(PASS), count - late, "at {millis} ms");
         assert_eq!(window.ledger().late.sum(PASS) - before, late);
     }
-    // The oldest bucket of the window at 100 s, and the bucket before it, which is in the slot of 100 s.
+    // The oldest bucket of the window at 100 s, and the bucket before it, which is in the slot of
+    // 100 s.
     for (millis, count) in [(99_100, 1_000), (99_000, 10_000)] {
         window.add_at(Timestamp::from_millis(millis), PASS, count);
     }

@@ -1,7 +1,8 @@
-//! The memory of a window of a minute, with 120 buckets of half a second, and of a node with such a window.
+//! The memory of a window of a minute, with 120 buckets of half a second, and of a node with such a
+//! window.
 //!
-//! The chunks of the process-wide slab of cells and the threads' caches are left out, since all windows
-//! share them; the cells that the window has in use are counted instead.
+//! The chunks of the process-wide slab of cells and the threads' caches are left out, since all
+//! windows share them; the cells that the window has in use are counted instead.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -22,7 +23,8 @@ const BUCKETS: u32 = 120;
 const KIB: usize = 1_024;
 const CELL: usize = 128;
 
-/// The bytes that are allocated outside of the slab and the thread caches, and the number of cells in use.
+/// The bytes that are allocated outside of the slab and the thread caches, and the number of cells
+/// in use.
 #[derive(Clone, Copy)]
 struct Memory {
     bytes: usize,
@@ -36,7 +38,8 @@ impl Memory {
         Self { bytes: dhat::HeapStats::get().curr_bytes - shared, cells: cells.in_use }
     }
 
-    /// The difference: the bytes, including those of the cells in use, and the number of these cells.
+    /// The difference: the bytes, including those of the cells in use, and the number of these
+    /// cells.
     fn since(self, before: Self) -> Self {
         let cells = self.cells - before.cells;
         Self { bytes: self.bytes - before.bytes + cells * CELL, cells }
@@ -96,8 +99,8 @@ impl Subject for ResourceNode<ManualClock> {
     }
 }
 
-/// Records in each new bucket of a minute, on `threads` threads at once. Returns the memory at the end, while the
-/// threads still run, without the memory of the threads themselves.
+/// Records in each new bucket of a minute, on `threads` threads at once. Returns the memory at the
+/// end, while the threads still run, without the memory of the threads themselves.
 fn minute_on_threads<S: Subject>(subject: &S, threads: u32) -> Memory {
     let (start, turn) = (Memory::now(), Barrier::new(threads as usize + 1));
     thread::scope(|scope| {
@@ -187,8 +190,8 @@ fn subject_stays_within_its_budget<S: Subject>() {
     assert_eq!(many.1, 65, "each thread has one cell");
     let budget = 24 * KIB + 160 * many.1;
     assert!(many.0 <= budget, "a {name} on 64 threads: {many:?}");
-    // The memory does not shrink: the window keeps the cells, and a row and a descriptor for each thread that has
-    // published at the same time as another one.
+    // The memory does not shrink: the window keeps the cells, and a row and a descriptor for each
+    // thread that has published at the same time as another one.
     assert!(ended.0 <= budget, "a {name} whose threads have ended: {ended:?}");
     assert_eq!(again.1, ended.1, "64 further threads take no further cells");
     assert!(again.0 <= budget, "a {name} whose threads have ended again: {again:?}");

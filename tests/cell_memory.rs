@@ -49,7 +49,8 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
     drop(windows);
     assert_eq!(in_use(), 0);
     assert!(CellMemory::current().free >= 3_000);
-    // A request that ends on another thread makes the slab allocate words for the chunk of its cell.
+    // A request that ends on another thread makes the slab allocate words for the chunk of its
+    // cell.
     let before = CellMemory::current().bytes;
     let node = ResourceNode::new(NodeConfig::default());
     let end_elsewhere = || {

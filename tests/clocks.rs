@@ -14,7 +14,8 @@ fn precise_clock_keeps_up_with_the_operating_systems() {
         thread::sleep(pause);
         let (end, to, after) = (Instant::now(), clock.now(), Instant::now());
         let passed = to.saturating_since(from);
-        // If a thread is preempted during a correction, the clock is behind until the next one, by 0.3 ms at most.
+        // If a thread is preempted during a correction, the clock is behind until the next one,
+        // by 0.3 ms at most.
         let tolerance = Duration::from_millis(1);
         assert!(passed + tolerance >= end - start, "{passed:?} in {:?}", end - start);
         assert!(passed <= after - before + tolerance, "{passed:?} in {:?}", after - before);

@@ -103,8 +103,9 @@ fn response_time_at_the_threshold_is_not_slow() {
     assert_eq!(window.totals().slow_ratio(), Some(0.5));
 }
 
-/// Each call of a thread is an exception or a slow call in turn, so that a lost or a doubled call shifts a sum. Then calls that are
-/// neither fill the window: a sum that had drifted would not return to 0.
+/// Each call of a thread is an exception or a slow call in turn, so that a lost or a doubled call
+/// shifts a sum. Then calls that are neither fill the window: a sum that had drifted would not
+/// return to 0.
 #[test]
 fn sums_are_exact_after_threads_have_recorded() {
     for len in [1, 2, 3, 10, 100] {
@@ -135,8 +136,8 @@ fn sums_are_exact_after_threads_have_recorded() {
     }
 }
 
-/// Two threads record an exception and a success in turn, so the exceptions differ from half of the window by at most one for
-/// each thread. A reading of two moments would show more.
+/// Two threads record an exception and a success in turn, so the exceptions differ from half of the
+/// window by at most one for each thread. A reading of two moments would show more.
 #[test]
 fn readings_are_of_one_moment() {
     const LEN: u32 = 20;

@@ -1,7 +1,7 @@
 //! The memory of the histogram of a node, with the default windows of a second and a minute.
 //!
-//! The chunks of the slab of cells and the threads' caches are left out, since all windows share them. The cells that
-//! the node has in use, and the recorders of all threads, are counted.
+//! The chunks of the slab of cells and the threads' caches are left out, since all windows share
+//! them. The cells that the node has in use, and the recorders of all threads, are counted.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -21,8 +21,8 @@ const CELL: usize = 128;
 const BUCKET: Duration = Duration::from_millis(500);
 const BUCKETS: u64 = 120;
 
-/// The bytes that are allocated, without those that all windows share, but with the cells and the recorders in use. A
-/// recorder counts as the mean of all recorders.
+/// The bytes that are allocated, without those that all windows share, but with the cells and the
+/// recorders in use. A recorder counts as the mean of all recorders.
 fn bytes() -> usize {
     let memory = CellMemory::current();
     let CellMemory { recorders_in_use, recorders_free, recorder_bytes, .. } = memory;
@@ -42,8 +42,8 @@ fn node(config: NodeConfig) -> ResourceNode<ManualClock> {
     ResourceNode::with_clock(config, ManualClock::new(Timestamp::from_nanos(3 << 61)))
 }
 
-/// Records the share of one thread in 1,000 requests of a bucket, whose response times are spread evenly in the logarithm
-/// over three decades, from 100 µs.
+/// Records the share of one thread in 1,000 requests of a bucket, whose response times are spread
+/// evenly in the logarithm over three decades, from 100 µs.
 fn bucket_of_requests(node: &ResourceNode<ManualClock>, thread: usize, threads: usize) {
     let end = node.clock().now();
     for rank in (thread..1_000).step_by(threads) {
@@ -81,7 +81,8 @@ fn minute(node: &ResourceNode<ManualClock>, threads: usize) {
     });
 }
 
-/// Records in further buckets, until the cells of all threads that have ended are retired: four in each bucket.
+/// Records in further buckets, until the cells of all threads that have ended are retired: four in
+/// each bucket.
 fn retire_all(node: &ResourceNode<ManualClock>) {
     for _ in 0..40 {
         node.clock().advance(BUCKET);

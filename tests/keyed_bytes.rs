@@ -1,4 +1,5 @@
-//! The memory of keyed limiters: of 100,000 keys, of a limiter whose keys were evicted, and during an attack.
+//! The memory of keyed limiters: of 100,000 keys, of a limiter whose keys were evicted, and during
+//! an attack.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -24,8 +25,8 @@ fn keyed<K>(max_keys: usize, clock: &ManualClock) -> Keyed<K> {
     KeyedLimiter::with_clock(limit, max_keys, clock.clone()).unwrap()
 }
 
-/// 26 bytes for a key of type `u64` and 46 for a `String`, as in the description of the type, and two more for the fill of the
-/// tables, which differs.
+/// 26 bytes for a key of type `u64` and 46 for a `String`, as in the description of the type, and
+/// two more for the fill of the tables, which differs.
 #[test]
 fn keys_stay_within_their_budget_and_an_attack_within_that_of_the_cap() {
     let _profiler = dhat::Profiler::builder().testing().build();
@@ -38,7 +39,8 @@ fn keys_stay_within_their_budget_and_an_attack_within_that_of_the_cap() {
     let full = bytes() - empty;
     assert!(full <= 28 * KEYS, "{full} bytes");
 
-    // The cap is full: ten times as many keys, and later as many again, in the places of keys that are as new.
+    // The cap is full: ten times as many keys, and later as many again, in the places of keys that
+    // are as new.
     for _ in 0..2 {
         for key in 1..=10 * KEYS as u64 {
             let _ = limiter.try_acquire(&(key << 32));

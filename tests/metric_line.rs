@@ -282,7 +282,8 @@ fn any_name() -> impl Strategy<Value = String> {
     prop::collection::vec(char, 0..12).prop_map(String::from_iter)
 }
 
-/// Mostly a number that is valid in each numeric field; otherwise, few lines would be read to their end.
+/// Mostly a number that is valid in each numeric field; otherwise, few lines would be read to their
+/// end.
 fn any_field() -> impl Strategy<Value = String> {
     prop_oneof![20 => (0..=i32::MAX).prop_map(|number| number.to_string()), 1 => any_name()]
 }

@@ -217,7 +217,8 @@ thread_local! {
     static STEPS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// One step of a bucket. If no step is left before the one that panics, this step panics, and later ones do not.
+/// One step of a bucket. If no step is left before the one that panics, this step panics, and later
+/// ones do not.
 fn step() {
     let left = STEPS_LEFT.get();
     STEPS_LEFT.set(left.and_then(|left| left.checked_sub(1)));
@@ -259,8 +260,8 @@ impl AddAssign<&Self> for FragileSum {
     }
 }
 
-/// Adds one at each of twelve times, one of them behind the others, and reads the ledger after each add. Returns the
-/// number of adds that returned.
+/// Adds one at each of twelve times, one of them behind the others, and reads the ledger after each
+/// add. Returns the number of adds that returned.
 fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
     let seconds = [1, 2, 3, 3, 5, 6, 1, 7, 8, 9, 12, 13].map(Timestamp::from_secs);
     let mut added = 0;

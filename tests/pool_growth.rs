@@ -40,7 +40,8 @@ impl Bucket for Stops {
     }
 }
 
-/// The number of wraps for which an array of one bucket has room before its pool grows: two chunks of four.
+/// The number of wraps for which an array of one bucket has room before its pool grows: two chunks
+/// of four.
 const ROOM: u64 = 8;
 
 #[test]

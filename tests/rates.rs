@@ -28,7 +28,8 @@ fn window_made_at(
     SlidingWindow::with_clock(config, ManualClock::new(made))
 }
 
-/// Checks that the sum differs by at most one from the events of a steady rate in the time that was covered.
+/// Checks that the sum differs by at most one from the events of a steady rate in the time that was
+/// covered.
 #[expect(clippy::cast_precision_loss, reason = "small sums")]
 fn assert_unbiased(what: &str, sum: u64, rate: f64, covered: Duration, gap: u64) {
     let expected = covered.as_nanos() as f64 / gap as f64;
@@ -58,8 +59,8 @@ fn check(
 }
 
 proptest! {
-    /// Events come at a steady rate from the moment on at which the windows are made, and are read at any time between
-    /// two of them.
+    /// Events come at a steady rate from the moment on at which the windows are made, and are read
+    /// at any time between two of them.
     #[test]
     fn steady_rate_is_read_within_one_event(
         gap in 20_000_u64..40_000_000,
@@ -152,7 +153,8 @@ fn previous_rate_divides_by_the_part_of_its_bucket_in_which_the_window_existed()
     node.enter_at(t(10_300)).success_at(t(10_300));
     assert_eq!(node.previous_qps_at(t(10_600), PASS), Some(5.0));
     assert_eq!(node.snapshot_at(t(10_600)).previous_pass_qps(), Some(5.0));
-    // Buckets of a second over buckets of half a second: at 10.75 s, the previous one is from 9 s to 10 s.
+    // Buckets of a second over buckets of half a second: at 10.75 s, the previous one is from 9 s
+    // to 10 s.
     let minute = window_made_at(t(9_600), 120, Duration::from_secs(60));
     let view = minute.view(WindowConfig::new(1, Duration::from_secs(1)).unwrap()).unwrap();
     view.add_at(t(9_600), PASS, 4);

@@ -109,15 +109,17 @@ fn wrap_recycled_for_the_same_bucket_is_counted_once() {
     let array = array();
     add(array, 0, 1);
     add(array, 1, 10);
-    // Before the rotator replaces bucket 1 by bucket 2, it reclaims bucket 0, and stops while it adds that bucket up.
+    // Before the rotator replaces bucket 1 by bucket 2, it reclaims bucket 0, and stops while it
+    // adds that bucket up.
     let rotator = Stopped::at(&[true], move || add(array, 2, 0));
     // The wrap of bucket 0 is recycled for bucket 2, and retired.
     add(array, 2, 100);
     add(array, 3, 1_000);
-    // After the wrap in the slot, the reader adds up the pending buckets 1 and 2, and stops at the first of them.
+    // After the wrap in the slot, the reader adds up the pending buckets 1 and 2, and stops at the
+    // first of them.
     let reader = Stopped::at(&[false, true], move || recorded(array));
-    // The rotator reclaims bucket 2, takes its wrap in order to prepare bucket 2 once more, and finds that it has lost
-    // the race.
+    // The rotator reclaims bucket 2, takes its wrap in order to prepare bucket 2 once more, and
+    // finds that it has lost the race.
     rotator.end();
     assert_eq!(reader.end(), 1_111);
     assert_eq!(recorded(array), 1_111);
@@ -130,10 +132,12 @@ fn stalled_readers_and_rotators_do_not_make_the_pool_grow() {
         let t = Timestamp::from_millis;
         let held = [array.current_bucket(t(number)), array.current_bucket(t(number + 1))];
         add(array, number + 2, 1);
-        // After the wrap in the slot, the reader adds up the two pinned wraps, and stops at each of them.
+        // After the wrap in the slot, the reader adds up the two pinned wraps, and stops at each of
+        // them.
         let reader = Stopped::at(&[false, true, true], move || recorded(array));
         drop(held);
-        // The rotator reclaims the second of the two, in order to recycle it, and stops while it adds it up.
+        // The rotator reclaims the second of the two, in order to recycle it, and stops while it
+        // adds it up.
         let rotator = Stopped::at(&[true], move || add(array, number + 3, 1));
         reader.go_on();
         rotator.end();

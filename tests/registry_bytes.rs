@@ -1,8 +1,8 @@
-//! The memory of idle resources: of 100,000 that were never used, used once, or evicted, and of 500 that were used for
-//! a minute.
+//! The memory of idle resources: of 100,000 that were never used, used once, or evicted, and of 500
+//! that were used for a minute.
 //!
-//! The chunks of the process-wide slab of cells and the threads' caches are left out, since all windows share them; the
-//! cells that are in use are counted instead.
+//! The chunks of the process-wide slab of cells and the threads' caches are left out, since all
+//! windows share them; the cells that are in use are counted instead.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -62,7 +62,8 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     println!("slab: once evicted {cells:?}, at the end {:?}", CellMemory::current());
     assert!(once <= 1_000, "used once: {once} bytes for each");
     assert!(evicted <= 60, "evicted: {evicted} bytes for each former one");
-    // The map of names frees its entries in batches, so a few evicted resources may still have their cells.
+    // The map of names frees its entries in batches, so a few evicted resources may still have
+    // their cells.
     assert!(cells.in_use <= 64, "cells of evicted resources return to the slab: {cells:?}");
     // Each chunk doubles the slab.
     assert!(cells.bytes <= 2 * RESOURCES * CELL, "{cells:?}");

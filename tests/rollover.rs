@@ -1,4 +1,5 @@
-//! Rollovers while a thread has a wrap pinned. `checks/stress-tests` runs many of both at the same time.
+//! Rollovers while a thread has a wrap pinned. `checks/stress-tests` runs many of both at the same
+//! time.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Times in serialized data: strings of seconds in JSON, integers of nanoseconds in a binary format.
+//! Times in serialized data: strings of seconds in JSON, integers of nanoseconds in a binary
+//! format.
 #![cfg(feature = "serde")]
 
 use std::fmt::Debug;

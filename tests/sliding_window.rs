@@ -1,4 +1,5 @@
-//! Readings of a window with the numbers written out, in addition to the comparison with the oracle.
+//! Readings of a window with the numbers written out, in addition to the comparison with the
+//! oracle.
 
 use std::time::Duration;
 
@@ -160,7 +161,8 @@ fn read_back_in_time_finds_what_is_still_in_the_ring() {
         for age in 0..=samples {
             window.add_at(start(age), PASS, 10_u64.pow(age));
         }
-        // The last bucket is in the slot of the first one, which is gone although its row is still in the slot.
+        // The last bucket is in the slot of the first one, which is gone although its row is still
+        // in the slot.
         let expected = (1..samples).map(|age| 10_u64.pow(age)).sum::<u64>();
         assert_eq!(window.sum_at(start(samples - 1), PASS), expected, "{samples} from {first}");
         clock.set(start(samples - 1));

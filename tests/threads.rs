@@ -1,5 +1,5 @@
-//! Each add is counted, with more threads than cores, with threads that end, and with more windows than a thread cache
-//! has places for.
+//! Each add is counted, with more threads than cores, with threads that end, and with more windows
+//! than a thread cache has places for.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -99,7 +99,8 @@ fn add_of_a_thread_that_is_ending_is_counted() {
     let keep = |window: &SlidingWindow<_>| {
         AT_THE_END.with(|it| *it.borrow_mut() = Some(RecordsAtTheEnd(window.clone())));
     };
-    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders are tested.
+    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders
+    // are tested.
     for cache_first in [false, true] {
         let window = window();
         let recorder = window.clone();

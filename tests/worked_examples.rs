@@ -187,8 +187,8 @@ fn view_that_does_not_fit_is_refused_with_both_lengths() {
     assert!(window.view(longer).is_err(), "longer than the array");
 }
 
-/// Asks for `count` permits, one after the other, with at most `limit` passes in the window. Returns how many were
-/// refused.
+/// Asks for `count` permits, one after the other, with at most `limit` passes in the window.
+/// Returns how many were refused.
 fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit: u64) -> u64 {
     let now = Timestamp::from_secs(seconds);
     for _ in 0..count {

@@ -13,8 +13,8 @@ pub(crate) type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
 pub(crate) const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-/// A group in which all samples are equally long: most of a short sample would pass before the last of its threads has
-/// woken up.
+/// A group in which all samples are equally long: most of a short sample would pass before the last
+/// of its threads has woken up.
 pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> Group<'a> {
     let mut group = criterion.benchmark_group(name);
     group
@@ -31,11 +31,13 @@ pub(crate) fn window(sample_count: u32) -> SlidingWindow {
     SlidingWindow::new(WindowConfig::new(sample_count as usize, interval).expect("half seconds"))
 }
 
-/// Calls `op` with the numbers `0..iters` on each of `threads` threads, and returns the mean of the threads' times.
+/// Calls `op` with the numbers `0..iters` on each of `threads` threads, and returns the mean of the
+/// threads' times.
 ///
-/// The time of a thread runs from the common start to the end of its last operation. So criterion reports the time of
-/// one operation on one thread while the other threads do the same. It does not include the start of the threads. If
-/// there are more threads than cores, it includes waiting for a core.
+/// The time of a thread runs from the common start to the end of its last operation. So criterion
+/// reports the time of one operation on one thread while the other threads do the same. It does not
+/// include the start of the threads. If there are more threads than cores, it includes waiting for
+/// a core.
 pub(crate) fn on_threads<R>(threads: u32, iters: u64, op: impl Fn(u64) -> R + Sync) -> Duration {
     let release = Barrier::new(threads as usize);
     let run = || {

@@ -1,4 +1,5 @@
-//! Limits the requests of each client while an attacker invents a client for each request, in simulated time.
+//! Limits the requests of each client while an attacker invents a client for each request, in
+//! simulated time.
 //!
 //! ```text
 //! cargo run --release --example clients
@@ -34,8 +35,8 @@ struct Run {
     most_refused: Vec<(String, u64)>,
 }
 
-/// Runs a minute: 20 clients ask every half a second, one client asks 100 times a second, and from second 10 on an
-/// attacker asks 5,000 times a second, as another client each time.
+/// Runs a minute: 20 clients ask every half a second, one client asks 100 times a second, and from
+/// second 10 on an attacker asks 5,000 times a second, as another client each time.
 fn run() -> Result<Run, Box<dyn std::error::Error>> {
     let start = Timestamp::from_secs(60);
     let clock = ManualClock::new(start);

@@ -1,4 +1,5 @@
-//! A service with a live page of its requests: the middleware records them, and one line adds the page.
+//! A service with a live page of its requests: the middleware records them, and one line adds the
+//! page.
 //!
 //! ```sh
 //! cargo run --example embedded

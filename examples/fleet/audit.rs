@@ -1,11 +1,11 @@
 //! The audit: how many requests were admitted in each window.
 //!
-//! A request was admitted between two times. If both are in the window, it certainly counts there. If they are in different
-//! buckets, and one of these is outside of the window, it may count there. The limit is broken if more requests than the
-//! limit certainly count in a window.
+//! A request was admitted between two times. If both are in the window, it certainly counts there.
+//! If they are in different buckets, and one of these is outside of the window, it may count there.
+//! The limit is broken if more requests than the limit certainly count in a window.
 //!
-//! A request that was sent to a process, and not answered because the process was killed, may have been admitted or not. It
-//! never counts certainly.
+//! A request that was sent to a process, and not answered because the process was killed, may have
+//! been admitted or not. It never counts certainly.
 
 use std::collections::BTreeMap;
 
@@ -79,16 +79,16 @@ impl Audit {
 
     /// Returns the window with the most requests that certainly count; `None` if none was admitted.
     ///
-    /// A fullest window that begins with a bucket without requests has no more than the one that begins with the next
-    /// request.
+    /// A fullest window that begins with a bucket without requests has no more than the one that
+    /// begins with the next request.
     pub(crate) fn highest(&self) -> Option<Window> {
         let mut firsts: Vec<u64> = self.admitted.keys().map(|&(first, _)| first).collect();
         firsts.dedup();
         firsts.into_iter().map(|it| self.window(it)).max_by_key(|it| (it.certain, it.at_most))
     }
 
-    /// Returns the most requests that may have been in a window: those of which that is not known, and lost ones, count in
-    /// each window that is possible.
+    /// Returns the most requests that may have been in a window: those of which that is not known,
+    /// and lost ones, count in each window that is possible.
     pub(crate) fn most_possible(&self) -> u64 {
         let firsts = self.admitted.keys().map(|it| it.0 + 1 - self.buckets.min(it.0 + 1));
         let (Some(first), Some(last)) = (firsts.min(), self.admitted.keys().map(|it| it.1).max())
@@ -103,8 +103,8 @@ impl Audit {
         self.admitted.iter().filter(|((first, last), _)| first != last).map(|it| it.1).sum()
     }
 
-    /// Returns which part of the limit was used in the windows that lie in one of these spans of time, in microseconds;
-    /// `None` if none does.
+    /// Returns which part of the limit was used in the windows that lie in one of these spans of
+    /// time, in microseconds; `None` if none does.
     pub(crate) fn utilisation(&self, spans: &[(u64, u64)]) -> Option<f64> {
         let (mut used, mut allowed) = (0, 0);
         for &(begin, end) in spans {

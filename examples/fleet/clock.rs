@@ -11,7 +11,8 @@ pub(crate) fn time_of_day() -> u64 {
     Timestamp::from_system_time(SystemTime::now()).as_micros()
 }
 
-/// How far the server's time of day is ahead of this machine's, in microseconds: at least and at most.
+/// How far the server's time of day is ahead of this machine's, in microseconds: at least and at
+/// most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
     least: i64,
@@ -22,7 +23,8 @@ impl Offset {
     /// The offset of a server on this machine: both read the same clock.
     pub(crate) const SAME_CLOCK: Self = Self { least: 0, most: 0 };
 
-    /// Returns the offset if the server's time was `server` between the times `before` and `after` of this machine.
+    /// Returns the offset if the server's time was `server` between the times `before` and `after`
+    /// of this machine.
     pub(crate) fn measured(before: u64, server: u64, after: u64) -> Self {
         let since = |local: u64| server.cast_signed().saturating_sub(local.cast_signed());
         Self { least: since(after), most: since(before) }

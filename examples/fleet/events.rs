@@ -20,7 +20,8 @@ const LEAD: Duration = Duration::from_millis(200);
 /// How long a process is away.
 pub(crate) const AWAY: Duration = Duration::from_secs(1);
 
-/// How long the server is away. It is short, so that leases of the state that it has lost are in use when it is back.
+/// How long the server is away. It is short, so that leases of the state that it has lost are in
+/// use when it is back.
 pub(crate) const SERVER_AWAY: Duration = Duration::from_millis(100);
 
 /// For how long a kill waits for the worst moment.
@@ -33,8 +34,8 @@ pub(crate) fn steps(seconds: u32, is_own_server: bool) -> VecDeque<(Duration, St
     VecDeque::from([(part(1), Step::KillProcess), (part(2), server)])
 }
 
-/// Returns the index of the process that is killed: the second one, if there is one. Without it, the others still have more
-/// requests than the limit.
+/// Returns the index of the process that is killed: the second one, if there is one. Without it,
+/// the others still have more requests than the limit.
 pub(crate) const fn victim(processes: usize) -> usize {
     if processes > 1 { 1 } else { 0 }
 }

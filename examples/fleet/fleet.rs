@@ -51,7 +51,8 @@ pub(crate) struct Fleet {
     watch: Watch,
     notes: Arc<Notes>,
     engine: RedisEngine,
-    /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process of an earlier run.
+    /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process
+    /// of an earlier run.
     name: String,
     reader: Arc<FleetReader>,
     /// Shows what the reader has read.
@@ -99,7 +100,8 @@ impl Fleet {
         })
     }
 
-    /// Runs the fleet to its end. Returns whether the limit held, and whether the windows have all requests.
+    /// Runs the fleet to its end. Returns whether the limit held, and whether the windows have all
+    /// requests.
     pub(crate) async fn run(mut self) -> Result<bool, Box<dyn Error>> {
         let rates = load::rates(self.config.limit(), self.processes.len());
         say(&self.greeting(&rates));

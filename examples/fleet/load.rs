@@ -1,4 +1,5 @@
-//! The load: requests to all processes, more than the limit admits, most of them to the first process.
+//! The load: requests to all processes, more than the limit admits, most of them to the first
+//! process.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -56,8 +57,8 @@ impl Load {
     }
 }
 
-/// Returns the requests of a second to each of the processes: the first one has the most, the second one half of that, the
-/// third one a third.
+/// Returns the requests of a second to each of the processes: the first one has the most, the
+/// second one half of that, the third one a third.
 pub(crate) fn rates(limit: u64, processes: usize) -> Vec<f64> {
     let shares: Vec<f64> = (1..).map(|it| 1.0 / f64::from(it)).take(processes).collect();
     let sum: f64 = shares.iter().sum();
@@ -66,7 +67,8 @@ pub(crate) fn rates(limit: u64, processes: usize) -> Vec<f64> {
     shares.iter().map(|it| demand * it / sum).collect()
 }
 
-/// Sends one request after the other over one connection, with random gaps that are `gap` long on average.
+/// Sends one request after the other over one connection, with random gaps that are `gap` long on
+/// average.
 async fn drive(
     address: SocketAddr,
     gap: Duration,
@@ -131,8 +133,8 @@ fn header<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Option<T> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-/// Notes a request without an answer. A process that is killed cuts its connections: what it has admitted was admitted
-/// before.
+/// Notes a request without an answer. A process that is killed cuts its connections: what it has
+/// admitted was admitted before.
 fn note_error(error: &Error, sent: u64, notes: &Notes) {
     let mut notes = notes.lock();
     if error.is_connect() {

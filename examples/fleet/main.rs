@@ -1,6 +1,7 @@
-//! A fleet of service processes with one limit, which Redis keeps, and with windows of all of them. One process is killed, the
-//! server is killed, and at the end an audit of every admitted request says whether a window has had more than the limit. A
-//! second audit compares the windows of the fleet with the answers that the clients got.
+//! A fleet of service processes with one limit, which Redis keeps, and with windows of all of them.
+//! One process is killed, the server is killed, and at the end an audit of every admitted request
+//! says whether a window has had more than the limit. A second audit compares the windows of the
+//! fleet with the answers that the clients got.
 //!
 //! ```text
 //! cargo run --release --example fleet                      # starts redis-server, and takes 18 seconds
@@ -9,11 +10,11 @@
 //!
 //! While it runs, it serves the live page and the metrics of the fleet, and prints the address.
 //!
-//! The service processes are this program, started again: see `service`, which has the code of a service. Everything else
-//! is the load, the faults and the audit.
+//! The service processes are this program, started again: see `service`, which has the code of a
+//! service. Everything else is the load, the faults and the audit.
 //!
-//! Exit codes: 0 if no window has more than the limit, and the windows have the requests that the clients have counted; 1 if
-//! not, or if the fleet failed; 2 if it could not start.
+//! Exit codes: 0 if no window has more than the limit, and the windows have the requests that the
+//! clients have counted; 1 if not, or if the fleet failed; 2 if it could not start.
 
 mod args;
 mod audit;
@@ -67,7 +68,8 @@ async fn main() -> ExitCode {
 }
 
 async fn start(args: &Args) -> Result<Fleet, Box<dyn Error>> {
-    // From here on, a signal ends the run, and not the program: what was started is ended by the run.
+    // From here on, a signal ends the run, and not the program: what was started is ended by the
+    // run.
     let interrupted = Box::pin(interrupt::interrupted()?);
     Fleet::start(args, interrupted).await
 }
@@ -95,7 +97,8 @@ fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints text on stdout. A reader that has closed it does not end the run, whose exit code has the result.
+/// Prints text on stdout. A reader that has closed it does not end the run, whose exit code has the
+/// result.
 fn say(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }

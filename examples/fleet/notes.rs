@@ -41,7 +41,8 @@ pub(crate) struct Notes(Mutex<Endings>);
 pub(crate) struct Endings {
     /// Admitted, and answered.
     pub(crate) uses: Vec<Use>,
-    /// Sent and not answered, because the process was killed: may have been admitted between these times.
+    /// Sent and not answered, because the process was killed: may have been admitted between these
+    /// times.
     pub(crate) lost: Vec<Use>,
     /// Refused, and answered.
     pub(crate) refused: u64,

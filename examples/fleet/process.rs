@@ -11,7 +11,8 @@ use tokio::time::sleep;
 
 use crate::service::SERVER;
 
-/// How long a process may take to end after it was asked to. It delivers its last second after the end of that second.
+/// How long a process may take to end after it was asked to. It delivers its last second after the
+/// end of that second.
 const GRACE: Duration = Duration::from_secs(6);
 
 /// A service process. It is killed when this is dropped.

@@ -1,4 +1,5 @@
-//! A service process: an HTTP server whose route has the limit of the fleet, and whose seconds are in the windows of the fleet.
+//! A service process: an HTTP server whose route has the limit of the fleet, and whose seconds are
+//! in the windows of the fleet.
 
 use std::env;
 use std::error::Error;
@@ -29,7 +30,8 @@ use crate::notes::Use;
 use crate::status::{State, Status};
 use crate::windows;
 
-/// The environment variable with the address of the server. Unlike an argument, it is not shown in lists of processes.
+/// The environment variable with the address of the server. Unlike an argument, it is not shown in
+/// lists of processes.
 pub(crate) const SERVER: &str = "LEAPARRAY_EXAMPLE_FLEET_REDIS";
 /// The route with the limit.
 pub(crate) const ORDERS: &str = "/orders";
@@ -45,7 +47,8 @@ pub(crate) const DECIDED: HeaderName = HeaderName::from_static("x-decided-betwee
 /// How long the handler takes.
 const WORK: Duration = Duration::from_millis(3);
 
-/// Serves until stdin is closed: the process that has started this one asks for the end, or has ended.
+/// Serves until stdin is closed: the process that has started this one asks for the end, or has
+/// ended.
 pub(crate) async fn serve(port: u16, args: &Args) -> Result<(), Box<dyn Error>> {
     let address = env::var(SERVER)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;

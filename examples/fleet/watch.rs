@@ -13,7 +13,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Takes what is seen of the processes at `now`. Returns the state if all processes that answer have changed to it.
+    /// Takes what is seen of the processes at `now`. Returns the state if all processes that answer
+    /// have changed to it.
     pub(crate) fn see(&mut self, processes: &[Seen], now: u64) -> Option<State> {
         let mut states = processes.iter().filter_map(|it| match it {
             Seen::Status(status) => Some(status.state),

@@ -1,13 +1,13 @@
 //! The windows of the fleet, and their audit: they have the requests that the clients have counted.
 //!
-//! Each answer names the process that has given it, and two times of that process's clock between which the request was decided.
-//! So the clients know how many requests a process has admitted and refused, and for each second between which numbers these
-//! were in it.
+//! Each answer names the process that has given it, and two times of that process's clock between
+//! which the request was decided. So the clients know how many requests a process has admitted and
+//! refused, and for each second between which numbers these were in it.
 //!
-//! - A process that was closed has delivered all its requests. Those that a thread has recorded late are in no second, and are
-//!   named.
-//! - A process that was killed has delivered its requests up to a second. Those of later seconds are missing. Requests that
-//!   were sent to it and not answered may be in its seconds, or not.
+//! - A process that was closed has delivered all its requests. Those that a thread has recorded
+//!   late are in no second, and are named.
+//! - A process that was killed has delivered its requests up to a second. Those of later seconds
+//!   are missing. Requests that were sent to it and not answered may be in its seconds, or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -24,11 +24,12 @@ use crate::report::Report;
 /// Microseconds of a second.
 const SECOND: u64 = 1_000_000;
 
-/// How many requests of a process may be late: those of its threads that have stalled, and a hundredth of all.
+/// How many requests of a process may be late: those of its threads that have stalled, and a
+/// hundredth of all.
 const MAX_LATE: u64 = 20;
 
-/// Returns the settings of the windows. The run is short, so a killed process counts as lost after three seconds; and all clocks
-/// are those of one machine.
+/// Returns the settings of the windows. The run is short, so a killed process counts as lost after
+/// three seconds; and all clocks are those of one machine.
 pub(crate) fn config() -> Result<FleetConfig, FleetConfigError> {
     FleetConfig::default().with_lost_after(3)?.with_grace(1)
 }
@@ -44,8 +45,8 @@ pub(crate) type Counts = [u64; 2];
 /// The names of the numbers of [`Counts`].
 const KINDS: [&str; 2] = ["admitted", "refused"];
 
-/// The answers of a process, as the clients have counted them, by the seconds of the earliest and the latest time of the
-/// decision.
+/// The answers of a process, as the clients have counted them, by the seconds of the earliest and
+/// the latest time of the decision.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers(BTreeMap<(u64, u64), Counts>);
 
@@ -120,8 +121,8 @@ pub(crate) fn members(view: &FleetView) -> Vec<Member> {
     members
 }
 
-/// Compares the windows with the answers that the clients have got. `lost`: the requests without an answer, because their
-/// process was killed.
+/// Compares the windows with the answers that the clients have got. `lost`: the requests without an
+/// answer, because their process was killed.
 pub(crate) fn audit(
     windows: &Windows<'_>,
     answers: &BTreeMap<ProcessId, Answers>,
@@ -204,8 +205,8 @@ fn check_members(
     failures
 }
 
-/// Compares the seconds that the reader has with the answers, and with the record. `lost`: the requests of the process without
-/// an answer, which may be in its seconds.
+/// Compares the seconds that the reader has with the answers, and with the record. `lost`: the
+/// requests of the process without an answer, which may be in its seconds.
 fn check_seconds(member: &Member, answers: &Answers, lost: u64, failures: &mut Vec<String>) {
     let Record { name, first, delivered, late, .. } = &member.record;
     let (delivered, late) = (counts_of(&delivered.1), counts_of(late));
@@ -275,7 +276,8 @@ fn check_closed(member: &Member, answers: &Answers, report: &mut Report) {
     }
 }
 
-/// A process that was killed has delivered what it has answered before the first second that it has not delivered.
+/// A process that was killed has delivered what it has answered before the first second that it has
+/// not delivered.
 fn check_killed(member: &Member, answers: &Answers, lost: u64, report: &mut Report) {
     let Record { name, delivered, missed, late, next, .. } = &member.record;
     let received = counts_of(&sum_of([&delivered.1, &missed.1, late]));

@@ -35,7 +35,8 @@ pub(crate) type Tally = HashMap<(&'static str, Ending), u64>;
 type Breakers = PerResource<fn(&Resource) -> Option<Arc<AdaptiveBreaker>>>;
 type Client = Grpc<ResourceService<Channel, GrpcMethod, ByStatus, Breakers, Fail>>;
 
-/// Makes `rounds` rounds of six calls in each of `tasks` tasks, over one connection. Returns the counts of all.
+/// Makes `rounds` rounds of six calls in each of `tasks` tasks, over one connection. Returns the
+/// counts of all.
 pub(crate) async fn call(
     address: SocketAddr,
     registry: &Arc<Registry>,
@@ -43,7 +44,8 @@ pub(crate) async fn call(
     rounds: u64,
 ) -> Result<Tally, Box<dyn std::error::Error>> {
     let layer = ResourceLayer::outbound(Arc::clone(registry), GrpcMethod)?;
-    // Each method has a breaker, which refuses calls by chance while fewer than one in 1.2 succeeds.
+    // Each method has a breaker, which refuses calls by chance while fewer than one in 1.2
+    // succeeds.
     let breaker: fn(&Resource) -> _ = |resource| {
         let config = BreakerConfig::default().k(1.2).expect("1.2 is above 1");
         Some(Arc::new(AdaptiveBreaker::with_clock(config, resource.clock().clone())))

@@ -1,14 +1,17 @@
-//! A server and a client of gRPC in one process, with tonic. A layer on each side records every call in a resource of its
-//! method. At the end, the counts of the resources are compared with those of the callers, who count without the crate.
+//! A server and a client of gRPC in one process, with tonic. A layer on each side records every
+//! call in a resource of its method. At the end, the counts of the resources are compared with
+//! those of the callers, who count without the crate.
 //!
 //! ```text
 //! cargo run --release --example grpc
 //! ```
 //!
-//! There are unary calls and streams, a method that fails every third call, methods that the server does not have, streams
-//! that the client drops, calls that the server refuses, and calls that the client's breaker refuses.
+//! There are unary calls and streams, a method that fails every third call, methods that the server
+//! does not have, streams that the client drops, calls that the server refuses, and calls that the
+//! client's breaker refuses.
 //!
-//! Exit codes: 0 if every count is equal; 1 if a count differs, or the server or the client could not start.
+//! Exit codes: 0 if every count is equal; 1 if a count differs, or the server or the client could
+//! not start.
 
 mod client;
 mod codec;
@@ -49,7 +52,8 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes all calls. Returns the registries of the server and of the client, and the counts of the callers.
+/// Makes all calls. Returns the registries of the server and of the client, and the counts of the
+/// callers.
 async fn run(
     tasks: u64,
     rounds: u64,

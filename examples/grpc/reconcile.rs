@@ -23,8 +23,8 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Returns whether the layer of this side records this event for a call with this ending. The layer of the client
-    /// records every call, so a call with another ending is a difference there.
+    /// Returns whether the layer of this side records this event for a call with this ending. The
+    /// layer of the client records every call, so a call with another ending is a difference there.
     fn has(self, event: MetricEvent, ending: Ending) -> bool {
         let end = match (self, ending) {
             // For the client, a refusal by the server is an answer.
@@ -55,7 +55,8 @@ impl Reconciliation {
             writeln!(self.report, "\n{heading:21} {:9} {:>8} {:>8}", "count", "calls", "resource");
         for method in METHODS.into_iter().chain([ALL]) {
             let name = method.trim_start_matches('/');
-            // The calls of unknown methods are only in the sum: their resources are no longer listed.
+            // The calls of unknown methods are only in the sum: their resources are no longer
+            // listed.
             let totals = match method {
                 ALL => registry.lifetime(),
                 _ => registry.get(name).map(|resource| resource.lifetime()).unwrap_or_default(),

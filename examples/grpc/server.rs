@@ -48,7 +48,8 @@ impl Server {
             is_limited.then(|| Arc::new(limiter.expect("the window of a resource is valid")))
         };
         let layer = ResourceLayer::new(Arc::clone(&registry), GrpcMethod)?.limit_each(limiter);
-        // Without `TCP_NODELAY`, a frame of a stream waits until the client has acknowledged the last one.
+        // Without `TCP_NODELAY`, a frame of a stream waits until the client has acknowledged the
+        // last one.
         let any_port = (Ipv4Addr::LOCALHOST, 0).into();
         let incoming = TcpIncoming::bind(any_port)?.with_nodelay(Some(true));
         let address = incoming.local_addr()?;

@@ -20,7 +20,8 @@ async fn counts_of_both_sides_equal_those_of_the_callers() {
     assert!(count(LIMITED, Ending::Status(Code::ResourceExhausted)) > 0);
     assert_eq!(count(UNKNOWN, Ending::Status(Code::Unimplemented)), 120);
 
-    // A call that no layer has recorded is a difference of each side: of its method and of all, in passes and cancellations.
+    // A call that no layer has recorded is a difference of each side: of its method and of all, in
+    // passes and cancellations.
     *tally.entry((COUNT, Ending::Dropped)).or_default() += 1;
     assert_eq!(reconcile(&server, &client, &tally).differences.len(), 8);
 }

@@ -1,4 +1,5 @@
-//! Shows the response times of a simulated service with a fast and a slow mode: its mean is a time that no request takes.
+//! Shows the response times of a simulated service with a fast and a slow mode: its mean is a time
+//! that no request takes.
 //!
 //! ```text
 //! cargo run --release --example percentiles

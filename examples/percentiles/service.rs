@@ -1,4 +1,5 @@
-//! A simulated service with a fast and a slow mode, such as one whose cache misses 5 % of the requests.
+//! A simulated service with a fast and a slow mode, such as one whose cache misses 5 % of the
+//! requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -18,11 +18,13 @@ const MAX_BARS: i32 = 24;
 /// The length of the longest bar, in characters.
 const BAR_LEN: usize = 40;
 
-/// The coarsest scale that is needed: at it, the longest response time has bin 8, and the shortest bin −8.
+/// The coarsest scale that is needed: at it, the longest response time has bin 8, and the shortest
+/// bin −8.
 const COARSEST: i8 = -2;
 
-/// Draws a bar for each bin from the shortest to the longest response time, at the finest scale at which there are at most
-/// [`MAX_BARS`]. The bins of the mean and of some quantiles have marks. The last line has their values.
+/// Draws a bar for each bin from the shortest to the longest response time, at the finest scale at
+/// which there are at most [`MAX_BARS`]. The bins of the mean and of some quantiles have marks. The
+/// last line has their values.
 ///
 /// A bin with a response time has a bar of at least one character.
 pub(crate) fn plot(histogram: &LatencyHistogram) -> String {
@@ -36,7 +38,8 @@ pub(crate) fn plot(histogram: &LatencyHistogram) -> String {
     format!("{:>9} {:>8}\n{bars}{}\n", "up to", "count", values.join(", "))
 }
 
-/// Returns the histogram at the scale of the chart, with the indices of the first and the last bin; `None` if it is empty.
+/// Returns the histogram at the scale of the chart, with the indices of the first and the last bin;
+/// `None` if it is empty.
 fn downscaled(histogram: &LatencyHistogram) -> Option<(LatencyHistogram, i32, i32)> {
     (COARSEST..=histogram.scale()).rev().find_map(|scale| {
         let bins = histogram.downscaled(scale).ok()?;
@@ -46,14 +49,16 @@ fn downscaled(histogram: &LatencyHistogram) -> Option<(LatencyHistogram, i32, i3
     })
 }
 
-/// Returns the text beside the bar of a bin: the upper bound, the count, and the marks of the values in the bin.
+/// Returns the text beside the bar of a bin: the upper bound, the count, and the marks of the
+/// values in the bin.
 fn label(bins: &LatencyHistogram, index: i32, marks: &[(&str, Duration)]) -> String {
     let here = marks.iter().filter(|(_, rt)| index_of(bins, *rt) == Some(index));
     let names = here.map(|&(name, _)| name).collect::<Vec<_>>().join(" ");
     format!("{:>9} {:>8}  {names:9}", text_of(upper(bins, index)), count_of(bins, index))
 }
 
-/// Returns the values of the bars: the counts, or as much as one character of the longest bar for a smaller one.
+/// Returns the values of the bars: the counts, or as much as one character of the longest bar for a
+/// smaller one.
 fn lengths(bins: &LatencyHistogram, indices: RangeInclusive<i32>) -> Vec<u64> {
     let counts: Vec<_> = indices.map(|index| count_of(bins, index)).collect();
     let max = counts.iter().max().copied().unwrap_or(0);
@@ -94,7 +99,8 @@ fn text_of(rt: Duration) -> String {
 /// Draws bars of these values below each other, each beside its label.
 fn drawn(labels: &[String], values: &[u64]) -> String {
     let bars = labels.iter().zip(values).map(|(label, &value)| {
-        // The count is in the label. On a bar without colours, it would look like a part of the bar.
+        // The count is in the label. On a bar without colours, it would look like a part of the
+        // bar.
         Bar::with_label(label.as_str(), value).text_value("")
     });
     let label_len = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);

@@ -77,7 +77,8 @@ fn bars_are_proportional_to_the_counts_and_never_empty_if_a_count_is_not() {
 
 #[test]
 fn chart_has_the_finest_scale_that_fits() {
-    // Each in the middle of a bin at scale 2: the first one below a second, the other 23 or 24 bins later.
+    // Each in the middle of a bin at scale 2: the first one below a second, the other 23 or 24 bins
+    // later.
     for (later, bins) in [(23, 24), (24, 13)] {
         let [first, last] =
             [0, later].map(|bin| Duration::from_secs_f64((f64::from(bin) / 4.0 - 0.125).exp2()));

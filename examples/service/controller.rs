@@ -64,7 +64,8 @@ impl Controller {
         }
     }
 
-    /// Exposes the state to Prometheus. The limit of an adaptive limiter is among those of the other limiters.
+    /// Exposes the state to Prometheus. The limit of an adaptive limiter is among those of the
+    /// other limiters.
     pub(crate) fn expose<C: Clock + Clone>(
         &self,
         collector: RegistryCollector<C>,

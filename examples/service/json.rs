@@ -27,7 +27,8 @@ pub(crate) fn object(reading: &Reading) -> String {
     line
 }
 
-/// The JSON object of a reading. Times are strings of seconds with nine decimals, as in the snapshots.
+/// The JSON object of a reading. Times are strings of seconds with nine decimals, as in the
+/// snapshots.
 #[derive(Serialize)]
 struct Object<'a> {
     timestamp: Timestamp,
@@ -44,7 +45,8 @@ struct Controlled {
     state: State,
 }
 
-/// A snapshot, and the rates and the mean that follow from it, so that a reader of the line need not divide.
+/// A snapshot, and the rates and the mean that follow from it, so that a reader of the line need
+/// not divide.
 #[derive(Serialize)]
 struct Member<'a> {
     name: &'a str,

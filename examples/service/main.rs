@@ -1,5 +1,5 @@
-//! An HTTP service that records every request through `leaparray`. At the end, it compares each count with a count that
-//! was made without the crate.
+//! An HTTP service that records every request through `leaparray`. At the end, it compares each
+//! count with a count that was made without the crate.
 //!
 //! ```text
 //! cargo run --release --example service                # with the bundled client, for ten seconds
@@ -10,7 +10,8 @@
 //! cargo run --release --features serde --example service -- --json   # JSON for a program to read
 //! ```
 //!
-//! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it could not start.
+//! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it
+//! could not start.
 
 mod controller;
 mod distribution;
@@ -70,16 +71,16 @@ struct Args {
     /// How many requests /fast admits in a second, evenly spaced; the others wait
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
     pace: Option<u32>,
-    /// Protect the backend of /failing, which fails a third of its requests: refuse requests by chance while
-    /// fewer than one in K succeed
+    /// Protect the backend of /failing, which fails a third of its requests: refuse requests by
+    /// chance while fewer than one in K succeed
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "1.2")]
     breaker: Option<f64>,
-    /// Protect the backend of /failing, which fails a third of its requests: refuse all requests for a second once
-    /// the share RATIO of them has failed, and then admit probes
+    /// Protect the backend of /failing, which fails a third of its requests: refuse all requests
+    /// for a second once the share RATIO of them has failed, and then admit probes
     #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.3", conflicts_with = "breaker")]
     circuit: Option<f64>,
-    /// Limit the requests of /slow in flight to what its backend can take: 8 at a time. More connections show how the
-    /// limit follows that, for example 100
+    /// Limit the requests of /slow in flight to what its backend can take: 8 at a time. More
+    /// connections show how the limit follows that, for example 100
     #[arg(long)]
     adaptive: bool,
     /// The port to listen on; 0 takes any free port
@@ -96,7 +97,8 @@ struct Args {
     json: bool,
 }
 
-/// How readings are printed as JSON; `None` without the feature, which makes snapshots serializable.
+/// How readings are printed as JSON; `None` without the feature, which makes snapshots
+/// serializable.
 #[cfg(feature = "serde")]
 const JSON: Option<Show> = Some(json::object);
 #[cfg(not(feature = "serde"))]

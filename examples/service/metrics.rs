@@ -8,8 +8,8 @@ use leaparray_tower::OTHER;
 
 use crate::route::Route;
 
-/// The last second has ten buckets, so the limit covers at least 0.9 s of it; with two buckets, it would be 0.5 s. The
-/// last minute has buckets of the same length.
+/// The last second has ten buckets, so the limit covers at least 0.9 s of it; with two buckets, it
+/// would be 0.5 s. The last minute has buckets of the same length.
 const GEOMETRY: NodeConfig = {
     let second = WindowConfig::new(10, Duration::from_secs(1));
     let minute = WindowConfig::new(600, Duration::from_secs(60));

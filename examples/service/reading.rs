@@ -56,8 +56,9 @@ impl Reading {
         self.snapshot.resources.iter().map(|row| Row { name: &row.name, snapshot: &row.snapshot })
     }
 
-    /// The sum of the rows, with the quantiles of all response times. These do not follow from the quantiles of the rows,
-    /// but from the merged histograms. A histogram may have requests that ended after the rows were read.
+    /// The sum of the rows, with the quantiles of all response times. These do not follow from the
+    /// quantiles of the rows, but from the merged histograms. A histogram may have requests that
+    /// ended after the rows were read.
     pub(crate) fn total(&self) -> NodeSnapshot {
         let mut total = self.snapshot.inbound();
         total.short.quantiles = self.second.summary();

@@ -14,7 +14,8 @@ pub(crate) struct Reconciliation {
     pub(crate) differences: Vec<String>,
 }
 
-/// Compares all counts. The service must have stopped, so that no request is recorded at the same time.
+/// Compares all counts. The service must have stopped, so that no request is recorded at the same
+/// time.
 pub(crate) fn reconcile(
     metrics: &Metrics,
     server: &Tally,

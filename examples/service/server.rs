@@ -1,4 +1,5 @@
-//! The server: four routes, which a layer records and limits, one that exposes the records, and the live page.
+//! The server: four routes, which a layer records and limits, one that exposes the records, and the
+//! live page.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,8 +32,8 @@ const SLOW: Duration = Duration::from_millis(4);
 /// How many requests the backend of `/slow` takes at a time. The others wait.
 const SLOW_WORKERS: usize = 8;
 
-/// How long a connection may take to end. An idle connection is closed at once. A connection that has sent half a
-/// request could otherwise delay the end for ever.
+/// How long a connection may take to end. An idle connection is closed at once. A connection that
+/// has sent half a request could otherwise delay the end for ever.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A running server.
@@ -67,13 +68,14 @@ impl Server {
         let _ = self.stop.send(());
         let ended = async {
             let _ = self.running.await;
-            // A stream of HTTP/2 is a task of its own. If the client hangs up, it may end after its connection. It shares
-            // the counts until then.
+            // A stream of HTTP/2 is a task of its own. If the client hangs up, it may end after its
+            // connection. It shares the counts until then.
             while Arc::get_mut(&mut self.tally).is_none() {
                 sleep(Duration::from_millis(1)).await;
             }
         };
-        // A connection that is open after the grace period has sent no whole request, so none has reached a route.
+        // A connection that is open after the grace period has sent no whole request, so none has
+        // reached a route.
         let _ = timeout(GRACE, ended).await;
         std::mem::take(&mut self.tally.lock().expect("a count does not panic"))
     }

@@ -16,7 +16,8 @@ pub(crate) fn table(reading: &Reading) -> String {
         let max_in_flight = or_dash(row.snapshot.short.totals.max_concurrency());
         write_row(&mut table, row, &max_in_flight);
     }
-    // It is not known whether the routes had their maxima at the same time, so the total has no maximum.
+    // It is not known whether the routes had their maxima at the same time, so the total has no
+    // maximum.
     write_row(&mut table, Row::of_total(&reading.total()), "");
     for (route, state) in &reading.controllers {
         let _ = writeln!(table, "{route:9} {state}");

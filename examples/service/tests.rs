@@ -37,8 +37,8 @@ fn gates(metrics: &Metrics, args: &[&str]) -> Gates {
     Gates::new(&Args::try_parse_from(args).unwrap(), metrics).unwrap()
 }
 
-/// In the last second, half of the requests are to one route, and half to another one, which is slower. Before it, there
-/// was one more to the slower one.
+/// In the last second, half of the requests are to one route, and half to another one, which is
+/// slower. Before it, there was one more to the slower one.
 fn two_routes() -> Metrics {
     let metrics = Metrics::new();
     let [fast, slow] = [1, 300].map(Duration::from_millis);

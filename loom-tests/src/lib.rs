@@ -1,13 +1,14 @@
 //! Models of the promises of `leaparray`, which loom explores.
 //!
-//! The models are in `tests/`, one file for each promise. Without `--cfg loom`, these files are empty. To run them all:
+//! The models are in `tests/`, one file for each promise. Without `--cfg loom`, these files are
+//! empty. To run them all:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test --release -p leaparray-loom-tests --target-dir target/loom
 //! ```
 //!
-//! This is a crate of its own because `--cfg loom` applies to every crate of a build: in the tests of `leaparray`, it
-//! would apply to all dev-dependencies.
+//! This is a crate of its own because `--cfg loom` applies to every crate of a build: in the tests
+//! of `leaparray`, it would apply to all dev-dependencies.
 
 #[cfg(loom)]
 mod node;

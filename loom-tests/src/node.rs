@@ -8,7 +8,8 @@ use crate::ring::{LEN, start};
 /// A node to which the models pass the time.
 pub type Node = ResourceNode<ManualClock>;
 
-/// A geometry with a short window of `short` buckets and a long window of `long` buckets, each of length [`LEN`].
+/// A geometry with a short window of `short` buckets and a long window of `long` buckets, each of
+/// length [`LEN`].
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! Items that the models share: buckets, an array of buckets, and the functions that explore a model.
+//! Items that the models share: buckets, an array of buckets, and the functions that explore a
+//! model.
 
 use std::time::Duration;
 
@@ -32,8 +33,9 @@ impl Bucket for Tally {
     }
 }
 
-/// Two counters to which one thread at a time adds, by a load and a store. Unlike a read-modify-write, a relaxed store
-/// continues no release sequence, so a reader acquires nothing from it.
+/// Two counters to which one thread at a time adds, by a load and a store. Unlike a
+/// read-modify-write, a relaxed store continues no release sequence, so a reader acquires nothing
+/// from it.
 #[derive(Debug, Default)]
 pub struct OwnedPair([AtomicU64; 2]);
 
@@ -114,13 +116,14 @@ pub fn start(number: u32) -> Timestamp {
 
 /// Runs `model` in each interleaving that loom distinguishes, and prints the number of executions.
 ///
-/// `preemptions` bounds the number of preemptions of an execution: switches from a thread that could have continued.
-/// `None` explores without a bound. The environment variable `LOOM_MAX_PREEMPTIONS` overrides the bound, and
-/// `UNBOUNDED`, set to any value, removes it. docs/CORRECTNESS.md says which kinds of models then still end.
+/// `preemptions` bounds the number of preemptions of an execution: switches from a thread that
+/// could have continued. `None` explores without a bound. The environment variable
+/// `LOOM_MAX_PREEMPTIONS` overrides the bound, and `UNBOUNDED`, set to any value, removes it.
+/// docs/CORRECTNESS.md says which kinds of models then still end.
 ///
-/// Put readers on spawned threads, and let the main thread write: the main thread runs first, and loom remembers only
-/// the last access to an atomic. If a writer loads a word before its compare-exchange, this load hides an earlier
-/// reader from loom, but not a later one.
+/// Put readers on spawned threads, and let the main thread write: the main thread runs first, and
+/// loom remembers only the last access to an atomic. If a writer loads a word before its
+/// compare-exchange, this load hides an earlier reader from loom, but not a later one.
 ///
 /// # Panics
 ///
@@ -129,7 +132,8 @@ pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'sta
     check(loom::model::Builder::new(), preemptions, model);
 }
 
-/// Like [`explore`], but runs only the first `executions`: for a model that has more than can be explored.
+/// Like [`explore`], but runs only the first `executions`: for a model that has more than can be
+/// explored.
 ///
 /// # Panics
 ///

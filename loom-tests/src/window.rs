@@ -23,8 +23,8 @@ pub fn window(samples: u32) -> Window {
     Window(SlidingWindow::with_clock(config(samples), ManualClock::new(Timestamp::MIN)))
 }
 
-/// An empty window of `samples` buckets, with a histogram of scale 1: [`SHORT`] and [`LONG`] are in the first bins of
-/// its two blocks.
+/// An empty window of `samples` buckets, with a histogram of scale 1: [`SHORT`] and [`LONG`] are in
+/// the first bins of its two blocks.
 ///
 /// # Panics
 ///
@@ -73,7 +73,8 @@ impl Window {
         self.0.histogram_at(start(number)).expect("the window has a histogram")
     }
 
-    /// The numbers of response times in the histogram of the window's lifetime that are [`SHORT`], and that are longer.
+    /// The numbers of response times in the histogram of the window's lifetime that are [`SHORT`],
+    /// and that are longer.
     ///
     /// # Panics
     ///

@@ -1,5 +1,6 @@
-//! The adaptive limiter: no permit beyond the limit, each epoch is planned once, a call of an epoch was admitted under its limit or
-//! a later one, and each call is told once, whether plans are made for calls or for epochs.
+//! The adaptive limiter: no permit beyond the limit, each epoch is planned once, a call of an epoch
+//! was admitted under its limit or a later one, and each call is told once, whether plans are made
+//! for calls or for epochs.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -111,10 +112,12 @@ fn epoch_is_planned_once_by_threads_that_find_it_over() {
 #[test]
 fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
     explore(Some(2), || {
-        // The limit falls to 1 in the third epoch: the first one has no evidence at its end, so its plan applies twice.
+        // The limit falls to 1 in the third epoch: the first one has no evidence at its end, so its
+        // plan applies twice.
         let (limiter, told) = limiter(&[2, 1, 1, 1]);
         limiter.try_acquire_at(START).at_once().unwrap().accept_at(START);
-        // One call is in flight from the second epoch on. So no call can be admitted under the limit 1.
+        // One call is in flight from the second epoch on. So no call can be admitted under the
+        // limit 1.
         let held = limiter.try_acquire_at(after(1)).at_once().unwrap();
         let other = limiter.clone();
         // Begins the third epoch.

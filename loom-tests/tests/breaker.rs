@@ -1,5 +1,5 @@
-//! A breaker: of the threads that race for a probe, one gets it; each request that ends is counted once; and the last
-//! word is made from the counts of all requests that have ended.
+//! A breaker: of the threads that race for a probe, one gets it; each request that ends is counted
+//! once; and the last word is made from the counts of all requests that have ended.
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
@@ -51,7 +51,8 @@ fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
     [Success, Exception, Block].map(|event| breaker.window().sum_at(start(number), event))
 }
 
-// A permit is kept until both threads have ended: its end would add executions that say nothing about the race.
+// A permit is kept until both threads have ended: its end would add executions that say nothing
+// about the race.
 #[test]
 fn one_thread_of_a_race_gets_the_probe() {
     explore(None, || {
@@ -68,8 +69,8 @@ fn one_thread_of_a_race_gets_the_probe() {
     });
 }
 
-/// One thread drops a permit and accepts with another, while the main thread accepts with a third one. Each request is
-/// counted once, and a dropped permit counts as a rejection.
+/// One thread drops a permit and accepts with another, while the main thread accepts with a third
+/// one. Each request is counted once, and a dropped permit counts as a rejection.
 #[test]
 fn permit_counts_once_on_whichever_thread() {
     explore(Some(2), || {
@@ -85,7 +86,8 @@ fn permit_counts_once_on_whichever_thread() {
     });
 }
 
-/// Two threads reject a request each. Their cells are bound before, so they synchronize by nothing but the word.
+/// Two threads reject a request each. Their cells are bound before, so they synchronize by nothing
+/// but the word.
 fn two_rejections(breaker: &Breaker) {
     let [accepted, rejected] = [(); 2].map(|()| permit(breaker, 1));
     let theirs = [(); 2].map(|()| permit(breaker, 1));
@@ -99,8 +101,8 @@ fn two_rejections(breaker: &Breaker) {
     other.join().unwrap();
 }
 
-/// Two threads reject a request each. After one rejection alone, the word would not change, and no request would be
-/// dropped. The word reflects both.
+/// Two threads reject a request each. After one rejection alone, the word would not change, and no
+/// request would be dropped. The word reflects both.
 #[test]
 fn two_rejections_at_once_are_both_known() {
     show_all_words();
@@ -113,8 +115,8 @@ fn two_rejections_at_once_are_both_known() {
     });
 }
 
-/// Two threads reject a request each. The probability is 1/4 after the first rejection, and 2/5 after both. The word
-/// reflects both, so a request is dropped.
+/// Two threads reject a request each. The probability is 1/4 after the first rejection, and 2/5
+/// after both. The word reflects both, so a request is dropped.
 #[test]
 fn later_of_two_turns_adds_up_both() {
     show_all_words();
@@ -126,15 +128,15 @@ fn later_of_two_turns_adds_up_both() {
     });
 }
 
-/// One thread is the first that asks in a slice, and so adds up, while another rejects a request. The word that
-/// reflects the rejection is not replaced by an earlier sum.
+/// One thread is the first that asks in a slice, and so adds up, while another rejects a request.
+/// The word that reflects the rejection is not replaced by an earlier sum.
 #[test]
 fn rejection_beside_a_thread_that_follows_the_time() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(0, STRICT);
-        // Another slice of the same bucket: a cell that moves to another bucket adds executions that say nothing about the
-        // word.
+        // Another slice of the same bucket: a cell that moves to another bucket adds executions
+        // that say nothing about the word.
         let later = start(1).saturating_add(LEN / 2);
         let ask =
             move |breaker: Breaker| FeedbackPermit::try_acquire_at(breaker, later).at_once().ok();
@@ -150,8 +152,9 @@ fn rejection_beside_a_thread_that_follows_the_time() {
     });
 }
 
-/// One thread changes the settings while another rejects a request. Before the change, no request would be dropped. Whichever
-/// thread is later, the word follows from the rejection and from the new settings.
+/// One thread changes the settings while another rejects a request. Before the change, no request
+/// would be dropped. Whichever thread is later, the word follows from the rejection and from the
+/// new settings.
 #[test]
 fn change_of_the_settings_beside_a_rejection() {
     show_all_words();
@@ -168,8 +171,8 @@ fn change_of_the_settings_beside_a_rejection() {
     });
 }
 
-/// One thread cancels a probe beside a thread that asks. The next request that would be dropped is a probe, and no other
-/// one.
+/// One thread cancels a probe beside a thread that asks. The next request that would be dropped is
+/// a probe, and no other one.
 #[test]
 fn cancelled_probe_is_passed_on_once() {
     explore(None, || {
@@ -188,7 +191,8 @@ fn cancelled_probe_is_passed_on_once() {
     });
 }
 
-/// One thread cancels a probe, while the next probe is due and another thread takes it. The later time stays.
+/// One thread cancels a probe, while the next probe is due and another thread takes it. The later
+/// time stays.
 #[test]
 fn cancelled_probe_sets_back_no_later_one() {
     explore(Some(2), || {

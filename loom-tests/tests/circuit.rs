@@ -1,5 +1,5 @@
-//! The circuit breaker: one thread trips it, the probes are limited, an outcome of an earlier state changes nothing, and readers
-//! see the transitions in order.
+//! The circuit breaker: one thread trips it, the probes are limited, an outcome of an earlier state
+//! changes nothing, and readers see the transitions in order.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -54,7 +54,8 @@ fn open(breaker: &Breaker) {
     assert_eq!(breaker.state_at(START), Open);
 }
 
-/// Reads all transitions, and checks that each begins with the state with which the one before has ended.
+/// Reads all transitions, and checks that each begins with the state with which the one before has
+/// ended.
 fn chain(transitions: &mut Transitions, mut state: CircuitState) -> Vec<CircuitState> {
     std::iter::from_fn(|| {
         let transition = transitions.next()?;
@@ -121,7 +122,8 @@ fn half_open_state_is_found_with_its_time() {
     });
 }
 
-/// A thread that finds a further probe finds its time, so the probe is not over with the one before it.
+/// A thread that finds a further probe finds its time, so the probe is not over with the one before
+/// it.
 #[test]
 fn admitted_probe_is_found_with_its_time() {
     explore(Some(3), || {
@@ -143,7 +145,8 @@ fn admitted_probe_is_found_with_its_time() {
     });
 }
 
-/// A call of the closed breaker ends while another thread opens the breaker, half-opens it and closes it again.
+/// A call of the closed breaker ends while another thread opens the breaker, half-opens it and
+/// closes it again.
 #[test]
 fn late_outcome_counts_in_no_later_state() {
     for config in [of_last_calls(), of_window()] {

@@ -1,5 +1,5 @@
-//! Conservation: recorded = in the window + expired + late, in every ledger, beside writers and rotators. The recorded
-//! total only grows.
+//! Conservation: recorded = in the window + expired + late, in every ledger, beside writers and
+//! rotators. The recorded total only grows.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{Ring, explore, ring, start};
@@ -11,7 +11,8 @@ fn recorded(ring: &Ring, number: u32) -> u64 {
     ring.ledger(start(number)).recorded()
 }
 
-/// One thread adds in bucket 0 while another rotates to buckets 1 and 2. The ledger has each add once.
+/// One thread adds in bucket 0 while another rotates to buckets 1 and 2. The ledger has each add
+/// once.
 #[test]
 fn add_that_stalls_for_two_laps_is_counted_once() {
     explore(None, || {
@@ -52,8 +53,8 @@ fn reader_beside_a_rotator_counts_each_add_once() {
     });
 }
 
-/// One thread adds in bucket 0, another rotates to buckets 1 and 2, and a third one takes a ledger. The ledger has each
-/// add that returned before it.
+/// One thread adds in bucket 0, another rotates to buckets 1 and 2, and a third one takes a ledger.
+/// The ledger has each add that returned before it.
 #[test]
 fn reader_beside_a_writer_and_a_rotator_counts_each_add_once() {
     explore(Some(2), || {
@@ -119,9 +120,9 @@ fn rotators_of_two_slots_retire_both_wraps() {
     });
 }
 
-/// Two threads race for bucket 1, and one of them goes on to bucket 2. The loser takes a wrap to prepare it for bucket
-/// 1, and this wrap may be the wrap that was used for bucket 1 in between. A ledger that has the add of bucket 2 has
-/// the adds before it, and no add is lost.
+/// Two threads race for bucket 1, and one of them goes on to bucket 2. The loser takes a wrap to
+/// prepare it for bucket 1, and this wrap may be the wrap that was used for bucket 1 in between. A
+/// ledger that has the add of bucket 2 has the adds before it, and no add is lost.
 #[test]
 fn rotator_that_lost_the_race_does_not_reuse_a_gone_bucket() {
     explore(Some(3), || {

@@ -1,4 +1,5 @@
-//! The window of the last calls: each record replaces the oldest call, and no call is counted twice.
+//! The window of the last calls: each record replaces the oldest call, and no call is counted
+//! twice.
 #![cfg(loom)]
 
 use std::time::Duration;

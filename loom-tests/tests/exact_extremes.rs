@@ -1,6 +1,7 @@
-//! Exact extremes: minimum and maximum are the extremes of the recorded values under any interleaving, no mean is above
-//! the maximum, and no reading has a response time without its success, or a success without its pass. In all models of
-//! this file, loom sees every word of a cell.
+//! Exact extremes: minimum and maximum are the extremes of the recorded values under any
+//! interleaving, no mean is above the maximum, and no reading has a response time without its
+//! success, or a success without its pass. In all models of this file, loom sees every word of a
+//! cell.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -61,7 +62,8 @@ fn mean_is_never_above_the_maximum() {
     });
 }
 
-/// One thread records response times in its own cell while another reads the bucket. No mean is above the maximum.
+/// One thread records response times in its own cell while another reads the bucket. No mean is
+/// above the maximum.
 #[test]
 fn mean_of_a_cell_is_never_above_its_maximum() {
     show_all_words();
@@ -90,8 +92,8 @@ fn response_time_of_a_shared_bucket_is_never_read_without_its_success() {
     });
 }
 
-/// One thread records in its bound cell while another reads the bucket, as a snapshot does. If the reading has the
-/// response time, it has the success.
+/// One thread records in its bound cell while another reads the bucket, as a snapshot does. If the
+/// reading has the response time, it has the success.
 #[test]
 fn response_time_is_never_read_without_its_success() {
     show_all_words();
@@ -108,8 +110,8 @@ fn response_time_is_never_read_without_its_success() {
     });
 }
 
-/// A request enters and ends on one thread in one bucket while another thread takes a snapshot. If the snapshot has the
-/// end, it has the pass.
+/// A request enters and ends on one thread in one bucket while another thread takes a snapshot. If
+/// the snapshot has the end, it has the pass.
 fn end_is_never_read_without_its_pass(event: MetricEvent, end: fn(Entry<Arc<Node>, ManualClock>)) {
     show_all_words();
     explore(Some(2), move || {

@@ -1,5 +1,6 @@
-//! The forward clock: when its source goes back, no reading is more than the tolerance below an earlier one, and the
-//! clock is ahead of its source by the step and no more, whichever threads find the step.
+//! The forward clock: when its source goes back, no reading is more than the tolerance below an
+//! earlier one, and the clock is ahead of its source by the step and no more, whichever threads
+//! find the step.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -43,7 +44,8 @@ fn step_back_is_found_once() {
     });
 }
 
-/// The source goes on. A thread that reads an older time, or that has stalled, takes it for no step.
+/// The source goes on. A thread that reads an older time, or that has stalled, takes it for no
+/// step.
 #[test]
 fn source_that_goes_on_is_not_taken_for_a_step() {
     explore(None, || {

@@ -1,5 +1,5 @@
-//! The balanced gauge: the concurrency is never negative, and it is zero once all requests have ended, on whichever
-//! thread.
+//! The balanced gauge: the concurrency is never negative, and it is zero once all requests have
+//! ended, on whichever thread.
 #![cfg(loom)]
 
 use leaparray::{Entry, ManualClock};
@@ -20,8 +20,8 @@ fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
     thread::spawn(move || node.concurrency())
 }
 
-/// A request enters on one thread and ends on another. Both threads have a bound cell. A reader that sees the end also
-/// sees the entry, so the concurrency is not below zero.
+/// A request enters on one thread and ends on another. Both threads have a bound cell. A reader
+/// that sees the end also sees the entry, so the concurrency is not below zero.
 #[test]
 fn request_that_ends_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
@@ -45,8 +45,8 @@ fn request_that_ends_on_another_thread_is_seen_to_enter() {
     });
 }
 
-/// A request enters on a thread that has no cell yet, and ends on the main thread, which has one. A reader that sees
-/// the end also sees the entry, so the concurrency is not below zero.
+/// A request enters on a thread that has no cell yet, and ends on the main thread, which has one. A
+/// reader that sees the end also sees the entry, so the concurrency is not below zero.
 #[test]
 fn request_that_enters_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
@@ -100,8 +100,8 @@ fn request_in_flight_throughout_is_counted() {
     });
 }
 
-/// Two threads enter and end a request, one after the other, and the second adopts the cell of the first. The gauge
-/// counts of the cell are kept.
+/// Two threads enter and end a request, one after the other, and the second adopts the cell of the
+/// first. The gauge counts of the cell are kept.
 #[test]
 fn adopted_cell_keeps_its_gauge() {
     explore_some(SOME, Some(1), || {
@@ -119,8 +119,8 @@ fn adopted_cell_keeps_its_gauge() {
     });
 }
 
-/// One thread enters and ends a request, and another two, one after the other. At most two requests are in flight at
-/// any time, so the highest concurrency is 1 or 2.
+/// One thread enters and ends a request, and another two, one after the other. At most two requests
+/// are in flight at any time, so the highest concurrency is 1 or 2.
 #[test]
 fn highest_concurrency_was_reached() {
     explore_some(SOME, Some(1), || {

@@ -4,8 +4,8 @@
 use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
-/// One thread reads the windows of buckets 1 and 2 while another rotates to bucket 2. Each read covers its own buckets
-/// only.
+/// One thread reads the windows of buckets 1 and 2 while another rotates to bucket 2. Each read
+/// covers its own buckets only.
 #[test]
 fn read_beside_a_rollover() {
     explore(None, || {
@@ -18,7 +18,8 @@ fn read_beside_a_rollover() {
         };
         ring.add(2, 100);
         let (before, after) = reader.join().unwrap();
-        // Bucket 2 takes the slot of bucket 0. Bucket 0 may be gone from this window, and bucket 2 is not in it.
+        // Bucket 2 takes the slot of bucket 0. Bucket 0 may be gone from this window, and bucket 2
+        // is not in it.
         assert!([10, 11].contains(&before), "bucket 1, and 0 unless it is gone: {before}");
         // Bucket 0 is not in this window, even if it is still in its slot.
         assert!([10, 110].contains(&after), "bucket 1, and 2 once it is there: {after}");
@@ -29,7 +30,8 @@ fn read_beside_a_rollover() {
     });
 }
 
-/// One thread reads with a predicate while another rotates to bucket 3. The reader finds only buckets of the window.
+/// One thread reads with a predicate while another rotates to bucket 3. The reader finds only
+/// buckets of the window.
 #[test]
 fn predicate_beside_a_rollover() {
     explore(None, || {
@@ -54,8 +56,8 @@ fn predicate_beside_a_rollover() {
     });
 }
 
-/// One thread asks for the bucket before bucket 2 while another rotates to bucket 3. It gets bucket 1, or none once
-/// that is gone.
+/// One thread asks for the bucket before bucket 2 while another rotates to bucket 3. It gets bucket
+/// 1, or none once that is gone.
 #[test]
 fn previous_bucket_beside_a_rollover() {
     explore(None, || {

@@ -1,4 +1,5 @@
-//! Keyed limiters: a key has one state, and an evicted key that comes back gets no more than it would have had.
+//! Keyed limiters: a key has one state, and an evicted key that comes back gets no more than it
+//! would have had.
 #![cfg(loom)]
 
 use std::convert::Infallible;
@@ -46,7 +47,8 @@ const OTHER: u64 = u64::MAX;
 /// A bucket of one token is full again after this time, in nanoseconds.
 const FULL: u64 = 100;
 
-/// Creates a limiter with one token for each key. A key that is as new leaves as soon as it is examined.
+/// Creates a limiter with one token for each key. A key that is as new leaves as soon as it is
+/// examined.
 fn keyed(max_keys: usize) -> Arc<Keyed> {
     let rate = Rate::new(1, Duration::from_nanos(FULL)).unwrap();
     let limit = TokenBucketPerKey::new(rate, 1);
@@ -94,8 +96,9 @@ fn new_key_is_inserted_once() {
     });
 }
 
-/// The only place is that of a key that is as new, in the other shard. The threads examine that shard without the lock of
-/// their own one. One of them gets the place, and the other finds its key.
+/// The only place is that of a key that is as new, in the other shard. The threads examine that
+/// shard without the lock of their own one. One of them gets the place, and the other finds its
+/// key.
 #[test]
 fn new_key_is_inserted_once_in_the_place_of_another() {
     explore(None, || {
@@ -110,7 +113,8 @@ fn new_key_is_inserted_once_in_the_place_of_another() {
     });
 }
 
-/// With two places, one of them free after an eviction: two threads insert one key, and each releases its lock.
+/// With two places, one of them free after an eviction: two threads insert one key, and each
+/// releases its lock.
 #[test]
 fn key_that_was_inserted_while_its_shard_was_unlocked_is_found() {
     explore(Some(3), || {
@@ -134,7 +138,8 @@ fn last_place_is_taken_once() {
     });
 }
 
-/// A request has read its clock before the bucket was full, and asks while the key is evicted or after that.
+/// A request has read its clock before the bucket was full, and asks while the key is evicted or
+/// after that.
 #[test]
 fn stale_request_of_an_evicted_key_is_refused() {
     explore(None, || {

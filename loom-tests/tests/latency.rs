@@ -1,4 +1,5 @@
-//! Histograms of windows: each response time is in one bin of one bucket, whichever thread reads or seals it.
+//! Histograms of windows: each response time is in one bin of one bucket, whichever thread reads or
+//! seals it.
 #![cfg(loom)]
 
 use leaparray::show_all_words;
@@ -10,8 +11,8 @@ use loom::thread;
 /// The number of executions to run of a model that has too many to explore.
 const SOME: usize = 20_000;
 
-/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket 2, and a response
-/// time in bucket 0. No interleaving of these steps is explored.
+/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to
+/// bucket 2, and a response time in bucket 0. No interleaving of these steps is explored.
 fn warm(samples: u32) -> Window {
     let window = histogram_window(samples);
     window.record(0, SHORT);
@@ -30,7 +31,8 @@ fn reader<T: 'static>(
     thread::spawn(move || (progress.load(Ordering::Acquire), read(window)))
 }
 
-/// Starts a thread that binds its cell to bucket 2 and then calls `write`. Returns once the cell is bound.
+/// Starts a thread that binds its cell to bucket 2 and then calls `write`. Returns once the cell is
+/// bound.
 fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::JoinHandle<()> {
     let window = window.clone();
     let (sender, receiver) = mpsc::channel();
@@ -43,7 +45,8 @@ fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::Join
     writer
 }
 
-/// Records a response time in each of the buckets, and stores their number in `progress` after each.
+/// Records a response time in each of the buckets, and stores their number in `progress` after
+/// each.
 fn record_in(window: &Window, progress: &AtomicU64, numbers: &[u32]) {
     for (number, count) in numbers.iter().zip(1..) {
         window.record(*number, SHORT);
@@ -51,8 +54,8 @@ fn record_in(window: &Window, progress: &AtomicU64, numbers: &[u32]) {
     }
 }
 
-/// The histogram has each response time whose record returned before the read, and its extremes and its count cover
-/// each one in its sum.
+/// The histogram has each response time whose record returned before the read, and its extremes and
+/// its count cover each one in its sum.
 #[test]
 fn histogram_beside_a_record_has_the_count_and_the_extremes_of_its_sum() {
     show_all_words();
@@ -74,7 +77,8 @@ fn histogram_beside_a_record_has_the_count_and_the_extremes_of_its_sum() {
     });
 }
 
-/// The first response time of a thread makes its bin. A reader finds the bin empty or with the response time.
+/// The first response time of a thread makes its bin. A reader finds the bin empty or with the
+/// response time.
 #[test]
 fn bin_that_a_thread_makes_is_found_by_another() {
     explore(Some(2), || {
@@ -115,7 +119,8 @@ fn reader_finds_a_response_time_once_while_its_cell_is_sealed() {
     });
 }
 
-/// The main thread goes on for three buckets, and fills lists of bins again that the reader may still read.
+/// The main thread goes on for three buckets, and fills lists of bins again that the reader may
+/// still read.
 #[test]
 fn reader_never_finds_response_times_of_another_bucket() {
     explore_some(SOME, Some(1), || {
@@ -135,7 +140,8 @@ fn reader_never_finds_response_times_of_another_bucket() {
     });
 }
 
-/// The reader may find the cell sealed, and its bins after it was bound again. The extremes include what is in the bins.
+/// The reader may find the cell sealed, and its bins after it was bound again. The extremes include
+/// what is in the bins.
 #[test]
 fn lifetime_beside_a_rotation_only_grows() {
     explore_some(SOME, Some(1), || {

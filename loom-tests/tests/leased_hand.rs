@@ -1,4 +1,5 @@
-//! The permits in hand of a leased limiter: each is used by one request, or returned to the node by the close of the hand.
+//! The permits in hand of a leased limiter: each is used by one request, or returned to the node by
+//! the close of the hand.
 #![cfg(loom)]
 
 use leaparray::Timestamp;
@@ -69,7 +70,8 @@ fn returned_permits_are_used_once() {
     });
 }
 
-/// The next hand ends earlier, and has the same number of permits: a request must not take them by the end of the hand before.
+/// The next hand ends earlier, and has the same number of permits: a request must not take them by
+/// the end of the hand before.
 #[test]
 fn permits_of_a_hand_are_not_used_after_its_end() {
     explore(None, || {

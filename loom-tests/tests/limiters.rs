@@ -1,4 +1,5 @@
-//! The limiters: none admits more than its limit, and none refuses a request for which a permit was free all the time.
+//! The limiters: none admits more than its limit, and none refuses a request for which a permit was
+//! free all the time.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -56,8 +57,8 @@ fn last_permit_is_taken_once() {
     });
 }
 
-/// Two threads ask for the last permit, in buckets 2 and 3. The request of bucket 2 is in time, or it is late and
-/// decided in bucket 3. One of the two is admitted.
+/// Two threads ask for the last permit, in buckets 2 and 3. The request of bucket 2 is in time, or
+/// it is late and decided in bucket 3. One of the two is admitted.
 #[test]
 fn last_permit_is_taken_once_across_a_rollover() {
     explore(None, || {
@@ -70,8 +71,8 @@ fn last_permit_is_taken_once_across_a_rollover() {
     });
 }
 
-/// Three threads ask in three buckets for more than the two permits that are left. One or two are admitted, and each is
-/// counted in the window.
+/// Three threads ask in three buckets for more than the two permits that are left. One or two are
+/// admitted, and each is counted in the window.
 #[test]
 fn limit_holds_for_three_requests_across_three_buckets() {
     explore(Some(2), || {
@@ -87,8 +88,8 @@ fn limit_holds_for_three_requests_across_three_buckets() {
     });
 }
 
-/// Three threads ask in bucket 3, in which the two permits of bucket 1 have left the window. Each of the two is free
-/// again once, whichever thread opens the bucket.
+/// Three threads ask in bucket 3, in which the two permits of bucket 1 have left the window. Each
+/// of the two is free again once, whichever thread opens the bucket.
 #[test]
 fn permit_that_has_left_is_free_again_once() {
     explore(Some(3), || {
@@ -102,8 +103,8 @@ fn permit_that_has_left_is_free_again_once() {
     });
 }
 
-/// A thread that opens bucket 2 may stall before it notes bucket 1. Another thread takes the only permit in bucket 3, whose
-/// note is in the same slot. The permit is not free again in bucket 4.
+/// A thread that opens bucket 2 may stall before it notes bucket 1. Another thread takes the only
+/// permit in bucket 3, whose note is in the same slot. The permit is not free again in bucket 4.
 #[test]
 fn stalled_note_replaces_no_newer_note() {
     explore(Some(2), || {
@@ -118,9 +119,9 @@ fn stalled_note_replaces_no_newer_note() {
     });
 }
 
-/// No permit was taken in bucket 3. A thread that stalls before it notes that adds up slots that other threads have
-/// recycled. It does not find bucket 1 there, and takes its permit for a permit of bucket 3. If it noted that, no
-/// permit would be free in bucket 5.
+/// No permit was taken in bucket 3. A thread that stalls before it notes that adds up slots that
+/// other threads have recycled. It does not find bucket 1 there, and takes its permit for a permit
+/// of bucket 3. If it noted that, no permit would be free in bucket 5.
 #[test]
 fn bucket_without_permits_is_noted_once() {
     explore(Some(3), || {
@@ -134,7 +135,8 @@ fn bucket_without_permits_is_noted_once() {
     });
 }
 
-/// Two threads ask in buckets 2 and 3. A permit is free for each of them from first to last, so both are admitted.
+/// Two threads ask in buckets 2 and 3. A permit is free for each of them from first to last, so
+/// both are admitted.
 #[test]
 fn no_request_is_refused_while_a_permit_is_left() {
     explore(None, || {
@@ -163,8 +165,8 @@ fn reading_beside_a_rollover_is_of_one_moment() {
     });
 }
 
-/// One thread reads the window that ends with bucket 3 while another opens buckets 4 and 5, and so recycles the slot of
-/// bucket 1. The reading is of one moment.
+/// One thread reads the window that ends with bucket 3 while another opens buckets 4 and 5, and so
+/// recycles the slot of bucket 1. The reading is of one moment.
 #[test]
 fn reading_beside_a_lap_is_of_one_moment() {
     explore(None, || {
@@ -182,8 +184,8 @@ fn reading_beside_a_lap_is_of_one_moment() {
     });
 }
 
-/// One thread reads the permits of each bucket while another opens buckets 3 and 4. The reading is of one moment: of
-/// before, or of after any one of the steps.
+/// One thread reads the permits of each bucket while another opens buckets 3 and 4. The reading is
+/// of one moment: of before, or of after any one of the steps.
 #[test]
 fn reading_of_each_bucket_is_of_one_moment() {
     explore(Some(3), || {
@@ -209,15 +211,15 @@ fn reading_of_each_bucket_is_of_one_moment() {
     });
 }
 
-/// Another thread opens buckets 4 and 5, and so recycles the slot of the permit that leaves first. A refusal in bucket 3
-/// names the start of bucket 4 nevertheless.
+/// Another thread opens buckets 4 and 5, and so recycles the slot of the permit that leaves first.
+/// A refusal in bucket 3 names the start of bucket 4 nevertheless.
 #[test]
 fn retry_time_is_of_the_window_that_was_full() {
     explore(Some(3), || {
         let limiter = sliding(3, 2);
         assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 1), 2);
-        // On the thread that loom runs second: it does not try a load of another thread before its own load and
-        // read-modify-write.
+        // On the thread that loom runs second: it does not try a load of another thread before its
+        // own load and read-modify-write.
         let other = {
             let limiter = limiter.clone();
             thread::spawn(move || {
@@ -232,9 +234,9 @@ fn retry_time_is_of_the_window_that_was_full() {
     });
 }
 
-/// Two threads are refused in bucket 3, and one of them finds the time that the other has stored. A third thread opens
-/// buckets 4 and 5, and so recycles the slot of the permit that leaves first. A refusal in bucket 3 names the start of
-/// bucket 4 nevertheless.
+/// Two threads are refused in bucket 3, and one of them finds the time that the other has stored. A
+/// third thread opens buckets 4 and 5, and so recycles the slot of the permit that leaves first. A
+/// refusal in bucket 3 names the start of bucket 4 nevertheless.
 #[test]
 fn stored_retry_time_is_of_the_window_that_was_full() {
     explore(Some(2), || {
@@ -258,8 +260,8 @@ fn stored_retry_time_is_of_the_window_that_was_full() {
     });
 }
 
-/// One thread takes the only permit, in bucket `taken`. Another opens bucket `opened` and takes nothing in it, before
-/// or after that. A refusal names the time at which the permit is free again.
+/// One thread takes the only permit, in bucket `taken`. Another opens bucket `opened` and takes
+/// nothing in it, before or after that. A refusal names the time at which the permit is free again.
 fn permit_is_taken_beside_a_thread_that_opens_a_bucket(taken: u32, opened: u32) {
     explore(Some(3), move || {
         let limiter = sliding(3, 1);
@@ -285,8 +287,8 @@ fn bucket_with_permits_is_waited_for() {
     permit_is_taken_beside_a_thread_that_opens_a_bucket(2, 3);
 }
 
-/// Another thread opens bucket 4, in which the permit of bucket 1 is free again. A refusal names the time at which the
-/// permit of bucket 4 is free again.
+/// Another thread opens bucket 4, in which the permit of bucket 1 is free again. A refusal names
+/// the time at which the permit of bucket 4 is free again.
 #[test]
 fn permit_that_has_left_is_not_waited_for() {
     explore(None, || {
@@ -300,8 +302,8 @@ fn permit_that_has_left_is_not_waited_for() {
     });
 }
 
-/// Two permits have to leave. Another thread opens buckets 3 and 4, and so recycles the slot of the permits that leave
-/// first. A refusal in bucket 2 names the start of bucket 3 nevertheless.
+/// Two permits have to leave. Another thread opens buckets 3 and 4, and so recycles the slot of the
+/// permits that leave first. A refusal in bucket 2 names the start of bucket 3 nevertheless.
 #[test]
 fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
     explore(Some(3), || {
@@ -321,9 +323,9 @@ fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
     });
 }
 
-/// After a first request, two threads enter a node through a limiter. The permit and the pass of the first request are
-/// taken one by one, so that the direct requests are not counted yet, and each of the two may count them. Returns how many of
-/// the two are admitted.
+/// After a first request, two threads enter a node through a limiter. The permit and the pass of
+/// the first request are taken one by one, so that the direct requests are not counted yet, and
+/// each of the two may count them. Returns how many of the two are admitted.
 fn two_enter(limit: u64) -> u64 {
     let node = node(node_config(2, 2));
     let limiter = sliding(2, limit);
@@ -351,8 +353,9 @@ fn no_entry_is_refused_while_a_permit_is_left() {
     explore(Some(2), || assert_eq!(two_enter(3), 2));
 }
 
-/// One thread asks with a time that is an hour ahead of the clock, and another with the time of the clock. Together, they
-/// take no more than the limit. The last bucket that is opened is the bucket of the clock plus the lead.
+/// One thread asks with a time that is an hour ahead of the clock, and another with the time of the
+/// clock. Together, they take no more than the limit. The last bucket that is opened is the bucket
+/// of the clock plus the lead.
 #[test]
 fn wrong_time_of_another_thread_moves_a_window_by_the_lead() {
     explore(Some(2), || {
@@ -381,7 +384,8 @@ fn wrong_time_of_another_thread_moves_a_bucket_by_the_lead() {
     });
 }
 
-/// Three requests ask a leaky bucket, two of them at the same time. One goes ahead, one waits, and the last is refused.
+/// Three requests ask a leaky bucket, two of them at the same time. One goes ahead, one waits, and
+/// the last is refused.
 #[test]
 fn each_request_waits_for_the_one_before() {
     explore(None, || {
@@ -411,8 +415,8 @@ fn refunds<L: Limiter + Send + Sync + 'static>(
     thread::spawn(move || limiter.refund_at(start(number), 1, Duration::ZERO))
 }
 
-/// One thread gives a permit back while two others ask for one. Another one is free all the time, so one or both of them
-/// are admitted, and no permit is lost.
+/// One thread gives a permit back while two others ask for one. Another one is free all the time,
+/// so one or both of them are admitted, and no permit is lost.
 #[test]
 fn permit_that_is_given_back_is_free_once() {
     explore(None, || {
@@ -426,8 +430,8 @@ fn permit_that_is_given_back_is_free_once() {
     });
 }
 
-/// One thread gives a permit of bucket 1 back while others ask in buckets 1 and 2. The permit is given back before bucket
-/// 1 is closed, or it leaves with that bucket.
+/// One thread gives a permit of bucket 1 back while others ask in buckets 1 and 2. The permit is
+/// given back before bucket 1 is closed, or it leaves with that bucket.
 #[test]
 fn permit_is_given_back_before_its_bucket_is_closed() {
     explore(Some(3), || {
@@ -449,7 +453,8 @@ fn permit_is_given_back_before_its_bucket_is_closed() {
     });
 }
 
-/// Another thread reads the permits of each bucket while permits are taken and given back: the reading is of one moment.
+/// Another thread reads the permits of each bucket while permits are taken and given back: the
+/// reading is of one moment.
 #[test]
 fn reading_beside_a_refund_is_of_one_moment() {
     explore(Some(3), || {
@@ -485,8 +490,8 @@ fn token_that_is_given_back_is_free_once() {
     });
 }
 
-/// One thread gives tokens back while the time passes, and another thread takes an added token. Added tokens do not count
-/// twice, whenever the first thread has read the clock.
+/// One thread gives tokens back while the time passes, and another thread takes an added token.
+/// Added tokens do not count twice, whenever the first thread has read the clock.
 #[test]
 fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
     explore(None, || {
@@ -505,7 +510,8 @@ fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
     });
 }
 
-/// One thread gives back the time of a request while another places a request after it, or in its place.
+/// One thread gives back the time of a request while another places a request after it, or in its
+/// place.
 #[test]
 fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
     explore(None, || {
@@ -524,8 +530,8 @@ fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
     });
 }
 
-/// Two threads ask two limiters together, and a third one asks the second limiter alone. No limit is exceeded, and only
-/// the admitted requests are charged.
+/// Two threads ask two limiters together, and a third one asks the second limiter alone. No limit
+/// is exceeded, and only the admitted requests are charged.
 #[test]
 fn request_to_two_limiters_is_charged_to_both_or_to_none() {
     explore(Some(1), || {
@@ -554,8 +560,8 @@ fn one_token() -> Arc<TokenBucket<ManualClock>> {
     bucket
 }
 
-/// Two threads ask for the last token while a third one changes the rate. One of them gets it, by the old settings or by
-/// the new ones.
+/// Two threads ask for the last token while a third one changes the rate. One of them gets it, by
+/// the old settings or by the new ones.
 #[test]
 fn last_token_is_taken_once_beside_a_change() {
     explore(Some(3), || {
@@ -568,8 +574,8 @@ fn last_token_is_taken_once_beside_a_change() {
     });
 }
 
-/// One thread takes a token between two changes, beside them or after them, and another one reads the bucket. No token is
-/// lost, and each reading is of one version.
+/// One thread takes a token between two changes, beside them or after them, and another one reads
+/// the bucket. No token is lost, and each reading is of one version.
 #[test]
 fn reading_beside_two_changes_is_of_one_version() {
     explore(Some(2), || {
@@ -606,8 +612,8 @@ fn no_change_is_lost() {
     });
 }
 
-/// Two requests ask a leaky bucket while its rate changes. Each is due an interval after the one before it, by the old
-/// rate or by the new one, and a request that asks later is by the new one.
+/// Two requests ask a leaky bucket while its rate changes. Each is due an interval after the one
+/// before it, by the old rate or by the new one, and a request that asks later is by the new one.
 #[test]
 fn requests_beside_a_change_of_the_pace_are_apart() {
     explore(Some(3), || {
@@ -642,8 +648,8 @@ fn last_token_is_taken_once() {
     });
 }
 
-/// A cold service whose limit is 90 in a window of two buckets, with a period of `buckets` buckets. The first `asked` permits
-/// are taken in bucket 7.
+/// A cold service whose limit is 90 in a window of two buckets, with a period of `buckets` buckets.
+/// The first `asked` permits are taken in bucket 7.
 fn cold(buckets: u32, asked: u64) -> Arc<WarmUp<ManualClock>> {
     let config = WarmUpConfig::new(LEN * buckets, 3.0).unwrap();
     let clock = ManualClock::new(Timestamp::MIN);
@@ -658,8 +664,8 @@ fn next_limits(limiter: &WarmUp<ManualClock>) -> [u64; 3] {
     [8, 9, 10].map(|number| limiter.current_limit_at(start(number)))
 }
 
-/// Two threads open the second bucket, and count the tokens of the first. The service is then as cold as if one thread
-/// alone had done that.
+/// Two threads open the second bucket, and count the tokens of the first. The service is then as
+/// cold as if one thread alone had done that.
 #[test]
 fn tokens_are_counted_once() {
     explore(Some(3), || {
@@ -675,8 +681,9 @@ fn tokens_are_counted_once() {
     });
 }
 
-/// A thread changes the limit while another one opens the second bucket and counts the tokens of the first. Neither
-/// the change nor the count is lost: the tokens are counted before or after the change.
+/// A thread changes the limit while another one opens the second bucket and counts the tokens of
+/// the first. Neither the change nor the count is lost: the tokens are counted before or after the
+/// change.
 #[test]
 fn change_beside_a_count_of_tokens_is_not_lost() {
     explore(Some(3), || {
@@ -697,8 +704,8 @@ fn change_beside_a_count_of_tokens_is_not_lost() {
     });
 }
 
-/// A thread decides beside a change, and computes the threshold of the bucket from the state before or after it. After
-/// the change, each decision uses the new one, although no bucket is opened.
+/// A thread decides beside a change, and computes the threshold of the bucket from the state before
+/// or after it. After the change, each decision uses the new one, although no bucket is opened.
 #[test]
 fn decision_after_a_change_uses_it() {
     explore(Some(3), || {

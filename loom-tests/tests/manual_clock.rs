@@ -1,5 +1,5 @@
-//! The manual clock: a thread that sees a time also sees what was done before that time was set, and no advance is
-//! lost.
+//! The manual clock: a thread that sees a time also sees what was done before that time was set,
+//! and no advance is lost.
 #![cfg(loom)]
 
 use std::time::Duration;

@@ -1,11 +1,12 @@
-//! No leak: an add is never counted in another bucket than the bucket of its time, whichever thread stalls or rotates,
-//! even in a ring of one bucket.
+//! No leak: an add is never counted in another bucket than the bucket of its time, whichever thread
+//! stalls or rotates, even in a ring of one bucket.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
-/// One thread adds in bucket 0 while another rotates to bucket 1. The add is not counted in bucket 1.
+/// One thread adds in bucket 0 while another rotates to bucket 1. The add is not counted in
+/// bucket 1.
 #[test]
 fn add_that_stalls_for_a_lap() {
     explore(None, || {
@@ -22,7 +23,8 @@ fn add_that_stalls_for_a_lap() {
     });
 }
 
-/// One thread adds in bucket 0 while another rotates to buckets 1 and 2. The add is not counted in bucket 2.
+/// One thread adds in bucket 0 while another rotates to buckets 1 and 2. The add is not counted in
+/// bucket 2.
 #[test]
 fn add_that_stalls_while_two_laps_go_by() {
     explore(Some(3), || {
@@ -38,7 +40,8 @@ fn add_that_stalls_while_two_laps_go_by() {
     });
 }
 
-/// Two threads rotate one slot, to bucket 1 and to bucket 2. The adds of the other buckets are not counted in bucket 2.
+/// Two threads rotate one slot, to bucket 1 and to bucket 2. The adds of the other buckets are not
+/// counted in bucket 2.
 #[test]
 fn rotators_of_different_laps() {
     explore(Some(3), || {
@@ -55,8 +58,8 @@ fn rotators_of_different_laps() {
     });
 }
 
-/// One thread adds in bucket 0 while another rotates to buckets 1 to 4 and recycles wraps. The add is not counted in
-/// bucket 4, and each add is recorded once.
+/// One thread adds in bucket 0 while another rotates to buckets 1 to 4 and recycles wraps. The add
+/// is not counted in bucket 4, and each add is recorded once.
 #[test]
 fn add_that_stalls_while_wraps_are_recycled() {
     explore(Some(3), || {
@@ -65,8 +68,8 @@ fn add_that_stalls_while_wraps_are_recycled() {
             let ring = ring.clone();
             thread::spawn(move || ring.add(0, 1))
         };
-        // The rotation to bucket 2 reclaims the wrap of bucket 0, unless it is pinned. Buckets 3 and 4 use recycled
-        // wraps.
+        // The rotation to bucket 2 reclaims the wrap of bucket 0, unless it is pinned. Buckets 3
+        // and 4 use recycled wraps.
         for number in 1..5 {
             ring.add(number, 10_u64.pow(number));
         }

@@ -1,5 +1,5 @@
-//! No loss: an add with time t is in every read that begins after the add returned and whose window covers the bucket
-//! of t, as long as no thread has recorded in a later bucket of that slot.
+//! No loss: an add with time t is in every read that begins after the add returned and whose window
+//! covers the bucket of t, as long as no thread has recorded in a later bucket of that slot.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{explore, ring};
@@ -57,7 +57,8 @@ fn three_adds_at_a_rollover() {
     });
 }
 
-/// One thread adds in buckets 1 and 2 while another reads. A read that begins after both adds returned finds both.
+/// One thread adds in buckets 1 and 2 while another reads. A read that begins after both adds
+/// returned finds both.
 #[test]
 fn read_that_begins_after_the_add_returned() {
     explore(None, || {

@@ -1,5 +1,5 @@
-//! A node: each pass ends once, counts survive a change of the geometry, a permit of the next bucket is taken once, and each second is
-//! delivered once.
+//! A node: each pass ends once, counts survive a change of the geometry, a permit of the next
+//! bucket is taken once, and each second is delivered once.
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Cancelled, Exception, Pass, ReservedPass, Success};
@@ -8,8 +8,9 @@ use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, star
 use loom::sync::Arc;
 use loom::thread;
 
-/// One thread cancels a request and drops another one while the main thread ends one with success, each in a bucket that
-/// both threads use. Each pass has exactly one end, of the kind that was reported.
+/// One thread cancels a request and drops another one while the main thread ends one with success,
+/// each in a bucket that both threads use. Each pass has exactly one end, of the kind that was
+/// reported.
 #[test]
 fn each_pass_ends_in_exactly_one_way() {
     explore_some(20_000, Some(1), || {
@@ -48,8 +49,8 @@ fn record_beside_a_change_of_the_geometry_is_in_both() {
     });
 }
 
-/// Two threads change the geometry at the same time. The node has one of the two geometries afterwards, a further
-/// change takes effect, and no count is lost.
+/// Two threads change the geometry at the same time. The node has one of the two geometries
+/// afterwards, a further change takes effect, and no count is lost.
 #[test]
 fn two_threads_change_the_geometry_at_once() {
     explore(None, || {
@@ -87,8 +88,8 @@ fn last_permit_of_the_next_bucket_is_taken_once() {
     });
 }
 
-/// Two threads reserve permits of two buckets, so each bucket is written before it begins. Both permits are counted
-/// once their buckets have begun.
+/// Two threads reserve permits of two buckets, so each bucket is written before it begins. Both
+/// permits are counted once their buckets have begun.
 #[test]
 fn permit_is_there_when_its_bucket_begins() {
     explore(None, || {

@@ -1,5 +1,5 @@
-//! One wrap per bucket: each bucket number has at most one wrap that is ever in a slot, and the starts in a slot only
-//! grow.
+//! One wrap per bucket: each bucket number has at most one wrap that is ever in a slot, and the
+//! starts in a slot only grow.
 #![cfg(loom)]
 
 use leaparray::{BucketWrap, CurrentBucket};
@@ -45,8 +45,8 @@ fn starts_of_a_slot_only_grow() {
         let reader = {
             let ring = ring.clone();
             thread::spawn(move || {
-                // The newest bucket in the slot. The numbers are checked in ascending order, so that no bucket is
-                // missed.
+                // The newest bucket in the slot. The numbers are checked in ascending order, so
+                // that no bucket is missed.
                 let is_there = |number: &u32| ring.values(start(*number)).next().is_some();
                 let look = || (0..3).filter(is_there).max();
                 [look(), look()]
@@ -60,8 +60,8 @@ fn starts_of_a_slot_only_grow() {
     });
 }
 
-/// One thread asks for bucket 1 while another rotates to bucket 2. The first one gets bucket 1 before the rotation, or
-/// the late bucket, and bucket 2 stays in its slot.
+/// One thread asks for bucket 1 while another rotates to bucket 2. The first one gets bucket 1
+/// before the rotation, or the late bucket, and bucket 2 stays in its slot.
 #[test]
 fn thread_that_is_a_lap_late_does_not_bring_the_old_bucket_back() {
     explore(Some(3), || {

@@ -1,5 +1,6 @@
-//! Parts of a window alone. Each part has so few atomics that loom can explore most of its models with two preemptions
-//! or more. So these models fail without the fences and orderings that only an unlikely execution needs.
+//! Parts of a window alone. Each part has so few atomics that loom can explore most of its models
+//! with two preemptions or more. So these models fail without the fences and orderings that only an
+//! unlikely execution needs.
 #![cfg(loom)]
 
 use leaparray::parts::{BareCell, BareCells, BareDescriptors, BareHistory};
@@ -20,8 +21,9 @@ fn history() -> Arc<BareHistory> {
     history
 }
 
-/// One thread seals buckets 2 and 3, and fills the descriptor again that the reader has found current. The reader of
-/// bucket 1 finds the bucket and the expired passes as they were at one moment.
+/// One thread seals buckets 2 and 3, and fills the descriptor again that the reader has found
+/// current. The reader of bucket 1 finds the bucket and the expired passes as they were at one
+/// moment.
 #[test]
 fn reader_of_a_history_finds_one_moment() {
     explore(Some(2), || {
@@ -37,8 +39,9 @@ fn reader_of_a_history_finds_one_moment() {
     });
 }
 
-/// Two threads seal buckets 2 and 3. One of them frees the descriptor that the reader has found current, and the other
-/// one fills it again. The reader of bucket 1 finds the bucket and the expired passes as they were at one moment.
+/// Two threads seal buckets 2 and 3. One of them frees the descriptor that the reader has found
+/// current, and the other one fills it again. The reader of bucket 1 finds the bucket and the
+/// expired passes as they were at one moment.
 #[test]
 fn reader_beside_two_publishers_finds_one_moment() {
     explore_some(SOME, Some(2), || {
@@ -58,8 +61,9 @@ fn reader_beside_two_publishers_finds_one_moment() {
     });
 }
 
-/// One thread frees two descriptors while another takes two. A thread that takes a descriptor off the stack leaves the
-/// descriptor below it on the stack: after two further takes, each descriptor was taken once.
+/// One thread frees two descriptors while another takes two. A thread that takes a descriptor off
+/// the stack leaves the descriptor below it on the stack: after two further takes, each descriptor
+/// was taken once.
 #[test]
 fn no_free_descriptor_is_lost() {
     shadow_all_words();
@@ -79,8 +83,8 @@ fn no_free_descriptor_is_lost() {
     });
 }
 
-/// One thread seals the first bucket, and so allocates the memory of its row, while another thread reads the bucket.
-/// The reader finds the whole row or nothing.
+/// One thread seals the first bucket, and so allocates the memory of its row, while another thread
+/// reads the bucket. The reader finds the whole row or nothing.
 #[test]
 fn reader_beside_the_first_row_finds_it_or_nothing() {
     explore(None, || {
@@ -95,8 +99,9 @@ fn reader_beside_the_first_row_finds_it_or_nothing() {
     });
 }
 
-/// One thread publishes while two others read. The publisher or one reader completes the publication, and the other
-/// reader relies on that. Each reader finds the state before or after the publication.
+/// One thread publishes while two others read. The publisher or one reader completes the
+/// publication, and the other reader relies on that. Each reader finds the state before or after
+/// the publication.
 #[test]
 fn two_readers_of_a_history_find_one_moment_each() {
     explore(Some(2), || {
@@ -127,8 +132,8 @@ fn counts_of_two_publishers_are_in_one_row() {
     });
 }
 
-/// One thread seals buckets 2 and 3 while another seals bucket 2. Each may complete the steps of the other, and recycle
-/// its descriptors. No count is lost.
+/// One thread seals buckets 2 and 3 while another seals bucket 2. Each may complete the steps of
+/// the other, and recycle its descriptors. No count is lost.
 #[test]
 fn publisher_of_two_buckets_beside_another_loses_nothing() {
     explore(Some(1), || {
@@ -144,8 +149,8 @@ fn publisher_of_two_buckets_beside_another_loses_nothing() {
     });
 }
 
-/// Calls `bind`, which binds a cell to bucket 2, beside a sweeper that may find the cell idle. Asserts that a reader
-/// then finds the cell.
+/// Calls `bind`, which binds a cell to bucket 2, beside a sweeper that may find the cell idle.
+/// Asserts that a reader then finds the cell.
 fn assert_bound_cell_is_read(cells: BareCells, sweeps: usize, bind: impl FnOnce(&BareCells)) {
     let cells = Arc::new(cells);
     let sweeper = {
@@ -175,8 +180,8 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
     });
 }
 
-/// A sweeper stores the number of the newest bucket, and then removes an idle cell from the mask. A reader that misses
-/// the cell for that reason sees the number.
+/// A sweeper stores the number of the newest bucket, and then removes an idle cell from the mask. A
+/// reader that misses the cell for that reason sees the number.
 #[test]
 fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
     shadow_all_words();
@@ -197,8 +202,8 @@ fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
     });
 }
 
-/// The third cell is in a group of its own, and this group is in a level of its own. Its owner binds it while a sweeper
-/// removes the group and the level from their masks.
+/// The third cell is in a group of its own, and this group is in a level of its own. Its owner
+/// binds it while a sweeper removes the group and the level from their masks.
 #[test]
 fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
     shadow_all_words();
@@ -223,8 +228,8 @@ fn abandoned_cell_is_retired_once() {
     });
 }
 
-/// Two cells are free. While one thread takes the first of them, another thread takes both and gives the first back, so
-/// the top of the stack is the same again (ABA). No cell has two owners.
+/// Two cells are free. While one thread takes the first of them, another thread takes both and
+/// gives the first back, so the top of the stack is the same again (ABA). No cell has two owners.
 #[test]
 fn free_cell_is_taken_once() {
     explore(Some(3), || {
@@ -240,9 +245,9 @@ fn free_cell_is_taken_once() {
     });
 }
 
-/// One thread gives a cell back while another takes a cell. If that is the same cell, its state is greater than the
-/// state in which it was given back. So a state that is left in a thread cache never matches the state of the next
-/// owner.
+/// One thread gives a cell back while another takes a cell. If that is the same cell, its state is
+/// greater than the state in which it was given back. So a state that is left in a thread cache
+/// never matches the state of the next owner.
 #[test]
 fn state_of_a_cell_only_grows_from_owner_to_owner() {
     explore(Some(3), || {

@@ -1,5 +1,5 @@
-//! The precise clock: no reading is less than a reading that happened before it, on the same thread or another,
-//! whichever thread corrects the offset in between.
+//! The precise clock: no reading is less than a reading that happened before it, on the same thread
+//! or another, whichever thread corrects the offset in between.
 #![cfg(loom)]
 
 use leaparray::{Source, Steering};
@@ -44,8 +44,8 @@ impl Source for Ticking {
         if now >= falls_back_at {
             return now * counter_rate;
         }
-        // Lets the other threads go on first: loom remembers only the last load of the offset, and would not explore a
-        // correction before an earlier load.
+        // Lets the other threads go on first: loom remembers only the last load of the offset, and
+        // would not explore a correction before an earlier load.
         thread::yield_now();
         now * counter_rate + head_start
     }
@@ -59,8 +59,8 @@ fn clock(hardware: Hardware) -> Arc<Steering<Ticking>> {
     Arc::new(Steering::new(Ticking { now: AtomicU64::new(0), hardware }))
 }
 
-/// Two threads read the clock twice at the same time, and one of them reads it once more. Asserts that no reading goes
-/// back, and returns the earliest one.
+/// Two threads read the clock twice at the same time, and one of them reads it once more. Asserts
+/// that no reading goes back, and returns the earliest one.
 fn race(clock: &Arc<Steering<Ticking>>) -> u64 {
     let other = {
         let clock = clock.clone();

@@ -1,5 +1,5 @@
-//! The bins of a thread's cell pass from thread to thread and from window to window, and no response time is lost or
-//! counted twice.
+//! The bins of a thread's cell pass from thread to thread and from window to window, and no
+//! response time is lost or counted twice.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{SHORT, Window, explore, explore_some, histogram_window};
@@ -21,7 +21,8 @@ fn record_and_end(window: &Window, number: u32, times: u32) -> thread::JoinHandl
     })
 }
 
-/// A window of one bucket in which the main thread has recorded once in bucket 0, and a thread that has ended twice.
+/// A window of one bucket in which the main thread has recorded once in bucket 0, and a thread that
+/// has ended twice.
 fn with_abandoned_cell() -> Window {
     let window = histogram_window(1);
     window.record(0, SHORT);
@@ -42,8 +43,8 @@ fn adopted_cell_keeps_the_response_times_of_its_last_owner() {
     });
 }
 
-/// A thread has ended in bucket 0. The main thread records in bucket 1 and retires the abandoned cell, while another
-/// thread records in bucket 1 and adopts the cell.
+/// A thread has ended in bucket 0. The main thread records in bucket 1 and retires the abandoned
+/// cell, while another thread records in bucket 1 and adopts the cell.
 #[test]
 fn retired_cell_is_adopted_without_loss_of_response_times() {
     explore_some(SOME, Some(1), || {
@@ -57,7 +58,8 @@ fn retired_cell_is_adopted_without_loss_of_response_times() {
     });
 }
 
-/// The main thread retires an abandoned cell, by two publications, while another thread reads the lifetime.
+/// The main thread retires an abandoned cell, by two publications, while another thread reads the
+/// lifetime.
 #[test]
 fn lifetime_beside_a_retirement_has_each_response_time_once() {
     explore_some(MORE, Some(1), || {
@@ -90,7 +92,8 @@ fn reader_finds_no_response_times_of_the_recorders_next_window() {
     });
 }
 
-/// One thread retires a cell while another begins to record in another window, and may get the cell's recorder.
+/// One thread retires a cell while another begins to record in another window, and may get the
+/// cell's recorder.
 #[test]
 fn recorder_has_one_owner_beside_its_retirement() {
     explore(Some(3), || {
@@ -103,8 +106,8 @@ fn recorder_has_one_owner_beside_its_retirement() {
     });
 }
 
-/// The slab gives the recorder of a dropped window to the next window, whose reader finds no response times of the
-/// first.
+/// The slab gives the recorder of a dropped window to the next window, whose reader finds no
+/// response times of the first.
 #[test]
 fn response_times_do_not_cross_windows() {
     explore(Some(2), || {

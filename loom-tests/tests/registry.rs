@@ -1,5 +1,5 @@
-//! A registry: a name has one node, no more nodes are listed than there is room for, a resource with a holder is not
-//! evicted, no record is lost, and a new geometry reaches every node.
+//! A registry: a name has one node, no more nodes are listed than there is room for, a resource
+//! with a holder is not evicted, no record is lost, and a new geometry reaches every node.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -22,7 +22,8 @@ fn same(one: &Resource<ManualClock>, other: &Resource<ManualClock>) -> bool {
     std::ptr::eq(&raw const **one, &raw const **other)
 }
 
-/// Evicts every resource without a holder: all of these count as idle, whenever they were last recorded in.
+/// Evicts every resource without a holder: all of these count as idle, whenever they were last
+/// recorded in.
 fn evict_all(registry: &Model) -> usize {
     registry.evict_idle_at(start(9), Duration::ZERO)
 }
@@ -66,7 +67,8 @@ fn room_is_released_once() {
     explore(None, || {
         let registry = registry(1);
         drop(registry.resource("a"));
-        // May find the resource gone and still in the map. It then removes the name as well, to list a new resource.
+        // May find the resource gone and still in the map. It then removes the name as well, to
+        // list a new resource.
         let other = {
             let registry = registry.clone();
             thread::spawn(move || drop(registry.resource("a")))
@@ -117,8 +119,8 @@ fn record_beside_an_eviction_is_not_lost() {
     });
 }
 
-/// One thread records in a resource while another evicts idle resources. The resource was idle when the eviction began,
-/// and is not evicted after the record.
+/// One thread records in a resource while another evicts idle resources. The resource was idle when
+/// the eviction began, and is not evicted after the record.
 #[test]
 fn resource_that_was_just_recorded_in_is_not_evicted() {
     explore(Some(3), || {
@@ -139,8 +141,9 @@ fn resource_that_was_just_recorded_in_is_not_evicted() {
     });
 }
 
-/// The last holder records twice while another thread evicts. At the second record its cell is bound already, so no
-/// fence of the slow path orders that record. If the resource is evicted, the totals have both records.
+/// The last holder records twice while another thread evicts. At the second record its cell is
+/// bound already, so no fence of the slow path orders that record. If the resource is evicted, the
+/// totals have both records.
 #[test]
 fn eviction_keeps_records_of_the_last_holder() {
     show_all_words();
@@ -159,8 +162,8 @@ fn eviction_keeps_records_of_the_last_holder() {
     });
 }
 
-/// The last holder records twice, for the same reason, while another thread removes the resource. The totals have both
-/// records, and have them once.
+/// The last holder records twice, for the same reason, while another thread removes the resource.
+/// The totals have both records, and have them once.
 #[test]
 fn record_in_a_removed_resource_is_not_lost() {
     show_all_words();
@@ -219,8 +222,9 @@ fn geometry_reaches_a_context_made_during_the_change() {
     });
 }
 
-/// One thread lists a resource, another finds it and makes a context, and the main thread changes the geometry. The
-/// thread that lists may not have seen the change yet when the context is made. Both nodes get the new geometry.
+/// One thread lists a resource, another finds it and makes a context, and the main thread changes
+/// the geometry. The thread that lists may not have seen the change yet when the context is made.
+/// Both nodes get the new geometry.
 #[test]
 fn geometry_reaches_a_context_of_a_resource_that_was_just_listed() {
     explore(Some(3), || {
@@ -241,8 +245,9 @@ fn geometry_reaches_a_context_of_a_resource_that_was_just_listed() {
     });
 }
 
-/// One thread makes a context while another changes the geometry and changes it back. The context may be made with the
-/// first geometry when its resource has the second one. It ends up with the first.
+/// One thread makes a context while another changes the geometry and changes it back. The context
+/// may be made with the first geometry when its resource has the second one. It ends up with the
+/// first.
 #[test]
 fn geometry_that_returns_reaches_a_context_that_is_being_made() {
     explore(Some(3), || {

@@ -1,5 +1,5 @@
-//! A rolling window: each value that is counted is in the sum, and no value is lost, at a rollover or beside another
-//! add.
+//! A rolling window: each value that is counted is in the sum, and no value is lost, at a rollover
+//! or beside another add.
 #![cfg(loom)]
 
 use leaparray::flow::{Number, Rolling, RollingWindow, Sum, SumBucket};
@@ -37,7 +37,8 @@ fn sum<T: Number + Rolling<Bucket = SumBucket<T>>>(
     })
 }
 
-/// Two threads add to one bucket while the main thread reads it. Each value that is counted is in the sum.
+/// Two threads add to one bucket while the main thread reads it. Each value that is counted is in
+/// the sum.
 #[test]
 fn value_that_is_counted_is_in_the_sum() {
     explore(None, || {
@@ -56,7 +57,8 @@ fn value_that_is_counted_is_in_the_sum() {
     });
 }
 
-/// One thread reads the window while another adds a value. Each value that is counted is in the sum.
+/// One thread reads the window while another adds a value. Each value that is counted is in the
+/// sum.
 #[test]
 fn reduce_beside_an_add_finds_it_or_nothing() {
     explore(None, || {

@@ -1,5 +1,5 @@
-//! Sealing: counts move from a thread's cell into the history at one moment. Each count is read once, in the bucket of
-//! its time, whichever thread stalls.
+//! Sealing: counts move from a thread's cell into the history at one moment. Each count is read
+//! once, in the bucket of its time, whichever thread stalls.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{Window, explore, explore_some, window};
@@ -10,8 +10,8 @@ use loom::thread;
 /// The number of executions to run of a model that has too many to explore.
 const SOME: usize = 20_000;
 
-/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket 2. No
-/// interleaving of these steps is explored.
+/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to
+/// bucket 2. No interleaving of these steps is explored.
 fn warm(samples: u32) -> Window {
     let window = window(samples);
     for number in 0..3 {
@@ -30,7 +30,8 @@ fn reader<T: 'static>(
     thread::spawn(move || (progress.load(Ordering::Acquire), read(window)))
 }
 
-/// Starts a thread that binds its cell to bucket 2 and then calls `write`. Returns once the cell is bound.
+/// Starts a thread that binds its cell to bucket 2 and then calls `write`. Returns once the cell is
+/// bound.
 fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::JoinHandle<()> {
     let window = window.clone();
     let (sender, receiver) = mpsc::channel();
@@ -84,8 +85,8 @@ fn reader_finds_the_counts_of_a_cell_that_is_bound_to_an_earlier_bucket_again() 
     });
 }
 
-/// One thread reads the whole window in its newest bucket, while the owner of a cell seals it and binds it to the
-/// bucket before. The reader finds each count once.
+/// One thread reads the whole window in its newest bucket, while the owner of a cell seals it and
+/// binds it to the bucket before. The reader finds each count once.
 #[test]
 fn steady_reader_finds_a_sealed_count_or_the_cell_that_had_it() {
     explore(Some(1), || {
@@ -121,8 +122,9 @@ fn ledger_only_grows() {
     });
 }
 
-/// One thread takes a ledger while another begins to record in a later bucket of bucket 3's slot, and then adds. The
-/// ledger is of one moment: bucket 3 is there, or it is gone, and then the add is counted or not.
+/// One thread takes a ledger while another begins to record in a later bucket of bucket 3's slot,
+/// and then adds. The ledger is of one moment: bucket 3 is there, or it is gone, and then the add
+/// is counted or not.
 fn ledger_is_of_one_moment_beside_a_record_in(later: u32) {
     explore(Some(1), move || {
         let window = window(2);
@@ -149,8 +151,8 @@ fn ledger_beside_a_record_in_a_new_bucket_is_of_one_moment() {
     ledger_is_of_one_moment_beside_a_record_in(7);
 }
 
-/// The main thread goes on for three buckets, and fills rows and descriptors again that the reader may still read. The
-/// reader of bucket 2 finds that bucket or nothing.
+/// The main thread goes on for three buckets, and fills rows and descriptors again that the reader
+/// may still read. The reader of bucket 2 finds that bucket or nothing.
 #[test]
 fn reader_never_finds_counts_of_another_bucket() {
     explore_some(SOME, Some(1), || {

@@ -42,8 +42,8 @@ fn add(data: &AtomicU64) {
     data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// One thread asks for one of two permits, and the other for both. They never hold them at the same time, and each sees what the
-/// other has done.
+/// One thread asks for one of two permits, and the other for both. They never hold them at the same
+/// time, and each sees what the other has done.
 #[test]
 fn next_holder_of_a_permit_sees_what_the_former_one_did() {
     explore(Some(3), || {
@@ -79,7 +79,8 @@ fn next_holder_of_a_permit_of_a_stripe_sees_what_the_former_one_did() {
     });
 }
 
-/// One thread gives a permit back to a stripe, another one ends the epoch, and a third one gets the permit from the limiter's word.
+/// One thread gives a permit back to a stripe, another one ends the epoch, and a third one gets the
+/// permit from the limiter's word.
 #[test]
 fn next_holder_of_a_permit_of_an_ended_epoch_sees_what_the_former_one_did() {
     explore(Some(2), || {
@@ -99,8 +100,8 @@ fn next_holder_of_a_permit_of_an_ended_epoch_sees_what_the_former_one_did() {
     });
 }
 
-/// The first epoch begins between the load of the limiter's word and the compare-exchange of a thread that takes a permit. A
-/// thread that finds the word striped finds the stripes.
+/// The first epoch begins between the load of the limiter's word and the compare-exchange of a
+/// thread that takes a permit. A thread that finds the word striped finds the stripes.
 #[test]
 fn request_beside_the_begin_of_an_epoch_finds_its_stripes() {
     explore(Some(3), || {
@@ -153,7 +154,8 @@ fn limit_holds_for_two_threads() {
     });
 }
 
-/// A permit of before the epoch and one of a stripe are given back while another thread ends the epoch.
+/// A permit of before the epoch and one of a stripe are given back while another thread ends the
+/// epoch.
 #[test]
 fn permit_that_is_given_back_beside_the_end_of_an_epoch_counts_once() {
     explore(Some(3), || {
@@ -186,8 +188,9 @@ fn permit_that_is_given_back_beside_the_begin_of_an_epoch_counts_once() {
     });
 }
 
-/// One thread gives a permit back to a stripe, and then takes one. The other thread ends the epoch and prepares the next one, which
-/// does not begin if the permit is taken from the limiter's word. No permit is lost in a stripe that was prepared.
+/// One thread gives a permit back to a stripe, and then takes one. The other thread ends the epoch
+/// and prepares the next one, which does not begin if the permit is taken from the limiter's word.
+/// No permit is lost in a stripe that was prepared.
 #[test]
 fn stripe_in_preparation_gets_no_permits() {
     explore(Some(3), || {
@@ -240,7 +243,8 @@ fn request_after_a_change_of_the_limit_finds_it() {
     });
 }
 
-/// A peek beside permits that are taken from both stripes and given back: one of the three permits is free during the whole call.
+/// A peek beside permits that are taken from both stripes and given back: one of the three permits
+/// is free during the whole call.
 #[test]
 fn peek_finds_a_permit_that_is_left() {
     explore(Some(3), || {

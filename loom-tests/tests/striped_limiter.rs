@@ -46,7 +46,8 @@ fn available(limiter: &Sliding, number: u32) -> u64 {
     limiter.available_at(start(number))
 }
 
-/// Two of four permits fit into a stripe, and three do not. Only one of the requests has enough permits.
+/// Two of four permits fit into a stripe, and three do not. Only one of the requests has enough
+/// permits.
 #[test]
 fn last_permits_of_two_stripes_are_taken_once() {
     explore(Some(3), || {
@@ -58,8 +59,8 @@ fn last_permits_of_two_stripes_are_taken_once() {
     });
 }
 
-/// Each of two stripes has two permits. The thread that asks for three finds the last ones in the stripe of the other, or
-/// ends the epoch.
+/// Each of two stripes has two permits. The thread that asks for three finds the last ones in the
+/// stripe of the other, or ends the epoch.
 #[test]
 fn no_request_is_refused_while_another_stripe_has_permits() {
     explore(Some(3), || {
@@ -71,7 +72,8 @@ fn no_request_is_refused_while_another_stripe_has_permits() {
     });
 }
 
-/// Each stripe has two permits. After one thread has taken one, three are left, and no stripe has them.
+/// Each stripe has two permits. After one thread has taken one, three are left, and no stripe has
+/// them.
 #[test]
 fn no_request_is_refused_while_two_stripes_have_its_permits() {
     explore(Some(3), || {
@@ -82,7 +84,8 @@ fn no_request_is_refused_while_two_stripes_have_its_permits() {
     });
 }
 
-/// A thread takes a permit from a stripe of bucket 1 while another opens bucket 2. The permit counts in one of the two.
+/// A thread takes a permit from a stripe of bucket 1 while another opens bucket 2. The permit
+/// counts in one of the two.
 #[test]
 fn permits_of_stripes_are_noted_when_their_bucket_is_closed() {
     explore(Some(3), || {
@@ -95,7 +98,8 @@ fn permits_of_stripes_are_noted_when_their_bucket_is_closed() {
     });
 }
 
-/// Two threads open bucket 2 at once, and one of them takes the last permits. In bucket 3, those of bucket 1 are free.
+/// Two threads open bucket 2 at once, and one of them takes the last permits. In bucket 3, those of
+/// bucket 1 are free.
 #[test]
 fn epoch_that_two_threads_end_is_counted_once() {
     explore(Some(3), || {
@@ -190,7 +194,8 @@ fn permit_that_is_given_back_beside_stripes_is_free_once() {
     });
 }
 
-/// One thread reads while the other takes a permit from a stripe, ends the epoch, and opens bucket 2.
+/// One thread reads while the other takes a permit from a stripe, ends the epoch, and opens
+/// bucket 2.
 #[test]
 fn reading_of_stripes_lies_between_before_and_after() {
     explore(Some(3), || {
@@ -205,7 +210,8 @@ fn reading_of_stripes_lies_between_before_and_after() {
     });
 }
 
-/// One thread reads while the other ends the epoch, and begins one with other permits. The reading is of one epoch.
+/// One thread reads while the other ends the epoch, and begins one with other permits. The reading
+/// is of one epoch.
 #[test]
 fn reading_beside_two_epochs_is_of_one_of_them() {
     explore(Some(3), || {
@@ -218,7 +224,8 @@ fn reading_beside_two_epochs_is_of_one_of_them() {
     });
 }
 
-/// Returns a limiter in an epoch with four stripes of three permits. Five more are left in the word.
+/// Returns a limiter in an epoch with four stripes of three permits. Five more are left in the
+/// word.
 fn wide() -> Arc<Sliding> {
     striped(18)
 }
@@ -252,7 +259,8 @@ fn reading_beside_an_epoch_with_fewer_stripes_is_of_one_of_them() {
     });
 }
 
-/// A thread ends the epoch with four stripes, and may be late: another thread has ended it, and has begun one with two.
+/// A thread ends the epoch with four stripes, and may be late: another thread has ended it, and has
+/// begun one with two.
 #[test]
 fn late_end_of_an_epoch_with_more_stripes_does_not_end_the_next() {
     explore(Some(3), || {
@@ -267,7 +275,8 @@ fn late_end_of_an_epoch_with_more_stripes_does_not_end_the_next() {
     });
 }
 
-/// A thread takes a permit of the third or the fourth stripe while another ends the epoch, and begins one with two stripes.
+/// A thread takes a permit of the third or the fourth stripe while another ends the epoch, and
+/// begins one with two stripes.
 #[test]
 fn stripe_outside_of_the_next_epoch_gives_out_no_permits() {
     explore(Some(3), || {
@@ -284,9 +293,9 @@ fn stripe_outside_of_the_next_epoch_gives_out_no_permits() {
     });
 }
 
-/// A thread finds the first epoch, and stalls before it reads a stripe. Another thread ends the epoch and takes permits
-/// from the word, while a third one prepares an epoch that it then cannot begin. The stalled thread takes no permit from
-/// its stripes.
+/// A thread finds the first epoch, and stalls before it reads a stripe. Another thread ends the
+/// epoch and takes permits from the word, while a third one prepares an epoch that it then cannot
+/// begin. The stalled thread takes no permit from its stripes.
 #[test]
 fn stripe_in_preparation_gives_out_no_permits() {
     explore(Some(3), || {
@@ -301,8 +310,8 @@ fn stripe_in_preparation_gives_out_no_permits() {
     });
 }
 
-/// Two threads enter a node. Two of nine permits are taken, and one request has entered the node directly, so six are left. If the
-/// threads compete, they take permits from stripes.
+/// Two threads enter a node. Two of nine permits are taken, and one request has entered the node
+/// directly, so six are left. If the threads compete, they take permits from stripes.
 #[test]
 fn entries_of_an_epoch_leave_room_for_direct_passes() {
     explore(Some(2), || {

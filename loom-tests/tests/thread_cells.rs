@@ -42,8 +42,8 @@ fn abandoned_cell_is_adopted_once() {
     });
 }
 
-/// A thread has ended in bucket 0. The main thread records in bucket 1 and retires the abandoned cell, while another
-/// thread records in bucket 1 and adopts the cell. No count is lost.
+/// A thread has ended in bucket 0. The main thread records in bucket 1 and retires the abandoned
+/// cell, while another thread records in bucket 1 and adopts the cell. No count is lost.
 #[test]
 fn retired_cell_is_adopted_without_loss() {
     explore(Some(1), || {
@@ -59,8 +59,9 @@ fn retired_cell_is_adopted_without_loss() {
     });
 }
 
-/// The main thread records in buckets 1 and 2, and may find the other thread's cell idle while that thread binds it to
-/// bucket 2. The other thread reads its own record, and no read misses the cell afterwards.
+/// The main thread records in buckets 1 and 2, and may find the other thread's cell idle while that
+/// thread binds it to bucket 2. The other thread reads its own record, and no read misses the cell
+/// afterwards.
 #[test]
 fn deactivated_cell_is_read_once_it_is_bound_again() {
     explore_some(20_000, Some(1), || {
@@ -80,8 +81,8 @@ fn deactivated_cell_is_read_once_it_is_bound_again() {
     });
 }
 
-/// Three windows share a set of the thread cache, which has two entries. The cell of one window is evicted and
-/// abandoned, and its own thread or another one adopts it. No count is lost.
+/// Three windows share a set of the thread cache, which has two entries. The cell of one window is
+/// evicted and abandoned, and its own thread or another one adopts it. No count is lost.
 #[test]
 fn evicted_cell_is_adopted_by_its_own_thread_or_another() {
     explore(Some(1), || {
@@ -99,8 +100,9 @@ fn evicted_cell_is_adopted_by_its_own_thread_or_another() {
     });
 }
 
-/// The slab gives the cell of a dropped window to the next window, while the thread that owned it ends. That thread
-/// does not abandon the cell, so it has one owner, and no count of the next window is lost.
+/// The slab gives the cell of a dropped window to the next window, while the thread that owned it
+/// ends. That thread does not abandon the cell, so it has one owner, and no count of the next
+/// window is lost.
 #[test]
 fn cell_of_a_dropped_window_is_not_abandoned_by_its_former_owner() {
     explore(Some(1), || {
@@ -121,8 +123,8 @@ fn cell_of_a_dropped_window_is_not_abandoned_by_its_former_owner() {
     });
 }
 
-/// One thread records in a window, drops it, and records in a second window, which gets the same cell. A reader of the
-/// second window finds no counts of the first.
+/// One thread records in a window, drops it, and records in a second window, which gets the same
+/// cell. A reader of the second window finds no counts of the first.
 #[test]
 fn counts_do_not_cross_windows() {
     explore(Some(1), || {

@@ -1,8 +1,9 @@
-//! Reads without pins: a read finds only counts that were recorded in the bucket, and finds every add that returned
-//! before the read, although the wrap may be recycled for another bucket during the read.
+//! Reads without pins: a read finds only counts that were recorded in the bucket, and finds every
+//! add that returned before the read, although the wrap may be recycled for another bucket during
+//! the read.
 //!
-//! A read of a ring of one bucket visits all wraps. A read of bucket 0, at the beginning of time, goes through the
-//! slot.
+//! A read of a ring of one bucket visits all wraps. A read of bucket 0, at the beginning of time,
+//! goes through the slot.
 #![cfg(loom)]
 
 use leaparray::{LeapArray, WindowConfig};
@@ -11,8 +12,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-/// The main thread rotates to buckets 2 and 3, which recycle the wraps of buckets 0 and 1, while another thread reads
-/// one of the four. The reader finds the add of that bucket or nothing.
+/// The main thread rotates to buckets 2 and 3, which recycle the wraps of buckets 0 and 1, while
+/// another thread reads one of the four. The reader finds the add of that bucket or nothing.
 #[test]
 fn read_of_a_recycled_wrap_finds_one_bucket() {
     for (number, own) in [(0, 1), (1, 10), (2, 100), (3, 1_000)] {
@@ -33,8 +34,8 @@ fn read_of_a_recycled_wrap_finds_one_bucket() {
     }
 }
 
-/// One thread makes the first add while another reads through the slot. If the reader finds an index in the slot, it
-/// finds the memory of the wrap allocated.
+/// One thread makes the first add while another reads through the slot. If the reader finds an
+/// index in the slot, it finds the memory of the wrap allocated.
 #[test]
 fn read_beside_the_first_add_finds_it_or_nothing() {
     explore(None, || {
@@ -64,8 +65,8 @@ fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
     array.fold(start(number), [0; 2], OwnedPair::both, |_, pair| pair)
 }
 
-/// One thread recycles the wrap of bucket 1 while another reads the bucket. The reader finds the whole bucket or
-/// nothing.
+/// One thread recycles the wrap of bucket 1 while another reads the bucket. The reader finds the
+/// whole bucket or nothing.
 #[test]
 fn read_of_a_wrap_that_is_emptied_finds_one_bucket() {
     explore(None, || {
@@ -79,8 +80,8 @@ fn read_of_a_wrap_that_is_emptied_finds_one_bucket() {
     });
 }
 
-/// Two threads rotate while a third one reads bucket 1. The thread that empties the wrap of bucket 1 need not be the
-/// thread that has replaced it. The reader finds the whole bucket or nothing.
+/// Two threads rotate while a third one reads bucket 1. The thread that empties the wrap of bucket
+/// 1 need not be the thread that has replaced it. The reader finds the whole bucket or nothing.
 #[test]
 fn read_of_a_wrap_that_another_thread_empties_finds_one_bucket() {
     explore(Some(2), || {
@@ -96,8 +97,8 @@ fn read_of_a_wrap_that_another_thread_empties_finds_one_bucket() {
     });
 }
 
-/// One thread recycles the wrap of bucket 1 for bucket 3, and another adds to it, while a third one reads bucket 1. The
-/// reader finds the whole bucket or nothing, and no add of the new bucket.
+/// One thread recycles the wrap of bucket 1 for bucket 3, and another adds to it, while a third one
+/// reads bucket 1. The reader finds the whole bucket or nothing, and no add of the new bucket.
 #[test]
 fn read_beside_an_add_to_a_recycled_wrap_finds_one_bucket() {
     explore(Some(3), || {

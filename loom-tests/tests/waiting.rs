@@ -1,4 +1,5 @@
-//! Waiting in turn: no request waits while a permit is free and it is its turn, and no permit is lost with a request.
+//! Waiting in turn: no request waits while a permit is free and it is its turn, and no permit is
+//! lost with a request.
 #![cfg(loom)]
 
 use std::future::{Pending, pending};
@@ -93,7 +94,8 @@ fn two_requests_get_one_permit_one_after_the_other() {
     });
 }
 
-/// The head is dropped while another thread gives the permit back, and a third waits behind it. The third gets the permit.
+/// The head is dropped while another thread gives the permit back, and a third waits behind it. The
+/// third gets the permit.
 #[test]
 fn cancellation_beside_a_release_passes_the_turn_on() {
     explore(Some(2), || {
@@ -113,7 +115,8 @@ fn cancellation_beside_a_release_passes_the_turn_on() {
     });
 }
 
-/// As above, but the head is polled once more before it is dropped: it may have the permit, which it then gives back.
+/// As above, but the head is polled once more before it is dropped: it may have the permit, which
+/// it then gives back.
 #[test]
 fn cancellation_beside_a_grant_loses_no_permit() {
     explore(Some(2), || {
@@ -133,8 +136,8 @@ fn cancellation_beside_a_grant_loses_no_permit() {
     });
 }
 
-/// The only waiting request is displaced by a newer one while another thread gives the permit back. The newer one gets it,
-/// or the older one has got it before.
+/// The only waiting request is displaced by a newer one while another thread gives the permit back.
+/// The newer one gets it, or the older one has got it before.
 #[test]
 fn request_that_displaces_the_head_beside_a_release_is_served() {
     explore(Some(3), || {
@@ -160,8 +163,9 @@ fn request_that_displaces_the_head_beside_a_release_is_served() {
     });
 }
 
-/// Two requests leave the queue: the head, which has announced that it waits, and then the next head, which has not. A permit is
-/// given back in between, and the look finds no announcement. The announcement of the third request acquires that look.
+/// Two requests leave the queue: the head, which has announced that it waits, and then the next
+/// head, which has not. A permit is given back in between, and the look finds no announcement. The
+/// announcement of the third request acquires that look.
 #[test]
 fn announcement_acquires_a_look_before_a_withdrawal() {
     explore(Some(3), || {

@@ -4,9 +4,9 @@ use std::ops::AddAssign;
 
 /// A bucket of a [`LeapArray`](crate::LeapArray).
 ///
-/// Any number of threads record in a bucket at once, through `&self`, so a bucket consists of atomics. `Default`
-/// creates an empty bucket. The array replaces a stale bucket with another bucket. Once no thread has the stale bucket
-/// pinned, the array resets it and uses it again.
+/// Any number of threads record in a bucket at once, through `&self`, so a bucket consists of
+/// atomics. `Default` creates an empty bucket. The array replaces a stale bucket with another
+/// bucket. Once no thread has the stale bucket pinned, the array resets it and uses it again.
 ///
 /// ```
 /// use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
@@ -36,19 +36,22 @@ use std::ops::AddAssign;
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Bucket: Default + Send + Sync {
-    /// The sum of buckets: plain data. Its `AddAssign` should not panic, so it should saturate or be wide enough. If it
-    /// panics, as `u64` does on overflow in a debug build, each rotation that adds up a retired bucket panics.
+    /// The sum of buckets: plain data. Its `AddAssign` should not panic, so it should saturate or
+    /// be wide enough. If it panics, as `u64` does on overflow in a debug build, each rotation that
+    /// adds up a retired bucket panics.
     type Total: Default + Clone + Send + Sync + for<'a> AddAssign<&'a Self::Total>;
 
     /// Returns the counts of this bucket.
     ///
-    /// The array may call this while the bucket is being reset, and then discards the result. It must not panic:
-    /// otherwise, each later rotation calls it again for the same bucket and panics too.
+    /// The array may call this while the bucket is being reset, and then discards the result. It
+    /// must not panic: otherwise, each later rotation calls it again for the same bucket and panics
+    /// too.
     fn total(&self) -> Self::Total;
 
     /// Empties the bucket for its next use. It may keep memory that it has allocated.
     ///
-    /// Only the array should call this: it ensures that no thread records in the bucket during the call, and that
-    /// readers discard what they find. A call by other code loses the counts that other threads add at the same time.
+    /// Only the array should call this: it ensures that no thread records in the bucket during the
+    /// call, and that readers discard what they find. A call by other code loses the counts that
+    /// other threads add at the same time.
     fn reset(&self);
 }

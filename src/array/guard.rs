@@ -39,14 +39,14 @@ impl<B> Deref for CurrentBucket<'_, B> {
 
 /// A pinned [`BucketWrap`], in the ring or not. Dropping the guard unpins the wrap.
 ///
-/// A guard is cheap to get, and should be dropped soon: records through it count as expired once the wrap has left the
-/// window, and the array cannot reclaim a pinned wrap.
+/// A guard is cheap to get, and should be dropped soon: records through it count as expired once
+/// the wrap has left the window, and the array cannot reclaim a pinned wrap.
 ///
-/// A guard cannot be sent to another thread, but its thread may lend the bucket to other threads. For that, a bucket
-/// type of your own must count either by stores with `Release`, or by read-modify-writes of words to which its
-/// [`reset`](crate::Bucket::reset) always stores, even if they are zero already, as
-/// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read without a pin could see an add of a later use of the
-/// bucket.
+/// A guard cannot be sent to another thread, but its thread may lend the bucket to other threads.
+/// For that, a bucket type of your own must count either by stores with `Release`, or by
+/// read-modify-writes of words to which its [`reset`](crate::Bucket::reset) always stores, even if
+/// they are zero already, as [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read without
+/// a pin could see an add of a later use of the bucket.
 pub struct BucketGuard<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,
@@ -55,7 +55,8 @@ pub struct BucketGuard<'a, B> {
 }
 
 impl<'a, B> BucketGuard<'a, B> {
-    /// Pins a wrap. The caller then validates that the wrap still belongs to the bucket for which it was found.
+    /// Pins a wrap. The caller then validates that the wrap still belongs to the bucket for which
+    /// it was found.
     pub(crate) fn pin(wrap: &'a BucketWrap<B>, index: u32) -> Self {
         wrap.pin();
         Self { wrap, index, stays: PhantomData }

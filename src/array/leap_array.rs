@@ -16,13 +16,13 @@ use crate::time::{Timestamp, WindowConfig};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///
-/// Bucket `k` is in slot `k mod N`. Sentinel resets a stale bucket in place. This array swaps a fresh
-/// [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds to a bucket that has left
-/// the window, and never to another bucket.
+/// Bucket `k` is in slot `k mod N`. Sentinel resets a stale bucket in place. This array swaps a
+/// fresh [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds
+/// to a bucket that has left the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the array has no clock. Memory is allocated when it is first needed. In steady state, a
-/// rotation recycles wraps and allocates nothing, unless the retired wraps are still pinned. Reads allocate nothing,
-/// except for [`ledger`](Self::ledger).
+/// Every operation takes `now`; the array has no clock. Memory is allocated when it is first
+/// needed. In steady state, a rotation recycles wraps and allocates nothing, unless the retired
+/// wraps are still pinned. Reads allocate nothing, except for [`ledger`](Self::ledger).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -71,14 +71,14 @@ impl<B: Bucket> LeapArray<B> {
         &self.config
     }
 
-    /// Returns the bucket in which to record at `now`. If the bucket is not in the ring yet, the calling thread puts it
-    /// there.
+    /// Returns the bucket in which to record at `now`. If the bucket is not in the ring yet, the
+    /// calling thread puts it there.
     ///
     /// If the slot has a newer bucket already, `now` is late, and this returns the array's
     /// [late bucket](CurrentBucket::Late), so that no count is lost.
     ///
-    /// Lock-free: usually, one thread at a time replaces a stale bucket. Other threads yield to it a bounded number of
-    /// times and then proceed without it, so a stalled thread blocks no other.
+    /// Lock-free: usually, one thread at a time replaces a stale bucket. Other threads yield to it
+    /// a bounded number of times and then proceed without it, so a stalled thread blocks no other.
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
         let slot = self.config.slot(now);
@@ -118,8 +118,8 @@ impl<B: Bucket> LeapArray<B> {
         // The lock holder may have stalled: proceed without the lock, and without its spare list.
         let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
-        // The lock only saves threads from doing the same work at once. A second swap is prevented by the
-        // compare-exchange against the observed wrap.
+        // The lock only saves threads from doing the same work at once. A second swap is prevented
+        // by the compare-exchange against the observed wrap.
         if ring.is_in_slot(observed.index(), observed.start()) {
             let unused = self.edit_retired(spare, |list| {
                 list.reclaim(ring);
@@ -132,8 +132,9 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Returns a wrap with that start that belongs to the calling thread: the wrap with index `unused`, another free
-    /// wrap, or a new wrap. Returns `None` if another thread has replaced `observed`.
+    /// Returns a wrap with that start that belongs to the calling thread: the wrap with index
+    /// `unused`, another free wrap, or a new wrap. Returns `None` if another thread has replaced
+    /// `observed`.
     fn fresh_wrap(
         &self,
         ring: &Ring<B>,
@@ -143,10 +144,11 @@ impl<B: Bucket> LeapArray<B> {
         spare: &mut Spare<B>,
     ) -> Option<u32> {
         while let Some(index) = unused {
-            // Checked after this thread has taken the wrap, so that no other thread can take it. If the wrap was last
-            // used for this very bucket, it has been in the slot, so `observed` is no longer there, and this check
-            // fails. So no wrap is used twice for the same bucket, and no two wraps of one bucket are ever in its slot.
-            // All comparisons of starts rely on this.
+            // Checked after this thread has taken the wrap, so that no other thread can take it. If
+            // the wrap was last used for this very bucket, it has been in the slot, so `observed`
+            // is no longer there, and this check fails. So no wrap is used twice for the same
+            // bucket, and no two wraps of one bucket are ever in its slot. All comparisons of
+            // starts rely on this.
             if !ring.is_in_slot(observed.index(), observed.start()) {
                 stall::at(Point::RecycleRefused);
                 self.edit_retired(spare, |list| list.return_free(index));
@@ -157,7 +159,8 @@ impl<B: Bucket> LeapArray<B> {
             }
             stall::at(Point::RecycleRefused);
             unused = self.edit_retired(spare, |list| {
-                // A thread that read this index earlier, from a slot or from an older list, has the wrap pinned.
+                // A thread that read this index earlier, from a slot or from an older list, has the
+                // wrap pinned.
                 list.return_free(index);
                 list.take_free(ring)
             });
@@ -181,8 +184,8 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Edits a copy of the list, and swaps it in. If another thread has swapped the list, retries with a copy of the
-    /// new list.
+    /// Edits a copy of the list, and swaps it in. If another thread has swapped the list, retries
+    /// with a copy of the new list.
     fn edit_retired<R>(&self, spare: &mut Spare<B>, edit: impl Fn(&mut Retired<B>) -> R) -> R {
         let mut after = spare.take().unwrap_or_else(|| Arc::new(Retired::new(B::Total::default())));
         loop {
@@ -204,23 +207,24 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Returns the bucket before the bucket of `now`, if it is in the ring and the window covers it. A window of one
-    /// bucket never covers it.
+    /// Returns the bucket before the bucket of `now`, if it is in the ring and the window covers
+    /// it. A window of one bucket never covers it.
     pub fn previous_bucket(&self, now: Timestamp) -> Option<BucketGuard<'_, B>> {
         let covered = self.config.covered(now);
         let previous = covered.end().checked_sub(1)?;
         if covered.contains(&previous) { self.wrap(previous) } else { None }
     }
 
-    /// Returns the buckets that the window covers at `now`, from the oldest to the newest. It leaves out each bucket
-    /// that no thread has asked for by [`current_bucket`](Self::current_bucket), and, for a stale `now`, each bucket that a
-    /// later one has replaced.
+    /// Returns the buckets that the window covers at `now`, from the oldest to the newest. It
+    /// leaves out each bucket that no thread has asked for by
+    /// [`current_bucket`](Self::current_bucket), and, for a stale `now`, each bucket that a later
+    /// one has replaced.
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }
 
-    /// Returns the buckets of [`values`](Self::values) whose start `predicate` accepts. `predicate` is called once for
-    /// each bucket of the window, before the bucket is looked up.
+    /// Returns the buckets of [`values`](Self::values) whose start `predicate` accepts. `predicate`
+    /// is called once for each bucket of the window, before the bucket is looked up.
     pub fn values_conditional(
         &self,
         now: Timestamp,
@@ -245,7 +249,8 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
-    /// Returns the end of the newest bucket that a thread has asked for by `current_bucket`; `None` if there is none.
+    /// Returns the end of the newest bucket that a thread has asked for by `current_bucket`; `None`
+    /// if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         // A wrap that has left its slot is older than the wrap that is there now.
         let newest = self.ring.get()?.pin_all().flatten().map(|wrap| wrap.start()).max()?;
@@ -254,9 +259,9 @@ impl<B: Bucket> LeapArray<B> {
 
     /// Folds the results of `look` on the buckets that the window covers at `now`, in any order.
     ///
-    /// This is the cheapest read: it pins nothing. If a bucket is replaced in its slot while `look` reads it, the
-    /// result is discarded. `look` may also see empty buckets that another thread is preparing. So use this to add up counts, not
-    /// to count buckets.
+    /// This is the cheapest read: it pins nothing. If a bucket is replaced in its slot while `look`
+    /// reads it, the result is discarded. `look` may also see empty buckets that another thread is
+    /// preparing. So use this to add up counts, not to count buckets.
     ///
     /// ```
     /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -298,10 +303,12 @@ impl<B: Bucket> LeapArray<B> {
 
     /// Returns all counts, by whether the window at `now` covers them.
     ///
-    /// The ledger has each add once. It has every add that returned before the call, and may have adds
-    /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
+    /// The ledger has each add once. It has every add that returned before the call, and may have
+    /// adds that other threads make at the same time. From call to call,
+    /// [`recorded`](Ledger::recorded) only grows.
     ///
-    /// Reads each slot once, and again if another thread has rotated it. Allocates a list of the slots.
+    /// Reads each slot once, and again if another thread has rotated it. Allocates a list of the
+    /// slots.
     pub fn ledger(&self, now: Timestamp) -> Ledger<B::Total> {
         self.ledger_over(&self.config.covered(now))
     }
@@ -309,9 +316,10 @@ impl<B: Bucket> LeapArray<B> {
     pub(crate) fn ledger_over(&self, covered: &RangeInclusive<u64>) -> Ledger<B::Total> {
         let mut ledger = Ledger::default();
         let Some(ring) = self.ring.get() else { return ledger };
-        // The wraps in all slots are pinned first, then the list is loaded. A wrap that had left its slot by then was
-        // retired before that, and a wrap that is pinned here cannot be reclaimed. So each wrap is found in a slot, in
-        // the list, or in both. In the list, its start tells whether it was found in a slot.
+        // The wraps in all slots are pinned first, then the list is loaded. A wrap that had left
+        // its slot by then was retired before that, and a wrap that is pinned here cannot be
+        // reclaimed. So each wrap is found in a slot, in the list, or in both. In the list, its
+        // start tells whether it was found in a slot.
         let slots: Vec<_> = ring.pin_all().collect();
         for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));

@@ -12,8 +12,8 @@ use std::ops::AddAssign;
 pub struct Ledger<T> {
     /// Counts in the buckets that the window covers.
     pub in_window: T,
-    /// Counts in buckets that the window has left, including adds after it has left them. If `now` is before the newest
-    /// record, the counts of buckets after `now` are included.
+    /// Counts in buckets that the window has left, including adds after it has left them. If `now`
+    /// is before the newest record, the counts of buckets after `now` are included.
     pub expired: T,
     /// Counts that were added with a time whose slot already had a newer bucket.
     pub late: T,
@@ -30,7 +30,8 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
     /// for second in [60, 61, 65] {
     ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 1);
     /// }
-    /// let ledger = window.ledger_at(Timestamp::from_secs(65)).map(|it| it.sum(MetricEvent::Pass));
+    /// let ledger =
+    ///     window.ledger_at(Timestamp::from_secs(65)).map(|it| it.sum(MetricEvent::Pass));
     /// assert_eq!((ledger.in_window, ledger.expired, ledger.recorded()), (1, 2, 3));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```

@@ -8,10 +8,11 @@ use crate::time::Timestamp;
 
 /// The retired wraps of an array: an immutable copy-on-write list.
 ///
-/// A wrap is retired *before* another wrap takes its slot. So at every moment, each wrap in use is in a slot, in this
-/// list, or in both, and a reader that reads the slots first and the list last misses no wrap. A thread that has
-/// stalled in the middle of a record may still add to a retired wrap. So the wrap stays pending until no thread has it
-/// pinned, and only then are its counts added to the total.
+/// A wrap is retired *before* another wrap takes its slot. So at every moment, each wrap in use is
+/// in a slot, in this list, or in both, and a reader that reads the slots first and the list last
+/// misses no wrap. A thread that has stalled in the middle of a record may still add to a retired
+/// wrap. So the wrap stays pending until no thread has it pinned, and only then are its counts
+/// added to the total.
 pub(crate) struct Retired<B: Bucket> {
     /// The counts of all wraps to which no thread can add any longer.
     reclaimed: B::Total,
@@ -55,8 +56,9 @@ impl<B: Bucket> Retired<B> {
         });
     }
 
-    /// Adds a wrap, unless another thread has added it already. The caller has the wrap pinned, so it has not been
-    /// reclaimed. A start identifies a retired wrap, since no two wraps of one bucket are ever in its slot.
+    /// Adds a wrap, unless another thread has added it already. The caller has the wrap pinned, so
+    /// it has not been reclaimed. A start identifies a retired wrap, since no two wraps of one
+    /// bucket are ever in its slot.
     pub(crate) fn retire(&mut self, wrap: &BucketGuard<'_, B>) {
         let (index, start) = (wrap.index(), wrap.start());
         if !self.pending.iter().any(|pending| pending.start == start) {
@@ -64,8 +66,8 @@ impl<B: Bucket> Retired<B> {
         }
     }
 
-    /// Takes a free wrap that no thread has pinned. The wrap belongs to the caller once the list without it has been
-    /// swapped in.
+    /// Takes a free wrap that no thread has pinned. The wrap belongs to the caller once the list
+    /// without it has been swapped in.
     pub(crate) fn take_free(&mut self, ring: &Ring<B>) -> Option<u32> {
         let position = self.free.iter().rposition(|&index| ring.wrap(index).is_unpinned())?;
         Some(self.free.remove(position))
@@ -75,8 +77,9 @@ impl<B: Bucket> Retired<B> {
         self.free.push(index);
     }
 
-    /// Returns the total of all retired wraps, except the wraps for whose start `is_counted` holds. Returns `None` if a
-    /// pending wrap of this list has been recycled: a newer list has reclaimed it.
+    /// Returns the total of all retired wraps, except the wraps for whose start `is_counted` holds.
+    /// Returns `None` if a pending wrap of this list has been recycled: a newer list has reclaimed
+    /// it.
     pub(crate) fn total(
         &self,
         ring: &Ring<B>,

@@ -10,13 +10,13 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// The slots of an array. A slot has the index of a wrap in the pool, or [`EMPTY`]. The index is swapped atomically;
-/// the wrap does not move.
+/// The slots of an array. A slot has the index of a wrap in the pool, or [`EMPTY`]. The index is
+/// swapped atomically; the wrap does not move.
 ///
 /// # Orderings
 ///
-/// A load of a slot acquires, and a swap releases: a thread that sees an index sees the start of the wrap, and its
-/// empty counters.
+/// A load of a slot acquires, and a swap releases: a thread that sees an index sees the start of
+/// the wrap, and its empty counters.
 pub(crate) struct Ring<B> {
     config: WindowConfig,
     slots: Box<[AtomicU32]>,
@@ -29,8 +29,8 @@ pub(crate) struct Ring<B> {
 const EMPTY: u32 = u32::MAX;
 
 impl<B: Bucket> Ring<B> {
-    /// The number of wraps beyond one for each slot for which the pool has room from the start: one retired wrap, and a
-    /// few that are pinned or being recycled. If threads stall, the pool grows.
+    /// The number of wraps beyond one for each slot for which the pool has room from the start: one
+    /// retired wrap, and a few that are pinned or being recycled. If threads stall, the pool grows.
     const SPARE: usize = 4;
 
     pub(crate) fn new(config: WindowConfig) -> Self {
@@ -79,14 +79,15 @@ impl<B: Bucket> Ring<B> {
 
     /// Returns whether the wrap with that index is in the slot of its start.
     pub(crate) fn is_in_slot(&self, index: u32, start: Timestamp) -> bool {
-        // Acquire: if another wrap is in the slot, everything that its rotator did before the swap is visible.
+        // Acquire: if another wrap is in the slot, everything that its rotator did before the swap
+        // is visible.
         self.slots[self.config.slot(start)].load(Ordering::Acquire) == index
     }
 
     /// Puts the wrap with index `fresh` into the slot, if the slot still has the wrap `observed`.
     ///
-    /// There is no ABA: while `observed` is pinned, its index refers to no other bucket, and a slot that was filled
-    /// never becomes empty again.
+    /// There is no ABA: while `observed` is pinned, its index refers to no other bucket, and a slot
+    /// that was filled never becomes empty again.
     pub(crate) fn swap(
         &self,
         slot: usize,
@@ -96,7 +97,8 @@ impl<B: Bucket> Ring<B> {
         let slot = &self.slots[slot];
         let index = observed.map_or(EMPTY, BucketGuard::index);
         stall::at(Point::Fresh);
-        // Release: pairs with every Acquire of a slot. This thread has already acquired the index that it replaces.
+        // Release: pairs with every Acquire of a slot. This thread has already acquired the index
+        // that it replaces.
         let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
             stall::at(Point::Swapped);
@@ -121,8 +123,8 @@ impl<B: Bucket> Ring<B> {
         index
     }
 
-    /// Folds the results of `look` on the buckets with these numbers, in any order. There may be more numbers than
-    /// slots.
+    /// Folds the results of `look` on the buckets with these numbers, in any order. There may be
+    /// more numbers than slots.
     #[inline]
     pub(crate) fn fold<R, T>(
         &self,
@@ -134,7 +136,8 @@ impl<B: Bucket> Ring<B> {
         let (first, last) = numbers.into_inner();
         let len = last - first + 1;
         let [start, end] = [first, last].map(|number| self.config.start_of(number).as_nanos());
-        // `UNUSED`, the start of a wrap that was never used or is being recycled, is in the first bucket of all time.
+        // `UNUSED`, the start of a wrap that was never used or is being recycled, is in the first
+        // bucket of all time.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
             self.fold_wraps(start..=end, init, look, add)
         } else if len > self.slots.len() as u64 {
@@ -177,16 +180,16 @@ impl<B: Bucket> Ring<B> {
             {
                 folded = add(folded, found);
             }
-            // Incremented: a division for each slot would take as long as the read. After the last bucket of all time,
-            // the start wraps around and is no longer used.
+            // Incremented: a division for each slot would take as long as the read. After the last
+            // bucket of all time, the start wraps around and is no longer used.
             slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
             start = start.wrapping_add(self.config.bucket_nanos());
         }
         folded
     }
 
-    /// Reads the buckets by visiting all wraps, in the order of memory. Among the wraps in slots, a start identifies
-    /// one bucket.
+    /// Reads the buckets by visiting all wraps, in the order of memory. Among the wraps in slots, a
+    /// start identifies one bucket.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

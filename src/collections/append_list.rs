@@ -7,9 +7,9 @@ use crate::sync::{Arc, RacyOnce, into_inner};
 
 /// A linked list to which threads append without a lock. Items are never removed.
 ///
-/// Each link is set once, by the first thread that makes an item for it. A thread that loses the race returns the
-/// winner's item if that matches, and otherwise tries the next link. So if two threads append equal items at once, only
-/// one of the items is in the list.
+/// Each link is set once, by the first thread that makes an item for it. A thread that loses the
+/// race returns the winner's item if that matches, and otherwise tries the next link. So if two
+/// threads append equal items at once, only one of the items is in the list.
 pub(crate) struct AppendList<T> {
     first: Link<T>,
 }
@@ -38,8 +38,9 @@ impl<T> AppendList<T> {
         std::iter::successors(self.first.get(), |item| item.next.get())
     }
 
-    /// Returns the first item for which `is_it` holds, and its index. If there is none, and the list has fewer than
-    /// `max` items, appends the result of `make`, for which `is_it` must hold. Returns `None` if the list is full.
+    /// Returns the first item for which `is_it` holds, and its index. If there is none, and the
+    /// list has fewer than `max` items, appends the result of `make`, for which `is_it` must hold.
+    /// Returns `None` if the list is full.
     pub(crate) fn find_or_append(
         &self,
         is_it: impl Fn(&T) -> bool,
@@ -80,8 +81,8 @@ impl<T> Link<T> {
 }
 
 impl<T> Drop for Link<T> {
-    /// Drops the items in a loop: if each item dropped the next one, the depth of the stack would be the number of
-    /// items.
+    /// Drops the items in a loop: if each item dropped the next one, the depth of the stack would
+    /// be the number of items.
     fn drop(&mut self) {
         let mut next = self.take();
         while let Some(item) = next {

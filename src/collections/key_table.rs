@@ -2,28 +2,31 @@
 
 use std::borrow::Borrow;
 
-/// A map from keys to values, with a count and a mark for each key. A small table behind a lock: one of many shards.
+/// A map from keys to values, with a count and a mark for each key. A small table behind a lock:
+/// one of many shards.
 ///
-/// The table is a hash table with linear probing. Each slot has an entry and, in an array of its own, a word:
+/// The table is a hash table with linear probing. Each slot has an entry and, in an array of its
+/// own, a word:
 ///
 /// ```text
 /// { tag: 16, mark: 1, count: 15 }        without a meaning if the slot has no entry
 /// ```
 ///
-/// The *tag* is a part of the key's hash. The home slot of a key follows from its tag alone, so the table grows, shrinks and
-/// closes gaps without computing a hash. A look-up compares the keys of entries with an equal tag: a tag identifies no
-/// key.
+/// The *tag* is a part of the key's hash. The home slot of a key follows from its tag alone, so the
+/// table grows, shrinks and closes gaps without computing a hash. A look-up compares the keys of
+/// entries with an equal tag: a tag identifies no key.
 ///
-/// The address of an entry follows from the hash, not from a word, so that a processor loads both at the same time. An
-/// entry without a key takes no memory of its own if the value has a bit pattern to spare, as a
-/// [`NonZero`](std::num::NonZero) has.
+/// The address of an entry follows from the hash, not from a word, so that a processor loads both
+/// at the same time. An entry without a key takes no memory of its own if the value has a bit
+/// pattern to spare, as a [`NonZero`](std::num::NonZero) has.
 ///
-/// The table grows by an eighth, so no change takes more than one pass over it. At most 5/6 of the slots are in use, and after
-/// the first few keys at least 13/18, unless keys were removed.
+/// The table grows by an eighth, so no change takes more than one pass over it. At most 5/6 of the
+/// slots are in use, and after the first few keys at least 13/18, unless keys were removed.
 ///
-/// A list has the part of each count that exceeds 15 bits, which few counts do. If the same key is counted several times in a row,
-/// the number of times is in the table itself, beside its lock, until it is added to the count. So threads that count the same
-/// key contend for one cache line, and not for two.
+/// A list has the part of each count that exceeds 15 bits, which few counts do. If the same key is
+/// counted several times in a row, the number of times is in the table itself, beside its lock,
+/// until it is added to the count. So threads that count the same key contend for one cache line,
+/// and not for two.
 #[derive(Debug)]
 pub(crate) struct KeyTable<K, V> {
     entries: Box<[Option<(K, V)>]>,
@@ -213,8 +216,8 @@ impl<K, V> KeyTable<K, V> {
         self.entries.len()
     }
 
-    /// Returns a slot, and the next one at the next call, in turn; `None` if there is none. A slot whose key is removed
-    /// is returned once more, because another key may have moved into it.
+    /// Returns a slot, and the next one at the next call, in turn; `None` if there is none. A slot
+    /// whose key is removed is returned once more, because another key may have moved into it.
     pub(crate) fn next_slot(&mut self) -> Option<usize> {
         let cursor = usize::from(self.cursor);
         let slot = if cursor < self.slots() { cursor } else { 0 };
@@ -230,7 +233,8 @@ impl<K, V> KeyTable<K, V> {
         self.entries[slot].as_ref().map(|(_, value)| value)
     }
 
-    /// Inserts a key that the table does not have, with a count of 0 and without a mark. Returns its slot.
+    /// Inserts a key that the table does not have, with a count of 0 and without a mark. Returns
+    /// its slot.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! Collections: those that only grow, while other threads read them, and a table for shards behind locks.
+//! Collections: those that only grow, while other threads read them, and a table for shards behind
+//! locks.
 
 mod append_list;
 mod key_table;

@@ -4,12 +4,14 @@ use crate::sync::{CHUNK_LEN, RacyOnce};
 
 /// Values by their index. An index is looked up only after its value has been made.
 ///
-/// A value is never moved, and never freed before the pool, so a thread may dereference an index that it read at any
-/// earlier time. The value may have been recycled since, so the thread then validates what the value is used for.
+/// A value is never moved, and never freed before the pool, so a thread may dereference an index
+/// that it read at any earlier time. The value may have been recycled since, so the thread then
+/// validates what the value is used for.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     chunks: Box<[RacyOnce<Chunk<T>>]>,
-    /// A pool of twice as many chunks, for values beyond the capacity, which exist if threads stall.
+    /// A pool of twice as many chunks, for values beyond the capacity, which exist if threads
+    /// stall.
     more: RacyOnce<Self>,
 }
 
@@ -50,7 +52,8 @@ impl<T> Pool<T> {
             return &chunk[(index % CHUNK_LEN) as usize];
         }
         let more = self.more.get_or_init(|| Self::of_chunks(2 * self.chunks.len()));
-        // A trait object: otherwise each recursive call would have another closure type, without end.
+        // A trait object: otherwise each recursive call would have another closure type, without
+        // end.
         let new: &dyn Fn() -> T = &new;
         more.make_dyn(index - self.len(), new)
     }

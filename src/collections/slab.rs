@@ -11,27 +11,27 @@ pub(crate) trait SlabItem {
     /// Returns the item's index in the slab.
     fn index(&self) -> u32;
 
-    /// Returns the word that refers to the next free item while this item is free. While the item is in use, the word
-    /// belongs to its owner.
+    /// Returns the word that refers to the next free item while this item is free. While the item
+    /// is in use, the word belongs to its owner.
     fn link(&self) -> &AtomicU32;
 }
 
 /// Items that are allocated in chunks, never freed, and recycled for ever.
 ///
-/// A chunk is allocated privately and then published, so that no thread waits for another. Free items are in a Treiber
-/// stack.
+/// A chunk is allocated privately and then published, so that no thread waits for another. Free
+/// items are in a Treiber stack.
 ///
 /// # Orderings
 ///
-/// `give` releases and `take` acquires: the next owner of an item sees the last write of the previous owner, and all
-/// writes of the next owner come after it.
+/// `give` releases and `take` acquires: the next owner of an item sees the last write of the
+/// previous owner, and all writes of the next owner come after it.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     pub(crate) chunks: [RacyOnce<Box<[T]>>; SLAB_CHUNKS],
     /// The number of items that were handed out at least once.
     pub(crate) made: AtomicU32,
-    /// `{ tag: 32, index + 1: 32 }`: the top of the stack, with 0 for an empty stack. The tag grows with each change,
-    /// so that a stale compare-exchange fails (ABA).
+    /// `{ tag: 32, index + 1: 32 }`: the top of the stack, with 0 for an empty stack. The tag grows
+    /// with each change, so that a stale compare-exchange fails (ABA).
     pub(crate) free: AtomicU64,
     /// The number of items on the stack: for [`usage`](Self::usage).
     pub(crate) free_len: AtomicU32,
@@ -67,8 +67,8 @@ impl<T: SlabItem> Slab<T> {
         let mut top = self.free.load(Ordering::Acquire);
         while let Some(index) = index_of(top) {
             let Some(item) = self.get(index) else { break };
-            // If another thread has taken the item by now, this is no longer its successor. Then the tag has changed,
-            // and the compare-exchange fails.
+            // If another thread has taken the item by now, this is no longer its successor. Then
+            // the tag has changed, and the compare-exchange fails.
             let next = item.link().load(Ordering::Relaxed);
             stall::at(Point::FreeCellSeen);
             let below = word(top, next);

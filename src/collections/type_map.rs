@@ -9,15 +9,17 @@ use crate::sync::{Mutex, OnceLock};
 
 /// Values of different types, at most one of each type. A map without values is one word.
 ///
-/// Each type has a slot in a list that only grows, so a read takes no lock. A thread that inserts a value appends the
-/// slot without a lock, and then makes the value in it. Other threads that insert a value of that type wait for it.
+/// Each type has a slot in a list that only grows, so a read takes no lock. A thread that inserts a
+/// value appends the slot without a lock, and then makes the value in it. Other threads that insert
+/// a value of that type wait for it.
 pub(crate) struct TypeMap(AppendList<Slot>);
 
 struct Slot {
     type_id: TypeId,
     /// A value of that type. Empty until `make` has succeeded.
     value: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// Locked while a thread makes the value. `OnceLock` alone has no stable form for a value that may fail.
+    /// Locked while a thread makes the value. `OnceLock` alone has no stable form for a value that
+    /// may fail.
     making: Mutex<()>,
 }
 
@@ -33,7 +35,8 @@ impl TypeMap {
         slot.value.get().map(|value| of_type(&**value))
     }
 
-    /// Returns the value of the type `T`. If there is none, inserts the result of `make`, or returns its error.
+    /// Returns the value of the type `T`. If there is none, inserts the result of `make`, or
+    /// returns its error.
     pub(crate) fn get_or_try_insert_with<T: Any + Send + Sync, E>(
         &self,
         make: impl FnOnce() -> Result<T, E>,

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of [`CountWindow::new`](super::CountWindow::new): a number of calls that a window cannot have.
+/// The error of [`CountWindow::new`](super::CountWindow::new): a number of calls that a window
+/// cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CountWindowError {

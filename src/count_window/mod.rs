@@ -15,15 +15,17 @@ use crate::time::saturating_nanos;
 use times::Times;
 use word::{Call, Layout, Place, State};
 
-/// The outcomes of the last calls, by their number and not by time: the count of exceptions and of slow calls among the
-/// last N. Exact at each moment, under any number of threads, and without a lock.
+/// The outcomes of the last calls, by their number and not by time: the count of exceptions and of
+/// slow calls among the last N. Exact at each moment, under any number of threads, and without a
+/// lock.
 ///
 /// A call is *slow* if its response time is above a [threshold](Self::slow_above). With
 /// [response times](Self::with_response_times), the window also has their quantiles.
 ///
-/// A record takes two compare-exchanges of words that all threads share; a reading of the [totals](Self::totals)
-/// is one load. To count from 0 again, create another window. To count calls in time, see
-/// [`SlidingWindow`](crate::SlidingWindow), in which threads record without contention.
+/// A record takes two compare-exchanges of words that all threads share; a reading of the
+/// [totals](Self::totals) is one load. To count from 0 again, create another window. To count calls
+/// in time, see [`SlidingWindow`](crate::SlidingWindow), in which threads record without
+/// contention.
 ///
 /// ```
 /// use leaparray::CountWindow;
@@ -44,26 +46,30 @@ use word::{Call, Layout, Place, State};
 ///
 /// # Algorithm
 ///
-/// One word has the sums, the position of the next call, and the last call. A thread that records a call
+/// One word has the sums, the position of the next call, and the last call. A thread that records a
+/// call
 ///
 /// 1. writes the last call to its slot, if no other thread has,
 /// 2. reads the oldest call from the slot of its own,
 /// 3. replaces the word by one with its call, without the oldest.
 ///
-/// If the word has changed in the meantime, the thread retries. Any thread can make the first step for a stalled one, so no
-/// thread waits, and each new word has the exact sums of the last N calls.
+/// If the word has changed in the meantime, the thread retries. Any thread can make the first step
+/// for a stalled one, so no thread waits, and each new word has the exact sums of the last N calls.
 ///
-/// The word has the number of the lap around the slots in the bits that the sums leave: 31 for a window of 1,000 calls. If
-/// a thread stalls before its last step while other threads record exactly as many laps as the number can tell
-/// apart, or a multiple, and leave the same sums, its step may subtract another call than the oldest.
+/// The word has the number of the lap around the slots in the bits that the sums leave: 31 for a
+/// window of 1,000 calls. If a thread stalls before its last step while other threads record
+/// exactly as many laps as the number can tell apart, or a multiple, and leave the same sums, its
+/// step may subtract another call than the oldest.
 //
 // # Orderings
 //
-// - `word`: a replacement releases, and each load acquires. A thread that reads the oldest call has acquired the word, and
-//   with it the slots of all calls but the last. If the thread that replaced the word has found a slot written by another
-//   one, the coherence of the slot orders the reading of a later thread.
-// - `slots`: an exchange releases, and each load acquires. The thread that has written a call to a slot had loaded the state
-//   with that call, so a thread that finds the call finds that state or a later one.
+// - `word`: a replacement releases, and each load acquires. A thread that reads the oldest call has
+//   acquired the word, and with it the slots of all calls but the last. If the thread that replaced
+//   the word has found a slot written by another one, the coherence of the slot orders the reading
+//   of a later thread.
+// - `slots`: an exchange releases, and each load acquires. The thread that has written a call to a
+//   slot had loaded the state with that call, so a thread that finds the call finds that state or a
+//   later one.
 pub struct CountWindow {
     layout: Layout,
     len: u32,
@@ -125,8 +131,8 @@ impl CountWindow {
         self
     }
 
-    /// Keeps the response times of the calls, for [quantiles](Self::quantile). A record then takes a further
-    /// compare-exchange, and a call 8 bytes.
+    /// Keeps the response times of the calls, for [quantiles](Self::quantile). A record then takes
+    /// a further compare-exchange, and a call 8 bytes.
     #[must_use]
     pub fn with_response_times(mut self) -> Self {
         self.times = Some(Times::new(self.len));
@@ -161,12 +167,13 @@ impl CountWindow {
         self.record_with(Call { is_exception, is_slow }, 0)
     }
 
-    /// Returns the quantile `q` of the response times of the last calls, such as 0.99: the response time that a share `q` of
-    /// them do not exceed, by the nearest rank. `None` if there are none, if the window keeps none, or if `q` is below 0,
-    /// above 1 or NaN.
+    /// Returns the quantile `q` of the response times of the last calls, such as 0.99: the response
+    /// time that a share `q` of them do not exceed, by the nearest rank. `None` if there are none,
+    /// if the window keeps none, or if `q` is below 0, above 1 or NaN.
     ///
-    /// It is exact if no thread is recording during this call. A call that is recorded during it may count or not, and so may the
-    /// call that leaves the window for it. A response time above 78 hours counts as 78 hours.
+    /// It is exact if no thread is recording during this call. A call that is recorded during it
+    /// may count or not, and so may the call that leaves the window for it. A response time above
+    /// 78 hours counts as 78 hours.
     ///
     /// ```
     /// use leaparray::CountWindow;
@@ -238,10 +245,12 @@ impl CountWindow {
         }
     }
 
-    /// Writes the last call to its slot, if that was not done yet. If the state is no longer `state`, returns the new one.
+    /// Writes the last call to its slot, if that was not done yet. If the state is no longer
+    /// `state`, returns the new one.
     ///
-    /// A thread replaces a state only after this. So while a slot has a call before the last one, the state does not change,
-    /// and a stalled thread that has found that call writes nothing later.
+    /// A thread replaces a state only after this. So while a slot has a call before the last one,
+    /// the state does not change, and a stalled thread that has found that call writes nothing
+    /// later.
     fn store_last(&self, state: &State) -> Result<(), State> {
         let Some(place) = self.layout.last_place(state) else { return Ok(()) };
         let slot = self.slot(place.position);
@@ -249,7 +258,8 @@ impl CountWindow {
         if self.layout.call_of(found, place.lap).is_some() {
             return Ok(());
         }
-        // If the slot had a later call, the load above has acquired it, and this load returns a later state.
+        // If the slot had a later call, the load above has acquired it, and this load returns a
+        // later state.
         let current = self.load();
         if current != *state {
             return Err(current);
@@ -260,15 +270,16 @@ impl CountWindow {
         Ok(())
     }
 
-    /// Returns the oldest call, which the next one replaces; an empty call if the window is not full. If the state is no longer
-    /// `state`, may return the new one.
+    /// Returns the oldest call, which the next one replaces; an empty call if the window is not
+    /// full. If the state is no longer `state`, may return the new one.
     fn oldest(&self, state: &State) -> Result<Call, State> {
         if !state.is_full {
             return Ok(Call::default());
         }
         let slot = self.slot(state.position).load(Ordering::Acquire);
         let oldest = self.layout.call_of(slot, state.lap.wrapping_sub(1));
-        // Another call in the slot is a later one. The load above has acquired it, so this load returns a later state.
+        // Another call in the slot is a later one. The load above has acquired it, so this load
+        // returns a later state.
         oldest.ok_or_else(|| self.load())
     }
 
@@ -343,7 +354,8 @@ mod tests {
         assert_eq!(slots(), before);
     }
 
-    /// A thread stalls before it records its response time, while other threads record any number of laps.
+    /// A thread stalls before it records its response time, while other threads record any number
+    /// of laps.
     #[test]
     fn response_time_of_a_call_that_has_left_is_not_recorded() {
         for calls in [1, 2, 200, 40_000, 66_000] {

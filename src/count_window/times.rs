@@ -19,21 +19,24 @@ impl Times {
         Self((0..len).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Records the response time of the call at a place, unless the slot has a later one, or the call has left the window.
+    /// Records the response time of the call at a place, unless the slot has a later one, or the
+    /// call has left the window.
     ///
-    /// `has_left` is asked after the slot was read. If the thread stalls after the answer, and another call is recorded in the slot
-    /// in between, the exchange fails.
+    /// `has_left` is asked after the slot was read. If the thread stalls after the answer, and
+    /// another call is recorded in the slot in between, the exchange fails.
     pub(super) fn record(&self, place: Place, nanos: u64, has_left: impl Fn() -> bool) {
         let Some(slot) = self.slot(place.position) else { return };
         let new = place.lap << NANOS_BITS | nanos.min(MAX_NANOS);
-        // Relaxed, as all accesses: a slot is complete in itself. `has_left` decides only after a stall of 32,768 laps.
+        // Relaxed, as all accesses: a slot is complete in itself. `has_left` decides only after a
+        // stall of 32,768 laps.
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
             let is_later = (1..=u16::MAX / 2).contains(&laps_ahead(found, place.lap));
             (!is_later && !has_left()).then_some(new)
         });
     }
 
-    /// Returns the response time at a place in nanoseconds, or in the same slot one lap later; `None` if neither was recorded.
+    /// Returns the response time at a place in nanoseconds, or in the same slot one lap later;
+    /// `None` if neither was recorded.
     pub(super) fn get(&self, place: Place) -> Option<u64> {
         let found = self.slot(place.position)?.load(Ordering::Relaxed);
         (laps_ahead(found, place.lap) <= 1).then_some(found & MAX_NANOS)

@@ -29,8 +29,8 @@ pub(super) struct Place {
     pub(super) position: u64,
 }
 
-/// The layout of the word: from the lowest bits, the last call, the exceptions, the slow calls, the position, the flag
-/// that the window is full, and the lap in all other bits.
+/// The layout of the word: from the lowest bits, the last call, the exceptions, the slow calls, the
+/// position, the flag that the window is full, and the lap in all other bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The number of slots.
@@ -103,7 +103,8 @@ impl Layout {
         }
     }
 
-    /// Returns whether the call at a place has left the window of `state`: at least a lap of further calls was recorded.
+    /// Returns whether the call at a place has left the window of `state`: at least a lap of
+    /// further calls was recorded.
     pub(super) const fn has_left(self, place: Place, state: &State) -> bool {
         match self.cut_lap(state.lap.wrapping_sub(place.lap)) {
             0 => false,
@@ -118,8 +119,8 @@ impl Layout {
         if state.is_full { self.len } else { state.position }
     }
 
-    /// Returns a sum with a call and without the oldest. It is kept within the bits of a sum: after a stall of as many laps as
-    /// the word can tell apart, the oldest call may be another one.
+    /// Returns a sum with a call and without the oldest. It is kept within the bits of a sum: after
+    /// a stall of as many laps as the word can tell apart, the oldest call may be another one.
     const fn replaced(self, sum: u64, is_call: bool, is_oldest: bool) -> u64 {
         let sum = (sum + is_call as u64).saturating_sub(is_oldest as u64);
         if sum > self.len { self.len } else { sum }

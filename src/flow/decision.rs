@@ -9,16 +9,17 @@ use crate::time::{Clock, Timestamp};
 
 /// The outcome of a request to a controller: a permit, a permit after a wait, or a refusal.
 ///
-/// `P` is the type of the permit. It is `()` for limiters that need no notice of the end of a request.
+/// `P` is the type of the permit. It is `()` for limiters that need no notice of the end of a
+/// request.
 ///
-/// A request that has to wait is not [admitted](Self::is_admitted) yet, and its permit is inside a [`Delayed`]. So a
-/// caller that does not expect to wait cannot take one for the other. Code that handles both calls
-/// [`sleep`](Self::sleep) on a thread, or [`sleep_with`](Self::sleep_with) in a task. Code that cannot wait calls
-/// [`at_once`](Self::at_once).
+/// A request that has to wait is not [admitted](Self::is_admitted) yet, and its permit is inside a
+/// [`Delayed`]. So a caller that does not expect to wait cannot take one for the other. Code that
+/// handles both calls [`sleep`](Self::sleep) on a thread, or [`sleep_with`](Self::sleep_with) in a
+/// task. Code that cannot wait calls [`at_once`](Self::at_once).
 ///
 /// ```
-/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
 /// use std::time::Duration;
 ///
 /// let bucket = LeakyBucket::new(Rate::per_second(10)?, Duration::from_millis(50));
@@ -27,7 +28,8 @@ use crate::time::{Clock, Timestamp};
 /// let paced = bucket.try_acquire_at(t(350), 1);
 /// assert!(!paced.is_admitted() && !paced.is_refused());
 /// assert_eq!(paced, Decision::after((), Duration::from_millis(50)));
-/// let refusal = bucket.try_acquire_at(t(360), 1).refusal().expect("it would have to wait 140 ms");
+/// let refusal =
+///     bucket.try_acquire_at(t(360), 1).refusal().expect("it would have to wait 140 ms");
 /// assert_eq!(refusal.retry_at(), Some(t(450)));
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
@@ -36,7 +38,8 @@ use crate::time::{Clock, Timestamp};
 pub enum Decision<P = ()> {
     /// The request may go ahead.
     Admitted(P),
-    /// The request may go ahead after a wait. Its permits are already taken, and are not given back.
+    /// The request may go ahead after a wait. Its permits are already taken, and are not given
+    /// back.
     Wait(Delayed<P>),
     /// The request may not go ahead. No permit was taken.
     Refused(Refusal),
@@ -64,7 +67,8 @@ impl<P> Delayed<P> {
 }
 
 impl<P> Decision<P> {
-    /// Creates the decision of a request that may go ahead after `wait`, or at once if `wait` is zero.
+    /// Creates the decision of a request that may go ahead after `wait`, or at once if `wait` is
+    /// zero.
     ///
     /// ```
     /// use leaparray::flow::Decision;
@@ -87,15 +91,15 @@ impl<P> Decision<P> {
         matches!(self, Self::Admitted(_))
     }
 
-    /// Returns whether the request may not go ahead, neither at once nor after a wait. A request that is not refused may
-    /// still have to wait.
+    /// Returns whether the request may not go ahead, neither at once nor after a wait. A request
+    /// that is not refused may still have to wait.
     #[inline]
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// Returns the time to wait before the request goes ahead. It is zero if the request is admitted at once, or
-    /// refused.
+    /// Returns the time to wait before the request goes ahead. It is zero if the request is
+    /// admitted at once, or refused.
     pub const fn wait(&self) -> Duration {
         match self {
             Self::Wait(delayed) => delayed.wait,
@@ -112,8 +116,9 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Returns the same decision, with the permit that `make` returns for its permit. If the request has to wait, the new
-    /// permit is inside the [`Delayed`] as well, and the wait is still due: `make` should not begin the request.
+    /// Returns the same decision, with the permit that `make` returns for its permit. If the
+    /// request has to wait, the new permit is inside the [`Delayed`] as well, and the wait is still
+    /// due: `make` should not begin the request.
     #[inline]
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
@@ -125,8 +130,8 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Records the decision in a node: enters the request at `now` with `permits` permits, or counts it as blocked, with
-    /// its reason. The entry ends the permit of the controller.
+    /// Records the decision in a node: enters the request at `now` with `permits` permits, or
+    /// counts it as blocked, with its reason. The entry ends the permit of the controller.
     ///
     /// A request that has to wait has entered. Its wait is part of its response time.
     ///
@@ -178,13 +183,13 @@ impl<P> Decision<P> {
 
     /// Returns the permit, for a caller that cannot wait.
     ///
-    /// To enter a node without a wait, use [`Limiter::try_enter`](super::Limiter::try_enter): an entry that has to wait
-    /// has entered its node already.
+    /// To enter a node without a wait, use [`Limiter::try_enter`](super::Limiter::try_enter): an
+    /// entry that has to wait has entered its node already.
     ///
     /// # Errors
     ///
-    /// Returns the refusal. A request that would have to wait is refused for the reason [`Reason::WaitTooLong`]; its
-    /// permits are spent.
+    /// Returns the refusal. A request that would have to wait is refused for the reason
+    /// [`Reason::WaitTooLong`]; its permits are spent.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};

@@ -6,18 +6,20 @@ use super::permit_window::PermitWindow;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// The *direct* passes in the window of a limiter: the passes of the node for which the limiter took no permit.
+/// The *direct* passes in the window of a limiter: the passes of the node for which the limiter
+/// took no permit.
 ///
-/// They are counted when the first request asks in a bucket, of the limiter or of the node, and cached for the rest of
-/// that bucket. Each count takes cache lines from the threads that record, so a count for each request would cost more
-/// than the decision.
+/// They are counted when the first request asks in a bucket, of the limiter or of the node, and
+/// cached for the rest of that bucket. Each count takes cache lines from the threads that record,
+/// so a count for each request would cost more than the decision.
 ///
-/// The word `known` is `{ bucket, known: 1, passes }`: the bucket with which the window ends, and its direct passes.
+/// The word `known` is `{ bucket, known: 1, passes }`: the bucket with which the window ends, and
+/// its direct passes.
 ///
 /// # Orderings
 ///
-/// Relaxed: a word is complete in itself. If `known` and `until` are of two counts, one of them is older, and the result
-/// is a count that ends early, or one that is used a moment longer.
+/// Relaxed: a word is complete in itself. If `known` and `until` are of two counts, one of them is
+/// older, and the result is a count that ends early, or one that is used a moment longer.
 #[derive(Debug)]
 pub(super) struct DirectPasses {
     layout: Layout,
@@ -32,7 +34,8 @@ impl DirectPasses {
         Self { layout: Layout::of(window), known, until }
     }
 
-    /// Returns the direct passes of the window that ends with a bucket; `None` if they have to be counted.
+    /// Returns the direct passes of the window that ends with a bucket; `None` if they have to be
+    /// counted.
     #[inline]
     pub(super) fn get(&self, number: u64, now: Timestamp) -> Option<u64> {
         let known = self.layout.read(self.known.load(Ordering::Relaxed));
@@ -40,12 +43,12 @@ impl DirectPasses {
         (is_current && now.as_nanos() < self.until.load(Ordering::Relaxed)).then_some(known.count)
     }
 
-    /// Counts the direct passes of the window that ends with a bucket, and returns them; `None` if a later bucket has
-    /// become the newest.
+    /// Counts the direct passes of the window that ends with a bucket, and returns them; `None` if
+    /// a later bucket has become the newest.
     ///
-    /// The node is read before the permits. Each pass of a request of the limiter that the read finds is then among the
-    /// permits that were taken, so no request counts twice. A request whose pass is not recorded yet hides one direct
-    /// pass.
+    /// The node is read before the permits. Each pass of a request of the limiter that the read
+    /// finds is then among the permits that were taken, so no request counts twice. A request whose
+    /// pass is not recorded yet hides one direct pass.
     #[cold]
     pub(super) fn count(
         &self,

@@ -142,8 +142,8 @@ pub enum BreakerConfigError {
     ZeroProbeInterval,
     /// The time of recovery is zero.
     ZeroRecovery,
-    /// The configuration of a breaker that runs was to be replaced by one with another window. The counts of one window
-    /// do not fit into the buckets of another.
+    /// The configuration of a breaker that runs was to be replaced by one with another window. The
+    /// counts of one window do not fit into the buckets of another.
     OtherWindow {
         /// The window of the breaker.
         window: WindowConfig,
@@ -172,7 +172,8 @@ impl fmt::Display for BreakerConfigError {
 
 impl Error for BreakerConfigError {}
 
-/// The error of a [`CircuitConfig`](super::CircuitConfig), a [`RatioLimit`](super::RatioLimit) or a [`Wait`](super::Wait).
+/// The error of a [`CircuitConfig`](super::CircuitConfig), a [`RatioLimit`](super::RatioLimit) or a
+/// [`Wait`](super::Wait).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CircuitConfigError {
@@ -284,8 +285,8 @@ impl fmt::Display for CircuitConfigError {
 
 impl Error for CircuitConfigError {}
 
-/// The error of [`CircuitBreaker::set_state`](super::CircuitBreaker::set_state): the breaker cannot go from its state to the
-/// one that was asked for.
+/// The error of [`CircuitBreaker::set_state`](super::CircuitBreaker::set_state): the breaker cannot
+/// go from its state to the one that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitStateError {
@@ -304,7 +305,8 @@ impl fmt::Display for CircuitStateError {
 
 impl Error for CircuitStateError {}
 
-/// The error of a [`LimitRange`](super::LimitRange) or of an algorithm of an [`AdaptiveLimiter`](super::AdaptiveLimiter).
+/// The error of a [`LimitRange`](super::LimitRange) or of an algorithm of an
+/// [`AdaptiveLimiter`](super::AdaptiveLimiter).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AdaptiveConfigError {

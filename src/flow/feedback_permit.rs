@@ -43,28 +43,35 @@ pub(super) mod sealed {
     }
 }
 
-/// The permit of a request that an [`AdaptiveBreaker`](super::AdaptiveBreaker), a [`CircuitBreaker`](super::CircuitBreaker) or an
-/// [`AdaptiveLimiter`](super::AdaptiveLimiter) has admitted. The caller reports the outcome of the request with it.
+/// The permit of a request that an [`AdaptiveBreaker`](super::AdaptiveBreaker), a
+/// [`CircuitBreaker`](super::CircuitBreaker) or an [`AdaptiveLimiter`](super::AdaptiveLimiter) has
+/// admitted. The caller reports the outcome of the request with it.
 ///
-/// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
-/// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
-/// rejects or cancels, as the policy of the permit says, or else the policy of the controller: see
-/// [`BreakerConfig::on_drop`](super::BreakerConfig::on_drop), [`CircuitConfig::on_drop`](super::CircuitConfig::on_drop) and
-/// [`AdaptiveLimiter::on_drop`](super::AdaptiveLimiter::on_drop). By default, it rejects. The outcome is counted at the time of the
-/// report. An adaptive breaker counts a cancellation at the time of the admission, and an adaptive limiter counts a call in the
-/// epoch in which it began, unless its algorithm [says otherwise](super::LimitAlgorithm::counts_calls_at_their_end).
+/// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject),
+/// by [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or
+/// with its future. A drop rejects or cancels, as the policy of the permit says, or else the policy
+/// of the controller: see [`BreakerConfig::on_drop`](super::BreakerConfig::on_drop),
+/// [`CircuitConfig::on_drop`](super::CircuitConfig::on_drop) and
+/// [`AdaptiveLimiter::on_drop`](super::AdaptiveLimiter::on_drop). By default, it rejects. The
+/// outcome is counted at the time of the report. An adaptive breaker counts a cancellation at the
+/// time of the admission, and an adaptive limiter counts a call in the epoch in which it began,
+/// unless its algorithm [says otherwise](super::LimitAlgorithm::counts_calls_at_their_end).
 ///
-/// A permit can be sent to another thread, and reported there. `L` is the type of the reference to the controller, such as
-/// `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
+/// A permit can be sent to another thread, and reported there. `L` is the type of the reference to
+/// the controller, such as `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
 ///
-/// If the permit ends with an [entry](super::Limiter::enter) that is dropped, the outcome is a cancellation if the policy of the
-/// permit or of its controller says so, or if the entry is cancelled. Otherwise it is the outcome of the entry: an exception.
+/// If the permit ends with an [entry](super::Limiter::enter) that is dropped, the outcome is a
+/// cancellation if the policy of the permit or of its controller says so, or if the entry is
+/// cancelled. Otherwise it is the outcome of the entry: an exception.
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
 ///
-/// fn ask(breaker: &AdaptiveBreaker, answer: &str) -> Result<u64, Box<dyn std::error::Error>> {
+/// fn ask(
+///     breaker: &AdaptiveBreaker,
+///     answer: &str,
+/// ) -> Result<u64, Box<dyn std::error::Error>> {
 ///     let permit = breaker.try_acquire().at_once()?;
 ///     let number = answer.parse()?;
 ///     permit.accept();
@@ -92,7 +99,8 @@ where
     L: Deref,
     L::Target: Feedback,
 {
-    /// Asks for one request, through any reference to the controller; see [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
+    /// Asks for one request, through any reference to the controller; see
+    /// [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
     #[inline(always)]
     pub fn try_acquire(controller: L) -> Decision<Self> {
         let now = controller.clock().now();
@@ -138,14 +146,17 @@ where
         self.end(|_| now, Outcome::Exception);
     }
 
-    /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. [Reject](Self::reject) a request that has timed out: its cancellation would hide a backend that hangs.
+    /// Reports now that the request tells nothing about the backend, because the client has gone
+    /// away or the request was never sent. [Reject](Self::reject) a request that has timed out: its
+    /// cancellation would hide a backend that hangs.
     ///
-    /// An adaptive breaker counts it as [cancelled](crate::MetricEvent::Cancelled) at the time at which it was admitted, so
-    /// that it and its [pass](crate::MetricEvent::Pass) count nothing together. If the request was a probe, and no other
-    /// request got through since, the next request that would be dropped is a probe. A circuit breaker counts it nowhere. If the
-    /// request was a probe, another one can take its place. An adaptive limiter gives the permit back, and its algorithm does not
-    /// learn from the call, except for [`Headroom`](super::Headroom), if the call was cancelled late.
+    /// An adaptive breaker counts it as [cancelled](crate::MetricEvent::Cancelled) at the time at
+    /// which it was admitted, so that it and its [pass](crate::MetricEvent::Pass) count nothing
+    /// together. If the request was a probe, and no other request got through since, the next
+    /// request that would be dropped is a probe. A circuit breaker counts it nowhere. If the
+    /// request was a probe, another one can take its place. An adaptive limiter gives the permit
+    /// back, and its algorithm does not learn from the call, except for
+    /// [`Headroom`](super::Headroom), if the call was cancelled late.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
@@ -168,8 +179,8 @@ where
         self.end(|_| now, Outcome::Cancelled);
     }
 
-    /// Sets the outcome of the request if this permit is dropped without a report, instead of the policy of its
-    /// controller.
+    /// Sets the outcome of the request if this permit is dropped without a report, instead of the
+    /// policy of its controller.
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);
         self
@@ -181,8 +192,8 @@ where
         now: impl FnOnce(&<L::Target as Decide>::Clock) -> Timestamp,
         outcome: Outcome,
     ) {
-        // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
-        // process.
+        // Set before the clock is read: if the clock panics here, it would panic again in `drop`,
+        // which aborts the process.
         self.drops.end();
         let now = now(self.controller.clock());
         self.controller.end(now, self.admission, outcome);
@@ -208,7 +219,8 @@ where
         }
     }
 
-    /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the controller says so.
+    /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the
+    /// controller says so.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         let own = self.drops.now(self.controller.on_drop());
         let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);

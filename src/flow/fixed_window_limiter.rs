@@ -7,14 +7,15 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// A limiter of at most `limit` permits in each interval, such as each full minute.
 ///
-/// The intervals are independent of each other. So up to twice the limit may be admitted within a short time: all
-/// permits of one interval at its end, and all permits of the next interval at its beginning. To prevent that, use a
-/// [`SlidingWindowLimiter`]. This limiter is a `SlidingWindowLimiter` with a single bucket, and scales with threads [as that
+/// The intervals are independent of each other. So up to twice the limit may be admitted within a
+/// short time: all permits of one interval at its end, and all permits of the next interval at its
+/// beginning. To prevent that, use a [`SlidingWindowLimiter`]. This limiter is a
+/// `SlidingWindowLimiter` with a single bucket, and scales with threads [as that
 /// does](SlidingWindowLimiter#threads).
 ///
 /// ```
-/// use leaparray::flow::{FixedWindowLimiter, Limiter};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{FixedWindowLimiter, Limiter};
 /// use std::time::Duration;
 ///
 /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
@@ -29,12 +30,14 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 pub struct FixedWindowLimiter<C = MonotonicClock>(SlidingWindowLimiter<C>);
 
 impl FixedWindowLimiter {
-    /// Creates a limiter with its own [`MonotonicClock`]. Intervals are counted from the Unix epoch.
+    /// Creates a limiter with its own [`MonotonicClock`]. Intervals are counted from the Unix
+    /// epoch.
     ///
     /// # Errors
     ///
-    /// Returns a [`LimitError`] if `interval` is not valid for a [window](WindowConfig::new) of one bucket, or if
-    /// `limit` is above the [maximum](SlidingWindowLimiter::max_limit) for such a bucket.
+    /// Returns a [`LimitError`] if `interval` is not valid for a [window](WindowConfig::new) of one
+    /// bucket, or if `limit` is above the [maximum](SlidingWindowLimiter::max_limit) for such a
+    /// bucket.
     pub fn new(interval: Duration, limit: u64) -> Result<Self, LimitError> {
         Self::with_clock(interval, limit, MonotonicClock::new())
     }
@@ -51,13 +54,15 @@ impl<C: Clock> FixedWindowLimiter<C> {
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
     }
 
-    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
-    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
     ///
-    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
-    /// simulation whose times are ahead of a clock that stands still.
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{FixedWindowLimiter, Limiter};
@@ -66,7 +71,8 @@ impl<C: Clock> FixedWindowLimiter<C> {
     ///
     /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
     /// let clock = ManualClock::new(t(60));
-    /// let limiter = FixedWindowLimiter::with_clock(second, 5, clock.clone())?.with_max_lead(second);
+    /// let limiter =
+    ///     FixedWindowLimiter::with_clock(second, 5, clock.clone())?.with_max_lead(second);
     /// // An hour ahead: the permits of the next second are taken.
     /// assert!(limiter.try_acquire_at(t(3_660), 5).is_admitted());
     /// assert_eq!([t(60), t(61), t(62)].map(|now| limiter.available_at(now)), [0, 0, 5]);
@@ -89,12 +95,13 @@ impl<C: Clock> FixedWindowLimiter<C> {
         self.0.limit()
     }
 
-    /// Changes the limit, from the current interval on. Other threads may ask for permits at the same time.
+    /// Changes the limit, from the current interval on. Other threads may ask for permits at the
+    /// same time.
     ///
     /// # Errors
     ///
-    /// Returns [`LimitError::TooHigh`] if `limit` is above the maximum, as for [`new`](FixedWindowLimiter::new). The
-    /// limit is then unchanged.
+    /// Returns [`LimitError::TooHigh`] if `limit` is above the maximum, as for
+    /// [`new`](FixedWindowLimiter::new). The limit is then unchanged.
     pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
         self.0.set_limit(limit)
     }
@@ -138,19 +145,20 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
         self.0.peek_at(now, permits)
     }
 
-    /// Gives permits back that were taken in the interval of `now`, while no request has asked in a later interval.
+    /// Gives permits back that were taken in the interval of `now`, while no request has asked in a
+    /// later interval.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         self.0.refund_at(now, permits, wait)
     }
 
-    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that interval, or `now` if no
-    /// permit was taken in it.
+    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that
+    /// interval, or `now` if no permit was taken in it.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }
 
-    /// Returns whether no permit was taken in the interval of `now`, and no request was decided in a later one. `now` is
-    /// bounded as for a request.
+    /// Returns whether no permit was taken in the interval of `now`, and no request was decided in
+    /// a later one. `now` is bounded as for a request.
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.0.is_as_new_at(now)
     }

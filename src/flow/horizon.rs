@@ -7,13 +7,15 @@ use crate::time::{Clock, saturating_nanos};
 
 /// The latest time that a limiter uses: the highest reading of its clock so far, plus the *lead*.
 ///
-/// A time that the horizon *covers* is used as it is. For a later time, the clock is read and the horizon advances. If
-/// the time is still later, the limiter uses the horizon in its place. So one wrong time moves a limiter ahead of its clock by at
-/// most the lead. While no time is further ahead, the clock is read once in each lead, and otherwise for each request.
+/// A time that the horizon *covers* is used as it is. For a later time, the clock is read and the
+/// horizon advances. If the time is still later, the limiter uses the horizon in its place. So one
+/// wrong time moves a limiter ahead of its clock by at most the lead. While no time is further
+/// ahead, the clock is read once in each lead, and otherwise for each request.
 ///
 /// # Orderings
 ///
-/// Relaxed: the horizon orders nothing, and only grows. A stale value causes one needless read of the clock.
+/// Relaxed: the horizon orders nothing, and only grows. A stale value causes one needless read of
+/// the clock.
 #[derive(Debug)]
 pub(super) struct Horizon {
     /// In nanoseconds.
@@ -30,7 +32,8 @@ impl Horizon {
         Self::with_lead(Self::DEFAULT_LEAD)
     }
 
-    /// Creates the horizon of a limiter that has not read its clock. Without a bound, it never reads it.
+    /// Creates the horizon of a limiter that has not read its clock. Without a bound, it never
+    /// reads it.
     pub(super) fn with_lead(lead: Duration) -> Self {
         let lead = saturating_nanos(lead);
         let latest = if lead == u64::MAX { u64::MAX } else { 0 };
@@ -41,8 +44,8 @@ impl Horizon {
         if self.lead == u64::MAX { Duration::MAX } else { Duration::from_nanos(self.lead) }
     }
 
-    /// Returns the time, in nanoseconds, or the horizon if that is earlier. Reads the clock for a time that the horizon
-    /// does not cover.
+    /// Returns the time, in nanoseconds, or the horizon if that is earlier. Reads the clock for a
+    /// time that the horizon does not cover.
     #[inline]
     pub(super) fn bound(&self, nanos: u64, clock: &impl Clock) -> u64 {
         if self.covers(nanos) { nanos } else { self.advance(nanos, clock) }
@@ -63,7 +66,8 @@ impl Horizon {
         nanos <= self.latest.load(Ordering::Relaxed)
     }
 
-    /// Reads the clock, and returns the time, or the horizon if that is earlier. The horizon then covers the result.
+    /// Reads the clock, and returns the time, or the horizon if that is earlier. The horizon then
+    /// covers the result.
     #[cold]
     #[inline(never)]
     pub(super) fn advance(&self, nanos: u64, clock: &impl Clock) -> u64 {

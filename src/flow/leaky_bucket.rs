@@ -8,18 +8,18 @@ use super::{Decision, Limiter, Passed, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
-/// A limiter that spaces requests evenly. Each request gets a time to wait. If that is too long, the request is
-/// refused. Sentinel calls this a throttling controller.
+/// A limiter that spaces requests evenly. Each request gets a time to wait. If that is too long,
+/// the request is refused. Sentinel calls this a throttling controller.
 ///
-/// A request for `n` permits is due `n` permit intervals after the due time of the last admitted request. If its due
-/// time has passed, the request goes ahead at once: unused time is not saved. Due times are exact to a nanosecond or
-/// two, and rounding errors do not accumulate.
+/// A request for `n` permits is due `n` permit intervals after the due time of the last admitted
+/// request. If its due time has passed, the request goes ahead at once: unused time is not saved.
+/// Due times are exact to a nanosecond or two, and rounding errors do not accumulate.
 ///
 /// # Threads
 ///
-/// The bucket is one atomic. An admitted request writes it once, and a refused request does not write it. Each admitted request is due
-/// after the one before, so the requests are in one order, and threads that are admitted at the same time compete for the cache
-/// line of that atomic.
+/// The bucket is one atomic. An admitted request writes it once, and a refused request does not
+/// write it. Each admitted request is due after the one before, so the requests are in one order,
+/// and threads that are admitted at the same time compete for the cache line of that atomic.
 ///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
@@ -39,19 +39,21 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 ///
 /// # Edges
 ///
-/// - The bucket saves nothing up. After an idle time of any length, one request goes ahead at once, and the next one is due
-///   an interval later. For bursts, use a [`TokenBucket`](super::TokenBucket).
-/// - The first request goes ahead at once, whatever number of permits it asks for. A later request for n permits is due
-///   n intervals after the one before. No number of permits is too many, if that time is not longer than the longest wait,
-///   or has passed.
-/// - There is no [`Rate`] of 0. At the fastest rate, one permit per nanosecond, requests at one time are due a nanosecond
-///   apart.
-/// - A request that would be due after the end of time, 584 years after the epoch of the clock, is refused for ever
-///   ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, one request goes ahead.
+/// - The bucket saves nothing up. After an idle time of any length, one request goes ahead at once,
+///   and the next one is due an interval later. For bursts, use a
+///   [`TokenBucket`](super::TokenBucket).
+/// - The first request goes ahead at once, whatever number of permits it asks for. A later request
+///   for n permits is due n intervals after the one before. No number of permits is too many, if
+///   that time is not longer than the longest wait, or has passed.
+/// - There is no [`Rate`] of 0. At the fastest rate, one permit per nanosecond, requests at one
+///   time are due a nanosecond apart.
+/// - A request that would be due after the end of time, 584 years after the epoch of the clock, is
+///   refused for ever ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, one
+///   request goes ahead.
 ///
 /// ```
-/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry};
 /// use std::time::Duration;
 ///
 /// let t = Timestamp::from_secs;
@@ -59,7 +61,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// assert!(bucket.try_acquire_at(t(60), 100).is_admitted(), "the first request");
 /// assert!(bucket.try_acquire_at(t(90), 1).is_admitted());
 /// assert!(bucket.try_acquire_at(t(90), 1).is_refused(), "30 idle seconds are not saved up");
-/// let slowest = LeakyBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, Duration::MAX);
+/// let slowest =
+///     LeakyBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, Duration::MAX);
 /// assert!(slowest.try_acquire_at(t(60), 1).is_admitted());
 /// assert_eq!(slowest.try_acquire_at(t(60), 1).refusal().unwrap().retry, Retry::Never);
 /// # Ok::<_, leaparray::flow::RateError>(())
@@ -93,8 +96,8 @@ impl Settings for Pace {
 }
 
 impl LeakyBucket {
-    /// Creates a bucket with its own [`MonotonicClock`]. A request that would have to wait longer than `max_wait` is
-    /// refused.
+    /// Creates a bucket with its own [`MonotonicClock`]. A request that would have to wait longer
+    /// than `max_wait` is refused.
     #[must_use]
     pub fn new(rate: Rate, max_wait: Duration) -> Self {
         Self::with_clock(rate, max_wait, MonotonicClock::new())
@@ -109,13 +112,15 @@ impl<C: Clock> LeakyBucket<C> {
         Self { live: Live::new(pace, NEVER), horizon: Horizon::new(), clock }
     }
 
-    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
-    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
     ///
-    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
-    /// simulation whose times are ahead of a clock that stands still.
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
@@ -154,12 +159,13 @@ impl<C: Clock> LeakyBucket<C> {
         Duration::from_nanos(self.live.settings().max_wait)
     }
 
-    /// Changes the rate. Other threads may ask at the same time. Due times that were given out stay. The next request is due
-    /// after the last one by the new rate.
+    /// Changes the rate. Other threads may ask at the same time. Due times that were given out
+    /// stay. The next request is due after the last one by the new rate.
     ///
-    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for one that changes them.
-    /// Threads that change settings at the same time take turns. After the first change, a decision takes some
-    /// nanoseconds longer, because it has to find the current settings.
+    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for
+    /// one that changes them. Threads that change settings at the same time take turns. After the
+    /// first change, a decision takes some nanoseconds longer, because it has to find the current
+    /// settings.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
@@ -180,8 +186,8 @@ impl<C: Clock> LeakyBucket<C> {
         self.live.change(0, |pace| Pace { rate, ..pace });
     }
 
-    /// Changes the longest wait of an admitted request, as [`set_rate`](Self::set_rate) changes the rate. Requests that were
-    /// admitted before keep their waits.
+    /// Changes the longest wait of an admitted request, as [`set_rate`](Self::set_rate) changes the
+    /// rate. Requests that were admitted before keep their waits.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
@@ -202,7 +208,8 @@ impl<C: Clock> LeakyBucket<C> {
 }
 
 impl Pace {
-    /// Returns the due time of a request and its wait, if `latest` is the due time of the last admitted request.
+    /// Returns the due time of a request and its wait, if `latest` is the due time of the last
+    /// admitted request.
     #[inline]
     fn wait(
         &self,
@@ -222,8 +229,8 @@ impl Pace {
         Ok((due, wait))
     }
 
-    /// Returns the earliest due time of a request for `permits`, if `latest` is the due time of the last admitted
-    /// request; `None` if it is after the end of time.
+    /// Returns the earliest due time of a request for `permits`, if `latest` is the due time of the
+    /// last admitted request; `None` if it is after the end of time.
     #[inline]
     fn due(&self, latest: u64, permits: u64) -> Option<u64> {
         if latest == NEVER { Some(NEVER) } else { self.rate.after(latest, permits) }
@@ -263,8 +270,8 @@ impl<C: Clock> LeakyBucket<C> {
         })
     }
 
-    /// Returns what `admitted` makes of the wait of the request, or what `not` makes of the time to ask again. Neither is
-    /// a value that would have to be taken apart by the caller.
+    /// Returns what `admitted` makes of the wait of the request, or what `not` makes of the time to
+    /// ask again. Neither is a value that would have to be taken apart by the caller.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     fn acquire_from<R>(
@@ -283,7 +290,8 @@ impl<C: Clock> LeakyBucket<C> {
                 Ok(found) => found,
                 Err(not_admitted) => return not(not_admitted),
             };
-            // Only before a request is admitted: one that is refused here is refused at the horizon as well.
+            // Only before a request is admitted: one that is refused here is refused at the horizon
+            // as well.
             if !self.horizon.covers(now) {
                 now = self.horizon.advance(now, &self.clock);
                 continue;
@@ -311,9 +319,9 @@ fn decision(wait: Result<u64, NotAdmitted>) -> Option<Decision> {
     }
 }
 
-/// Returns the word for a request that is due at `due` at the earliest, and admitted at `now`; `None` if it is due at the
-/// last nanosecond of time, whose word stands for [`CLOSED`]. A request in an idle bucket may still be admitted then, with
-/// the word of the nanosecond before.
+/// Returns the word for a request that is due at `due` at the earliest, and admitted at `now`;
+/// `None` if it is due at the last nanosecond of time, whose word stands for [`CLOSED`]. A request
+/// in an idle bucket may still be admitted then, with the word of the nanosecond before.
 #[inline]
 fn goes(due: u64, now: u64) -> Option<u64> {
     // A due time of zero would mean that no request has been admitted.
@@ -342,7 +350,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
             let (pace, latest) = (&version.settings, version.word.load(Ordering::Relaxed));
             let decide =
                 |now| pace.wait(latest, now, permits, pace.max_wait).map(|found| (found, now));
-            // As in `acquire`: a request that is refused at its own time is refused at the horizon as well.
+            // As in `acquire`: a request that is refused at its own time is refused at the horizon
+            // as well.
             let decided = decide(now).and_then(|_| decide(self.horizon.bounded(now, &self.clock)));
             let goes = decided.and_then(|((due, wait), now)| {
                 goes(due, now).map(|_| wait).ok_or(NotAdmitted::Never)
@@ -352,17 +361,19 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         Some(peek)
     }
 
-    /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was placed since. Otherwise,
-    /// that request keeps its due time, and the result is `false`. So it is if the rate or the longest wait was changed since,
-    /// and for a time that was further ahead of the clock than the [lead](LeakyBucket::with_max_lead).
+    /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was
+    /// placed since. Otherwise, that request keeps its due time, and the result is `false`. So it
+    /// is if the rate or the longest wait was changed since, and for a time that was further ahead
+    /// of the clock than the [lead](LeakyBucket::with_max_lead).
     ///
-    /// The next request for n permits is then due n intervals after the request before. If the request went ahead after an
-    /// idle time, a request for the same number of permits goes ahead at once in its place. The idle time before is not
-    /// known any more, so a request for more permits is due later.
+    /// The next request for n permits is then due n intervals after the request before. If the
+    /// request went ahead after an idle time, a request for the same number of permits goes ahead
+    /// at once in its place. The idle time before is not known any more, so a request for more
+    /// permits is due later.
     ///
     /// ```
-    /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
     /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
     /// use std::time::Duration;
     ///
     /// let ms = Duration::from_millis;
@@ -376,7 +387,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     //
-    // Due times grow from request to request, so the due time identifies the request: if the compare-exchange succeeds, no later request was placed, or each of them was given back.
+    // Due times grow from request to request, so the due time identifies the request: if the
+    // compare-exchange succeeds, no later request was placed, or each of them was given back.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         if permits == 0 {
             return true;
@@ -389,8 +401,9 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
             if placed <= *carried || placed == CLOSED {
                 return version.is_open().then_some(false);
             }
-            // The request before was due at that time, or earlier if this one did not wait. A time after an idle time is
-            // not on the grid of the earlier ones, and may be less than a nanosecond too early.
+            // The request before was due at that time, or earlier if this one did not wait. A time
+            // after an idle time is not on the grid of the earlier ones, and may be less than a
+            // nanosecond too early.
             let less = u64::from(wait.is_zero() && !rate.is_whole());
             let before = rate.before(placed, permits).map_or(NEVER, |before| before + less);
             // Relaxed: as in `acquire_from`.
@@ -402,8 +415,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         })
     }
 
-    /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused
-    /// until it is due.
+    /// Admits a request only if it is due at `now`. A request that would have to wait takes no
+    /// permits, and is refused until it is due.
     fn try_acquire_at_once(
         &self,
         _node: Option<&dyn Passed>,

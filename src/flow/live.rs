@@ -7,8 +7,8 @@ use crate::time::Timestamp;
 
 /// The settings of a limiter whose state is one word.
 pub(super) trait Settings: Copy {
-    /// Returns the settings `next` and the word of a limiter that gets them at `now`, in nanoseconds, while `word` is its
-    /// word under these settings. Neither word is [`CLOSED`].
+    /// Returns the settings `next` and the word of a limiter that gets them at `now`, in
+    /// nanoseconds, while `word` is its word under these settings. Neither word is [`CLOSED`].
     fn carry(&self, word: u64, next: Self, now: u64) -> (Self, u64);
 }
 
@@ -17,30 +17,33 @@ pub(super) const CLOSED: u64 = u64::MAX;
 
 /// The settings of a limiter and its word, which change together.
 ///
-/// The settings and the word are one *version*. A decision reads the settings of a version, and is a compare-exchange on
-/// its word, so it counts under the settings by which it was made.
+/// The settings and the word are one *version*. A decision reads the settings of a version, and is
+/// a compare-exchange on its word, so it counts under the settings by which it was made.
 ///
 /// # Changing the settings
 ///
 /// 1. *Announce* the next settings in the current version.
-/// 2. *Close* its word: store the word as the last one, and swap [`CLOSED`] in by a compare-exchange.
+/// 2. *Close* its word: store the word as the last one, and swap [`CLOSED`] in by a
+///    compare-exchange.
 /// 3. *Publish* the next version, whose word follows from the last one.
 ///
-/// Threads that change settings take turns by a lock, so one thread announces and closes. Any thread that finds a word
-/// closed can publish: all of them compute the same version, and one puts it into the slot. So a thread that decides waits
-/// for no thread that changes settings, wherever that is stopped. The compare-exchange that closes the word is the
-/// linearization point: each decision is before it and in the last word, or after it and by the next settings.
+/// Threads that change settings take turns by a lock, so one thread announces and closes. Any
+/// thread that finds a word closed can publish: all of them compute the same version, and one puts
+/// it into the slot. So a thread that decides waits for no thread that changes settings, wherever
+/// that is stopped. The compare-exchange that closes the word is the linearization point: each
+/// decision is before it and in the last word, or after it and by the next settings.
 ///
 /// The first version is inline. While it is in force, a decision does not read the slot.
 ///
 /// # Orderings
 ///
-/// - `word`: closing releases, and a thread that publishes acquires. It finds the announced settings and the last word.
-///   For this, decisions may be relaxed: the modification order of the word decides. A limiter that orders more by its
-///   word, as a token bucket does for refunds, does so by read-modify-writes of it. Closing continues their release
-///   sequences, so they extend to the next version.
-/// - `later`: as [`Slot`]. A thread that loads a version finds it complete. A thread that loads an older version finds its
-///   word closed, and its own attempt to publish fails.
+/// - `word`: closing releases, and a thread that publishes acquires. It finds the announced
+///   settings and the last word. For this, decisions may be relaxed: the modification order of the
+///   word decides. A limiter that orders more by its word, as a token bucket does for refunds, does
+///   so by read-modify-writes of it. Closing continues their release sequences, so they extend to
+///   the next version.
+/// - `later`: as [`Slot`]. A thread that loads a version finds it complete. A thread that loads an
+///   older version finds its word closed, and its own attempt to publish fails.
 #[derive(Debug)]
 pub(super) struct Live<S> {
     first: Version<S>,
@@ -59,7 +62,8 @@ pub(super) struct Version<S> {
     next: RacyOnce<Next<S>>,
 }
 
-/// The outcome of a request by one version that is not admitted: numbers alone, which stay in registers.
+/// The outcome of a request by one version that is not admitted: numbers alone, which stay in
+/// registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotAdmitted {
     /// The word is closed.
@@ -98,15 +102,15 @@ impl<S: Settings> Live<S> {
         Self { first, later, changing: Mutex::new(()) }
     }
 
-    /// Returns the first version, for a decision without a copy of its result. If its word is closed, [`with`](Self::with)
-    /// finds the current one.
+    /// Returns the first version, for a decision without a copy of its result. If its word is
+    /// closed, [`with`](Self::with) finds the current one.
     #[inline]
     pub(super) const fn first(&self) -> &Version<S> {
         &self.first
     }
 
-    /// Calls `act` with the current version. `act` returns `None` if it finds the word closed, and is then called with a
-    /// later version.
+    /// Calls `act` with the current version. `act` returns `None` if it finds the word closed, and
+    /// is then called with a later version.
     #[inline]
     pub(super) fn with<R>(&self, act: impl Fn(&Version<S>) -> Option<R>) -> R {
         match act(&self.first) {

@@ -1,13 +1,16 @@
 //! Decisions: limiters, pacing, warm-up and a breaker.
 //!
-//! A *controller* decides on each request. It returns a [`Decision`]: the request is [admitted](Decision::Admitted), may
-//! go ahead after a [wait](Decision::Wait), or is [refused](Decision::Refused), with a [reason](Reason) and the earliest
-//! time at which asking again can succeed.
+//! A *controller* decides on each request. It returns a [`Decision`]: the request is
+//! [admitted](Decision::Admitted), may go ahead after a [wait](Decision::Wait), or is
+//! [refused](Decision::Refused), with a [reason](Reason) and the earliest time at which asking
+//! again can succeed.
 //!
-//! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
-//! and no permit is taken and then given back, except by an [`AllOf`]. No controller makes its caller wait. A [`KeyedLimiter`] decides under
-//! a lock, which is held for one decision, and all others decide without one. To wait for a decision that says how long, use [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a permit, in turn
-//! with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
+//! The check and the taking of permits are one atomic step: if threads race for the last permit,
+//! one of them gets it, and no permit is taken and then given back, except by an [`AllOf`]. No
+//! controller makes its caller wait. A [`KeyedLimiter`] decides under a lock, which is held for one
+//! decision, and all others decide without one. To wait for a decision that says how long, use
+//! [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a
+//! permit, in turn with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
 //!
 //! | to | use |
 //! |---|---|
@@ -25,12 +28,13 @@
 //! | combine limiters: all of them, or none | [`AllOf`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
-//! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that takes the time. A
-//! [`Timeline`](crate::Timeline) gives controllers the clock of the registry or of the nodes that they limit. A
-//! request may have a stale `now`, because its thread has stalled. A limiter with a window decides on such a request in
-//! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
-//! stored time, which is then further ahead. An adaptive breaker uses `now` as it is. A circuit
-//! breaker bounds the times of its transitions and probes by its lead.
+//! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form
+//! that takes the time. A [`Timeline`](crate::Timeline) gives controllers the clock of the registry
+//! or of the nodes that they limit. A request may have a stale `now`, because its thread has
+//! stalled. A limiter with a window decides on such a request in the newest bucket for which any
+//! thread has asked. A leaky bucket or a token bucket compares `now` with its own stored time,
+//! which is then further ahead. An adaptive breaker uses `now` as it is. A circuit breaker bounds
+//! the times of its transitions and probes by its lead.
 
 mod adaptive;
 mod all_of;

@@ -15,8 +15,9 @@ pub(super) struct PackedBucket {
     pub(super) count: u64,
 }
 
-/// The layout of a word: `{ number, flag: 1, striped: 1, count }`. The number has as many bits as the number of the last
-/// bucket of time needs, and the count has the rest. So words are ordered by bucket, and the words of one bucket by flag.
+/// The layout of a word: `{ number, flag: 1, striped: 1, count }`. The number has as many bits as
+/// the number of the last bucket of time needs, and the count has the rest. So words are ordered by
+/// bucket, and the words of one bucket by flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The number of bits of the flags and the count.
@@ -35,8 +36,8 @@ impl PackedBucket {
 
 impl Layout {
     pub(super) const fn of(config: &WindowConfig) -> Self {
-        // At least one bit is left for the flag, because a bucket is at least two nanoseconds long. The other flag and
-        // the count may have no bit.
+        // At least one bit is left for the flag, because a bucket is at least two nanoseconds long.
+        // The other flag and the count may have no bit.
         let last = config.bucket_number(Timestamp::MAX);
         let shift = last.leading_zeros();
         let flag = 1 << (shift - 1);
@@ -71,7 +72,8 @@ impl Layout {
         self.word(number, epoch) | self.striped_bit()
     }
 
-    /// Returns a word without a flag that tells one revision from another. Its bucket and its count say nothing.
+    /// Returns a word without a flag that tells one revision from another. Its bucket and its count
+    /// say nothing.
     pub(super) const fn revision(self, revision: u64) -> u64 {
         self.word(revision >> self.max_count.count_ones(), revision & self.max_count)
     }

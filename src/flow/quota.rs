@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::refusal::ceil_seconds;
 use crate::time::Timestamp;
 
-/// The state of a limit at one time: the numbers of the HTTP headers `RateLimit-Limit`, `RateLimit-Remaining` and
-/// `RateLimit-Reset`. Plain data.
+/// The state of a limit at one time: the numbers of the HTTP headers `RateLimit-Limit`,
+/// `RateLimit-Remaining` and `RateLimit-Reset`. Plain data.
 ///
 /// ```
-/// use leaparray::flow::{FixedWindowLimiter, Limiter};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{FixedWindowLimiter, Limiter};
 /// use std::time::Duration;
 ///
 /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
@@ -28,8 +28,9 @@ pub struct Quota {
     pub limit: u64,
     /// The number of permits that can be taken now.
     pub remaining: u64,
-    /// The time from which the whole limit can be taken, if no more permits are taken until then. It is not later than
-    /// the time of the reading if the whole limit remains, and `None` if it is not known, or after the end of time.
+    /// The time from which the whole limit can be taken, if no more permits are taken until then.
+    /// It is not later than the time of the reading if the whole limit remains, and `None` if it is
+    /// not known, or after the end of time.
     pub reset: Option<Timestamp>,
 }
 
@@ -45,7 +46,8 @@ impl Quota {
         self.remaining == self.limit && self.reset.is_some_and(|reset| reset <= now)
     }
 
-    /// Returns the time from `now` until the whole limit remains, rounded up to whole seconds; `None` if it is not known.
+    /// Returns the time from `now` until the whole limit remains, rounded up to whole seconds;
+    /// `None` if it is not known.
     #[must_use]
     pub fn reset_after(&self, now: Timestamp) -> Option<Duration> {
         Some(ceil_seconds(self.reset?.saturating_since(now)))

@@ -6,16 +6,17 @@ use std::time::Duration;
 use super::RateError;
 use crate::time::{Divisor, saturating_nanos};
 
-/// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years (`u64::MAX`
-/// nanoseconds), and the fastest is one per nanosecond.
+/// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years
+/// (`u64::MAX` nanoseconds), and the fastest is one per nanosecond.
 ///
 /// There is no rate of 0. To refuse every request, use a limit of 0
-/// ([`SlidingWindowLimiter`](super::SlidingWindowLimiter), [`ConcurrencyLimiter`](super::ConcurrencyLimiter)) or a capacity
-/// of 0 ([`TokenBucket`](super::TokenBucket)). For the slowest rates, see the edges of the buckets:
+/// ([`SlidingWindowLimiter`](super::SlidingWindowLimiter),
+/// [`ConcurrencyLimiter`](super::ConcurrencyLimiter)) or a capacity of 0
+/// ([`TokenBucket`](super::TokenBucket)). For the slowest rates, see the edges of the buckets:
 /// [`TokenBucket`](super::TokenBucket#edges), [`LeakyBucket`](super::LeakyBucket#edges).
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), as
-/// `{ permits = 100, per = "1s" }`. It is written in lowest terms.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// as `{ permits = 100, per = "1s" }`. It is written in lowest terms.
 ///
 /// ```
 /// use leaparray::flow::Rate;
@@ -39,8 +40,9 @@ impl Rate {
     ///
     /// # Errors
     ///
-    /// Returns a [`RateError`] if `permits` or `interval` is zero, if `interval` is longer than `u64::MAX` nanoseconds
-    /// (the span of a [`Timestamp`](crate::Timestamp)), or if a permit would take less than a nanosecond.
+    /// Returns a [`RateError`] if `permits` or `interval` is zero, if `interval` is longer than
+    /// `u64::MAX` nanoseconds (the span of a [`Timestamp`](crate::Timestamp)), or if a permit would
+    /// take less than a nanosecond.
     pub const fn new(permits: u64, interval: Duration) -> Result<Self, RateError> {
         if permits == 0 {
             return Err(RateError::ZeroPermits { interval });
@@ -61,7 +63,8 @@ impl Rate {
         Ok(Self { permits: Divisor::new(permits), nanos: Divisor::new(nanos) })
     }
 
-    /// Creates a rate of `permits` permits in each second: [`new`](Self::new) with an interval of a second.
+    /// Creates a rate of `permits` permits in each second: [`new`](Self::new) with an interval of a
+    /// second.
     ///
     /// ```
     /// use leaparray::flow::Rate;
@@ -77,7 +80,8 @@ impl Rate {
         Self::new(permits, Duration::from_secs(1))
     }
 
-    /// Creates a rate of `permits` permits in each minute: [`new`](Self::new) with an interval of a minute.
+    /// Creates a rate of `permits` permits in each minute: [`new`](Self::new) with an interval of a
+    /// minute.
     ///
     /// # Errors
     ///
@@ -86,11 +90,11 @@ impl Rate {
         Self::new(permits, Duration::from_secs(60))
     }
 
-    /// Returns the time at which `permits` permits, at least one, have come since `since`; `None` if that is after the
-    /// end of time.
+    /// Returns the time at which `permits` permits, at least one, have come since `since`; `None`
+    /// if that is after the end of time.
     ///
-    /// The time is rounded up to a nanosecond. Rounding errors do not accumulate: if this function returned `since`,
-    /// the result is computed from the exact time.
+    /// The time is rounded up to a nanosecond. Rounding errors do not accumulate: if this function
+    /// returned `since`, the result is computed from the exact time.
     #[inline]
     pub(crate) fn after(&self, since: u64, permits: u64) -> Option<u64> {
         if self.is_whole() {
@@ -99,18 +103,20 @@ impl Rate {
         self.after_in_parts(since, permits)
     }
 
-    /// Computes [`after`](Self::after) for a permit that does not take a whole number of nanoseconds. Out of line, so
-    /// that the caller keeps more values in registers on the other path.
+    /// Computes [`after`](Self::after) for a permit that does not take a whole number of
+    /// nanoseconds. Out of line, so that the caller keeps more values in registers on the other
+    /// path.
     #[inline(never)]
     fn after_in_parts(&self, since: u64, permits: u64) -> Option<u64> {
-        // Independent of `since`, so that a processor can compute this and `rounded` at the same time.
+        // Independent of `since`, so that a processor can compute this and `rounded` at the same
+        // time.
         let (nanos, rest) = self.divide(permits)?;
         let up = u64::from(rest > self.rounded(since));
         since.checked_add(nanos.checked_add(up)?)
     }
 
-    /// Returns the time after which `permits` permits have come until `until`; `None` if it is before the beginning of time.
-    /// The inverse of [`after`](Self::after), rounded up as well.
+    /// Returns the time after which `permits` permits have come until `until`; `None` if it is
+    /// before the beginning of time. The inverse of [`after`](Self::after), rounded up as well.
     pub(crate) fn before(&self, until: u64, permits: u64) -> Option<u64> {
         let parts = u128::from(permits) * u128::from(self.nanos.value());
         let parts = parts.saturating_add(u128::from(self.rounded(until)));
@@ -126,9 +132,10 @@ impl Rate {
 
     /// Returns the part of a nanosecond by which a time was rounded up, in units of 1 / permits.
     ///
-    /// The exact times are on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is such a time,
-    /// rounded up, possibly plus a constant offset. So the part is (time · permits mod nanos) mod permits. An offset
-    /// that reaches the next time of the grid counts as no offset, once.
+    /// The exact times are on a grid: the k-th permit of all time comes at k · nanos / permits.
+    /// `time` is such a time, rounded up, possibly plus a constant offset. So the part is (time ·
+    /// permits mod nanos) mod permits. An offset that reaches the next time of the grid counts as
+    /// no offset, once.
     #[inline]
     pub(crate) fn rounded(&self, time: u64) -> u64 {
         let within = u128::from(self.nanos.divide(time).1);
@@ -136,15 +143,16 @@ impl Rate {
         self.permits.divide(past).1
     }
 
-    /// Returns the time that `permits` permits take, rounded up; `None` if that is after the end of time.
+    /// Returns the time that `permits` permits take, rounded up; `None` if that is after the end of
+    /// time.
     #[inline]
     pub(crate) fn duration(&self, permits: u64) -> Option<u64> {
         let (nanos, rest) = self.divide(permits)?;
         nanos.checked_add(u64::from(rest != 0))
     }
 
-    /// Returns the time that `permits` permits take, in nanoseconds and parts of a nanosecond; `None` if that is after
-    /// the end of time.
+    /// Returns the time that `permits` permits take, in nanoseconds and parts of a nanosecond;
+    /// `None` if that is after the end of time.
     #[inline]
     fn divide(&self, permits: u64) -> Option<(u64, u64)> {
         let parts = u128::from(permits) * u128::from(self.nanos.value());
@@ -152,7 +160,8 @@ impl Rate {
         Some((u64::try_from(nanos).ok()?, rest))
     }
 
-    /// Returns the number of permits, rounded down, that come in a time of nanoseconds and parts of a nanosecond.
+    /// Returns the number of permits, rounded down, that come in a time of nanoseconds and parts of
+    /// a nanosecond.
     pub(crate) fn permits_in(&self, nanos: u64, parts: u64) -> u64 {
         let parts = u128::from(nanos) * u128::from(self.permits.value()) + u128::from(parts);
         // At most one permit per nanosecond.

@@ -21,12 +21,13 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// At this time at the earliest. At that time, another request may be first. Before that time, asking again can
-    /// succeed only if the decision is random, or if the limit was raised.
+    /// At this time at the earliest. At that time, another request may be first. Before that time,
+    /// asking again can succeed only if the decision is random, or if the limit was raised.
     At(Timestamp),
     /// At a time that is not known.
     Unknown,
-    /// Never: the request asks for more than the limiter can ever admit, or it could succeed only after the end of time.
+    /// Never: the request asks for more than the limiter can ever admit, or it could succeed only
+    /// after the end of time.
     Never,
 }
 
@@ -54,13 +55,19 @@ impl Refusal {
     ///         if permits == 0 || now >= self.at {
     ///             return Decision::Admitted(());
     ///         }
-    ///         Decision::Refused(Refusal::new(Reason::Custom("not open yet"), Retry::At(self.at)))
+    ///         Decision::Refused(Refusal::new(
+    ///             Reason::Custom("not open yet"),
+    ///             Retry::At(self.at),
+    ///         ))
     ///     }
     /// }
     ///
     /// let opening = Opening { at: Timestamp::from_secs(60), clock: MonotonicClock::new() };
     /// let refusal = opening.try_acquire_at(Timestamp::from_secs(59), 1).refusal();
-    /// assert_eq!(refusal.and_then(|refusal| refusal.retry_at()), Some(Timestamp::from_secs(60)));
+    /// assert_eq!(
+    ///     refusal.and_then(|refusal| refusal.retry_at()),
+    ///     Some(Timestamp::from_secs(60))
+    /// );
     /// ```
     #[must_use]
     #[inline]
@@ -73,7 +80,8 @@ impl Refusal {
         Self::new(Reason::MoreThanLimit, Retry::Never)
     }
 
-    /// Returns the refusal of a request that can succeed at `time`; `None` is a time after the end of time.
+    /// Returns the refusal of a request that can succeed at `time`; `None` is a time after the end
+    /// of time.
     #[inline]
     pub(crate) const fn until(reason: Reason, time: Option<Timestamp>) -> Self {
         let retry = match time {
@@ -83,7 +91,8 @@ impl Refusal {
         Self::new(reason, retry)
     }
 
-    /// Returns the earliest time at which asking again can succeed; `None` if it is not known, or if there is none.
+    /// Returns the earliest time at which asking again can succeed; `None` if it is not known, or
+    /// if there is none.
     #[must_use]
     pub const fn retry_at(&self) -> Option<Timestamp> {
         match self.retry {
@@ -92,16 +101,19 @@ impl Refusal {
         }
     }
 
-    /// Returns the time from `now` until asking again can succeed, rounded up to whole seconds: the value of the HTTP
-    /// header `Retry-After`. `None` if it is not known, or if there is none: [`retry`](Self::retry) tells which.
+    /// Returns the time from `now` until asking again can succeed, rounded up to whole seconds: the
+    /// value of the HTTP header `Retry-After`. `None` if it is not known, or if there is none:
+    /// [`retry`](Self::retry) tells which.
     ///
     /// ```
     /// use leaparray::Timestamp;
     /// use leaparray::flow::{Reason, Refusal, Retry};
     /// use std::time::Duration;
     ///
-    /// let refusal = Refusal::new(Reason::LimitReached, Retry::At(Timestamp::from_millis(61_200)));
-    /// let retry_after = refusal.retry_after(Timestamp::from_secs(60)).expect("the time is known");
+    /// let refusal =
+    ///     Refusal::new(Reason::LimitReached, Retry::At(Timestamp::from_millis(61_200)));
+    /// let retry_after =
+    ///     refusal.retry_after(Timestamp::from_secs(60)).expect("the time is known");
     /// assert_eq!(retry_after, Duration::from_secs(2));
     /// assert_eq!(format!("Retry-After: {}", retry_after.as_secs()), "Retry-After: 2");
     /// ```

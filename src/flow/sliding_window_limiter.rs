@@ -9,50 +9,55 @@ use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason,
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// A limiter of at most `limit` permits in any window of n buckets. The limit is exact under any race.
+/// A limiter of at most `limit` permits in any window of n buckets. The limit is exact under any
+/// race.
 ///
-/// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several threads may read
-/// before any of them records. Here, one atomic word has the newest bucket and the permits of its window, and one
-/// compare-exchange decides. A request is never refused if, during the whole call, as many permits are left as it asks
-/// for.
+/// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several
+/// threads may read before any of them records. Here, one atomic word has the newest bucket and the
+/// permits of its window, and one compare-exchange decides. A request is never refused if, during
+/// the whole call, as many permits are left as it asks for.
 ///
 /// # Threads
 ///
-/// While threads compete for that word, and permits for at least 64 requests are left, the permits are divided among
-/// *stripes*, words on cache lines of their own. So decisions scale with threads, and the limit and the promise about
-/// refusals stay exact. The stripes are allocated when that first happens: 128 bytes for each of 16, and 128 bytes more. A
-/// limiter for which no threads compete never has them. The permits go back into the word when the bucket is over, and with a
+/// While threads compete for that word, and permits for at least 64 requests are left, the permits
+/// are divided among *stripes*, words on cache lines of their own. So decisions scale with threads,
+/// and the limit and the promise about refusals stay exact. The stripes are allocated when that
+/// first happens: 128 bytes for each of 16, and 128 bytes more. A limiter for which no threads
+/// compete never has them. The permits go back into the word when the bucket is over, and with a
 /// refund, or a request for more permits than any stripe has.
 ///
 /// # Buckets and timestamps
 ///
-/// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: the bucket of its request's time,
-/// or a later one, up to the newest that any request has asked in by then. By the times that callers give, a window can have
-/// more. For example, a limiter of 2 permits in two buckets admits 2 in bucket 11. A request in bucket 13 then moves the
-/// window, and a late request with a time in bucket 12 gets 2 permits, which count in bucket 13.
+/// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: the
+/// bucket of its request's time, or a later one, up to the newest that any request has asked in by
+/// then. By the times that callers give, a window can have more. For example, a limiter of 2
+/// permits in two buckets admits 2 in bucket 11. A request in bucket 13 then moves the window, and
+/// a late request with a time in bucket 12 gets 2 permits, which count in bucket 13.
 ///
-/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was taken leaves the
-/// window, between n − 1 and n bucket lengths later. So up to twice the limit may be admitted within little more than n
-/// − 1 bucket lengths, at the end of one bucket and the beginning of another: in half a second with 2 × 500 ms, in 0.9
-/// s with 10 × 100 ms.
+/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was
+/// taken leaves the window, between n − 1 and n bucket lengths later. So up to twice the limit may
+/// be admitted within little more than n − 1 bucket lengths, at the end of one bucket and the
+/// beginning of another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
 ///
 /// # With a node
 ///
-/// [`enter`](Limiter::enter) also counts the requests that enter the node without this limiter. Sentinel's default
-/// controller corresponds to it.
+/// [`enter`](Limiter::enter) also counts the requests that enter the node without this limiter.
+/// Sentinel's default controller corresponds to it.
 ///
-/// The limit is exact if every request enters through this limiter. Requests that enter the node directly are counted when
-/// the first request asks in a bucket, of the limiter or of the node, whichever is shorter. So a direct request counts
-/// from the next bucket on, or at once if it was recorded before that first request. There are two exceptions. First, for
-/// each request that this limiter has admitted and that is not recorded at the time of the count, one direct request may not
-/// count in that bucket. Second, if the limiter has admitted a late request, the node has recorded it in an older bucket. Once
-/// that bucket has left the window, one direct request does not count for each late request.
+/// The limit is exact if every request enters through this limiter. Requests that enter the node
+/// directly are counted when the first request asks in a bucket, of the limiter or of the node,
+/// whichever is shorter. So a direct request counts from the next bucket on, or at once if it was
+/// recorded before that first request. There are two exceptions. First, for each request that this
+/// limiter has admitted and that is not recorded at the time of the count, one direct request may
+/// not count in that bucket. Second, if the limiter has admitted a late request, the node has
+/// recorded it in an older bucket. Once that bucket has left the window, one direct request does
+/// not count for each late request.
 ///
-/// A limiter is meant for one node. If it is used with several, the direct requests of the node for which it was asked
-/// first in a bucket count for all of them.
+/// A limiter is meant for one node. If it is used with several, the direct requests of the node for
+/// which it was asked first in a bucket count for all of them.
 ///
-/// Buckets of the node that begin before the limiter's window are not counted. So the bucket length of the limiter
-/// should be a multiple of the bucket length of the node, as in the node's [short
+/// Buckets of the node that begin before the limiter's window are not counted. So the bucket length
+/// of the limiter should be a multiple of the bucket length of the node, as in the node's [short
 /// window](crate::NodeConfig::short).
 ///
 /// ```
@@ -107,8 +112,9 @@ impl SlidingWindowLimiter {
         Self::with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// Returns the highest limit for a geometry: between an eighth and a quarter of a permit for each nanosecond of a
-    /// bucket, rounded down. With buckets of 100 ms, it is 2²⁴ − 1, about 16 million permits in a window.
+    /// Returns the highest limit for a geometry: between an eighth and a quarter of a permit for
+    /// each nanosecond of a bucket, rounded down. With buckets of 100 ms, it is 2²⁴ − 1, about 16
+    /// million permits in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -137,14 +143,15 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(Self { limit: AtomicU64::new(limit), window, direct, clock })
     }
 
-    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
-    /// for at most the lead longer. If the clock goes back, its highest reading counts. A
-    /// request for a [node](Self::enter_at) is bounded by the clock of the node.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts. A request for a [node](Self::enter_at) is bounded by the clock of the node.
     ///
-    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
-    /// simulation whose times are ahead of a clock that stands still.
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -178,8 +185,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Other threads may ask for permits at the same time. If the new limit is lower, permits above
-    /// it are not taken back: they leave the window with their buckets.
+    /// Changes the limit. Other threads may ask for permits at the same time. If the new limit is
+    /// lower, permits above it are not taken back: they leave the window with their buckets.
     ///
     /// # Errors
     ///
@@ -190,7 +197,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
-    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
+    /// let limiter =
+    ///     SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
     /// let now = Timestamp::from_secs(60);
     /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
     /// limiter.set_limit(2)?;
@@ -233,9 +241,9 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.available_at(self.now())
     }
 
-    /// Returns the number of permits that are left in the window at `now`. Requests that enter a node without this
-    /// limiter are not counted. If other threads take permits during the call, the result lies between the numbers before
-    /// and after it.
+    /// Returns the number of permits that are left in the window at `now`. Requests that enter a
+    /// node without this limiter are not counted. If other threads take permits during the call,
+    /// the result lies between the numbers before and after it.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
@@ -246,22 +254,25 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.permits_by_bucket_at(self.now())
     }
 
-    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
-    /// newest, including buckets without permits. Their number is the sample count, and smaller only within the first
-    /// interval after [`Timestamp::MIN`]. This call allocates.
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
+    /// oldest bucket to the newest, including buckets without permits. Their number is the sample
+    /// count, and smaller only within the first interval after [`Timestamp::MIN`]. This call
+    /// allocates.
     ///
-    /// If a request has asked in a bucket after `now`, the window is the one that ends with that bucket. The reading is
-    /// of one moment, up to the permits of the newest bucket: if other threads take permits [from stripes](#threads) during
-    /// the call, these lie between the numbers before and after it. The reading is repeated if the word changes, so it is
-    /// lock-free and not wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to more than the
-    /// limit if it was lowered.
+    /// If a request has asked in a bucket after `now`, the window is the one that ends with that
+    /// bucket. The reading is of one moment, up to the permits of the newest bucket: if other
+    /// threads take permits [from stripes](#threads) during the call, these lie between the numbers
+    /// before and after it. The reading is repeated if the word changes, so it is lock-free and not
+    /// wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to
+    /// more than the limit if it was lowered.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
-    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
+    /// let limiter =
+    ///     SlidingWindowLimiter::new(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
     /// let t = Timestamp::from_secs;
     /// assert!(limiter.try_acquire_at(t(60), 4).is_admitted());
     /// assert!(limiter.try_acquire_at(t(62), 1).is_admitted());
@@ -293,32 +304,35 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         let ration = WithNode { limiter: self, node, now, counted: Cell::new(None) };
         let decision = self.window.take(now, permits, &ration, &NodeClock(node));
         if decision.is_admitted() {
-            // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
-            // read this request's pass from the node then finds its permits taken.
+            // Release: pairs with the acquire fence with which a read of the node validates its
+            // head. A thread that has read this request's pass from the node then finds its permits
+            // taken.
             fence(Ordering::Release);
         }
         decision
     }
 
-    /// Returns the decision on a request that does not enter a node. Reads each bucket of the window, and allocates nothing.
+    /// Returns the decision on a request that does not enter a node. Reads each bucket of the
+    /// window, and allocates nothing.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
         Some(self.window.peek(now, permits, self.limit(), &self.clock))
     }
 
-    /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a later bucket. After that,
-    /// they leave the window with their bucket, and the result is `false`. So is it for a stale `now`, whose permits were
-    /// taken in a later bucket.
+    /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a
+    /// later bucket. After that, they leave the window with their bucket, and the result is
+    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket.
     ///
-    /// Give permits back only of a request that has not entered a node. The pass of an entered request stays in the
-    /// window of its node. From the next count of the passes on, it counts as one that did not go through the limiter, so
-    /// nothing becomes free over that node.
+    /// Give permits back only of a request that has not entered a node. The pass of an entered
+    /// request stays in the window of its node. From the next count of the passes on, it counts as
+    /// one that did not go through the limiter, so nothing becomes free over that node.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
-    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(2))?, 10)?;
+    /// let limiter =
+    ///     SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(2))?, 10)?;
     /// let (t, at_once) = (Timestamp::from_secs, Duration::ZERO);
     /// assert!(limiter.try_acquire_at(t(60), 6).is_admitted());
     /// assert!(limiter.refund_at(t(60), 2, at_once));
@@ -331,14 +345,15 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         self.window.give_back(now, permits)
     }
 
-    /// Returns the limit, the permits that are left in the window, and the time from which the window has no permits.
+    /// Returns the limit, the permits that are left in the window, and the time from which the
+    /// window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
         Some(Quota::new(limit, limit.saturating_sub(permits), reset))
     }
 
-    /// Returns whether the window at `now` has no permits, and no request was decided in a later bucket. `now` is bounded as for
-    /// a request.
+    /// Returns whether the window at `now` has no permits, and no request was decided in a later
+    /// bucket. `now` is bounded as for a request.
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.window.is_as_new(self.window.bounded(now, &self.clock))
     }
@@ -368,8 +383,8 @@ struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a dyn Passed,
     now: Timestamp,
-    /// The direct passes that this thread has counted, and the bucket. This request is decided by them, even if other
-    /// threads count again.
+    /// The direct passes that this thread has counted, and the bucket. This request is decided by
+    /// them, even if other threads count again.
     counted: Cell<Option<(u64, u64)>>,
 }
 
@@ -406,8 +421,8 @@ impl<C: Clock> Ration for WithNode<'_, C> {
     }
 
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
-        // The time at which direct requests leave the window is not known. The start of the next bucket is the earliest
-        // possible time.
+        // The time at which direct requests leave the window is not known. The start of the next
+        // bucket is the earliest possible time.
         match full.excess(self.limiter.limit()) {
             0 => Refusal::until(Reason::LimitReached, window.begins(full.number + 1)),
             _ => self.limiter.refuse(window, full),

@@ -23,7 +23,8 @@ impl Bins {
         self.scale
     }
 
-    /// Returns the index of the bin of a response time, in nanoseconds. 0 counts as 1, and more than 2⁶² as 2⁶².
+    /// Returns the index of the bin of a response time, in nanoseconds. 0 counts as 1, and more
+    /// than 2⁶² as 2⁶².
     pub(super) fn index(self, nanos: u64) -> i32 {
         let layout = Layout::at(self.scale.max(0).unsigned_abs());
         layout.index(layout.position(nanos)) >> self.scale.min(0).unsigned_abs()
@@ -36,8 +37,8 @@ impl Bins {
         layout.index(layout.positions() - 1) >> coarser
     }
 
-    /// Returns the shortest response time in the bin, in whole nanoseconds. If it is above [`last`](Self::last), no whole
-    /// nanosecond is in the bin.
+    /// Returns the shortest response time in the bin, in whole nanoseconds. If it is above
+    /// [`last`](Self::last), no whole nanosecond is in the bin.
     pub(super) fn first(self, index: i32) -> u64 {
         self.floor(index.into()) + 1
     }
@@ -60,15 +61,16 @@ impl Bins {
         if octave < 62 { OCTAVE[boundary % FINEST] >> (63 - octave) } else { MAX_NANOS }
     }
 
-    /// Returns (γ − 1) / (γ + 1), where γ = 2^(2^−scale) is the upper bound of a bin divided by its lower bound.
+    /// Returns (γ − 1) / (γ + 1), where γ = 2^(2^−scale) is the upper bound of a bin divided by its
+    /// lower bound.
     pub(super) fn relative_error(self) -> f64 {
         // 1/γ, because γ is infinite at the coarsest scale.
         let ratio = self.lower(-1);
         (1.0 - ratio) / (1.0 + ratio)
     }
 
-    /// Returns the lower bound of the bin, 2^(index/2^scale) seconds, rounded to the nearest `f64`. The upper bound is the
-    /// lower bound of the next bin.
+    /// Returns the lower bound of the bin, 2^(index/2^scale) seconds, rounded to the nearest `f64`.
+    /// The upper bound is the lower bound of the next bin.
     pub(super) fn lower(self, index: i32) -> f64 {
         let Ok(scale) = u32::try_from(self.scale) else {
             return power_of_two(i64::from(index) << self.scale.unsigned_abs());

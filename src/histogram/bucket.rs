@@ -4,18 +4,19 @@ use super::latency::LatencyHistogram;
 
 /// One bucket of a [`LatencyHistogram`]: plain data.
 ///
-/// At the histogram's scale, [`index`](Self::index) is the index of the bucket in OpenTelemetry's exponential histogram. In
-/// Prometheus's native histogram, whose schema is the scale, the index is higher by one. Prometheus has the schemas from −4 to
-/// 8.
+/// At the histogram's scale, [`index`](Self::index) is the index of the bucket in OpenTelemetry's
+/// exponential histogram. In Prometheus's native histogram, whose schema is the scale, the index is
+/// higher by one. Prometheus has the schemas from −4 to 8.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HistogramBucket {
     /// The index i: the bounds are 2^(i/2^s) and 2^((i+1)/2^s) seconds at scale s.
     pub index: i32,
-    /// The lower bound in seconds, which the response times in the bucket exceed, rounded to the nearest `f64`.
+    /// The lower bound in seconds, which the response times in the bucket exceed, rounded to the
+    /// nearest `f64`.
     pub lower: f64,
-    /// The upper bound in seconds, which the response times in the bucket do not exceed, rounded to the nearest `f64`.
-    /// Infinite for bucket 0 at scale −10.
+    /// The upper bound in seconds, which the response times in the bucket do not exceed, rounded to
+    /// the nearest `f64`. Infinite for bucket 0 at scale −10.
     pub upper: f64,
     /// The number of response times in the bucket.
     pub count: u64,

@@ -5,10 +5,10 @@ use super::error::HistogramConfigError;
 
 /// The resolution of a [`LatencyHistogram`](crate::LatencyHistogram): its *scale*, from 0 to 8.
 ///
-/// A histogram of scale s counts response times in bins whose bounds are 2^(i/2^s) seconds, for each integer i. So an
-/// octave, from a time to twice that time, has 2^s bins. A quantile is known to within the
-/// [relative error](Self::relative_error), and each step to a finer scale halves the error and doubles the bins. The
-/// default is scale 4, whose error is 2.17 %.
+/// A histogram of scale s counts response times in bins whose bounds are 2^(i/2^s) seconds, for
+/// each integer i. So an octave, from a time to twice that time, has 2^s bins. A quantile is known
+/// to within the [relative error](Self::relative_error), and each step to a finer scale halves the
+/// error and doubles the bins. The default is scale 4, whose error is 2.17 %.
 ///
 /// | scale | bins in an octave | relative error |
 /// |---|---|---|
@@ -22,8 +22,8 @@ use super::error::HistogramConfigError;
 /// | 7 | 128 | 0.271 % |
 /// | 8 | 256 | 0.135 % |
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with exactly one of the
-/// fields `scale` and `relative_error`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with exactly one of the fields `scale` and `relative_error`.
 ///
 /// ```
 /// use leaparray::HistogramConfig;
@@ -49,7 +49,8 @@ impl HistogramConfig {
     ///
     /// # Errors
     ///
-    /// Returns [`HistogramConfigError::Scale`] if the scale is above [`MAX_SCALE`](Self::MAX_SCALE).
+    /// Returns [`HistogramConfigError::Scale`] if the scale is above
+    /// [`MAX_SCALE`](Self::MAX_SCALE).
     ///
     /// ```
     /// use leaparray::{HistogramConfig, HistogramConfigError};
@@ -66,18 +67,20 @@ impl HistogramConfig {
         Ok(Self { scale })
     }
 
-    /// Creates a configuration with the coarsest scale whose relative error is at most `error`. For 0.02, that is 2 %. An
-    /// error of a third or more gives scale 0.
+    /// Creates a configuration with the coarsest scale whose relative error is at most `error`.
+    /// For 0.02, that is 2 %. An error of a third or more gives scale 0.
     ///
     /// # Errors
     ///
     /// Returns [`HistogramConfigError::RelativeError`] if the error is not above 0 and below 1, and
-    /// [`HistogramConfigError::TooFine`] if the finest scale has a larger error, which is some 0.00135.
+    /// [`HistogramConfigError::TooFine`] if the finest scale has a larger error, which is
+    /// some 0.00135.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, HistogramConfigError};
     ///
-    /// let scale = |error| HistogramConfig::with_relative_error(error).map(HistogramConfig::scale);
+    /// let scale =
+    ///     |error| HistogramConfig::with_relative_error(error).map(HistogramConfig::scale);
     /// assert_eq!([0.9, 0.05, 0.01].map(scale), [Ok(0), Ok(3), Ok(6)]);
     /// assert_eq!(scale(2.0), Err(HistogramConfigError::RelativeError { error: 2.0 }));
     /// assert_eq!(scale(0.001), Err(HistogramConfigError::TooFine { error: 0.001 }));
@@ -98,8 +101,8 @@ impl HistogramConfig {
         self.scale
     }
 
-    /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale) is the upper bound of a
-    /// bin divided by its lower bound.
+    /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale)
+    /// is the upper bound of a bin divided by its lower bound.
     ///
     /// ```
     /// use leaparray::HistogramConfig;

@@ -2,7 +2,8 @@
 
 use std::iter::repeat_n;
 
-/// The counts of a range of bins, by index. The first and the last count are above zero. Counts saturate at `u64::MAX`.
+/// The counts of a range of bins, by index. The first and the last count are above zero. Counts
+/// saturate at `u64::MAX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     /// The index of the first count; 0 if there is none.
@@ -15,15 +16,15 @@ impl Counts {
         Self { first: 0, counts: Vec::new() }
     }
 
-    /// Creates counts of zero for the bins from the first to the last, or for the first if the last is before it. The caller
-    /// [sets](Self::set) the count of the first and the last one.
+    /// Creates counts of zero for the bins from the first to the last, or for the first if the last
+    /// is before it. The caller [sets](Self::set) the count of the first and the last one.
     pub(super) fn zeros(first: i32, last: i32) -> Self {
         let bins = first.abs_diff(last.max(first)) as usize + 1;
         Self { first, counts: vec![0; bins] }
     }
 
-    /// Sets the count of a bin that is zero, and not before the first bin, to one above zero. A bin after the last one is left
-    /// out.
+    /// Sets the count of a bin that is zero, and not before the first bin, to one above zero. A bin
+    /// after the last one is left out.
     pub(super) fn set(&mut self, index: i32, count: u64) {
         if let Some(present) = self.counts.get_mut(self.first.abs_diff(index) as usize) {
             *present = count;
@@ -55,7 +56,8 @@ impl Counts {
 
     /// Returns the sum of the counts.
     pub(super) fn sum(&self) -> u64 {
-        // Without a condition for each bin: counts below 2⁴⁸ of fewer than 2¹⁶ bins do not overflow.
+        // Without a condition for each bin: counts below 2⁴⁸ of fewer than 2¹⁶ bins do not
+        // overflow.
         let (sum, bits) = self
             .counts
             .iter()
@@ -91,7 +93,8 @@ impl Counts {
         }
     }
 
-    /// Makes room for the counts of the bins from one index to another, both of which are about to be counted.
+    /// Makes room for the counts of the bins from one index to another, both of which are about to
+    /// be counted.
     fn cover(&mut self, low: i32, high: i32) {
         let (first, last) = self.ends().unwrap_or((low, low));
         let missing = first.abs_diff(low.min(first)) as usize;
@@ -105,8 +108,8 @@ impl Counts {
         *sum = sum.saturating_add(count);
     }
 
-    /// Replaces all counts by those of the bins from the index `first` on. Allocates nothing if the memory suffices for the
-    /// bins from the first to the last that is not empty.
+    /// Replaces all counts by those of the bins from the index `first` on. Allocates nothing if the
+    /// memory suffices for the bins from the first to the last that is not empty.
     pub(super) fn replace(&mut self, first: i32, counts: &[u64]) {
         self.clear();
         let is_above_zero = |&count: &u64| count > 0;
@@ -118,7 +121,8 @@ impl Counts {
         self.counts.extend_from_slice(&counts[start..end]);
     }
 
-    /// Merges each 2^`steps` neighbouring bins into one, as at a scale that is coarser by that number of steps.
+    /// Merges each 2^`steps` neighbouring bins into one, as at a scale that is coarser by that
+    /// number of steps.
     pub(super) fn coarsen(&mut self, steps: u32) {
         let Some((first, last)) = self.ends().filter(|_| steps > 0) else {
             return;

@@ -14,29 +14,30 @@ use crate::time::saturating_nanos;
 /// The scales that a histogram can have.
 const FINEST: i8 = HistogramConfig::MAX_SCALE.cast_signed();
 
-/// From the bin of this response time on, each bin contains a whole nanosecond, at any scale: at the finest, a bin is a
-/// nanosecond wide or wider from 369 ns on.
+/// From the bin of this response time on, each bin contains a whole nanosecond, at any scale: at
+/// the finest, a bin is a nanosecond wide or wider from 369 ns on.
 const WIDE_NANOS: u64 = 1 << 10;
 
 impl LatencyHistogram {
-    /// Creates a histogram from its [scale](Self::scale), the [sum](Self::sum), the [shortest](Self::min) and the
-    /// [longest](Self::max) response time, and the index and the count of each [bucket](Self::buckets) that is not empty,
-    /// by ascending index. The result equals the histogram that these were read from, unless its sum was above
-    /// [`Duration::MAX`].
+    /// Creates a histogram from its [scale](Self::scale), the [sum](Self::sum), the
+    /// [shortest](Self::min) and the [longest](Self::max) response time, and the index and the
+    /// count of each [bucket](Self::buckets) that is not empty, by ascending index. The result
+    /// equals the histogram that these were read from, unless its sum was above [`Duration::MAX`].
     ///
     /// A histogram without a bucket is empty: its sum is zero, and `min` and `max` are ignored.
     ///
-    /// The mean may be below the shortest response time: a histogram that was read while a thread recorded can have a
-    /// response time that is not in its sum yet. This call takes one pass over the buckets and allocates once, at most
-    /// eight bytes for each bin of the scale (about 180 KiB at scale 8); an empty histogram allocates nothing.
+    /// The mean may be below the shortest response time: a histogram that was read while a thread
+    /// recorded can have a response time that is not in its sum yet. This call takes one pass over
+    /// the buckets and allocates once, at most eight bytes for each bin of the scale (about 180 KiB
+    /// at scale 8); an empty histogram allocates nothing.
     ///
     /// # Errors
     ///
     /// Returns a [`HistogramBucketsError`] if no histogram has these values:
     ///
     /// - `scale` is not between −10 and [`HistogramConfig::MAX_SCALE`];
-    /// - an index is outside the bins of the scale, belongs to a bin without a whole nanosecond, or is not above the one
-    ///   before it;
+    /// - an index is outside the bins of the scale, belongs to a bin without a whole nanosecond, or
+    ///   is not above the one before it;
     /// - a count is 0;
     /// - `min` is not in the first bucket, `max` is not in the last, or `min` is above `max`;
     /// - `sum` is more than `max` times the number of response times.
@@ -140,7 +141,8 @@ impl Reader {
         Self { bins, range, wide, expected_last, ends: None, counts, count: 0 }
     }
 
-    /// Checks a bucket and adds it. The index is within the range of the scale before memory is allocated for it.
+    /// Checks a bucket and adds it. The index is within the range of the scale before memory is
+    /// allocated for it.
     fn read(&mut self, index: i32, count: u64) -> Result<(), HistogramBucketsError> {
         let (first, last) = self.range;
         if !(first..=last).contains(&index) {
@@ -163,22 +165,24 @@ impl Reader {
             }
         };
         self.ends = Some((first, index));
-        // Left out if the index is above the expected last one: `max` is then not in the last bucket.
+        // Left out if the index is above the expected last one: `max` is then not in the last
+        // bucket.
         self.counts.set(index, count);
         self.count = self.count.saturating_add(count);
         Ok(())
     }
 }
 
-/// The error of [`LatencyHistogram::from_buckets`]: no histogram has these values. Deserialized histograms are checked in
-/// the same way, and their error has the same text.
+/// The error of [`LatencyHistogram::from_buckets`]: no histogram has these values. Deserialized
+/// histograms are checked in the same way, and their error has the same text.
 ///
 /// ```
 /// use leaparray::LatencyHistogram;
 /// use std::time::Duration;
 ///
 /// let [min, max] = [2, 3].map(Duration::from_secs);
-/// let error = LatencyHistogram::from_buckets(0, min + max, min, max, [(0, 1), (2, 1)]).unwrap_err();
+/// let error =
+///     LatencyHistogram::from_buckets(0, min + max, min, max, [(0, 1), (2, 1)]).unwrap_err();
 /// assert_eq!(error.to_string(), "`max`, 3000000000 ns, is not in bucket 2");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

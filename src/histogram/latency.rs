@@ -8,23 +8,25 @@ use super::counts::Counts;
 use super::layout::{Layout, MAX_NANOS};
 use crate::time::{duration_of, saturating_nanos};
 
-/// The distribution of response times, by base-2 exponential bins: plain data that can be kept, merged and sent.
+/// The distribution of response times, by base-2 exponential bins: plain data that can be kept,
+/// merged and sent.
 ///
-/// At scale s, bin `i` counts the response times in the interval (2^(i/2^s), 2^((i+1)/2^s)] seconds. These are exactly the
-/// buckets of OpenTelemetry's [exponential histogram][otel] with scale s and the same index, and of Prometheus's [native
-/// histogram][prometheus] with schema s and the index `i + 1`. So an export loses nothing.
+/// At scale s, bin `i` counts the response times in the interval (2^(i/2^s), 2^((i+1)/2^s)]
+/// seconds. These are exactly the buckets of OpenTelemetry's [exponential histogram][otel] with
+/// scale s and the same index, and of Prometheus's [native histogram][prometheus] with schema s and
+/// the index `i + 1`. So an export loses nothing.
 ///
 /// | exact | to within the [relative error](Self::relative_error) |
 /// |---|---|
 /// | [`count`](Self::count), [`sum`](Self::sum), [`min`](Self::min), [`max`](Self::max), [`mean`](Self::mean), the count of each [bucket](Self::buckets) | [`quantile`](Self::quantile), [`quantiles`](Self::quantiles), [`quantile_as_secs_f64`](Self::quantile_as_secs_f64) |
 ///
-/// A [merge](Self::merge) loses nothing: the result is the histogram of all response times of both. Response times are
-/// whole nanoseconds from 0 to 2⁶² (146 years); a longer one counts as 2⁶² ns. A response time of 0 ns is in the bin of
-/// 1 ns. Counts saturate at `u64::MAX`. It takes eight bytes for each bin between the shortest and the longest response
-/// time: at most 993 bins at scale 4.
+/// A [merge](Self::merge) loses nothing: the result is the histogram of all response times of both.
+/// Response times are whole nanoseconds from 0 to 2⁶² (146 years); a longer one counts as 2⁶² ns. A
+/// response time of 0 ns is in the bin of 1 ns. Counts saturate at `u64::MAX`. It takes eight bytes
+/// for each bin between the shortest and the longest response time: at most 993 bins at scale 4.
 ///
-/// With the feature `serde`, it can be serialized, as the counts of the bins that are not empty, and with
-/// [times](crate::guide#times-in-serialized-data) that lose no digits.
+/// With the feature `serde`, it can be serialized, as the counts of the bins that are not empty,
+/// and with [times](crate::guide#times-in-serialized-data) that lose no digits.
 ///
 /// [otel]: https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 /// [prometheus]: https://prometheus.io/docs/specs/native_histograms/#standard-exponential-schemas
@@ -105,22 +107,24 @@ impl LatencyHistogram {
         self.counts.add(self.bins.index(nanos), count);
     }
 
-    /// Includes a shortest and a longest response time in the extremes. Call it before their counts are added.
+    /// Includes a shortest and a longest response time in the extremes. Call it before their counts
+    /// are added.
     pub(super) fn widen(&mut self, min: u64, max: u64) {
         let is_empty = self.is_empty();
         self.min = if is_empty { min } else { self.min.min(min) };
         self.max = self.max.max(max);
     }
 
-    /// Returns the scale: the one of its configuration, or a coarser one after [`downscaled`](Self::downscaled) or
-    /// [`merge`](Self::merge). From −10 to [`HistogramConfig::MAX_SCALE`].
+    /// Returns the scale: the one of its configuration, or a coarser one after
+    /// [`downscaled`](Self::downscaled) or [`merge`](Self::merge). From −10 to
+    /// [`HistogramConfig::MAX_SCALE`].
     #[must_use]
     pub const fn scale(&self) -> i8 {
         self.bins.scale()
     }
 
-    /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale) is the upper bound of a
-    /// bin divided by its lower bound.
+    /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale)
+    /// is the upper bound of a bin divided by its lower bound.
     #[must_use]
     pub fn relative_error(&self) -> f64 {
         self.bins.relative_error()
@@ -156,7 +160,8 @@ impl LatencyHistogram {
         (!self.is_empty()).then(|| Duration::from_nanos(self.max))
     }
 
-    /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is none.
+    /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is
+    /// none.
     ///
     /// ```
     /// use leaparray::LatencyHistogram;
@@ -195,10 +200,11 @@ impl LatencyHistogram {
         self.bins = Bins::at(config.scale().cast_signed());
     }
 
-    /// Replaces the contents by the counts of the bins from the position `first` on. Keeps the memory, and allocates
-    /// nothing if it has held as many bins before.
+    /// Replaces the contents by the counts of the bins from the position `first` on. Keeps the
+    /// memory, and allocates nothing if it has held as many bins before.
     ///
-    /// An extreme that is `None`, or is not in the first or last bin that is not empty, is replaced by the bound of that bin.
+    /// An extreme that is `None`, or is not in the first or last bin that is not empty, is replaced
+    /// by the bound of that bin.
     pub(crate) fn set(
         &mut self,
         config: HistogramConfig,

@@ -6,16 +6,19 @@ use super::thresholds::{BEFORE_FIRST, CORRECTIONS, FINEST, OCTAVE};
 /// The longest response time that is told apart, in nanoseconds: 2⁶², or 146 years.
 pub(super) const MAX_NANOS: u64 = 1 << 62;
 
-/// The bins of a scale s. Bin `i` holds the response times in the interval (2^(i/2^s), 2^((i+1)/2^s)] seconds.
+/// The bins of a scale s. Bin `i` holds the response times in the interval (2^(i/2^s),
+/// 2^((i+1)/2^s)] seconds.
 ///
-/// Its index `i` is the index in OpenTelemetry's [exponential histograms][otel] of scale s. A bin's *position* is its index
-/// plus 30 · 2^s, so that it is never negative: 1 ns is in the octave above 2⁻³⁰ s. The bins of short response times can be
-/// narrower than a nanosecond; those without a whole nanosecond stay empty.
+/// Its index `i` is the index in OpenTelemetry's [exponential histograms][otel] of scale s. A
+/// bin's *position* is its index plus 30 · 2^s, so that it is never negative: 1 ns is in the octave
+/// above 2⁻³⁰ s. The bins of short response times can be narrower than a nanosecond; those without
+/// a whole nanosecond stay empty.
 ///
 /// [otel]: https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The octaves of a scale are shifted to the right by this, from where an `f64` has its exponent.
+    /// The octaves of a scale are shifted to the right by this, from where an `f64` has its
+    /// exponent.
     shift: u32,
 }
 
@@ -44,7 +47,8 @@ impl Layout {
         self.coarsened(62 * FINEST + BEFORE_FIRST) + 1
     }
 
-    /// Returns the position of the bin of a response time, in nanoseconds. 0 counts as 1, and more than 2⁶² as 2⁶².
+    /// Returns the position of the bin of a response time, in nanoseconds. 0 counts as 1, and more
+    /// than 2⁶² as 2⁶².
     pub(crate) fn position(self, nanos: u64) -> usize {
         self.position_of_short(nanos).unwrap_or_else(|| {
             let nanos = nanos.min(MAX_NANOS);
@@ -55,12 +59,14 @@ impl Layout {
         })
     }
 
-    /// Returns what [`position`](Self::position) returns, if the response time is shorter than 2⁵³ ns, or 104 days.
+    /// Returns what [`position`](Self::position) returns, if the response time is shorter than 2⁵³
+    /// ns, or 104 days.
     ///
-    /// The bits of an `f64` are a logarithm that is exact at the powers of 2, and straight lines between them. A table
-    /// turns the lines into the curve: for each of 512 intervals of an octave, it has the difference to the position at
-    /// the finest scale. An interval has one boundary at most, and the difference is such that the sum carries into the
-    /// position if the response time is above the boundary.
+    /// The bits of an `f64` are a logarithm that is exact at the powers of 2, and straight lines
+    /// between them. A table turns the lines into the curve: for each of 512 intervals of an
+    /// octave, it has the difference to the position at the finest scale. An interval has one
+    /// boundary at most, and the difference is such that the sum carries into the position if the
+    /// response time is above the boundary.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of each record")]
     #[expect(clippy::cast_possible_truncation, reason = "below 62 · 2⁸ + 2⁸, and masked")]

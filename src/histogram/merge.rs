@@ -7,13 +7,14 @@ use super::latency::LatencyHistogram;
 impl LatencyHistogram {
     /// Returns the histogram of the same response times at a coarser scale, or at the same scale.
     ///
-    /// Each step to a coarser scale merges pairs of bins. The result is exactly the histogram that the response times
-    /// would have at that scale. OpenTelemetry's default of 160 buckets, for example, covers 10 octaves at scale 4.
+    /// Each step to a coarser scale merges pairs of bins. The result is exactly the histogram that
+    /// the response times would have at that scale. OpenTelemetry's default of 160 buckets, for
+    /// example, covers 10 octaves at scale 4.
     ///
     /// # Errors
     ///
-    /// Returns a [`HistogramScaleError`] if `scale` is finer than the present one, because the response times within a bin
-    /// are not known, or if it is below −10.
+    /// Returns a [`HistogramScaleError`] if `scale` is finer than the present one, because the
+    /// response times within a bin are not known, or if it is below −10.
     ///
     /// ```
     /// use leaparray::{HistogramScaleError, LatencyHistogram};
@@ -49,15 +50,16 @@ impl LatencyHistogram {
         self.bins = Bins::at(scale);
     }
 
-    /// Adds the response times of another histogram, for example of another process. The result has the coarser of the two
-    /// scales, and is exactly the histogram that all the response times would have at that scale.
+    /// Adds the response times of another histogram, for example of another process. The result has
+    /// the coarser of the two scales, and is exactly the histogram that all the response times
+    /// would have at that scale.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, LatencyHistogram};
     /// use std::time::Duration;
     ///
-    /// let [mut fine, mut coarse, mut both] =
-    ///     [5, 4, 4].map(|scale| LatencyHistogram::new(HistogramConfig::with_scale(scale).unwrap()));
+    /// let [mut fine, mut coarse, mut both] = [5, 4, 4]
+    ///     .map(|scale| LatencyHistogram::new(HistogramConfig::with_scale(scale).unwrap()));
     /// fine.record(Duration::from_millis(1));
     /// coarse.record(Duration::from_millis(9));
     /// for millis in [1, 9] {

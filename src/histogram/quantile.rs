@@ -16,18 +16,21 @@ enum Found {
 }
 
 impl LatencyHistogram {
-    /// Returns an estimate of the quantile `q`, such as 0.99: of the response time that a share `q` of all response times do
-    /// not exceed. `None` if there is no response time, or if `q` is below 0, above 1 or NaN.
+    /// Returns an estimate of the quantile `q`, such as 0.99: of the response time that a share `q`
+    /// of all response times do not exceed. `None` if there is no response time, or if `q` is below
+    /// 0, above 1 or NaN.
     ///
-    /// The true quantile is defined by the nearest rank: it is the response time with the rank ⌈q · count⌉, at least 1, in
-    /// ascending order. Rounding errors of `q` do not count: 0.07 of 100 is the seventh, although the `f64` next to 0.07 is above it.
-    /// The lowest and the highest rank are exact; so 0 gives the minimum, and 1 the maximum. For another rank, the error is
-    /// at most the true quantile times [`relative_error`](Self::relative_error), plus half a nanosecond, because the result
-    /// is a whole number of nanoseconds. If the bin of the quantile contains one whole nanosecond, the result is exact, except
-    /// that a response time of 0 ns counts as 1 ns.
+    /// The true quantile is defined by the nearest rank: it is the response time with the rank ⌈q ·
+    /// count⌉, at least 1, in ascending order. Rounding errors of `q` do not count: 0.07 of 100 is
+    /// the seventh, although the `f64` next to 0.07 is above it. The lowest and the highest rank
+    /// are exact; so 0 gives the minimum, and 1 the maximum. For another rank, the error is at most
+    /// the true quantile times [`relative_error`](Self::relative_error), plus half a nanosecond,
+    /// because the result is a whole number of nanoseconds. If the bin of the quantile contains one
+    /// whole nanosecond, the result is exact, except that a response time of 0 ns counts as 1 ns.
     ///
-    /// The estimate is the one with the smallest relative error, 2 · a · b / (a + b), where a and b are the shortest and the
-    /// longest response time that the bin and the extremes allow: Masson, Rim and Lee, *`DDSketch`*, 2019.
+    /// The estimate is the one with the smallest relative error, 2 · a · b / (a + b), where a and b
+    /// are the shortest and the longest response time that the bin and the extremes allow: Masson,
+    /// Rim and Lee, *`DDSketch`*, 2019.
     ///
     /// ```
     /// use leaparray::LatencyHistogram;
@@ -49,7 +52,8 @@ impl LatencyHistogram {
         quantile
     }
 
-    /// Returns estimates of several quantiles, in any order, by one pass over the bins; see [`quantile`](Self::quantile).
+    /// Returns estimates of several quantiles, in any order, by one pass over the bins; see
+    /// [`quantile`](Self::quantile).
     ///
     /// ```
     /// use leaparray::LatencyHistogram;
@@ -65,12 +69,13 @@ impl LatencyHistogram {
         self.find(quantiles).map(|found| found.map(|it| Duration::from_nanos(self.nanos_of(it))))
     }
 
-    /// Returns an estimate of the quantile `q` in seconds, without rounding to whole nanoseconds; `None` in the same cases
-    /// as [`quantile`](Self::quantile).
+    /// Returns an estimate of the quantile `q` in seconds, without rounding to whole nanoseconds;
+    /// `None` in the same cases as [`quantile`](Self::quantile).
     ///
-    /// The relative error is at most [`relative_error`](Self::relative_error), and the rounding error of an `f64`, for every
-    /// response time from 1 ns to 2⁶² ns. The estimate is 2 · lower · upper / (lower + upper), with the bounds of the bin, but at least
-    /// the minimum and at most the maximum.
+    /// The relative error is at most [`relative_error`](Self::relative_error), and the rounding
+    /// error of an `f64`, for every response time from 1 ns to 2⁶² ns. The estimate is 2 · lower ·
+    /// upper / (lower + upper), with the bounds of the bin, but at least the minimum and at most
+    /// the maximum.
     ///
     /// ```
     /// use leaparray::LatencyHistogram;
@@ -89,11 +94,13 @@ impl LatencyHistogram {
         found.map(|it| self.secs_of(it))
     }
 
-    /// Returns a number of response times that are at most `limit`, for example to compare with an objective.
+    /// Returns a number of response times that are at most `limit`, for example to compare with an
+    /// objective.
     ///
-    /// It is a lower bound: the response times in the bin of `limit` are left out, unless `limit` is the upper bound of that
-    /// bin. It is exact if `limit` is the upper bound of a bin, rounded down to the nanosecond; if it is at least the
-    /// maximum, where it is [`count`](Self::count); and if it is below the minimum, where it is 0.
+    /// It is a lower bound: the response times in the bin of `limit` are left out, unless `limit`
+    /// is the upper bound of that bin. It is exact if `limit` is the upper bound of a bin, rounded
+    /// down to the nanosecond; if it is at least the maximum, where it is [`count`](Self::count);
+    /// and if it is below the minimum, where it is 0.
     ///
     /// ```
     /// use leaparray::LatencyHistogram;
@@ -150,7 +157,8 @@ impl LatencyHistogram {
         };
         let [a, b] = [self.bins.first(index).max(self.min), self.bins.last(index).min(self.max)];
         if b < 1 << 30 {
-            // About a second: the products below fit a `u64`, whose division takes a third of the time.
+            // About a second: the products below fit a `u64`, whose division takes a third of the
+            // time.
             return (4 * a * b + a + b) / (2 * (a + b));
         }
         let [product, sum] = [u128::from(a) * u128::from(b), u128::from(a) + u128::from(b)];
@@ -163,7 +171,8 @@ impl LatencyHistogram {
         match found {
             Found::Exactly(nanos) => secs(nanos),
             Found::InBin(index) => {
-                // With α = (upper − lower)/(upper + lower), that is 2 · lower · upper/(lower + upper).
+                // With α = (upper − lower)/(upper + lower), that is 2 · lower · upper/(lower +
+                // upper).
                 let estimate = self.bins.lower(index) * (1.0 + self.relative_error());
                 estimate.clamp(secs(self.min), secs(self.max))
             }
@@ -185,8 +194,8 @@ pub(crate) fn rank(q: f64, total: u64) -> Option<u64> {
     if q >= 1.0 {
         return Some(total);
     }
-    // The next lower number, because the one for k/total may be above k/total. The product is then at most k, and the
-    // rank is k.
+    // The next lower number, because the one for k/total may be above k/total. The product is then
+    // at most k, and the rank is k.
     let rank = (q.next_down() * total as f64).ceil();
     Some((rank as u64).clamp(1, total))
 }

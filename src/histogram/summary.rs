@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::latency::LatencyHistogram;
 
-/// The quantiles 0.5, 0.9, 0.99 and 0.999 of response times: plain data, from [`LatencyHistogram::summary`].
+/// The quantiles 0.5, 0.9, 0.99 and 0.999 of response times: plain data, from
+/// [`LatencyHistogram::summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -24,8 +25,8 @@ pub struct LatencyQuantiles {
 }
 
 impl LatencyHistogram {
-    /// Returns the quantiles 0.5, 0.9, 0.99 and 0.999, each as [`quantile`](Self::quantile) returns it; `None` if there is no
-    /// response time.
+    /// Returns the quantiles 0.5, 0.9, 0.99 and 0.999, each as [`quantile`](Self::quantile) returns
+    /// it; `None` if there is no response time.
     ///
     /// ```
     /// use leaparray::LatencyHistogram;

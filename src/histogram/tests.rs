@@ -26,8 +26,8 @@ fn check_floor(scale: u8, index: i32, floor: u64) {
     assert!(left[0] <= right && right < left[1], "scale {scale}, index {index}: {floor}");
 }
 
-/// Returns the boundaries of a scale that are below 2⁶² ns, rounded down, in ascending order: the lower bounds of all bins
-/// but the first.
+/// Returns the boundaries of a scale that are below 2⁶² ns, rounded down, in ascending order: the
+/// lower bounds of all bins but the first.
 fn boundaries(scale: u8) -> Vec<u64> {
     let bins = Bins::at(scale.cast_signed());
     let range = bins.index(1) + 1..=bins.index(MAX_NANOS);
@@ -38,7 +38,8 @@ fn boundaries(scale: u8) -> Vec<u64> {
 fn boundaries_are_exact_roots() {
     for scale in SCALES {
         let first = Bins::at(scale.cast_signed()).index(1) + 1;
-        // The numbers of the finest scales have up to 16,000 bits. Their boundaries in one octave are those in any other.
+        // The numbers of the finest scales have up to 16,000 bits. Their boundaries in one octave
+        // are those in any other.
         let step = if scale > 6 { 61 } else { 1 };
         for (floor, index) in boundaries(scale).into_iter().zip(first..).step_by(step) {
             check_floor(scale, index, floor);
@@ -61,7 +62,8 @@ fn first_and_last_bins_hold_the_shortest_and_the_longest_response_time() {
         let bins = Bins::at(scale.cast_signed());
         let [first, last] = [1, MAX_NANOS].map(|nanos| bins.index(nanos));
         assert!(bins.first(first) <= 1 && bins.last(last) >= MAX_NANOS, "scale {scale}");
-        // The lower bound of the first bin is below 1 ns, the upper bound of the last is above 2⁶² ns.
+        // The lower bound of the first bin is below 1 ns, the upper bound of the last is above 2⁶²
+        // ns.
         check_floor(scale, first, 0);
         let power = 1 << scale;
         let upper = BigUint::from(10_u32).pow(9 * power) << (last + 1).unsigned_abs();

@@ -9,14 +9,14 @@ use super::totals::MetricTotals;
 use crate::array::Bucket;
 use crate::time::saturating_nanos;
 
-/// One counter for each [`MetricEvent`], the extremes of the response time, and the highest concurrency: Sentinel's
-/// `MetricBucket`.
+/// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
+/// concurrency: Sentinel's `MetricBucket`.
 ///
 /// All threads share its counters, and add by atomic read-modify-writes. A
 /// [`SlidingWindow`](crate::SlidingWindow) has a cell for each thread instead, which is cheaper.
 ///
-/// A counter does not wrap around. It saturates at [`MetricBucket::CEILING`]: a sum of that value means at least that
-/// value.
+/// A counter does not wrap around. It saturates at [`MetricBucket::CEILING`]: a sum of that value
+/// means at least that value.
 ///
 /// ```
 /// use leaparray::{Bucket, MetricBucket, MetricEvent};
@@ -59,9 +59,10 @@ impl MetricBucket {
     }
 
     const fn writer(&self) -> SharedWriter<'_> {
-        // No fence is needed for a thread that was lent the bucket by the thread that has its wrap pinned: each counter
-        // is reset after the release fence in `BucketWrap::recycle`, and every add is a read-modify-write, which
-        // continues that release sequence. So a read that sees the add also sees that the previous use has ended.
+        // No fence is needed for a thread that was lent the bucket by the thread that has its wrap
+        // pinned: each counter is reset after the release fence in `BucketWrap::recycle`, and every
+        // add is a read-modify-write, which continues that release sequence. So a read that sees
+        // the add also sees that the previous use has ended.
         SharedWriter(&self.cell)
     }
 

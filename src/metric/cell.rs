@@ -14,10 +14,11 @@ use crate::sync::Ordering;
 ///
 /// # Orderings
 ///
-/// A request writes, in this order, its pass, its end (a success, an exception or a cancellation), the extremes, the number of response
-/// times, and their sum. The end, the number and the sum are released. A reader reads them in the opposite order, and
-/// acquires. So a response time that is in the sum is in the number and in the extremes, and its end is counted; and an
-/// end that is counted has its pass, if the pass was counted in this cell. All else is relaxed: a reader that must find
+/// A request writes, in this order, its pass, its end (a success, an exception or a cancellation),
+/// the extremes, the number of response times, and their sum. The end, the number and the sum are
+/// released. A reader reads them in the opposite order, and acquires. So a response time that is in
+/// the sum is in the number and in the extremes, and its end is counted; and an end that is counted
+/// has its pass, if the pass was counted in this cell. All else is relaxed: a reader that must find
 /// an add is ordered by the event that told it that the add returned.
 #[derive(Debug)]
 #[repr(C)]
@@ -45,8 +46,9 @@ impl Default for MetricCell {
 }
 
 impl MetricCell {
-    /// Resets all numbers, while no thread writes. Relaxed: the wrap or the thread cell that contains the counters
-    /// orders these stores before later writers, and lets readers of the previous use discard them.
+    /// Resets all numbers, while no thread writes. Relaxed: the wrap or the thread cell that
+    /// contains the counters orders these stores before later writers, and lets readers of the
+    /// previous use discard them.
     pub(crate) fn reset(&self) {
         self.events.iter().for_each(Counter::reset);
         self.rt_count.reset();
@@ -69,8 +71,8 @@ impl MetricCell {
     /// Returns the sum of the response times in nanoseconds, and their number.
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
-        // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then the count,
-        // and then the successes and exceptions.
+        // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read
+        // first, then the count, and then the successes and exceptions.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
         // The count grows by one at a time, so it never reaches the ceiling.
         (nanos, self.rt_count.get_unbounded(Ordering::Acquire))
@@ -91,8 +93,8 @@ impl MetricCell {
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         let (rt_nanos, rt_count) = self.rt();
-        // Acquire: pairs with the Release in `order_of`. The ends are read before the passes: if a request has passed
-        // in this cell and its end is read, its pass is read as well.
+        // Acquire: pairs with the Release in `order_of`. The ends are read before the passes: if a
+        // request has passed in this cell and its end is read, its pass is read as well.
         let [success, exception, cancelled] =
             [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Cancelled]
                 .map(|event| self.events[event as usize].get(Ordering::Acquire));
@@ -122,11 +124,11 @@ impl MetricCell {
 #[inline]
 const fn order_of(event: MetricEvent) -> Ordering {
     match event {
-        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request in this cell also
-        // counts its pass in this cell.
+        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request
+        // in this cell also counts its pass in this cell.
         MetricEvent::Success | MetricEvent::Exception | MetricEvent::Cancelled => Ordering::Release,
-        // These counters order nothing. A reader that must see an add is ordered after it by the event from which the
-        // reader knows that the add has returned.
+        // These counters order nothing. A reader that must see an add is ordered after it by the
+        // event from which the reader knows that the add has returned.
         _ => Ordering::Relaxed,
     }
 }
@@ -162,12 +164,12 @@ impl OwnedWriter<'_> {
         let (cell, nanos) = (self.0, nanos.min(CEILING));
         cell.min_rt.record_owned(nanos);
         cell.max_rt.record_owned(nanos);
-        // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response time also counts the
-        // success or the exception that was counted before it.
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response
+        // time also counts the success or the exception that was counted before it.
         cell.rt_count.increment_owned(Ordering::Release);
         count();
-        // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum includes this response time also has
-        // its count and its extremes, so no mean is above the maximum.
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum includes this
+        // response time also has its count and its extremes, so no mean is above the maximum.
         cell.events[MetricEvent::Rt as usize].add_owned(nanos, Ordering::Release);
     }
 

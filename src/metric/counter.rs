@@ -1,7 +1,8 @@
 //! The three kinds of numbers in a bucket: counters, minima and maxima. None of them wraps around.
 //!
-//! A number is either owned by one thread, which writes it by a plain load and store, or shared and written by
-//! read-modify-writes. [`MetricCell`](super::cell::MetricCell) ensures that no number is both.
+//! A number is either owned by one thread, which writes it by a plain load and store, or shared and
+//! written by read-modify-writes. [`MetricCell`](super::cell::MetricCell) ensures that no number is
+//! both.
 
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicI64, Ordering, unmodelled_word};
@@ -14,8 +15,8 @@ pub(crate) const CEILING: u64 = 1 << 62;
 pub(crate) struct Counter(AtomicI64);
 
 impl Counter {
-    /// The bound of one `fetch_add`, which is below it. If 2¹⁵ threads have added and not yet corrected the counter, it
-    /// is less than 2⁶² above the ceiling, and so below `i64::MAX`.
+    /// The bound of one `fetch_add`, which is below it. If 2¹⁵ threads have added and not yet
+    /// corrected the counter, it is less than 2⁶² above the ceiling, and so below `i64::MAX`.
     const STEP: u64 = 1 << 47;
 
     pub(crate) fn new() -> Self {
@@ -32,8 +33,9 @@ impl Counter {
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // The counter is below 2⁶³ except for a moment, and the second term is at most 2⁶². So a sum that overflows is
-        // negative, and as an unsigned number it is above the ceiling as well.
+        // The counter is below 2⁶³ except for a moment, and the second term is at most 2⁶². So a
+        // sum that overflows is negative, and as an unsigned number it is above the ceiling as
+        // well.
         let sum = value.wrapping_add(to_cell(count));
         self.0.store(sum, order);
         if sum < 0 {
@@ -51,8 +53,9 @@ impl Counter {
     pub(crate) fn increment_owned(&self, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // A counter at `i64::MAX` becomes negative, which reads as the ceiling as well, and the next `add_owned` sets
-        // it to the ceiling. By increments alone, it takes a century from there to zero.
+        // A counter at `i64::MAX` becomes negative, which reads as the ceiling as well, and the
+        // next `add_owned` sets it to the ceiling. By increments alone, it takes a century from
+        // there to zero.
         self.0.store(value.wrapping_add(1), order);
     }
 
@@ -72,7 +75,8 @@ impl Counter {
     #[cold]
     fn saturate(&self, count: i64, order: Ordering) {
         let _ = self.0.fetch_update(order, Ordering::Relaxed, |value| {
-            // Never lowers the value: other threads are about to subtract the excess above the ceiling.
+            // Never lowers the value: other threads are about to subtract the excess above the
+            // ceiling.
             Some(value.saturating_add(count).min(to_cell(CEILING)).max(value))
         });
     }
@@ -114,8 +118,8 @@ impl Minimum {
 
     pub(crate) fn record_shared(&self, value: u64) {
         let value = to_cell(value);
-        // The load saves the read-modify-write in the common case of no new minimum. A stale value is too large, never
-        // too small, so it can only cause a needless read-modify-write.
+        // The load saves the read-modify-write in the common case of no new minimum. A stale value
+        // is too large, never too small, so it can only cause a needless read-modify-write.
         if value < self.0.load(Ordering::Relaxed) {
             self.0.fetch_min(value, Ordering::Relaxed);
         }

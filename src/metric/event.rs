@@ -21,12 +21,13 @@ pub enum MetricEvent {
     Exception,
     /// A request that was let through succeeded.
     Success,
-    /// The response time. Its sum is in nanoseconds. Each count that is added to it is one response time in
-    /// nanoseconds, and is included in the mean and in the extremes.
+    /// The response time. Its sum is in nanoseconds. Each count that is added to it is one response
+    /// time in nanoseconds, and is included in the mean and in the extremes.
     Rt,
     /// A request was let through on a permit that was reserved before its bucket began.
     ReservedPass,
-    /// A request that was let through was cancelled: it neither succeeded nor failed. It has no response time.
+    /// A request that was let through was cancelled: it neither succeeded nor failed. It has no
+    /// response time.
     Cancelled,
 }
 

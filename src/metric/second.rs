@@ -9,9 +9,9 @@ use crate::time::{Timestamp, duration_of, saturating_nanos};
 
 /// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
 ///
-/// Create it by [`SecondMetrics::new`] and set the fields: later versions may have more fields. Metrics of several
-/// processes, resources or seconds can be added up by `+=` without loss: they have the exact sum of the response times and
-/// their number, and not only the mean.
+/// Create it by [`SecondMetrics::new`] and set the fields: later versions may have more fields.
+/// Metrics of several processes, resources or seconds can be added up by `+=` without loss: they
+/// have the exact sum of the response times and their number, and not only the mean.
 ///
 /// ```
 /// use leaparray::{SecondMetrics, Timestamp};
@@ -55,7 +55,8 @@ pub struct SecondMetrics {
     pub max_rt: Option<Duration>,
     /// The highest number of requests in flight.
     pub concurrency: u64,
-    /// The distribution of the response times; `None` if it is not known. A line of Sentinel's metric log leaves it out.
+    /// The distribution of the response times; `None` if it is not known. A line of Sentinel's
+    /// metric log leaves it out.
     pub histogram: Option<LatencyHistogram>,
 }
 
@@ -74,7 +75,8 @@ impl SecondMetrics {
         Self { second, ..Self::default() }
     }
 
-    /// Returns the mean response time, rounded down to the nanosecond; `None` if no response time was recorded.
+    /// Returns the mean response time, rounded down to the nanosecond; `None` if no response time
+    /// was recorded.
     ///
     /// ```
     /// use leaparray::SecondMetrics;
@@ -116,14 +118,15 @@ impl SecondMetrics {
 impl AddAssign<&Self> for SecondMetrics {
     /// Adds the metrics of another process, resource or second.
     ///
-    /// Counts, and the sums and numbers of response times, are added; the results saturate. The second is the earlier of
-    /// the two, at which the summed time begins. [`concurrency`](Self::concurrency) is the higher of the two, a lower
-    /// bound: it is not known whether both had their maxima at the same time. The maximum of both together is at most
-    /// the sum of their maxima. A shortest or longest response time that is `None` is left out.
+    /// Counts, and the sums and numbers of response times, are added; the results saturate. The
+    /// second is the earlier of the two, at which the summed time begins.
+    /// [`concurrency`](Self::concurrency) is the higher of the two, a lower bound: it is not known
+    /// whether both had their maxima at the same time. The maximum of both together is at most the
+    /// sum of their maxima. A shortest or longest response time that is `None` is left out.
     ///
-    /// Histograms are [merged](LatencyHistogram::merge). If one of the two is `None`, the other stays if all response times
-    /// are in it, because the metrics without a histogram have none. Otherwise, the distribution of all of them is not
-    /// known, and the histogram is `None`.
+    /// Histograms are [merged](LatencyHistogram::merge). If one of the two is `None`, the other
+    /// stays if all response times are in it, because the metrics without a histogram have none.
+    /// Otherwise, the distribution of all of them is not known, and the histogram is `None`.
     ///
     /// ```
     /// use leaparray::{SecondMetrics, Timestamp};

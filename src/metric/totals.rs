@@ -23,7 +23,8 @@ pub struct MetricTotals {
 }
 
 impl MetricTotals {
-    /// Returns the sum of the counts of `event`; for [`MetricEvent::Rt`] in nanoseconds, cut at `u64::MAX`.
+    /// Returns the sum of the counts of `event`; for [`MetricEvent::Rt`] in nanoseconds, cut at
+    /// `u64::MAX`.
     #[must_use]
     pub const fn sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize]
@@ -52,8 +53,8 @@ impl MetricTotals {
         duration_of(self.rt_nanos)
     }
 
-    /// Returns the share of exceptions in the requests that succeeded or failed, from 0 to 1; `None` if there is none.
-    /// Cancelled requests are left out.
+    /// Returns the share of exceptions in the requests that succeeded or failed, from 0 to 1;
+    /// `None` if there is none. Cancelled requests are left out.
     ///
     /// ```
     /// use leaparray::{Bucket, MetricBucket, MetricEvent};
@@ -73,7 +74,8 @@ impl MetricTotals {
         (ended > 0.0).then(|| exception / ended)
     }
 
-    /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is none.
+    /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is
+    /// none.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
         mean(self.rt_nanos, self.rt_count)
@@ -133,8 +135,8 @@ impl AddAssign<&Self> for MetricTotals {
 
 /// Returns the mean of response times that sum to `nanos`.
 ///
-/// A recorded response time is at most 2⁶² ns, so the mean fits a `u64`. The cut is for totals that were not recorded,
-/// but deserialized.
+/// A recorded response time is at most 2⁶² ns, so the mean fits a `u64`. The cut is for totals that
+/// were not recorded, but deserialized.
 pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
     let mean = nanos.checked_div(count.into())?;
     Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))

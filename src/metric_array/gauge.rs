@@ -1,4 +1,5 @@
-//! The number of requests in flight: the number that entered less the number that ended, on all threads.
+//! The number of requests in flight: the number that entered less the number that ended, on all
+//! threads.
 
 use super::MetricArray;
 use super::history::{History, validate_reads};
@@ -7,23 +8,25 @@ use super::read::Moment;
 /// Bounds of the number of requests in flight, found by one or more looks at all cells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gauge {
-    /// The number of requests that had entered, less the number that had ended when the look began. It counts each
-    /// request that was in flight during all looks.
+    /// The number of requests that had entered, less the number that had ended when the look began.
+    /// It counts each request that was in flight during all looks.
     pub(crate) upper_bound: u64,
-    /// The number of requests that had entered, less the number that had ended when the look was over. At some moment
-    /// of a look, at least this number was in flight.
+    /// The number of requests that had entered, less the number that had ended when the look was
+    /// over. At some moment of a look, at least this number was in flight.
     pub(crate) reached: u64,
 }
 
-/// The maximum number of looks at all cells, if requests end in the middle of a look. Models explore the result of one
-/// look.
+/// The maximum number of looks at all cells, if requests end in the middle of a look. Models
+/// explore the result of one look.
 const LOOKS: usize = if cfg!(loom) { 1 } else { 4 };
 
 impl Gauge {
-    /// Returns the gauge of several arrays together: a request may enter in one array and end in another.
+    /// Returns the gauge of several arrays together: a request may enter in one array and end in
+    /// another.
     ///
-    /// `arrays` returns the arrays that exist at the time of the call. It is called for each pass: an array may be
-    /// added between two passes, and a request may enter in that array and end in another.
+    /// `arrays` returns the arrays that exist at the time of the call. It is called for each pass:
+    /// an array may be added between two passes, and a request may enter in that array and end in
+    /// another.
     pub(crate) fn of<'a, I>(arrays: impl Fn() -> I) -> Self
     where
         I: Iterator<Item = &'a MetricArray>,
@@ -45,8 +48,8 @@ impl Gauge {
         let sum = |part: fn(&MetricArray) -> u64| arrays().map(part).fold(0, u64::wrapping_add);
         loop {
             let stamp = sum(|array| Moment::of(array).stamp());
-            // Ended counts are read first, with Acquire: if a request is seen to have ended, it is seen to have
-            // entered, on any thread. So the difference is never negative.
+            // Ended counts are read first, with Acquire: if a request is seen to have ended, it is
+            // seen to have entered, on any thread. So the difference is never negative.
             let ended = sum(MetricArray::ended);
             let entered = sum(MetricArray::entered);
             let ended_since = sum(MetricArray::ended).wrapping_sub(ended);

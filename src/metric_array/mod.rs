@@ -2,20 +2,22 @@
 //!
 //! # Roles
 //!
-//! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads and
-//!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
-//! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest bucket has
-//!   changed in between, or, where buckets may be gone, if a thread has bound a cell.
+//! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads
+//!   and stores. When `now` is in another bucket, it seals its cell into the history and binds it
+//!   again.
+//! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest
+//!   bucket has changed in between, or, where buckets may be gone, if a thread has bound a cell.
 //! - A **thread that ends** abandons its cells; other threads adopt them, or seal and retire them.
 //!
-//! A count is in a bound cell or in the history, and moves from one to the other when the history's head changes: see
-//! [`history::History`].
+//! A count is in a bound cell or in the history, and moves from one to the other when the history's
+//! head changes: see [`history::History`].
 //!
 //! # Orderings
 //!
-//! `newest` is relaxed. A thread raises it before it binds a cell to a new bucket. A reader that must find a count is ordered
-//! after it, and so finds its bucket. A reader that misses a cell has acquired the mask from the thread that found the
-//! cell idle, and so finds the bucket that has made it idle. Cells, masks, slab and history have their own sections.
+//! `newest` is relaxed. A thread raises it before it binds a cell to a new bucket. A reader that
+//! must find a count is ordered after it, and so finds its bucket. A reader that misses a cell has
+//! acquired the mask from the thread that found the cell idle, and so finds the bucket that has
+//! made it idle. Cells, masks, slab and history have their own sections.
 
 mod cells;
 mod gauge;
@@ -49,28 +51,31 @@ use latency::{BinSource, LatencyRecorder};
 use read::Moment;
 use recorders::{bins_of, recorder_of};
 
-/// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, or two if there is a
-/// histogram, by the thread that is first in a new bucket.
+/// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, or
+/// two if there is a histogram, by the thread that is first in a new bucket.
 const RETIRED_PER_SWEEP: usize = 4;
 
-/// The number of times in each bucket that a thread adds up the gauge by time, if it enters requests all the time.
+/// The number of times in each bucket that a thread adds up the gauge by time, if it enters
+/// requests all the time.
 const LOOKS_PER_BUCKET: u64 = 1_024;
 
 /// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
     /// Whether the bucket is gone: then its counts are late.
     is_late: bool,
-    /// Whether the thread sweeps: no thread has recorded in the bucket or a newer one before, or the bucket is N or
-    /// more behind the newest one.
+    /// Whether the thread sweeps: no thread has recorded in the bucket or a newer one before, or
+    /// the bucket is N or more behind the newest one.
     is_to_sweep: bool,
 }
 
 /// The counts of a [`SlidingWindow`](crate::SlidingWindow).
 pub(crate) struct MetricArray {
-    /// The id of this array: unique among all arrays that there ever were in this process, and never 0.
+    /// The id of this array: unique among all arrays that there ever were in this process, and
+    /// never 0.
     id: u64,
     config: WindowConfig,
-    /// A thread that enters a request adds up the gauge if its last look was this long ago or longer, in nanoseconds.
+    /// A thread that enters a request adds up the gauge if its last look was this long ago or
+    /// longer, in nanoseconds.
     look_after: u64,
     /// The number of the newest bucket that a thread has recorded in, plus 1; 0 if there is none.
     newest: AtomicU64,
@@ -81,7 +86,8 @@ pub(crate) struct MetricArray {
 }
 
 impl MetricArray {
-    /// Creates an empty array, with a histogram of the response times if `histogram` is its resolution.
+    /// Creates an empty array, with a histogram of the response times if `histogram` is its
+    /// resolution.
     pub(crate) fn new(config: WindowConfig, histogram: Option<HistogramConfig>) -> Self {
         Self {
             id: thread_cache::new_window_id(),
@@ -109,7 +115,8 @@ impl MetricArray {
         self.look_after
     }
 
-    /// Calls `op` with a cell that counts for the bucket of `now` and that only the calling thread writes.
+    /// Calls `op` with a cell that counts for the bucket of `now` and that only the calling thread
+    /// writes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
     pub(crate) fn record<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
@@ -119,8 +126,8 @@ impl MetricArray {
         }
     }
 
-    /// Returns the calling thread's cell, if it is bound to the bucket of `now`. If there is none, the caller records by
-    /// [`record_slowly`](Self::record_slowly).
+    /// Returns the calling thread's cell, if it is bound to the bucket of `now`. If there is none,
+    /// the caller records by [`record_slowly`](Self::record_slowly).
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record")]
     pub(crate) fn own_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
@@ -135,7 +142,8 @@ impl MetricArray {
         origin.note_end_elsewhere();
     }
 
-    /// Does what [`record`](Self::record) does, if the thread's cell is not bound to the bucket of `now`.
+    /// Does what [`record`](Self::record) does, if the thread's cell is not bound to the bucket of
+    /// `now`.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_slowly<R>(
@@ -149,8 +157,8 @@ impl MetricArray {
         }
     }
 
-    /// Returns the calling thread's cell, bound to the bucket of `now`, and its recorder, if the array has a histogram;
-    /// `None` if the thread cannot have a cell.
+    /// Returns the calling thread's cell, bound to the bucket of `now`, and its recorder, if the
+    /// array has a histogram; `None` if the thread cannot have a cell.
     fn bound_cell(
         &self,
         now: Timestamp,
@@ -183,7 +191,8 @@ impl MetricArray {
         Some(thread_cache::insert(self.id, place, cell, state, recorder.flatten()))
     }
 
-    /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns its state.
+    /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns
+    /// its state.
     fn bind(&self, leased: Leased, number: u64) -> State {
         let Leased { place, cell, state, .. } = leased;
         if state.is_bound() && cell.bucket() & !LATE == number {
@@ -229,12 +238,14 @@ impl MetricArray {
         }
     }
 
-    /// Moves a cell's counts into the history, as its owner, and returns the state of the sealed cell.
+    /// Moves a cell's counts into the history, as its owner, and returns the state of the sealed
+    /// cell.
     fn seal(&self, place: u32, cell: &'static ThreadCell, state: State) -> State {
         self.publish_cell(place, cell, state, state.sealed(), GaugeCounts::default())
     }
 
-    /// Moves the counts and the gauge counts of a cell into the history. The caller has adopted the abandoned cell.
+    /// Moves the counts and the gauge counts of a cell into the history. The caller has adopted the
+    /// abandoned cell.
     fn retire(&self, place: u32, cell: &'static ThreadCell, state: State) {
         let gauge = GaugeCounts { entered: cell.entered(), ended: cell.ended() };
         match self.histogram {
@@ -276,8 +287,8 @@ impl MetricArray {
         history.publish(&self.config, &self.cells, sealed);
     }
 
-    /// Records without a cell of the thread's own: for a thread that is ending, or if there is no place for another
-    /// cell.
+    /// Records without a cell of the thread's own: for a thread that is ending, or if there is no
+    /// place for another cell.
     fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
         let (cell, lease) = (ThreadCell::new(0), Lease::new());
         let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
@@ -296,8 +307,9 @@ impl MetricArray {
         result
     }
 
-    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell at the place
-    /// `bound` was just bound to bucket `number`, which is new, or N or more behind the newest one.
+    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks.
+    /// The cell at the place `bound` was just bound to bucket `number`, which is new, or N or more
+    /// behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
         if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
             self.sweep_group(&group, number);
@@ -332,8 +344,8 @@ impl MetricArray {
         (rows, descriptors, self.cells.len())
     }
 
-    /// Returns the rows and descriptors that are in their places, as in `History::blocks_at_rest`, and the number of
-    /// abandoned cells. No other thread may use the array during the call.
+    /// Returns the rows and descriptors that are in their places, as in `History::blocks_at_rest`,
+    /// and the number of abandoned cells. No other thread may use the array during the call.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>, u32) {
         let (rows, descriptors) =
             self.history.get().map(History::blocks_at_rest).unwrap_or_default();

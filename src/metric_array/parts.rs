@@ -1,4 +1,5 @@
-//! Parts of a window, for models of each part alone: the rest of a window would multiply the executions.
+//! Parts of a window, for models of each part alone: the rest of a window would multiply the
+//! executions.
 
 use std::time::Duration;
 

@@ -29,24 +29,24 @@ impl Numbers {
         Self { first: *numbers.start(), last: *numbers.end() }
     }
 
-    /// Returns whether the number is one of them. The number of a late cell is not: its mark [`LATE`] is above all
-    /// numbers.
+    /// Returns whether the number is one of them. The number of a late cell is not: its mark
+    /// [`LATE`] is above all numbers.
     #[inline]
     const fn contains(self, number: u64) -> bool {
         number.wrapping_sub(self.first) <= self.last - self.first
     }
 }
 
-/// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of the array is of
-/// this moment, except for adds to bound cells. Cells may have become bound during the read, but only if no bucket can
-/// be gone because of that.
+/// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read
+/// of the array is of this moment, except for adds to bound cells. Cells may have become bound
+/// during the read, but only if no bucket can be gone because of that.
 pub(super) struct Moment<'a> {
     array: &'a MetricArray,
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// The number of cells that were bound before the read decided which buckets are gone; `None` before that, and in a
-    /// read that need not decide.
+    /// The number of cells that were bound before the read decided which buckets are gone; `None`
+    /// before that, and in a read that need not decide.
     bound: Cell<Option<usize>>,
 }
 
@@ -60,8 +60,8 @@ impl<'a> Moment<'a> {
         Self { array, history, newest, bound: Cell::new(None) }
     }
 
-    /// Returns whether, since this moment, nothing was sealed, no thread has recorded in a newer bucket, and, if
-    /// buckets may be gone, no cell was bound.
+    /// Returns whether, since this moment, nothing was sealed, no thread has recorded in a newer
+    /// bucket, and, if buckets may be gone, no cell was bound.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -69,8 +69,8 @@ impl<'a> Moment<'a> {
             Some((history, head)) => history.is_still(head),
             None => self.array.has_no_history(),
         };
-        // After the fence in either branch: if a sweep for a newer bucket has hidden an idle cell from this reader, the
-        // reader sees that bucket.
+        // After the fence in either branch: if a sweep for a newer bucket has hidden an idle cell
+        // from this reader, the reader sees that bucket.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
             && self.bound.get().is_none_or(|bound| bound == self.bound_cells())
@@ -82,7 +82,8 @@ impl<'a> Moment<'a> {
         number + (self.array.config.sample_count() as u64) < self.newest
     }
 
-    /// Returns whether a thread has recorded in a later bucket of the same slot. A late record does not count.
+    /// Returns whether a thread has recorded in a later bucket of the same slot. A late record does
+    /// not count.
     pub(super) fn is_gone(&self, number: u64) -> bool {
         self.may_be_gone(number)
             && self.latest_in(self.array.config.slot_of(number)).is_some_and(|it| it > number)
@@ -100,7 +101,8 @@ impl<'a> Moment<'a> {
         self.history.and_then(|(history, _)| history.row_in(slot))
     }
 
-    /// Returns the bucket that the cell is bound to, if it is a bucket of that slot and the cell is not late.
+    /// Returns the bucket that the cell is bound to, if it is a bucket of that slot and the cell is
+    /// not late.
     fn bucket_in(&self, slot: usize, cell: &ThreadCell) -> Option<u64> {
         if !cell.state().is_bound() {
             return None;
@@ -131,13 +133,13 @@ impl<'a> Moment<'a> {
         self.for_each_bound(kept, |cell| visit(Part::Cell(cell)));
     }
 
-    /// Visits the rows and the bound cells in the slots of those buckets, each with its bucket and whether that is
-    /// there or gone. This is decided once for each slot, so that a read has all parts of a bucket or none: some parts
-    /// alone would be true at no moment.
+    /// Visits the rows and the bound cells in the slots of those buckets, each with its bucket and
+    /// whether that is there or gone. This is decided once for each slot, so that a read has all
+    /// parts of a bucket or none: some parts alone would be true at no moment.
     ///
-    /// A thread may bind a cell at any time, and then a bucket that was found to be there may be gone. While the head does
-    /// not change, cells may become bound, but none is sealed. So if the number of bound cells is the same before and
-    /// after the read, no cell was bound in between.
+    /// A thread may bind a cell at any time, and then a bucket that was found to be there may be
+    /// gone. While the head does not change, cells may become bound, but none is sealed. So if the
+    /// number of bound cells is the same before and after the read, no cell was bound in between.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
         self.bound.set(Some(self.bound_cells()));
@@ -169,8 +171,8 @@ impl<'a> Moment<'a> {
         Numbers { first: 0, last: self.array.config.sample_count() as u64 - 1 }
     }
 
-    /// Returns the slots of those buckets. Each slot is returned once, although a read for another geometry may ask for
-    /// more buckets than there are slots.
+    /// Returns the slots of those buckets. Each slot is returned once, although a read for another
+    /// geometry may ask for more buckets than there are slots.
     #[inline]
     fn slots_of(&self, numbers: Numbers) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let samples = self.array.config.sample_count();
@@ -203,8 +205,8 @@ impl<'a> Moment<'a> {
         self.history.map(|(history, head)| history.descriptor(head))
     }
 
-    /// Returns the counts of all records, if the window covers the buckets with those numbers: in the window, expired and
-    /// late.
+    /// Returns the counts of all records, if the window covers the buckets with those numbers: in
+    /// the window, expired and late.
     #[inline]
     fn ledger(&self, covered: Numbers) -> [Counts; 3] {
         let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
@@ -285,8 +287,9 @@ impl<'a> Moment<'a> {
         };
         let more = rows(first..recent.start);
         let less = rows(recent.start..first.min(recent.end));
-        // The difference wraps around only if the parts are of different moments; then the read is repeated. A row that
-        // is not in the recent sums may be at its maximum, so its sum is added with saturation.
+        // The difference wraps around only if the parts are of different moments; then the read is
+        // repeated. A row that is not in the recent sums may be at its maximum, so its sum is added
+        // with saturation.
         std::array::from_fn(|k| sums[k].wrapping_sub(less[k]).saturating_add(more[k]))
     }
 }
@@ -341,8 +344,8 @@ impl MetricArray {
         Some(self.config.start_of(newest).saturating_add(self.config.bucket_len()))
     }
 
-    /// Returns the sum of `event` over the buckets with those numbers, which may be more than the array has. The sum of
-    /// response times is in nanoseconds.
+    /// Returns the sum of `event` over the buckets with those numbers, which may be more than the
+    /// array has. The sum of response times is in nanoseconds.
     pub(crate) fn sum(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u128 {
         match event {
             MetricEvent::Rt => self.totals(numbers).rt_nanos,
@@ -350,13 +353,15 @@ impl MetricArray {
         }
     }
 
-    /// Returns the sums of some events over the whole window at `now`, and the nanoseconds from the start of the newest
-    /// bucket to `now`, if the window is *steady*, and `None` otherwise. A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, the newest
-    /// sealed bucket is the bucket before it, no sum reaches [`CEILING`], no publication is in flight, and the current
-    /// descriptor is one of the first two.
+    /// Returns the sums of some events over the whole window at `now`, and the nanoseconds from the
+    /// start of the newest bucket to `now`, if the window is *steady*, and `None` otherwise. A
+    /// window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its
+    /// start, the newest sealed bucket is the bucket before it, no sum reaches [`CEILING`], no
+    /// publication is in flight, and the current descriptor is one of the first two.
     ///
-    /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also returns `None`
-    /// unless all active cells are among the window's first 32, and then it has no call either.
+    /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it
+    /// also returns `None` unless all active cells are among the window's first 32, and then it has
+    /// no call either.
     #[inline]
     pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
         &self,
@@ -369,7 +374,8 @@ impl MetricArray {
         stall::at(Point::MomentTaken);
         let descriptor = history.first_descriptor(head)?;
         let (number, start) = descriptor.after_recent();
-        // One comparison for both ends of the bucket: for a time before the bucket, the difference wraps around.
+        // One comparison for both ends of the bucket: for a time before the bucket, the difference
+        // wraps around.
         let age = now.as_nanos().wrapping_sub(start);
         if age >= within {
             return None;
@@ -391,8 +397,9 @@ impl MetricArray {
             self.cells.try_for_each_active_of_first(add)?;
         }
         stall::at(Point::Counted);
-        // Loaded after the fence in `is_still`: if it is the newest bucket, no thread had recorded in a later bucket by
-        // then, so no bucket of the window was gone, and no cell of the window had been found idle.
+        // Loaded after the fence in `is_still`: if it is the newest bucket, no thread had recorded
+        // in a later bucket by then, so no bucket of the window was gone, and no cell of the window
+        // had been found idle.
         let is_newest = || self.newest.load(Ordering::Relaxed) == number.wrapping_add(1);
         if !history.is_still(head) || !is_newest() {
             return None;
@@ -401,8 +408,8 @@ impl MetricArray {
         sums.iter().all(|&sum| sum < CEILING).then_some((sums, age))
     }
 
-    /// Returns the sums of some events over the buckets with those numbers. The sums saturate. Response times are not
-    /// allowed: their sum takes two words.
+    /// Returns the sums of some events over the buckets with those numbers. The sums saturate.
+    /// Response times are not allowed: their sum takes two words.
     #[inline(never)]
     pub(crate) fn sums<const K: usize>(
         &self,
@@ -440,8 +447,8 @@ impl MetricArray {
 
     /// Returns the ledger of all records, if the window covers the buckets with those numbers.
     ///
-    /// Each record is counted once. A record that returned before this call is counted; a record in flight may be
-    /// counted. The recorded total of a later ledger is no less.
+    /// Each record is counted once. A record that returned before this call is counted; a record in
+    /// flight may be counted. The recorded total of a later ledger is no less.
     pub(crate) fn ledger(&self, covered: &RangeInclusive<u64>) -> Ledger<MetricTotals> {
         loop {
             let moment = Moment::of(self);

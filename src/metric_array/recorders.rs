@@ -22,7 +22,8 @@ impl MetricArray {
         op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
     ) -> R {
         match self.own_cell_and_recorder(now) {
-            // Two calls, so that a window without a histogram does not ask twice whether it has one.
+            // Two calls, so that a window without a histogram does not ask twice whether it has
+            // one.
             Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
             Some((cell, Some(recorder))) => {
                 // Found before anything is counted: a record is not repeated halfway.
@@ -35,7 +36,8 @@ impl MetricArray {
         self.record_rt_slowly(now, nanos, op)
     }
 
-    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the array has a histogram.
+    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the
+    /// array has a histogram.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record of a response time")]
     pub(crate) fn own_cell_and_recorder(
@@ -45,8 +47,8 @@ impl MetricArray {
         thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
     }
 
-    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the bucket of `now`, or the
-    /// bin has not been counted in since then.
+    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the
+    /// bucket of `now`, or the bin has not been counted in since then.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_rt_slowly<R>(
@@ -64,8 +66,9 @@ impl MetricArray {
         }
     }
 
-    /// Retires a cell that has a recorder: its bucket and its lifetime go into two rows, by two publications. Until the
-    /// recorder is given back, the calling thread remains the owner, so that no other thread adopts the cell with it.
+    /// Retires a cell that has a recorder: its bucket and its lifetime go into two rows, by two
+    /// publications. Until the recorder is given back, the calling thread remains the owner, so
+    /// that no other thread adopts the cell with it.
     pub(super) fn retire_with_recorder(
         &self,
         place: u32,
@@ -93,8 +96,9 @@ impl MetricArray {
         cell.abandon(retired);
     }
 
-    /// Adds the response time of a record without a cell to the lifetime, if the record has one. This comes before its
-    /// bucket is published: the sum of the lifetime then has no response time that is not in a bin.
+    /// Adds the response time of a record without a cell to the lifetime, if the record has one.
+    /// This comes before its bucket is published: the sum of the lifetime then has no response time
+    /// that is not in a bin.
     pub(super) fn publish_lifetime_of_single(&self, counts: &Counts, bins: BinSource<'_>) {
         if !matches!(bins, BinSource::None) {
             let Counts { min_rt, max_rt, .. } = *counts;
@@ -108,7 +112,8 @@ impl MetricArray {
         }
     }
 
-    /// Returns the bin of the response time of a record without a cell, if there is one and the array has a histogram.
+    /// Returns the bin of the response time of a record without a cell, if there is one and the
+    /// array has a histogram.
     pub(super) fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
         match self.histogram {
             Some(config) if counts.rt_count == 1 => {
@@ -146,8 +151,8 @@ pub(super) fn found_recorder(
     LatencyRecorder::get(config, cell.recorder_word().checked_sub(1)?)
 }
 
-/// Returns the recorder of a cell that the calling thread has become the owner of. If it has none, it gets one; `None`
-/// if the slab of recorders is full.
+/// Returns the recorder of a cell that the calling thread has become the owner of. If it has none,
+/// it gets one; `None` if the slab of recorders is full.
 pub(super) fn recorder_of(
     cell: &ThreadCell,
     config: HistogramConfig,

@@ -6,12 +6,12 @@ use super::error::NodeConfigError;
 use crate::histogram::HistogramConfig;
 use crate::time::WindowConfig;
 
-/// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
-/// default, these are the last second and the last minute. With a [histogram](Self::with_histogram), the node also has the
-/// distribution of the response times.
+/// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over
+/// the same counts. By default, these are the last second and the last minute. With a
+/// [histogram](Self::with_histogram), the node also has the distribution of the response times.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `short`, `long` and `histogram`. If one of them is left out, it has its default.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with the fields `short`, `long` and `histogram`. If one of them is left out, it has its default.
 ///
 /// ```
 /// use leaparray::{NodeConfig, WindowConfig};
@@ -36,13 +36,14 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// Creates a geometry whose short window is a [view](crate::SlidingWindow::view) over the long window.
+    /// Creates a geometry whose short window is a [view](crate::SlidingWindow::view) over the long
+    /// window.
     ///
     /// # Errors
     ///
-    /// Returns a [`NodeConfigError`] if the short window cannot be a view over the long window, or if a second is not a
-    /// whole number of buckets of the long window: [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up
-    /// to whole seconds.
+    /// Returns a [`NodeConfigError`] if the short window cannot be a view over the long window, or
+    /// if a second is not a whole number of buckets of the long window:
+    /// [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up to whole seconds.
     pub const fn new(short: WindowConfig, long: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = short.buckets_per_sample(&long) {
             return Err(NodeConfigError::NoView(error));
@@ -58,7 +59,8 @@ impl NodeConfig {
     /// ```
     /// use leaparray::{HistogramConfig, NodeConfig};
     ///
-    /// let config = NodeConfig::default().with_histogram(HistogramConfig::with_relative_error(0.01)?);
+    /// let config =
+    ///     NodeConfig::default().with_histogram(HistogramConfig::with_relative_error(0.01)?);
     /// assert_eq!(config.histogram().map(HistogramConfig::scale), Some(6));
     /// assert_eq!(NodeConfig::default().histogram(), None);
     /// # Ok::<_, leaparray::HistogramConfigError>(())

@@ -17,19 +17,21 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A request that has entered a node and has not ended yet.
 ///
-/// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception), by
-/// [`cancel`](Self::cancel), or when the entry is dropped: on an early return, in a panic, or with its future. A drop is
-/// an exception or a cancellation, as the policy says, [`OnDrop`]; by default, it is an exception. At its end, the
-/// outcome and the response time are recorded in the bucket in which the request ends, and the node has one request
-/// fewer in flight. A cancelled request records no response time, which would say how long its client has waited.
+/// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception),
+/// by [`cancel`](Self::cancel), or when the entry is dropped: on an early return, in a panic, or
+/// with its future. A drop is an exception or a cancellation, as the policy says, [`OnDrop`]; by
+/// default, it is an exception. At its end, the outcome and the response time are recorded in the
+/// bucket in which the request ends, and the node has one request fewer in flight. A cancelled
+/// request records no response time, which would say how long its client has waited.
 ///
-/// If the clock panics when the entry reads it, the request ends as an exception at the time at which it entered,
-/// without a response time. If the entry is dropped during another panic and the clock panics too, the process aborts.
+/// If the clock panics when the entry reads it, the request ends as an exception at the time at
+/// which it entered, without a response time. If the entry is dropped during another panic and the
+/// clock panics too, the process aborts.
 ///
-/// An entry can be sent to another thread, and end there. `N` is the type of the reference to the node:
-/// `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry. `P` is the permit of the controller that
-/// admitted the request, if it was entered through a [`Limiter`](crate::flow::Limiter). The entry ends the permit, after
-/// its own end was counted.
+/// An entry can be sent to another thread, and end there. `N` is the type of the reference to the
+/// node: `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry. `P` is the
+/// permit of the controller that admitted the request, if it was entered through a
+/// [`Limiter`](crate::flow::Limiter). The entry ends the permit, after its own end was counted.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
@@ -60,13 +62,14 @@ where
     permits: u64,
     origin: Origin,
     drops: Drops,
-    /// `None` once the request has ended. An option, so that the end can take it: a reference to the field would keep the
-    /// entry in memory.
+    /// `None` once the request has ended. An option, so that the end can take it: a reference to
+    /// the field would keep the entry in memory.
     permit: Option<P>,
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Like [`enter`](Self::enter), but the entry owns its reference to the node and does not borrow it.
+    /// Like [`enter`](Self::enter), but the entry owns its reference to the node and does not
+    /// borrow it.
     ///
     /// ```
     /// use leaparray::{NodeConfig, ResourceNode};
@@ -81,14 +84,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Entry::enter(self)
     }
 
-    /// Enters a request whose permits were [reserved](Self::reserve_next): counts one more request in flight, and no
-    /// pass, because reserved permits count as passes already.
+    /// Enters a request whose permits were [reserved](Self::reserve_next): counts one more request
+    /// in flight, and no pass, because reserved permits count as passes already.
     pub fn enter_reserved(&self, reservation: Reservation) -> Entry<&Self, C> {
         self.enter_reserved_at(self.clock().now(), reservation)
     }
 
-    /// Like [`enter_reserved`](Self::enter_reserved), at `now`. For an entry that does not borrow the node, use
-    /// [`Entry::enter_reserved_at`].
+    /// Like [`enter_reserved`](Self::enter_reserved), at `now`. For an entry that does not borrow
+    /// the node, use [`Entry::enter_reserved_at`].
     pub fn enter_reserved_at(&self, now: Timestamp, reservation: Reservation) -> Entry<&Self, C> {
         Entry::enter_reserved_at(self, now, reservation)
     }
@@ -112,7 +115,8 @@ where
         Self::enter_many_at(node, now, 1)
     }
 
-    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits; see [`ResourceNode::enter_many`].
+    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits; see
+    /// [`ResourceNode::enter_many`].
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
         Self::with_permit(node, now, permits, ())
@@ -133,7 +137,8 @@ where
     C: Clock + Clone,
     P: Permit,
 {
-    /// Enters a request of `permits` permits at `now`, with the permit of the controller that admitted it.
+    /// Enters a request of `permits` permits at `now`, with the permit of the controller that
+    /// admitted it.
     #[inline(always)]
     pub(crate) fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
         let origin = node.count_in(now, permits);
@@ -171,37 +176,39 @@ where
         self.start
     }
 
-    /// Ends the request now: counts a [success](crate::MetricEvent::Success) for each permit, and one response time.
+    /// Ends the request now: counts a [success](crate::MetricEvent::Success) for each permit, and
+    /// one response time.
     #[inline(always)]
     pub fn success(mut self) {
         self.end(C::now, Outcome::Success);
     }
 
-    /// Like [`success`](Self::success), at `now`. If `now` is before the time at which the request entered, the
-    /// response time is zero.
+    /// Like [`success`](Self::success), at `now`. If `now` is before the time at which the request
+    /// entered, the response time is zero.
     #[inline(always)]
     pub fn success_at(mut self, now: Timestamp) {
         self.end(|_| now, Outcome::Success);
     }
 
-    /// Ends the request now: counts an [exception](crate::MetricEvent::Exception) for each permit, and one response time.
+    /// Ends the request now: counts an [exception](crate::MetricEvent::Exception) for each permit,
+    /// and one response time.
     #[inline(always)]
     pub fn exception(mut self) {
         self.end(C::now, Outcome::Exception);
     }
 
-    /// Like [`exception`](Self::exception), at `now`. If `now` is before the time at which the request entered, the
-    /// response time is zero.
+    /// Like [`exception`](Self::exception), at `now`. If `now` is before the time at which the
+    /// request entered, the response time is zero.
     #[inline(always)]
     pub fn exception_at(mut self, now: Timestamp) {
         self.end(|_| now, Outcome::Exception);
     }
 
-    /// Ends the request now, as cancelled: counts [`Cancelled`](crate::MetricEvent::Cancelled) for each permit, and no response
-    /// time.
+    /// Ends the request now, as cancelled: counts [`Cancelled`](crate::MetricEvent::Cancelled) for
+    /// each permit, and no response time.
     ///
-    /// A request is cancelled if its outcome is not known and says nothing about the service, because the client has
-    /// gone away or the work was given up.
+    /// A request is cancelled if its outcome is not known and says nothing about the service,
+    /// because the client has gone away or the work was given up.
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
@@ -221,8 +228,8 @@ where
         self.end(|_| now, Outcome::Cancelled);
     }
 
-    /// Ends the request now with the given outcome: [`success`](Self::success), [`exception`](Self::exception) or
-    /// [`cancel`](Self::cancel).
+    /// Ends the request now with the given outcome: [`success`](Self::success),
+    /// [`exception`](Self::exception) or [`cancel`](Self::cancel).
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, Outcome, ResourceNode};
@@ -232,7 +239,10 @@ where
     ///     let outcome = if status < 500 { Outcome::Success } else { Outcome::Exception };
     ///     node.enter().end_with(outcome);
     /// }
-    /// assert_eq!((node.long_sum(MetricEvent::Success), node.long_sum(MetricEvent::Exception)), (1, 1));
+    /// assert_eq!(
+    ///     (node.long_sum(MetricEvent::Success), node.long_sum(MetricEvent::Exception)),
+    ///     (1, 1)
+    /// );
     /// ```
     pub fn end_with(mut self, outcome: Outcome) {
         self.end(C::now, outcome);
@@ -243,8 +253,8 @@ where
         self.end(|_| now, outcome);
     }
 
-    /// Sets the outcome of the request if this entry is dropped before it has ended, instead of the [policy of its
-    /// node](ResourceNode::set_on_drop).
+    /// Sets the outcome of the request if this entry is dropped before it has ended, instead of the
+    /// [policy of its node](ResourceNode::set_on_drop).
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);
         self
@@ -267,7 +277,8 @@ where
         );
     }
 
-    /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is taken stays in memory.
+    /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is
+    /// taken stays in memory.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "see above")]
     fn end_of(
@@ -308,8 +319,8 @@ where
     }
 }
 
-/// A guard that ends a request if the clock panics. Its drop counts an exception at the time at which the request
-/// entered, without a response time.
+/// A guard that ends a request if the clock panics. Its drop counts an exception at the time at
+/// which the request entered, without a response time.
 struct EndWithoutTime<'a, C: Clock + Clone, P: Permit> {
     node: &'a ResourceNode<C>,
     start: Timestamp,

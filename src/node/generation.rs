@@ -14,9 +14,9 @@ use crate::window::SlidingWindow;
 
 /// A geometry of a node, with the array of that geometry.
 ///
-/// A generation is kept as long as its node, because a thread that has stalled in the middle of a record may still add
-/// to the array. If a geometry is set again, its generation is used again. So a node has one array for each different
-/// geometry that it has had.
+/// A generation is kept as long as its node, because a thread that has stalled in the middle of a
+/// record may still add to the array. If a geometry is set again, its generation is used again. So
+/// a node has one array for each different geometry that it has had.
 #[derive(Debug)]
 pub(crate) struct Generation<C> {
     pub(crate) config: NodeConfig,
@@ -65,8 +65,8 @@ impl<C: Clock> Generation<C> {
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
-    /// Returns the totals of the buckets of the span, and whether there is a histogram. If so, replaces the contents of
-    /// `into` by the histogram of the same moment.
+    /// Returns the totals of the buckets of the span, and whether there is a histogram. If so,
+    /// replaces the contents of `into` by the histogram of the same moment.
     pub(crate) fn totals_and_histogram(
         &self,
         span: &Span,
@@ -80,15 +80,17 @@ impl<C: Clock> Generation<C> {
         (totals.unwrap_or_default(), true)
     }
 
-    /// Returns everything that was ever recorded, without reserved permits, and whether there is a histogram. If so, replaces the
-    /// contents of `into` by the histogram. The number of response times is then that of its bins.
+    /// Returns everything that was ever recorded, without reserved permits, and whether there is a
+    /// histogram. If so, replaces the contents of `into` by the histogram. The number of response
+    /// times is then that of its bins.
     pub(crate) fn lifetime_and_histogram(
         &self,
         into: &mut LatencyHistogram,
     ) -> (MetricTotals, bool) {
         match self.array().lifetime_histogram_into(into) {
             Some(mut totals) => {
-                // The counts of a cell are read after its bins, so they may have response times that the bins miss.
+                // The counts of a cell are read after its bins, so they may have response times
+                // that the bins miss.
                 totals.rt_count = into.count();
                 (totals, true)
             }
@@ -96,8 +98,8 @@ impl<C: Clock> Generation<C> {
         }
     }
 
-    /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread has asked for a
-    /// reservation; `None` if there is no such bucket.
+    /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread
+    /// has asked for a reservation; `None` if there is no such bucket.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         let reserved = self.reserved.get().and_then(LeapArray::newest_end);
         self.long.array().newest_end().max(reserved)
@@ -127,17 +129,19 @@ impl<C: Clock> Generation<C> {
         ledger.map_or(0, |permits: Permits| permits.0)
     }
 
-    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `max` reserved
-    /// permits. Returns whether the permits were reserved.
+    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at
+    /// most `max` reserved permits. Returns whether the permits were reserved.
     pub(crate) fn reserve(&self, start: Timestamp, count: u64, max: u64) -> bool {
         let Some(config) = self.reserved_config() else { return false };
         let array = self.reserved.get_or_init(|| LeapArray::new(config));
-        // `None` if a later bucket is in the slot: the thread has stalled for as long as the window is.
+        // `None` if a later bucket is in the slot: the thread has stalled for as long as the window
+        // is.
         array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, max))
     }
 
-    /// Returns the geometry of the array of reserved permits: one bucket more than the long window, so that the next
-    /// bucket does not replace a bucket that is still in the window. `None` if no window can be that long.
+    /// Returns the geometry of the array of reserved permits: one bucket more than the long window,
+    /// so that the next bucket does not replace a bucket that is still in the window. `None` if no
+    /// window can be that long.
     fn reserved_config(&self) -> Option<WindowConfig> {
         let long = self.config.long();
         let (samples, len) = (long.sample_count() + 1, long.bucket_len());

@@ -10,15 +10,17 @@ use crate::time::{Clock, Span, Timestamp};
 use crate::window::{SlidingWindow, with_scratch};
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Returns the quantile `q` of the response times in the short window now; see [`quantile_at`](Self::quantile_at).
+    /// Returns the quantile `q` of the response times in the short window now; see
+    /// [`quantile_at`](Self::quantile_at).
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         self.quantile_at(self.clock().now(), q)
     }
 
-    /// Returns the quantile `q` of the response times in the short window at `now`, by default of the last second: from
-    /// 0, the shortest, to 1, the longest. `None` if `q` is not in this range, if no response time was recorded, if the node
-    /// has no [histogram](crate::NodeConfig::with_histogram), or if a response time in the window was recorded under a
-    /// [geometry](Self::reconfigure) without one. See
+    /// Returns the quantile `q` of the response times in the short window at `now`, by default of
+    /// the last second: from 0, the shortest, to 1, the longest. `None` if `q` is not in this
+    /// range, if no response time was recorded, if the node has no
+    /// [histogram](crate::NodeConfig::with_histogram), or if a response time in the window was
+    /// recorded under a [geometry](Self::reconfigure) without one. See
     /// [`SlidingWindow::quantile_at`](crate::SlidingWindow::quantile_at) for the accuracy.
     ///
     /// ```
@@ -42,8 +44,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         quantile
     }
 
-    /// Returns the quantile `q` of the response times in the long window now, by default of the last minute; see
-    /// [`quantile_at`](Self::quantile_at).
+    /// Returns the quantile `q` of the response times in the long window now, by default of the
+    /// last minute; see [`quantile_at`](Self::quantile_at).
     pub fn long_quantile(&self, q: f64) -> Option<Duration> {
         self.long_quantile_at(self.clock().now(), q)
     }
@@ -61,20 +63,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.short_histogram_at(self.clock().now())
     }
 
-    /// Returns the histogram of the response times in the short window at `now`; `None` if the node has no histogram. See
-    /// [`short_histogram_into_at`](Self::short_histogram_into_at).
+    /// Returns the histogram of the response times in the short window at `now`; `None` if the node
+    /// has no histogram. See [`short_histogram_into_at`](Self::short_histogram_into_at).
     pub fn short_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::default();
         self.short_histogram_into_at(now, &mut histogram).then_some(histogram)
     }
 
-    /// Replaces the contents of `into` by the histogram of the response times in the short window at `now`. Its memory is
-    /// used again, so this allocates nothing, unless there are more bins than `into` has had before, or the node has had
-    /// several geometries.
+    /// Replaces the contents of `into` by the histogram of the response times in the short window
+    /// at `now`. Its memory is used again, so this allocates nothing, unless there are more bins
+    /// than `into` has had before, or the node has had several geometries.
     ///
-    /// If the node has had several [geometries](Self::reconfigure), the histogram is the merge of theirs, at the coarsest
-    /// scale of those that have response times in the window. Returns `false`, with any contents in `into`, if the node has no
-    /// histogram, or if response times in the window were recorded under a geometry without one.
+    /// If the node has had several [geometries](Self::reconfigure), the histogram is the merge of
+    /// theirs, at the coarsest scale of those that have response times in the window. Returns
+    /// `false`, with any contents in `into`, if the node has no histogram, or if response times in
+    /// the window were recorded under a geometry without one.
     pub fn short_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
         self.totals_and_histogram(&self.current().short.span(now), into).1
     }
@@ -85,15 +88,16 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.long_histogram_at(self.clock().now())
     }
 
-    /// Returns the histogram of the response times in the long window at `now`; `None` if the node has no histogram. See
-    /// [`long_histogram_into_at`](Self::long_histogram_into_at).
+    /// Returns the histogram of the response times in the long window at `now`; `None` if the node
+    /// has no histogram. See [`long_histogram_into_at`](Self::long_histogram_into_at).
     pub fn long_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::default();
         self.long_histogram_into_at(now, &mut histogram).then_some(histogram)
     }
 
-    /// Replaces the contents of `into` by the histogram of the response times in the long window at `now`, as
-    /// [`short_histogram_into_at`](Self::short_histogram_into_at) does for the short window.
+    /// Replaces the contents of `into` by the histogram of the response times in the long window at
+    /// `now`, as [`short_histogram_into_at`](Self::short_histogram_into_at) does for the short
+    /// window.
     pub fn long_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
         self.totals_and_histogram(&self.current().long.span(now), into).1
     }
@@ -105,15 +109,19 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.lifetime_histogram_into(&mut histogram).then_some(histogram)
     }
 
-    /// Replaces the contents of `into` by the histogram of all response times since the node was made, as a scraper needs
-    /// it: no count is ever taken away. Returns `false`, with any contents in `into`, if the node has never had a histogram.
+    /// Replaces the contents of `into` by the histogram of all response times since the node was
+    /// made, as a scraper needs it: no count is ever taken away. Returns `false`, with any contents
+    /// in `into`, if the node has never had a histogram.
     ///
-    /// Several [geometries](Self::reconfigure) are merged. So the scale becomes coarser when the first response time is
-    /// recorded under a geometry with a coarser scale. Response times that were recorded under a geometry without a histogram
-    /// are left out: then the count is below the number of response times in the [lifetime totals](Self::lifetime).
+    /// Several [geometries](Self::reconfigure) are merged. So the scale becomes coarser when the
+    /// first response time is recorded under a geometry with a coarser scale. Response times that
+    /// were recorded under a geometry without a histogram are left out: then the count is below the
+    /// number of response times in the [lifetime totals](Self::lifetime).
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::{
+    ///     HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -134,12 +142,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         })
     }
 
-    /// Returns the [lifetime totals](Self::lifetime), and whether `into` has the lifetime histogram, as
-    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. Reads both in one pass over the node, in
-    /// little more time than one of them.
+    /// Returns the [lifetime totals](Self::lifetime), and whether `into` has the lifetime
+    /// histogram, as [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. Reads
+    /// both in one pass over the node, in little more time than one of them.
     ///
-    /// The number of response times in the totals is the count of the histogram, plus the response times that were recorded
-    /// under a [geometry](Self::reconfigure) without a histogram.
+    /// The number of response times in the totals is the count of the histogram, plus the response
+    /// times that were recorded under a [geometry](Self::reconfigure) without a histogram.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, LatencyHistogram, NodeConfig, ResourceNode};
@@ -188,8 +196,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.generations().any(|generation| generation.array().histogram().is_some())
     }
 
-    /// Returns the totals of the buckets of the span, of all geometries, and whether there is a histogram of all response
-    /// times in them. If so, replaces the contents of `into` by the histogram, of the same moment.
+    /// Returns the totals of the buckets of the span, of all geometries, and whether there is a
+    /// histogram of all response times in them. If so, replaces the contents of `into` by the
+    /// histogram, of the same moment.
     pub(super) fn totals_and_histogram(
         &self,
         span: &Span,

@@ -42,12 +42,13 @@ use crate::window::SlidingWindow;
 use generation::Generation;
 use reason::RefusalCounters;
 
-/// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or
-/// failed, their response times, and the number of requests in flight. Counts are read over a short and a long window,
-/// by default the last second and the last minute.
+/// The metrics of one resource, such as a route or a method: the requests that passed, were
+/// blocked, succeeded or failed, their response times, and the number of requests in flight. Counts
+/// are read over a short and a long window, by default the last second and the last minute.
 ///
-/// In Sentinel, `StatisticNode` corresponds to a node. It reads the clock twice and writes two arrays. A `ResourceNode`
-/// reads the clock once and writes one bucket, which both windows read, so the windows never disagree.
+/// In Sentinel, `StatisticNode` corresponds to a node. It reads the clock twice and writes two
+/// arrays. A `ResourceNode` reads the clock once and writes one bucket, which both windows read, so
+/// the windows never disagree.
 ///
 /// ```
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -111,9 +112,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         }
     }
 
-    /// Sets the outcome of a request whose [`Entry`] is dropped before it has ended. Entries that are in flight follow the
-    /// policy that is set when they are dropped, except for those with a policy of [their own](Entry::on_drop). The
-    /// default is [`OnDrop::Exception`].
+    /// Sets the outcome of a request whose [`Entry`] is dropped before it has ended. Entries that
+    /// are in flight follow the policy that is set when they are dropped, except for those with a
+    /// policy of [their own](Entry::on_drop). The default is [`OnDrop::Exception`].
     pub fn set_on_drop(&self, policy: OnDrop) {
         self.on_drop.set(policy);
     }
@@ -126,13 +127,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// Changes the geometry. Other threads may record and read at the same time.
     ///
-    /// Counts that were recorded under an earlier geometry remain readable: a bucket of that geometry is in a window if
-    /// it lies entirely within the window. [Lifetime totals](Self::lifetime) include all counts.
+    /// Counts that were recorded under an earlier geometry remain readable: a bucket of that
+    /// geometry is in a window if it lies entirely within the window. [Lifetime
+    /// totals](Self::lifetime) include all counts.
     ///
-    /// A node keeps the array of each geometry that it has had. If a geometry is set again, its array is used again.
+    /// A node keeps the array of each geometry that it has had. If a geometry is set again, its
+    /// array is used again.
     ///
     /// ```
-    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+    /// use leaparray::{
+    ///     ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -153,12 +158,13 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let find_later = || self.later.find_or_append(is_it, make, usize::MAX);
         let later = if is_it(&self.first) { None } else { find_later() };
         let current = later.map_or(0, |(index, _)| index + 1);
-        // Release: pairs with the Acquire in `current`. A thread that reads the index finds the generation in the list.
+        // Release: pairs with the Acquire in `current`. A thread that reads the index finds the
+        // generation in the list.
         self.current.store(current, Ordering::Release);
     }
 
-    /// Enters one request: counts a [pass](MetricEvent::Pass) and one more request in flight. The returned entry ends
-    /// the request.
+    /// Enters one request: counts a [pass](MetricEvent::Pass) and one more request in flight. The
+    /// returned entry ends the request.
     ///
     /// Reads the clock once, and once more when the entry ends.
     #[inline(always)]
@@ -174,8 +180,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.enter_many_at(now, 1)
     }
 
-    /// Enters one request of `permits` permits: counts a pass for each permit, and one more request in flight. A
-    /// request of 0 permits is in flight as well, and has a response time.
+    /// Enters one request of `permits` permits: counts a pass for each permit, and one more request
+    /// in flight. A request of 0 permits is in flight as well, and has a response time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
@@ -201,7 +207,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.block_many_at(now, 1);
     }
 
-    /// Counts a refused request of `permits` permits, as one [block](MetricEvent::Block) for each permit.
+    /// Counts a refused request of `permits` permits, as one [block](MetricEvent::Block) for each
+    /// permit.
     #[inline]
     pub fn block_many(&self, permits: u64) {
         self.block_many_at(self.clock().now(), permits);
@@ -220,8 +227,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.refuse_many_at(self.clock().now(), 1, reason);
     }
 
-    /// Counts a refused request of `permits` permits at `now`, as one [block](MetricEvent::Block) for each permit, and
-    /// the permits by the reason.
+    /// Counts a refused request of `permits` permits at `now`, as one [block](MetricEvent::Block)
+    /// for each permit, and the permits by the reason.
     ///
     /// ```
     /// use leaparray::flow::Reason;
@@ -247,7 +254,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// Counts passes, and one more request in flight.
     //
-    // Not by a closure that `record` calls: the compiler inlines such a closure only while there is a single caller.
+    // Not by a closure that `record` calls: the compiler inlines such a closure only while there is
+    // a single caller.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     pub(crate) fn count_in(&self, now: Timestamp, passes: u64) -> Origin {
@@ -321,7 +329,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let Some(due) = owned.gauge().due(cell, origin, now, look_after) else { return };
         stall::at(Point::GaugeDue);
         let gauge = self.gauge();
-        // A request that enters without a cell is not published yet, so the gauge does not count it.
+        // A request that enters without a cell is not published yet, so the gauge does not count
+        // it.
         let unpublished = u64::from(origin.is_none());
         // At least one: this request is in flight, even if others end while the gauge is read.
         let reached = (gauge.reached + unpublished).max(1);
@@ -350,7 +359,8 @@ impl End {
         if let Some(rt_nanos) = self.rt_nanos {
             cell.writer().record_rt_with(rt_nanos, || bin.count());
         }
-        // The note precedes the count: a thread that reads the gauge and counts this end also finds the note.
+        // The note precedes the count: a thread that reads the gauge and counts this end also finds
+        // the note.
         if here != self.origin {
             array.note_end_elsewhere(self.origin);
         }

@@ -5,20 +5,23 @@ use std::thread;
 use super::permit::Outcome;
 use crate::sync::{AtomicU32, Ordering};
 
-/// The outcome of a request whose [`Entry`](crate::Entry), or whose permit of a breaker, is dropped before an outcome is
-/// reported.
+/// The outcome of a request whose [`Entry`](crate::Entry), or whose permit of a breaker, is dropped
+/// before an outcome is reported.
 ///
-/// In plain code, a drop is an early return on an error, so the default is an exception. A future is also dropped if its
-/// client goes away, which says nothing about the service: for futures, choose [`Cancelled`](Self::Cancelled). The
-/// policy can be set for [a registry](crate::RegistryConfig::on_drop), for [a resource](crate::ResourceConfig::on_drop),
-/// for [a node](crate::ResourceNode::set_on_drop), for [a breaker](crate::flow::BreakerConfig::on_drop), and for a
-/// single [entry](crate::Entry::on_drop) or [permit](crate::flow::FeedbackPermit::on_drop).
+/// In plain code, a drop is an early return on an error, so the default is an exception. A future
+/// is also dropped if its client goes away, which says nothing about the service: for futures,
+/// choose [`Cancelled`](Self::Cancelled). The policy can be set for [a
+/// registry](crate::RegistryConfig::on_drop), for [a resource](crate::ResourceConfig::on_drop), for
+/// [a node](crate::ResourceNode::set_on_drop), for [a
+/// breaker](crate::flow::BreakerConfig::on_drop), and for a single [entry](crate::Entry::on_drop)
+/// or [permit](crate::flow::FeedbackPermit::on_drop).
 ///
-/// Under either policy, a drop by a panic that began after the request entered is an exception. A request that a destructor
-/// enters during a panic follows the policy.
+/// Under either policy, a drop by a panic that began after the request entered is an exception. A
+/// request that a destructor enters during a panic follows the policy.
 ///
-/// If an entry has the permit of a breaker or of an adaptive limiter, the policy of the entry applies to both. A drop is a
-/// cancellation for that controller also if the policy of the permit or of the controller says so.
+/// If an entry has the permit of a breaker or of an adaptive limiter, the policy of the entry
+/// applies to both. A drop is a cancellation for that controller also if the policy of the permit
+/// or of the controller says so.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode};
@@ -67,7 +70,8 @@ impl AtomicOnDrop {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drops {
     state: State,
-    /// Whether the thread was panicking when the request entered: in a destructor that a panic calls.
+    /// Whether the thread was panicking when the request entered: in a destructor that a panic
+    /// calls.
     in_panic: bool,
 }
 
@@ -109,7 +113,8 @@ impl Drops {
         matches!(self.state, State::Ended)
     }
 
-    /// Returns the outcome of the drop that is taking place, if `inherited` is the policy of the node or of the breaker.
+    /// Returns the outcome of the drop that is taking place, if `inherited` is the policy of the
+    /// node or of the breaker.
     pub(crate) fn now(self, inherited: OnDrop) -> Outcome {
         if thread::panicking() && !self.in_panic {
             return Outcome::Exception;

@@ -33,14 +33,16 @@ impl Outcome {
     }
 }
 
-/// The permit of a request that a controller has admitted. At the end of the request, it is told the outcome.
+/// The permit of a request that a controller has admitted. At the end of the request, it is told
+/// the outcome.
 ///
-/// `()` is the permit of controllers that need no notice of the end. The permit of a request that was entered through a
-/// [`Limiter`](crate::flow::Limiter) is part of its [`Entry`](crate::Entry), which ends it.
+/// `()` is the permit of controllers that need no notice of the end. The permit of a request that
+/// was entered through a [`Limiter`](crate::flow::Limiter) is part of its [`Entry`](crate::Entry),
+/// which ends it.
 ///
 /// ```
-/// use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
 /// use leaparray::flow::{Decision, Limiter};
+/// use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
 /// use std::cell::Cell;
 ///
 /// /// Admits every request, and notes the last outcome.
@@ -73,11 +75,12 @@ impl Outcome {
 /// # Ok::<_, leaparray::flow::Refusal>(())
 /// ```
 pub trait Permit {
-    /// Tells the controller how the request ended. Called at most once, before the permit is dropped.
+    /// Tells the controller how the request ended. Called at most once, before the permit is
+    /// dropped.
     fn end_at(&mut self, now: Timestamp, outcome: Outcome);
 
-    /// Tells the controller that the entry was dropped, with the outcome that this has for the node. A controller with a
-    /// policy of its own overrides this.
+    /// Tells the controller that the entry was dropped, with the outcome that this has for the
+    /// node. A controller with a policy of its own overrides this.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.end_at(now, outcome);
     }

@@ -16,23 +16,24 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.qps_at(self.clock().now(), event)
     }
 
-    /// Returns the rate of `event` per second over the short window at `now`: the sum divided by the time that the window
-    /// covers, which begins when the node was made if the node is younger. See
-    /// [`SlidingWindow::qps_at`](crate::SlidingWindow::qps_at) for the accuracy.
+    /// Returns the rate of `event` per second over the short window at `now`: the sum divided by
+    /// the time that the window covers, which begins when the node was made if the node is younger.
+    /// See [`SlidingWindow::qps_at`](crate::SlidingWindow::qps_at) for the accuracy.
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         let short = &self.current().short;
         per_second(self.sum_of(short, now, event), short.covered_nanos(now))
     }
 
-    /// Returns the sum of `event` over the short window now, divided by its interval, by default a second.
+    /// Returns the sum of `event` over the short window now, divided by its interval, by default a
+    /// second.
     #[inline]
     pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
         self.qps_over_interval_at(self.clock().now(), event)
     }
 
-    /// Returns the sum of `event` over the short window at `now`, divided by the whole interval of that window, per
-    /// second: the number to compare with a limit. As a rate, it is too low; see
+    /// Returns the sum of `event` over the short window at `now`, divided by the whole interval of
+    /// that window, per second: the number to compare with a limit. As a rate, it is too low; see
     /// [`SlidingWindow::qps_over_interval_at`](crate::SlidingWindow::qps_over_interval_at).
     #[inline]
     pub fn qps_over_interval_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
@@ -40,7 +41,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         per_second(self.sum_of(short, now, event), saturating_nanos(short.config().interval()))
     }
 
-    /// Returns the rate of passed and blocked requests per second over the short window, by default the last second.
+    /// Returns the rate of passed and blocked requests per second over the short window, by default
+    /// the last second.
     pub fn total_qps(&self) -> f64 {
         self.total_qps_at(self.clock().now())
     }
@@ -50,14 +52,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
         [MetricEvent::Pass, MetricEvent::Block].map(|event| self.qps_at(now, event)).iter().sum()
     }
 
-    /// Returns the rate of `event` per second in the last complete bucket of the short window; `None` if the long
-    /// window is too short to keep that bucket.
+    /// Returns the rate of `event` per second in the last complete bucket of the short window;
+    /// `None` if the long window is too short to keep that bucket.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock().now(), event)
     }
 
-    /// Returns the rate of `event` per second in the last bucket of the short window that is complete at `now`; `None`
-    /// if the long window is too short to keep that bucket.
+    /// Returns the rate of `event` per second in the last bucket of the short window that is
+    /// complete at `now`; `None` if the long window is too short to keep that bucket.
     pub fn previous_qps_at(&self, now: Timestamp, event: MetricEvent) -> Option<f64> {
         let (short, long) = self.windows();
         let len = short.config().bucket_len();
@@ -69,17 +71,18 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Some(per_second(sum, short.covered_nanos_of_previous(now)))
     }
 
-    /// Returns the highest rate of `event` per second in any one bucket of the short window, by default of the last
-    /// second.
+    /// Returns the highest rate of `event` per second in any one bucket of the short window, by
+    /// default of the last second.
     pub fn max_qps(&self, event: MetricEvent) -> f64 {
         self.max_qps_at(self.clock().now(), event)
     }
 
-    /// Returns the highest rate of `event` per second in any one bucket of the short window at `now`. For successes,
-    /// Sentinel calls this `maxSuccessQps`.
+    /// Returns the highest rate of `event` per second in any one bucket of the short window at
+    /// `now`. For successes, Sentinel calls this `maxSuccessQps`.
     ///
-    /// Each sum is divided by the length of a bucket. The newest bucket is still filling, and its sum is divided by the whole
-    /// length as well. Divided by the elapsed part, the first events of a bucket would be the maximum.
+    /// Each sum is divided by the length of a bucket. The newest bucket is still filling, and its
+    /// sum is divided by the whole length as well. Divided by the elapsed part, the first events of
+    /// a bucket would be the maximum.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         self.max_qps_of(&self.current().short, now, event)
     }
@@ -105,8 +108,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.short_sum_at(self.clock().now(), event)
     }
 
-    /// Returns the sum of `event` over the short window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
-    /// saturate at `u64::MAX`.
+    /// Returns the sum of `event` over the short window at `now`. The sum of [`MetricEvent::Rt`] is
+    /// in nanoseconds. Sums saturate at `u64::MAX`.
     pub fn short_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         self.sum_of(&self.current().short, now, event)
     }
@@ -116,8 +119,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.long_sum_at(self.clock().now(), event)
     }
 
-    /// Returns the sum of `event` over the long window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
-    /// saturate at `u64::MAX`.
+    /// Returns the sum of `event` over the long window at `now`. The sum of [`MetricEvent::Rt`] is
+    /// in nanoseconds. Sums saturate at `u64::MAX`.
     pub fn long_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         self.sum_of(&self.current().long, now, event)
     }
@@ -127,7 +130,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.short_rt_sum_at(self.clock().now())
     }
 
-    /// Returns the sum of the response times over the short window at `now`; zero if no request ended in it.
+    /// Returns the sum of the response times over the short window at `now`; zero if no request
+    /// ended in it.
     ///
     /// ```
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -152,74 +156,81 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.long_rt_sum_at(self.clock().now())
     }
 
-    /// Returns the sum of the response times over the long window at `now`; zero if no request ended in it. See
-    /// [`short_rt_sum_at`](Self::short_rt_sum_at) for an example.
+    /// Returns the sum of the response times over the long window at `now`; zero if no request
+    /// ended in it. See [`short_rt_sum_at`](Self::short_rt_sum_at) for an example.
     pub fn long_rt_sum_at(&self, now: Timestamp) -> Duration {
         self.totals_between(&self.current().long.span(now)).rt_sum()
     }
 
-    /// Returns the mean response time over the short window, by default the last second; `None` if no request ended in
-    /// it.
+    /// Returns the mean response time over the short window, by default the last second; `None` if
+    /// no request ended in it.
     pub fn avg_rt(&self) -> Option<Duration> {
         self.avg_rt_at(self.clock().now())
     }
 
-    /// Returns the mean response time over the short window at `now`, rounded down to the nanosecond; `None` if no
-    /// request ended in it.
+    /// Returns the mean response time over the short window at `now`, rounded down to the
+    /// nanosecond; `None` if no request ended in it.
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).avg_rt()
     }
 
-    /// Returns the shortest response time of the short window, by default the last second; `None` if no request ended
-    /// in it.
+    /// Returns the shortest response time of the short window, by default the last second; `None`
+    /// if no request ended in it.
     pub fn min_rt(&self) -> Option<Duration> {
         self.min_rt_at(self.clock().now())
     }
 
-    /// Returns the shortest response time of the short window at `now`; `None` if no request ended in it.
+    /// Returns the shortest response time of the short window at `now`; `None` if no request ended
+    /// in it.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).min_rt()
     }
 
-    /// Returns the longest response time of the short window, by default the last second; `None` if no request ended in
-    /// it.
+    /// Returns the longest response time of the short window, by default the last second; `None` if
+    /// no request ended in it.
     pub fn max_rt(&self) -> Option<Duration> {
         self.max_rt_at(self.clock().now())
     }
 
-    /// Returns the longest response time of the short window at `now`; `None` if no request ended in it.
+    /// Returns the longest response time of the short window at `now`; `None` if no request ended
+    /// in it.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).max_rt()
     }
 
     /// Returns the number of requests in flight, which have entered and have not ended.
     ///
-    /// The number is never negative, and exact if no request enters or ends during the read. A request that enters or
-    /// ends during the read may or may not be counted. A request that is in flight during the whole read is counted.
+    /// The number is never negative, and exact if no request enters or ends during the read. A
+    /// request that enters or ends during the read may or may not be counted. A request that is in
+    /// flight during the whole read is counted.
     pub fn concurrency(&self) -> u64 {
         self.gauge().upper_bound
     }
 
-    /// Returns the highest concurrency that was found in the short window, by default the last second; `None` if no
-    /// request entered in it. See [`max_concurrency_at`](Self::max_concurrency_at) for the accuracy.
+    /// Returns the highest concurrency that was found in the short window, by default the last
+    /// second; `None` if no request entered in it. See
+    /// [`max_concurrency_at`](Self::max_concurrency_at) for the accuracy.
     pub fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency_at(self.clock().now())
     }
 
-    /// Returns the highest concurrency that was found in the short window at `now`; `None` if no request entered in it.
+    /// Returns the highest concurrency that was found in the short window at `now`; `None` if no
+    /// request entered in it.
     ///
-    /// When a request enters, its thread adds up the requests in flight of all threads in three cases: the request is
-    /// the thread's first in a bucket; more of the requests that entered on the thread are in flight than shortly
-    /// before; or the thread last added them up a thousandth of a bucket ago or longer. So the result is exact if all
-    /// requests enter on one thread, on whichever threads they end, under one geometry, and no request ends on another
-    /// thread while one enters. If a request ends while another one enters, a maximum of that moment may be missed,
-    /// even if [`concurrency`](Self::concurrency) has returned it.
+    /// When a request enters, its thread adds up the requests in flight of all threads in three
+    /// cases: the request is the thread's first in a bucket; more of the requests that entered on
+    /// the thread are in flight than shortly before; or the thread last added them up a thousandth
+    /// of a bucket ago or longer. So the result is exact if all requests enter on one thread, on
+    /// whichever threads they end, under one geometry, and no request ends on another thread while
+    /// one enters. If a request ends while another one enters, a maximum of that moment may be
+    /// missed, even if [`concurrency`](Self::concurrency) has returned it.
     ///
-    /// If requests enter on several threads, they can together reach a maximum that no thread finds at once: a thread
-    /// does not add up while the number of its own requests in flight is at most about twice the number in the last two
-    /// thousandths of a bucket. Such a maximum is found by the next request that enters on a thread which last added up
-    /// a thousandth of a bucket ago or longer, if as many requests are still in flight then. The result is never above
-    /// the highest concurrency that occurred.
+    /// If requests enter on several threads, they can together reach a maximum that no thread finds
+    /// at once: a thread does not add up while the number of its own requests in flight is at most
+    /// about twice the number in the last two thousandths of a bucket. Such a maximum is found by
+    /// the next request that enters on a thread which last added up a thousandth of a bucket ago or
+    /// longer, if as many requests are still in flight then. The result is never above the highest
+    /// concurrency that occurred.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.short_totals(now).max_concurrency()
     }
@@ -235,9 +246,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.ledger_at(self.clock().now())
     }
 
-    /// Returns the totals in the long window at `now`, expired and late. Their sum is everything that was ever
-    /// recorded. Counts of an earlier geometry are in the window if they are in the long window of that geometry.
-    /// Reserved permits are always counted as in the window.
+    /// Returns the totals in the long window at `now`, expired and late. Their sum is everything
+    /// that was ever recorded. Counts of an earlier geometry are in the window if they are in the
+    /// long window of that geometry. Reserved permits are always counted as in the window.
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         let mut ledger = Ledger::default();
         for generation in self.generations() {
@@ -252,8 +263,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.totals_between(&self.current().short.span(now))
     }
 
-    /// Returns whether all counts are in one array, whose window is then read directly: a steady read of the window takes
-    /// a fraction of the time of the general path, and a snapshot takes 30 ns less.
+    /// Returns whether all counts are in one array, whose window is then read directly: a steady
+    /// read of the window takes a fraction of the time of the general path, and a snapshot takes 30
+    /// ns less.
     #[inline]
     fn has_one_array(&self) -> bool {
         self.later.is_empty() && !self.first.has_reserved()

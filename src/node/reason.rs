@@ -17,7 +17,8 @@ pub enum Reason {
     MoreThanLimit,
     /// The backend fails too often.
     Failing,
-    /// As many requests wait already as may wait: see [`WaitQueue::with_capacity`](crate::flow::WaitQueue::with_capacity).
+    /// As many requests wait already as may wait: see
+    /// [`WaitQueue::with_capacity`](crate::flow::WaitQueue::with_capacity).
     QueueFull,
     /// A reason of your own, as text.
     ///
@@ -62,9 +63,10 @@ const KINDS: usize = 6;
 
 /// The refused permits of a node by reason, since the node was made: plain data.
 ///
-/// Refusals that are counted without a reason, by [`block`](crate::ResourceNode::block), are not among them. The counts
-/// saturate. They are read one by one, beside threads that refuse, so for a moment they may add up to more or less than
-/// the blocks. They belong to the node: those of a resource that was evicted or removed go with it.
+/// Refusals that are counted without a reason, by [`block`](crate::ResourceNode::block), are not
+/// among them. The counts saturate. They are read one by one, beside threads that refuse, so for a
+/// moment they may add up to more or less than the blocks. They belong to the node: those of a
+/// resource that was evicted or removed go with it.
 ///
 /// ```
 /// use leaparray::flow::Reason;
@@ -126,7 +128,8 @@ impl std::ops::AddAssign<&Self> for Refusals {
 
 /// The counters of refusals by reason. They are made by the first refusal with a reason.
 ///
-/// Each thread adds to one of a few stripes, so that threads that refuse at the same time do not write one cache line.
+/// Each thread adds to one of a few stripes, so that threads that refuse at the same time do not
+/// write one cache line.
 pub(crate) struct RefusalCounters(RacyOnce<Box<[Stripe]>>);
 
 type Stripe = CachePadded<[AtomicU64; KINDS]>;
@@ -141,7 +144,8 @@ impl RefusalCounters {
             || (0..STRIPES).map(|_| CachePadded::new([0; KINDS].map(AtomicU64::new))).collect();
         let stripes = self.0.get_or_init(make);
         let count = &stripes[stripe().after(0) % STRIPES][reason.index()];
-        // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange rarely fails.
+        // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange
+        // rarely fails.
         let add = |count: u64| Some(count.saturating_add(permits));
         let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }

@@ -5,9 +5,9 @@ use super::generation::Generation;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock> ResourceNode<C> {
-    /// Returns a time before which everything was recorded: the end of the newest bucket in which a thread has
-    /// recorded, or for which a thread has asked for a reservation. If there is no such bucket, it is the end of the
-    /// bucket in which the node was made.
+    /// Returns a time before which everything was recorded: the end of the newest bucket in which a
+    /// thread has recorded, or for which a thread has asked for a reservation. If there is no such
+    /// bucket, it is the end of the bucket in which the node was made.
     ///
     /// The result may miss records that other threads make at the same time.
     pub(crate) fn recorded_before(&self) -> Timestamp {

@@ -6,7 +6,8 @@ use super::ResourceNode;
 use crate::metric::MetricEvent;
 use crate::time::{Clock, Span, Timestamp};
 
-/// Permits of the next bucket, for use when that bucket begins. Returned by [`ResourceNode::reserve_next`].
+/// Permits of the next bucket, for use when that bucket begins. Returned by
+/// [`ResourceNode::reserve_next`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the permits stay reserved, whether or not they are used"]
 pub struct Reservation {
@@ -22,7 +23,8 @@ impl Reservation {
         self.begins
     }
 
-    /// Returns the time from the reservation to the start of the bucket. It is at most the length of a bucket.
+    /// Returns the time from the reservation to the start of the bucket. It is at most the length
+    /// of a bucket.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.wait
@@ -41,20 +43,23 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.reserve_next_at(self.clock().now(), permits, limit)
     }
 
-    /// Reserves `permits` of the bucket after the bucket of `now`, if the short window that ends with that bucket then
-    /// has at most `limit` passes. Otherwise returns `None`. Sentinel calls this `tryOccupyNext`.
+    /// Reserves `permits` of the bucket after the bucket of `now`, if the short window that ends
+    /// with that bucket then has at most `limit` passes. Otherwise returns `None`. Sentinel calls
+    /// this `tryOccupyNext`.
     ///
-    /// There is no next bucket, and the result is `None`, at the end of time, and if the long window with one bucket
-    /// more would exceed the maximum sample count or interval of a [`WindowConfig`](crate::WindowConfig).
+    /// There is no next bucket, and the result is `None`, at the end of time, and if the long
+    /// window with one bucket more would exceed the maximum sample count or interval of a
+    /// [`WindowConfig`](crate::WindowConfig).
     ///
-    /// The permits count as [`Pass`](MetricEvent::Pass) and as [`ReservedPass`](MetricEvent::ReservedPass) in that
-    /// bucket. Until it begins, [`reserved`](Self::reserved) counts them. A reservation cannot be returned: the caller
+    /// The permits count as [`Pass`](MetricEvent::Pass) and as
+    /// [`ReservedPass`](MetricEvent::ReservedPass) in that bucket. Until it begins,
+    /// [`reserved`](Self::reserved) counts them. A reservation cannot be returned: the caller
     /// should [enter](Self::enter_reserved) with it.
     ///
-    /// Threads that race for one bucket never reserve more than remains of the limit. Requests that pass in the current
-    /// bucket during the call may be missed, so a caller that admits such requests has to count
-    /// [`reserved`](Self::reserved) as well. Two threads that race across a boundary between buckets, or with a change
-    /// of the geometry, may miss each other's permits.
+    /// Threads that race for one bucket never reserve more than remains of the limit. Requests that
+    /// pass in the current bucket during the call may be missed, so a caller that admits such
+    /// requests has to count [`reserved`](Self::reserved) as well. Two threads that race across a
+    /// boundary between buckets, or with a change of the geometry, may miss each other's permits.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -87,8 +92,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         } else {
             0
         };
-        // `reserve` counts the permits of the next bucket itself. Other permits are reserved under another geometry, or
-        // in a later bucket by a thread with a later `now`.
+        // `reserve` counts the permits of the next bucket itself. Other permits are reserved under
+        // another geometry, or in a later bucket by a thread with a later `now`.
         let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
         let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.reserved_next(now)));
         let later = generation.reserved_next(begins);

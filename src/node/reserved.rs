@@ -8,11 +8,11 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) struct Reserved(AtomicU64);
 
 impl Reserved {
-    /// Reserves `count` permits, if the bucket then has at most `max` reserved permits. Returns whether the
-    /// permits were reserved.
+    /// Reserves `count` permits, if the bucket then has at most `max` reserved permits. Returns
+    /// whether the permits were reserved.
     pub(crate) fn take(&self, count: u64, max: u64) -> bool {
-        // One read-modify-write decides: if threads race for the last permit, one of them gets it. Relaxed: as in
-        // `MetricBucket::writer`.
+        // One read-modify-write decides: if threads race for the last permit, one of them gets it.
+        // Relaxed: as in `MetricBucket::writer`.
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             taken.checked_add(count).filter(|&taken| taken <= max)
         });

@@ -14,8 +14,8 @@ use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
 
 /// The position of a reader in the seconds of a node. It is kept from one poll to the next.
 ///
-/// Threads that poll with the same cursor share the seconds: each second is delivered to one of the threads. Use one
-/// cursor for each node.
+/// Threads that poll with the same cursor share the seconds: each second is delivered to one of the
+/// threads. Use one cursor for each node.
 #[derive(Debug)]
 pub struct SecondsCursor {
     /// The number of the first second that has not been delivered.
@@ -30,16 +30,18 @@ impl SecondsCursor {
         Self { next: AtomicU64::new(0), missed: AtomicU64::new(0) }
     }
 
-    /// Returns the number of seconds that left the long window between two polls, and so were not delivered.
+    /// Returns the number of seconds that left the long window between two polls, and so were not
+    /// delivered.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Returns the seconds that this call has to deliver, from `oldest` up to, not including, `current`.
+    /// Returns the seconds that this call has to deliver, from `oldest` up to, not including,
+    /// `current`.
     pub(crate) fn advance(&self, oldest: u64, current: u64) -> Range<u64> {
-        // One read-modify-write: threads that poll at the same time get different seconds. Relaxed: the counts are
-        // ordered by the array that they are in.
+        // One read-modify-write: threads that poll at the same time get different seconds. Relaxed:
+        // the counts are ordered by the array that they are in.
         let next = self.next.fetch_max(current, Ordering::Relaxed);
         // A window of less than a second has no whole second.
         let oldest = oldest.min(current);
@@ -74,17 +76,19 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.poll_seconds_at(self.clock().now(), cursor)
     }
 
-    /// Returns the seconds of the long window that are complete at `now` and that the cursor has not delivered before.
-    /// Seconds without any record are left out. Sentinel calls this `metrics`.
+    /// Returns the seconds of the long window that are complete at `now` and that the cursor has
+    /// not delivered before. Seconds without any record are left out. Sentinel calls this
+    /// `metrics`.
     ///
-    /// The long window should be at least two seconds long, because a shorter window contains a whole second for a
-    /// moment only. Poll before a second leaves the window.
+    /// The long window should be at least two seconds long, because a shorter window contains a
+    /// whole second for a moment only. Poll before a second leaves the window.
     ///
-    /// [`Registry::poll_seconds`](crate::Registry::poll_seconds) does this for all resources of a registry.
+    /// [`Registry::poll_seconds`](crate::Registry::poll_seconds) does this for all resources of a
+    /// registry.
     ///
-    /// A second is delivered once, with the counts that it has when the iterator returns it. If a stalled thread adds
-    /// to it later, the totals include these counts, but no item does. A second that the caller does not take from the
-    /// iterator is not delivered again.
+    /// A second is delivered once, with the counts that it has when the iterator returns it. If a
+    /// stalled thread adds to it later, the totals include these counts, but no item does. A second
+    /// that the caller does not take from the iterator is not delivered again.
     ///
     /// ```
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp};
@@ -114,29 +118,35 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.seconds_in(seconds)
     }
 
-    /// Returns the totals of the second that is not complete yet; see [`unfinished_at`](Self::unfinished_at).
+    /// Returns the totals of the second that is not complete yet; see
+    /// [`unfinished_at`](Self::unfinished_at).
     pub fn unfinished(&self) -> MetricTotals {
         self.unfinished_at(self.clock().now())
     }
 
-    /// Returns the totals of everything that was recorded in the second of `now` and in later seconds, reserved permits
-    /// included: the seconds that [`poll_seconds_at`](Self::poll_seconds_at) leaves out because they are not complete.
+    /// Returns the totals of everything that was recorded in the second of `now` and in later
+    /// seconds, reserved permits included: the seconds that
+    /// [`poll_seconds_at`](Self::poll_seconds_at) leaves out because they are not complete.
     ///
-    /// With the [lifetime](Self::lifetime) and the delivered seconds, this tells how many counts came late, after their
-    /// second was delivered:
+    /// With the [lifetime](Self::lifetime) and the delivered seconds, this tells how many counts
+    /// came late, after their second was delivered:
     ///
     /// lifetime = delivered seconds + unfinished + late
     ///
-    /// Read the lifetime first. Counts that threads record between the two reads are then in `unfinished` only, so the
-    /// difference lifetime − unfinished is a lower bound of the delivered and the late counts.
+    /// Read the lifetime first. Counts that threads record between the two reads are then in
+    /// `unfinished` only, so the difference lifetime − unfinished is a lower bound of the delivered
+    /// and the late counts.
     ///
-    /// Counts that left the long window unread also count as late here: see [`SecondsCursor::missed`]. A bucket that lies in
-    /// two seconds is in no delivered second. It is in `unfinished` if it began in the second of `now` or later. A record
-    /// that is more than a long window ahead of `now` can displace the second of `now`. For a node in which nothing was
+    /// Counts that left the long window unread also count as late here: see
+    /// [`SecondsCursor::missed`]. A bucket that lies in two seconds is in no delivered second. It
+    /// is in `unfinished` if it began in the second of `now` or later. A record that is more than a
+    /// long window ahead of `now` can displace the second of `now`. For a node in which nothing was
     /// recorded since the start of the second, the call only compares two times.
     ///
     /// ```
-    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, Timestamp};
+    /// use leaparray::{
+    ///     ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -164,8 +174,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.totals_between(&Span::until_now(start, newest))
     }
 
-    /// Returns the seconds with these numbers that are whole in the long window at `now`. Seconds without any record are
-    /// left out.
+    /// Returns the seconds with these numbers that are whole in the long window at `now`. Seconds
+    /// without any record are left out.
     pub(crate) fn seconds_in_window(
         &self,
         now: Timestamp,
@@ -174,7 +184,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.seconds_in(self.numbers_in_window(now, seconds))
     }
 
-    /// Returns those of the numbers whose seconds are whole in the long window at `now`, up to the newest record.
+    /// Returns those of the numbers whose seconds are whole in the long window at `now`, up to the
+    /// newest record.
     fn numbers_in_window(&self, now: Timestamp, seconds: &Range<u64>) -> Range<u64> {
         let oldest = oldest_second(self.config().long(), now);
         // Most nodes of a registry are idle: nothing was recorded after the newest record.
@@ -182,8 +193,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         seconds.start.max(oldest)..seconds.end.min(end)
     }
 
-    /// Calls `visit` with the seconds that [`seconds_in_window`](Self::seconds_in_window) returns. The memory of `histogram` is
-    /// used for each of them.
+    /// Calls `visit` with the seconds that [`seconds_in_window`](Self::seconds_in_window) returns.
+    /// The memory of `histogram` is used for each of them.
     pub(crate) fn for_each_second_in_window(
         &self,
         now: Timestamp,
@@ -207,7 +218,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The number of stages of [`load_ahead`](Self::load_ahead).
     pub(crate) const STAGES: usize = MetricArray::STAGES;
 
-    /// Loads what a read of a second is about to load of the first geometry: see [`MetricArray::load_ahead`].
+    /// Loads what a read of a second is about to load of the first geometry: see
+    /// [`MetricArray::load_ahead`].
     pub(crate) fn load_ahead(&self, stage: usize, second: u64) {
         let array = self.first.array();
         if stage == 0 {
@@ -219,8 +231,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         black_box(numbers.map(|numbers| array.load_ahead(stage, &numbers)));
     }
 
-    /// Returns the seconds from `first` on, up to the newest record, that are whole in the long window at the time of that
-    /// record. The last of them may be incomplete. Seconds without any record are left out.
+    /// Returns the seconds from `first` on, up to the newest record, that are whole in the long
+    /// window at the time of that record. The last of them may be incomplete. Seconds without any
+    /// record are left out.
     pub(crate) fn seconds_from(
         &self,
         first: u64,

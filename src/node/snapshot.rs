@@ -11,8 +11,9 @@ use crate::window::{SlidingWindow, per_second, with_scratch};
 
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
-/// A snapshot is coherent: it has no response time without the success or exception of that request. With the feature
-/// `serde`, it can be serialized, with [times](crate::guide#times-in-serialized-data) that lose no digits.
+/// A snapshot is coherent: it has no response time without the success or exception of that
+/// request. With the feature `serde`, it can be serialized, with
+/// [times](crate::guide#times-in-serialized-data) that lose no digits.
 ///
 /// ```
 /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -45,12 +46,13 @@ pub struct NodeSnapshot {
     pub short: WindowSnapshot,
     /// The long window.
     pub long: WindowSnapshot,
-    /// The last complete bucket of the short window; `None` if the long window is too short to keep it.
+    /// The last complete bucket of the short window; `None` if the long window is too short to keep
+    /// it.
     pub previous: Option<WindowSnapshot>,
     /// The refused permits by reason, since the node was made.
     pub refusals: Refusals,
-    /// The highest rate of success in one bucket of the short window, per second. Each sum is divided by the length of the
-    /// bucket, although the newest bucket is still filling.
+    /// The highest rate of success in one bucket of the short window, per second. Each sum is
+    /// divided by the length of the bucket, although the newest bucket is still filling.
     pub max_success_qps: f64,
 }
 
@@ -103,13 +105,15 @@ impl NodeSnapshot {
         self.qps(MetricEvent::ReservedPass)
     }
 
-    /// Returns the rate of passes per second in the last complete bucket; `None` if the bucket is not kept.
+    /// Returns the rate of passes per second in the last complete bucket; `None` if the bucket is
+    /// not kept.
     #[must_use]
     pub fn previous_pass_qps(&self) -> Option<f64> {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Pass))
     }
 
-    /// Returns the rate of blocked requests per second in the last complete bucket; `None` if the bucket is not kept.
+    /// Returns the rate of blocked requests per second in the last complete bucket; `None` if the
+    /// bucket is not kept.
     #[must_use]
     pub fn previous_block_qps(&self) -> Option<f64> {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Block))
@@ -127,8 +131,9 @@ impl NodeSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WindowSnapshot {
-    /// The time that the window covers, by which rates are divided: its complete buckets and the elapsed part of the
-    /// newest bucket, without the time before the node was made. It is at least a tenth of a bucket of the long window.
+    /// The time that the window covers, by which rates are divided: its complete buckets and the
+    /// elapsed part of the newest bucket, without the time before the node was made. It is at least
+    /// a tenth of a bucket of the long window.
     #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub covered: Duration,
     /// The interval of the window, or the length of the bucket for [`NodeSnapshot::previous`].
@@ -136,20 +141,21 @@ pub struct WindowSnapshot {
     pub interval: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,
-    /// The quantiles of the response times; `None` if the node has no histogram, or the window no response time.
+    /// The quantiles of the response times; `None` if the node has no histogram, or the window no
+    /// response time.
     pub quantiles: Option<LatencyQuantiles>,
 }
 
 impl WindowSnapshot {
-    /// Returns the rate of `event` per second: the sum divided by the time that the window covers. It is 0 if the sum is
-    /// 0, even if that time is zero, as in a default snapshot.
+    /// Returns the rate of `event` per second: the sum divided by the time that the window covers.
+    /// It is 0 if the sum is 0, even if that time is zero, as in a default snapshot.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.sum_over(event, self.covered)
     }
 
-    /// Returns the sum of `event` divided by the interval of the window, per second: the number to compare with a
-    /// limit. It is 0 if the sum is 0.
+    /// Returns the sum of `event` divided by the interval of the window, per second: the number to
+    /// compare with a limit. It is 0 if the sum is 0.
     #[must_use]
     pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
         self.sum_over(event, self.interval)
@@ -167,8 +173,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.snapshot_at(self.clock().now())
     }
 
-    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a histogram with as many
-    /// bins, unless a node with a histogram has had several geometries.
+    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a
+    /// histogram with as many bins, unless a node with a histogram has had several geometries.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (short, long) = self.windows();
         let readings = |covered, interval, span: Option<Span>| {

@@ -25,24 +25,24 @@ impl NodeSnapshot {
 impl AddAssign<&Self> for NodeSnapshot {
     /// Adds another snapshot, as if one node had recorded the requests of both.
     ///
-    /// Counts, response times, requests in flight, reserved and refused permits are added; the sums saturate. The timestamp is
-    /// the later of the two. The peaks are lower bounds: [`max_success_qps`](Self::max_success_qps) and
-    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because it is not known
-    /// whether both nodes had their peaks at the same time.
+    /// Counts, response times, requests in flight, reserved and refused permits are added; the sums
+    /// saturate. The timestamp is the later of the two. The peaks are lower bounds:
+    /// [`max_success_qps`](Self::max_success_qps) and
+    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because
+    /// it is not known whether both nodes had their peaks at the same time.
     ///
-    /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The time that a window covers
-    /// is the longer of the two times. That is right if one node is younger than the other, but not if its window is
-    /// shorter. The rate of the sum is then lower than the sum of the rates, because the younger node's rate is that
-    /// since it was made.
+    /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The time
+    /// that a window covers is the longer of the two times. That is right if one node is younger
+    /// than the other, but not if its window is shorter. The rate of the sum is then lower than the
+    /// sum of the rates, because the younger node's rate is that since it was made.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let [web, batch] = [(); 2].map(|()| {
-    ///     ResourceNode::with_clock(NodeConfig::default(), clock.clone())
-    /// });
+    /// let [web, batch] =
+    ///     [(); 2].map(|()| ResourceNode::with_clock(NodeConfig::default(), clock.clone()));
     /// clock.advance(Duration::from_millis(60_499));
     /// web.enter().success();
     /// clock.advance(Duration::from_millis(1));
@@ -83,9 +83,9 @@ impl AddAssign<&Self> for NodeSnapshot {
 impl AddAssign<&Self> for WindowSnapshot {
     /// Adds another window: the totals are added, and the times are the longer of the two.
     ///
-    /// The quantiles of both together do not follow from the quantiles of each. They stay if one of the windows has no
-    /// response time, and are `None` otherwise. To add up quantiles, [merge](crate::LatencyHistogram::merge) the
-    /// histograms.
+    /// The quantiles of both together do not follow from the quantiles of each. They stay if one of
+    /// the windows has no response time, and are `None` otherwise. To add up quantiles,
+    /// [merge](crate::LatencyHistogram::merge) the histograms.
     ///
     /// ```
     /// use leaparray::WindowSnapshot;

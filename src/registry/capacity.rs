@@ -2,9 +2,9 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The capacity of a registry, and the number of claims on it. A thread claims room before it lists a resource, and the
-/// room is released once the resource is no longer listed. So the number of listed resources never exceeds the
-/// capacity.
+/// The capacity of a registry, and the number of claims on it. A thread claims room before it lists
+/// a resource, and the room is released once the resource is no longer listed. So the number of
+/// listed resources never exceeds the capacity.
 #[derive(Debug)]
 pub(crate) struct Capacity {
     claimed: AtomicU64,
@@ -28,8 +28,8 @@ impl Capacity {
     /// Claims room for one resource; `None` if there is no room.
     pub(crate) fn claim(&self) -> Option<Claim<'_>> {
         let max = self.max as u64;
-        // Relaxed, here and in `release`: the read-modify-write decides which thread gets the last room, and orders
-        // nothing else.
+        // Relaxed, here and in `release`: the read-modify-write decides which thread gets the last
+        // room, and orders nothing else.
         let claimed = self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |claimed| {
             (claimed < max).then_some(claimed + 1)
         });

@@ -4,8 +4,8 @@ use crate::node::{NodeConfig, OnDrop};
 
 /// The configuration of a [`Registry`](crate::Registry).
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `node`, `max_resources`, `max_contexts` and `on_drop`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with the fields `node`, `max_resources`, `max_contexts` and `on_drop`.
 ///
 /// ```
 /// use leaparray::{NodeConfig, Registry, RegistryConfig};
@@ -28,27 +28,31 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// Sets the geometry of the nodes. By default, the short window is a second and the long window a minute.
+    /// Sets the geometry of the nodes. By default, the short window is a second and the long window
+    /// a minute.
     pub const fn node(self, node: NodeConfig) -> Self {
         Self { node, ..self }
     }
 
-    /// Sets the maximum number of listed resources. The default is 10,000. With 0, every resource is refused.
+    /// Sets the maximum number of listed resources. The default is 10,000. With 0, every resource
+    /// is refused.
     ///
-    /// Without a maximum, names that are taken from requests, such as paths with numbers, could use up all memory.
+    /// Without a maximum, names that are taken from requests, such as paths with numbers, could use
+    /// up all memory.
     pub const fn max_resources(self, max_resources: usize) -> Self {
         Self { max_resources, ..self }
     }
 
-    /// Sets the maximum number of contexts of one resource. The default is 64. With 0, every context is refused.
+    /// Sets the maximum number of contexts of one resource. The default is 64. With 0, every
+    /// context is refused.
     ///
     /// A context is found by a linear search, so a resource should have few contexts.
     pub const fn max_contexts(self, max_contexts: usize) -> Self {
         Self { max_contexts, ..self }
     }
 
-    /// Sets the outcome of a request whose [`Entry`](crate::Entry) is dropped before it has ended. The default is
-    /// [`OnDrop::Exception`].
+    /// Sets the outcome of a request whose [`Entry`](crate::Entry) is dropped before it has ended.
+    /// The default is [`OnDrop::Exception`].
     pub const fn on_drop(self, on_drop: OnDrop) -> Self {
         Self { on_drop, ..self }
     }
@@ -67,17 +71,23 @@ impl Default for RegistryConfig {
 
 /// The configuration of one resource.
 ///
-/// A [`NodeConfig`] or a [`TrafficType`] converts into a `ResourceConfig` in which everything else has its default.
+/// A [`NodeConfig`] or a [`TrafficType`] converts into a `ResourceConfig` in which everything else
+/// has its default.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `node`, `traffic_type` and `on_drop`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with the fields `node`, `traffic_type` and `on_drop`.
 ///
 /// ```
 /// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
 ///
 /// let registry = Registry::new();
-/// let config = ResourceConfig::default().traffic_type(TrafficType::Outbound).node(NodeConfig::default());
-/// assert_eq!(registry.resource_with("database", config)?.traffic_type(), TrafficType::Outbound);
+/// let config = ResourceConfig::default()
+///     .traffic_type(TrafficType::Outbound)
+///     .node(NodeConfig::default());
+/// assert_eq!(
+///     registry.resource_with("database", config)?.traffic_type(),
+///     TrafficType::Outbound
+/// );
 /// # Ok::<_, leaparray::RegistryError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,8 +112,9 @@ impl ResourceConfig {
         Self { traffic, ..self }
     }
 
-    /// Sets the outcome of a request to the resource, or to one of its contexts, whose [`Entry`](crate::Entry) is dropped
-    /// before it has ended. The default is the policy of the registry.
+    /// Sets the outcome of a request to the resource, or to one of its contexts, whose
+    /// [`Entry`](crate::Entry) is dropped before it has ended. The default is the policy of the
+    /// registry.
     pub const fn on_drop(self, on_drop: OnDrop) -> Self {
         Self { on_drop: Some(on_drop), ..self }
     }
@@ -121,8 +132,9 @@ impl From<TrafficType> for ResourceConfig {
     }
 }
 
-/// The direction of the calls to a resource. Limits that protect the service as a whole use the [sum of the inbound
-/// calls](crate::Registry::inbound_snapshot), without the calls that the service itself makes.
+/// The direction of the calls to a resource. Limits that protect the service as a whole use the
+/// [sum of the inbound calls](crate::Registry::inbound_snapshot), without the calls that the
+/// service itself makes.
 ///
 /// With the feature `serde`, it is `"inbound"` or `"outbound"`.
 ///

@@ -12,8 +12,8 @@ use crate::node::oldest_second;
 use crate::sync::{Arc, MutexGuard};
 use crate::time::{Clock, Timestamp};
 
-/// The locked [`Delisted`]. Its map of names stays pinned until the lock is released, so that the resources that others
-/// have taken out of the map are not dropped under the lock.
+/// The locked [`Delisted`]. Its map of names stays pinned until the lock is released, so that the
+/// resources that others have taken out of the map are not dropped under the lock.
 //
 // Fields are dropped in this order.
 pub(crate) struct Locked<'a, C, P> {
@@ -40,7 +40,8 @@ impl<C, P> DerefMut for Locked<'_, C, P> {
 pub(crate) struct Delisted<C> {
     inbound: MetricTotals,
     outbound: MetricTotals,
-    /// The removed resources that may still have handles, by which threads may still record in them.
+    /// The removed resources that may still have handles, by which threads may still record in
+    /// them.
     with_holders: Vec<Arc<Listed<C>>>,
     undelivered: Undelivered,
 }
@@ -79,7 +80,8 @@ impl<C> Delisted<C> {
 }
 
 impl<C: Clock + Clone> Delisted<C> {
-    /// Adds the totals of a resource in which no thread can record from now on, and keeps its undelivered seconds.
+    /// Adds the totals of a resource in which no thread can record from now on, and keeps its
+    /// undelivered seconds.
     pub(crate) fn reclaim(&mut self, listed: &Listed<C>) {
         let total = match listed.traffic_type() {
             TrafficType::Inbound => &mut self.inbound,
@@ -89,9 +91,9 @@ impl<C: Clock + Clone> Delisted<C> {
         self.undelivered.keep(listed);
     }
 
-    /// Reclaims the removed resources that no longer have handles, and returns them. The caller drops them after it has
-    /// released the lock: the drop of the data of a resource is code of the user, which may panic, and may call the
-    /// registry.
+    /// Reclaims the removed resources that no longer have handles, and returns them. The caller
+    /// drops them after it has released the lock: the drop of the data of a resource is code of the
+    /// user, which may panic, and may call the registry.
     #[must_use]
     pub(crate) fn reclaim_released(&mut self) -> Vec<Arc<Listed<C>>> {
         let is_released = |listed: &mut Arc<Listed<C>>| listed.holders().is_released();
@@ -104,8 +106,8 @@ impl<C: Clock + Clone> Delisted<C> {
 }
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Forgets the seconds that left the long window without a poll, if their number has doubled since the last call that
-    /// did so.
+    /// Forgets the seconds that left the long window without a poll, if their number has doubled
+    /// since the last call that did so.
     pub(crate) fn limit_undelivered(&self, delisted: &mut Delisted<C>, now: Timestamp) {
         if delisted.undelivered.has_doubled() {
             delisted.undelivered.forget_before(oldest_second(self.config().long(), now));
@@ -117,8 +119,9 @@ impl<C> Registry<C> {
     /// Locks the resources that are gone.
     pub(crate) fn delisted(&self) -> Locked<'_, C, impl Sized + use<'_, C>> {
         let pin = self.names.pin();
-        // Under this lock, the only code of the user is the clone of a clock, in `reconfigure`, and the function that a visit
-        // calls. A panic there leaves no invariant broken, so a poisoned lock is used as it is.
+        // Under this lock, the only code of the user is the clone of a clock, in `reconfigure`, and
+        // the function that a visit calls. A panic there leaves no invariant broken, so a poisoned
+        // lock is used as it is.
         let delisted = self.delisted.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { delisted, _pin: pin }
     }

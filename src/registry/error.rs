@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::name;
 
-/// The error of a [`Registry`](crate::Registry) that has no room for a new resource or context, or refuses its name.
+/// The error of a [`Registry`](crate::Registry) that has no room for a new resource or context, or
+/// refuses its name.
 ///
 /// ```
 /// use leaparray::{Registry, RegistryError};
@@ -37,8 +38,8 @@ pub enum RegistryError {
         /// The context that was asked for.
         context: Box<str>,
     },
-    /// The name of the new resource or context is empty, or contains a control character or a line break: a character
-    /// of the Unicode category `Cc`, such as `\n` or `\t`, or U+2028 or U+2029.
+    /// The name of the new resource or context is empty, or contains a control character or a line
+    /// break: a character of the Unicode category `Cc`, such as `\n` or `\t`, or U+2028 or U+2029.
     InvalidName {
         /// The name that was asked for.
         name: Box<str>,

@@ -16,18 +16,19 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Evicts the resources that are idle at `now`, and returns their number.
     ///
-    /// A resource is idle if it has no handle (a [`Resource`](crate::Resource)), and if it was made, and last recorded
-    /// in, at `now − idle` or earlier, contexts included. Times are compared by the ends of buckets, so a resource may
-    /// be evicted up to a bucket late, but never early. With [`Duration::ZERO`], every resource without a handle is
-    /// evicted.
+    /// A resource is idle if it has no handle (a [`Resource`](crate::Resource)), and if it was
+    /// made, and last recorded in, at `now − idle` or earlier, contexts included. Times are
+    /// compared by the ends of buckets, so a resource may be evicted up to a bucket late, but never
+    /// early. With [`Duration::ZERO`], every resource without a handle is evicted.
     ///
-    /// A resource with a handle is not evicted, because the thread that has the handle could then record in a node that
-    /// no reader finds. To allow the eviction of a resource, keep no handle.
+    /// A resource with a handle is not evicted, because the thread that has the handle could then
+    /// record in a node that no reader finds. To allow the eviction of a resource, keep no handle.
     ///
-    /// No count is lost: a thread that looks up the resource at the same time either prevents the eviction, or finds
-    /// the resource gone and lists a new one. The counts of an evicted resource stay in the [lifetime
-    /// totals](Self::lifetime), and its seconds are still [delivered](Self::poll_seconds), but it leaves the windows. If
-    /// the windows are read, `idle` should be at least as long as the long window.
+    /// No count is lost: a thread that looks up the resource at the same time either prevents the
+    /// eviction, or finds the resource gone and lists a new one. The counts of an evicted resource
+    /// stay in the [lifetime totals](Self::lifetime), and its seconds are still
+    /// [delivered](Self::poll_seconds), but it leaves the windows. If the windows are read, `idle`
+    /// should be at least as long as the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -63,31 +64,34 @@ impl<C: Clock + Clone> Registry<C> {
         idle: Duration,
         clock: Timestamp,
     ) -> bool {
-        // Under the lock, one thread at a time watches a resource, and no thread adds up totals until the totals of
-        // this resource are reclaimed.
+        // Under the lock, one thread at a time watches a resource, and no thread adds up totals
+        // until the totals of this resource are reclaimed.
         let mut delisted = self.delisted();
         let holders = listed.holders();
-        // Checked again while the resource is watched: `watch` has acquired what was recorded before, and a thread that
-        // takes a handle later ends the watch, so that `evict` fails.
+        // Checked again while the resource is watched: `watch` has acquired what was recorded
+        // before, and a thread that takes a handle later ends the watch, so that `evict` fails.
         if !(holders.watch() && listed.is_idle(now, idle) && holders.evict()) {
             return false;
         }
         delisted.reclaim(listed);
-        // By the earlier of the two times: seconds that are in the window at the right time are kept.
+        // By the earlier of the two times: seconds that are in the window at the right time are
+        // kept.
         self.limit_undelivered(&mut delisted, now.min(clock));
         drop(delisted);
         self.delist(listed);
         true
     }
 
-    /// Removes the resource with that name, even if it has handles, and returns whether it was listed.
+    /// Removes the resource with that name, even if it has handles, and returns whether it was
+    /// listed.
     ///
-    /// Existing handles still record in the resource and read it, but look-ups do not find it: the next
-    /// [`resource`](Self::resource) call lists a new resource. The room of the removed resource is free at once.
-    /// Earlier and later records in the removed resource are in the [lifetime totals](Self::lifetime) of the registry, and
-    /// among the [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is dropped, and
-    /// after that until the lifetime totals are read, an [inventory](Self::inventory) is taken, the seconds are polled, or
-    /// another resource is removed.
+    /// Existing handles still record in the resource and read it, but look-ups do not find it: the
+    /// next [`resource`](Self::resource) call lists a new resource. The room of the removed
+    /// resource is free at once. Earlier and later records in the removed resource are in the
+    /// [lifetime totals](Self::lifetime) of the registry, and among the
+    /// [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is
+    /// dropped, and after that until the lifetime totals are read, an [inventory](Self::inventory)
+    /// is taken, the seconds are polled, or another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -111,14 +115,16 @@ impl<C: Clock + Clone> Registry<C> {
             if self.remove_listed(&listed, now) {
                 return true;
             }
-            // Another thread has removed or evicted the resource. A new resource with this name may be listed by now.
+            // Another thread has removed or evicted the resource. A new resource with this name may
+            // be listed by now.
         }
     }
 
-    /// Removes this resource, or the resource of this context, and returns whether it was listed in this registry.
+    /// Removes this resource, or the resource of this context, and returns whether it was listed in
+    /// this registry.
     ///
-    /// Unlike [`remove`](Self::remove), this does not remove another resource that was listed with the same name after this one
-    /// was evicted or removed.
+    /// Unlike [`remove`](Self::remove), this does not remove another resource that was listed with
+    /// the same name after this one was evicted or removed.
     ///
     /// ```
     /// use leaparray::Registry;

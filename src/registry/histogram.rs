@@ -8,41 +8,49 @@ use crate::time::{Clock, Timestamp};
 use crate::window::with_scratch;
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Returns the histogram of the response times of all inbound resources in their short windows now; see
-    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// Returns the histogram of the response times of all inbound resources in their short windows
+    /// now; see [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     pub fn inbound_short_histogram(&self) -> Option<LatencyHistogram> {
         self.inbound_short_histogram_at(self.clock.now())
     }
 
-    /// Returns the histogram of the response times of all inbound resources in their short windows at `now`; `None` if none
-    /// of them has a histogram. See [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// Returns the histogram of the response times of all inbound resources in their short windows
+    /// at `now`; `None` if none of them has a histogram. See
+    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     pub fn inbound_short_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::default();
         self.inbound_short_histogram_into_at(now, &mut histogram).then_some(histogram)
     }
 
-    /// Replaces the contents of `into` by the histogram of the response times of all listed inbound resources and their
-    /// contexts, in the short window at `now`, by default the last second. It is the [merge](LatencyHistogram::merge) of the
-    /// histograms of the nodes, at the coarsest of their scales. Its quantiles are those of all requests, which do not follow
-    /// from the quantiles of the resources.
+    /// Replaces the contents of `into` by the histogram of the response times of all listed inbound
+    /// resources and their contexts, in the short window at `now`, by default the last second. It
+    /// is the [merge](LatencyHistogram::merge) of the histograms of the nodes, at the coarsest of
+    /// their scales. Its quantiles are those of all requests, which do not follow from the
+    /// quantiles of the resources.
     ///
-    /// Returns `false`, with any contents in `into`, if no such resource has a [histogram](crate::NodeConfig::with_histogram).
-    /// The response times of resources without a histogram are missing in it, as are those of resources that have response
-    /// times in the window from before they had one.
+    /// Returns `false`, with any contents in `into`, if no such resource has a
+    /// [histogram](crate::NodeConfig::with_histogram). The response times of resources without a
+    /// histogram are missing in it, as are those of resources that have response times in the
+    /// window from before they had one.
     ///
-    /// The nodes are read one after the other while threads record, so the histogram may differ by the newest requests from an
-    /// [`inbound_snapshot_at`](Self::inbound_snapshot_at) of the same time. Waits for no other thread. The memory of `into` is
-    /// used again, so this allocates nothing, once the thread has read a histogram, unless there are more bins than before or
-    /// a node has had several geometries.
+    /// The nodes are read one after the other while threads record, so the histogram may differ by
+    /// the newest requests from an [`inbound_snapshot_at`](Self::inbound_snapshot_at) of the same
+    /// time. Waits for no other thread. The memory of `into` is used again, so this allocates
+    /// nothing, once the thread has read a histogram, unless there are more bins than before or a
+    /// node has had several geometries.
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::{
+    ///     HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, Registry, RegistryConfig,
+    ///     Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let node = NodeConfig::default().with_histogram(HistogramConfig::default());
     /// let registry = Registry::with_clock(RegistryConfig::default().node(node), clock.clone());
-    /// let (orders, users) = (registry.resource("GET /orders")?, registry.resource("GET /users")?);
+    /// let (orders, users) =
+    ///     (registry.resource("GET /orders")?, registry.resource("GET /users")?);
     /// let entries = [orders.enter(), orders.enter(), users.enter()];
     /// for entry in entries {
     ///     clock.advance(Duration::from_millis(10));
@@ -65,17 +73,20 @@ impl<C: Clock + Clone> Registry<C> {
         self.merge_inbound(into, |node, into| node.short_histogram_into_at(now, into))
     }
 
-    /// Returns the histogram of the response times of all inbound resources in their long windows now; see
-    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// Returns the histogram of the response times of all inbound resources in their long windows
+    /// now; see [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     pub fn inbound_long_histogram(&self) -> Option<LatencyHistogram> {
         self.inbound_long_histogram_at(self.clock.now())
     }
 
-    /// Returns the histogram of the response times of all inbound resources in their long windows at `now`; `None` if none of
-    /// them has a histogram. See [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// Returns the histogram of the response times of all inbound resources in their long windows
+    /// at `now`; `None` if none of them has a histogram. See
+    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::{
+    ///     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -94,9 +105,10 @@ impl<C: Clock + Clone> Registry<C> {
         self.inbound_long_histogram_into_at(now, &mut histogram).then_some(histogram)
     }
 
-    /// Replaces the contents of `into` by the histogram of the response times of all listed inbound resources and their
-    /// contexts, in the long window at `now`, as
-    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at) does for the short window.
+    /// Replaces the contents of `into` by the histogram of the response times of all listed inbound
+    /// resources and their contexts, in the long window at `now`, as
+    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at) does for the
+    /// short window.
     pub fn inbound_long_histogram_into_at(
         &self,
         now: Timestamp,

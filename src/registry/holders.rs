@@ -6,19 +6,20 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// A *holder* is a [`Resource`](super::Resource): a handle to the resource.
 ///
-/// A resource is *gone* once it is evicted or removed. That is final: from then on, a new holder is taken only from an
-/// existing one. A resource is evicted only while it has no holders. So a thread that has a handle, and has not found
-/// the resource removed, records in a listed resource.
+/// A resource is *gone* once it is evicted or removed. That is final: from then on, a new holder is
+/// taken only from an existing one. A resource is evicted only while it has no holders. So a thread
+/// that has a handle, and has not found the resource removed, records in a listed resource.
 ///
-/// A resource is *watched* while a thread decides whether to evict it. A thread that takes a holder ends the watch. So
-/// a resource that is evicted has had no holder since the watch began, and everything that the evicting thread has read
-/// of it since then still holds.
+/// A resource is *watched* while a thread decides whether to evict it. A thread that takes a holder
+/// ends the watch. So a resource that is evicted has had no holder since the watch began, and
+/// everything that the evicting thread has read of it since then still holds.
 ///
 /// # Orderings
 ///
-/// [`release`](Self::release) is a Release, and [`watch`](Self::watch) and [`is_released`](Self::is_released) acquire: a
-/// thread that finds no holder finds the records of all former holders. All other operations are relaxed. Those that
-/// write are read-modify-writes of one word, whose order decides.
+/// [`release`](Self::release) is a Release, and [`watch`](Self::watch) and
+/// [`is_released`](Self::is_released) acquire: a thread that finds no holder finds the records of
+/// all former holders. All other operations are relaxed. Those that write are read-modify-writes of
+/// one word, whose order decides.
 #[derive(Debug)]
 pub(crate) struct Holders(AtomicU64);
 
@@ -35,8 +36,9 @@ impl Holders {
     /// Adds a holder, unless the resource is gone. Returns whether the holder was added.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        // Relaxed: the map orders the making of the resource before its look-up. This add and the changes of a watch
-        // are read-modify-writes of one word, so one is ordered before the other.
+        // Relaxed: the map orders the making of the resource before its look-up. This add and the
+        // changes of a watch are read-modify-writes of one word, so one is ordered before the
+        // other.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         before & (GONE | WATCHED) == 0 || self.end_watch(before)
     }
@@ -48,8 +50,8 @@ impl Holders {
             self.0.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
-        // After the add, and before this holder is removed: a watch that began before the add cannot end in an
-        // eviction.
+        // After the add, and before this holder is removed: a watch that began before the add
+        // cannot end in an eviction.
         self.0.fetch_and(!WATCHED, Ordering::Relaxed);
         true
     }
@@ -63,8 +65,8 @@ impl Holders {
     /// Removes a holder.
     #[inline]
     pub(crate) fn release(&self) {
-        // Release: pairs with the Acquire in `watch` and in `is_released`. Totals that are read after these include the
-        // records of this holder.
+        // Release: pairs with the Acquire in `watch` and in `is_released`. Totals that are read
+        // after these include the records of this holder.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
@@ -72,13 +74,13 @@ impl Holders {
     pub(crate) fn watch(&self) -> bool {
         // Acquire: pairs with the Release in `release`.
         let begun = self.0.compare_exchange(0, WATCHED, Ordering::Acquire, Ordering::Relaxed);
-        // If the resource is still watched since an earlier call, no thread has taken a holder since. If a thread takes
-        // one now, `evict` fails.
+        // If the resource is still watched since an earlier call, no thread has taken a holder
+        // since. If a thread takes one now, `evict` fails.
         begun.is_ok() || begun == Err(WATCHED)
     }
 
-    /// Evicts the resource, unless a thread has taken a holder since the watch began. Returns whether the resource was
-    /// evicted.
+    /// Evicts the resource, unless a thread has taken a holder since the watch began. Returns
+    /// whether the resource was evicted.
     pub(crate) fn evict(&self) -> bool {
         // Relaxed: all records were acquired when the watch began.
         self.0.compare_exchange(WATCHED, GONE, Ordering::Relaxed, Ordering::Relaxed).is_ok()

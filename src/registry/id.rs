@@ -5,7 +5,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The identity of a resource, or of a context of a resource. Returned by [`Resource::id`].
 ///
-/// A registry never uses an identity again. Resources of different registries may have equal identities.
+/// A registry never uses an identity again. Resources of different registries may have equal
+/// identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceId(u64);
 
@@ -27,8 +28,9 @@ impl NextId {
 impl<C> Resource<C> {
     /// Returns the identity of the resource, or of the context if the handle is to a context.
     ///
-    /// If a resource is evicted or removed, and its name is listed again, the new resource has another identity. An exporter
-    /// that keeps the last counts by identity can tell that the new resource counts from 0.
+    /// If a resource is evicted or removed, and its name is listed again, the new resource has
+    /// another identity. An exporter that keeps the last counts by identity can tell that the new
+    /// resource counts from 0.
     ///
     /// ```
     /// use leaparray::Registry;

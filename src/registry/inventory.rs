@@ -6,7 +6,8 @@ use super::resource::Resource;
 use crate::metric::MetricTotals;
 use crate::time::Clock;
 
-/// The resources that a [`Registry`] lists, and the totals of the resources that it lists no longer. Returned by [`Registry::inventory`].
+/// The resources that a [`Registry`] lists, and the totals of the resources that it lists no
+/// longer. Returned by [`Registry::inventory`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inventory<C> {
@@ -19,17 +20,20 @@ pub struct Inventory<C> {
 }
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Returns the listed resources, and the totals of all others that the registry has had, at one moment.
+    /// Returns the listed resources, and the totals of all others that the registry has had, at one
+    /// moment.
     ///
-    /// A resource has its own lifetime here; add the lifetimes of its [contexts](Resource::contexts).
+    /// A resource has its own lifetime here; add the lifetimes of its
+    /// [contexts](Resource::contexts).
     ///
-    /// A resource is in one of the two. So if an exporter reads each resource once, the sum of what it has read and of the
-    /// delisted totals is the [lifetime](Self::lifetime) of the registry, and never decreases from one inventory to the next. A
-    /// resource that is removed after the inventory stays readable by its handle.
+    /// A resource is in one of the two. So if an exporter reads each resource once, the sum of what
+    /// it has read and of the delisted totals is the [lifetime](Self::lifetime) of the registry,
+    /// and never decreases from one inventory to the next. A resource that is removed after the
+    /// inventory stays readable by its handle.
     ///
-    /// The handles keep the resources from [eviction](Self::evict_idle). Threads that evict, remove, reconfigure, poll
-    /// seconds or read lifetime totals wait for this call, but not until the handles are dropped. Threads that look up or record
-    /// do not wait.
+    /// The handles keep the resources from [eviction](Self::evict_idle). Threads that evict,
+    /// remove, reconfigure, poll seconds or read lifetime totals wait for this call, but not until
+    /// the handles are dropped. Threads that look up or record do not wait.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -49,8 +53,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn inventory(&self) -> Inventory<C> {
-        // Under the lock, a resource is either listed or gone. One that is gone was reclaimed or has
-        // holders.
+        // Under the lock, a resource is either listed or gone. One that is gone was reclaimed or
+        // has holders.
         let _released;
         let mut delisted = self.delisted();
         _released = delisted.reclaim_released();

@@ -8,11 +8,12 @@ use super::resource::Resource;
 use crate::sync::Arc;
 
 impl<C> Registry<C> {
-    /// Returns an iterator over the listed resources, in any order. Other threads may list and remove resources during
-    /// the iteration: a resource that is listed all the time is returned exactly once, any other resource at most once.
+    /// Returns an iterator over the listed resources, in any order. Other threads may list and
+    /// remove resources during the iteration: a resource that is listed all the time is returned
+    /// exactly once, any other resource at most once.
     ///
-    /// This call collects one pointer to each resource. The iterator skips resources that are removed or evicted before
-    /// it reaches them.
+    /// This call collects one pointer to each resource. The iterator skips resources that are
+    /// removed or evicted before it reaches them.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -21,7 +22,8 @@ impl<C> Registry<C> {
     /// for name in ["GET /orders", "GET /users"] {
     ///     registry.resource(name)?;
     /// }
-    /// let mut names: Vec<_> = registry.iter().map(|resource| resource.name().to_owned()).collect();
+    /// let mut names: Vec<_> =
+    ///     registry.iter().map(|resource| resource.name().to_owned()).collect();
     /// names.sort();
     /// assert_eq!(names, ["GET /orders", "GET /users"]);
     /// # Ok::<_, leaparray::RegistryError>(())

@@ -75,7 +75,8 @@ impl<C> Listed<C> {
         self.named_nodes().map(|(_, node)| node)
     }
 
-    /// Returns the node of the resource, and the nodes of its contexts, with their identities and the names of the contexts.
+    /// Returns the node of the resource, and the nodes of its contexts, with their identities and
+    /// the names of the contexts.
     pub(crate) fn identified_nodes(
         &self,
     ) -> impl Iterator<Item = (ResourceId, Option<&Name>, &ResourceNode<C>)> {
@@ -83,7 +84,8 @@ impl<C> Listed<C> {
         iter::once((self.id, None, &self.node)).chain(contexts)
     }
 
-    /// Returns the node of the resource, and the nodes of its contexts, with the names of the contexts.
+    /// Returns the node of the resource, and the nodes of its contexts, with the names of the
+    /// contexts.
     pub(crate) fn named_nodes(&self) -> impl Iterator<Item = (Option<&Name>, &ResourceNode<C>)> {
         let contexts = self.contexts().map(|context| (Some(context.name()), context.node()));
         iter::once((None, &self.node)).chain(contexts)
@@ -110,17 +112,19 @@ impl<C: Clock + Clone> Listed<C> {
         }
     }
 
-    /// Changes the geometry of the node and of the contexts, for the thread that has just listed the resource.
+    /// Changes the geometry of the node and of the contexts, for the thread that has just listed
+    /// the resource.
     pub(crate) fn reconfigure(&self, config: NodeConfig) {
         self.node.reconfigure(config);
-        // A thread that appends a context takes its turn after that, and then reads the geometry of the node again. So
-        // either this thread finds the context, or that thread reads the new geometry.
+        // A thread that appends a context takes its turn after that, and then reads the geometry of
+        // the node again. So either this thread finds the context, or that thread reads the new
+        // geometry.
         self.common.geometry.take_turn();
         self.contexts().for_each(|context| context.node().reconfigure(config));
     }
 
-    /// Returns the context with that name. If it is not in the list, appends it, unless the list has the maximum number
-    /// of contexts or the name is invalid.
+    /// Returns the context with that name. If it is not in the list, appends it, unless the list
+    /// has the maximum number of contexts or the name is invalid.
     pub(crate) fn context(
         &self,
         name: &str,
@@ -145,7 +149,8 @@ impl<C: Clock + Clone> Listed<C> {
         })
     }
 
-    /// Returns whether nothing was recorded with a time after `now − idle`, in the resource or in any of its contexts.
+    /// Returns whether nothing was recorded with a time after `now − idle`, in the resource or in
+    /// any of its contexts.
     pub(crate) fn is_idle(&self, now: Timestamp, idle: std::time::Duration) -> bool {
         let recorded_before = self.nodes().map(ResourceNode::recorded_before).max();
         recorded_before.is_none_or(|then| now.saturating_since(then) >= idle)

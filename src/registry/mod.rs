@@ -44,15 +44,18 @@ use geometry::Geometry;
 use id::NextId;
 use listed::Listed;
 
-/// A map from names to resources. The first call of [`resource`](Self::resource) with a name creates the resource.
+/// A map from names to resources. The first call of [`resource`](Self::resource) with a name
+/// creates the resource.
 ///
-/// A look-up takes no lock, except for a [thread's first look-up](Self::get). Threads that race for a new name get the
-/// same resource. A look-up returns a [`Resource`], a handle that can be kept. While a handle exists, the resource is
-/// [not evicted](Self::evict_idle), so no thread records in a node that readers do not find.
+/// A look-up takes no lock, except for a [thread's first look-up](Self::get). Threads that race for
+/// a new name get the same resource. A look-up returns a [`Resource`], a handle that can be kept.
+/// While a handle exists, the resource is [not evicted](Self::evict_idle), so no thread records in
+/// a node that readers do not find.
 ///
-/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A name is not empty, and
-/// contains no control characters or line breaks, so that exporters and logs can write it in one line. A look-up of a
-/// further or an invalid name fails with a [`RegistryError`], and is [counted](Self::refused).
+/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A name is
+/// not empty, and contains no control characters or line breaks, so that exporters and logs can
+/// write it in one line. A look-up of a further or an invalid name fails with a [`RegistryError`],
+/// and is [counted](Self::refused).
 ///
 /// ```
 /// use leaparray::{MetricEvent, Registry};
@@ -68,7 +71,12 @@ use listed::Listed;
 /// // In the monitor:
 /// let snapshot = registry.snapshot();
 /// for row in &snapshot.resources {
-///     println!("{:24} {:8.0}/s  {:?}", row.name, row.snapshot.pass_qps(), row.snapshot.avg_rt());
+///     println!(
+///         "{:24} {:8.0}/s  {:?}",
+///         row.name,
+///         row.snapshot.pass_qps(),
+///         row.snapshot.avg_rt()
+///     );
 /// }
 /// println!("{:24} {:8.0}/s", "total", snapshot.total().pass_qps());
 /// # Ok::<_, leaparray::RegistryError>(())
@@ -78,8 +86,9 @@ pub struct Registry<C = MonotonicClock> {
     names: Names<Listed<C>>,
     capacity: Capacity,
     common: Arc<Common>,
-    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures, polls, or reads lifetime
-    /// totals takes this lock. A thread that lists, looks up or records never takes it.
+    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures, polls,
+    /// or reads lifetime totals takes this lock. A thread that lists, looks up or records never
+    /// takes it.
     delisted: Mutex<Delisted<C>>,
 }
 
@@ -109,8 +118,8 @@ enum NotListed {
 }
 
 impl Common {
-    /// Checks the name of a resource or a context that is about to be listed, and counts an invalid one as refused. A
-    /// look-up of a name that is listed does not need this.
+    /// Checks the name of a resource or a context that is about to be listed, and counts an invalid
+    /// one as refused. A look-up of a name that is listed does not need this.
     fn check_name(&self, name: &str) -> Result<(), NotListed> {
         if name::is_valid(name) { Ok(()) } else { Err(self.refuse(NotListed::InvalidName)) }
     }
@@ -124,7 +133,8 @@ impl Common {
 }
 
 impl Registry {
-    /// Creates an empty registry with the default configuration. Its nodes share one [`MonotonicClock`].
+    /// Creates an empty registry with the default configuration. Its nodes share one
+    /// [`MonotonicClock`].
     #[must_use]
     pub fn new() -> Self {
         Self::with_config(RegistryConfig::default())
@@ -175,21 +185,23 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Returns the resource with that name. If it is not listed, creates and lists it: inbound, with the geometry of
-    /// the registry.
+    /// Returns the resource with that name. If it is not listed, creates and lists it: inbound,
+    /// with the geometry of the registry.
     ///
-    /// If the resource is listed, this waits for no other thread; see [`get`](Self::get). To list it, this may wait for
-    /// a thread that is enlarging the map. A caller that needs the same resource for each request should keep the
-    /// returned handle instead of looking up the name again.
+    /// If the resource is listed, this waits for no other thread; see [`get`](Self::get). To list
+    /// it, this may wait for a thread that is enlarging the map. A caller that needs the same
+    /// resource for each request should keep the returned handle instead of looking up the name
+    /// again.
     ///
     /// # Errors
     ///
-    /// Returns [`RegistryError::InvalidName`] if the name is empty, or contains a control character or a line break.
+    /// Returns [`RegistryError::InvalidName`] if the name is empty, or contains a control character
+    /// or a line break.
     ///
-    /// Returns [`RegistryError::Full`] if the resource is not listed and there is no room for it. While threads race to
-    /// list one name, each of them claims room until it loses the race. So the last room may be claimed by a thread
-    /// that is about to list this name or to lose that race, or by a thread that is removing a resource, perhaps an
-    /// earlier one with this name.
+    /// Returns [`RegistryError::Full`] if the resource is not listed and there is no room for it.
+    /// While threads race to list one name, each of them claims room until it loses the race. So
+    /// the last room may be claimed by a thread that is about to list this name or to lose that
+    /// race, or by a thread that is removing a resource, perhaps an earlier one with this name.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
@@ -198,9 +210,9 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Like [`resource`](Self::resource), but a resource that is not listed is created with the given configuration: a
-    /// [geometry](NodeConfig), a [direction](TrafficType), or a [`ResourceConfig`]. A resource that is already listed
-    /// is not changed.
+    /// Like [`resource`](Self::resource), but a resource that is not listed is created with the
+    /// given configuration: a [geometry](NodeConfig), a [direction](TrafficType), or a
+    /// [`ResourceConfig`]. A resource that is already listed is not changed.
     ///
     /// # Errors
     ///
@@ -217,7 +229,10 @@ impl<C: Clock + Clone> Registry<C> {
     ///     WindowConfig::new(600, Duration::from_secs(60))?,
     /// )?;
     /// let orders = registry.resource_with("GET /orders", finer)?;
-    /// assert_eq!((database.traffic_type(), orders.traffic_type()), (TrafficType::Outbound, TrafficType::Inbound));
+    /// assert_eq!(
+    ///     (database.traffic_type(), orders.traffic_type()),
+    ///     (TrafficType::Outbound, TrafficType::Inbound)
+    /// );
     /// assert_eq!(orders.config(), &finer);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
@@ -232,9 +247,10 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Like [`resource_with`](Self::resource_with), but returns `None` instead of an error. A refusal is
-    /// [counted](Self::refused), and allocates nothing, unlike an error, which has a copy of the name. A middleware whose resource
-    /// names come from clients can count the requests with refused names in one resource.
+    /// Like [`resource_with`](Self::resource_with), but returns `None` instead of an error. A
+    /// refusal is [counted](Self::refused), and allocates nothing, unlike an error, which has a
+    /// copy of the name. A middleware whose resource names come from clients can count the requests
+    /// with refused names in one resource.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, TrafficType};
@@ -254,9 +270,10 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Returns the resource with that name; `None` if it is not listed.
     ///
-    /// A look-up does not wait for threads that list, evict or remove resources. There is one exception: the first
-    /// look-up that a thread makes in any registry takes the lock of a list of thread numbers. Other threads hold this
-    /// lock for a few instructions, at their first look-up and when they end.
+    /// A look-up does not wait for threads that list, evict or remove resources. There is one
+    /// exception: the first look-up that a thread makes in any registry takes the lock of a list of
+    /// thread numbers. Other threads hold this lock for a few instructions, at their first look-up
+    /// and when they end.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -269,12 +286,13 @@ impl<C: Clock + Clone> Registry<C> {
     /// ```
     #[inline]
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
-        // A resource that is gone, and that another thread is about to take out of the map, is not listed. Taking it
-        // out here could wait for a thread that is enlarging the map.
+        // A resource that is gone, and that another thread is about to take out of the map, is not
+        // listed. Taking it out here could wait for a thread that is enlarging the map.
         self.names.with(name, Resource::take)?
     }
 
-    /// Looks up a name that is about to be listed. If its resource is gone, takes the resource out of the map.
+    /// Looks up a name that is about to be listed. If its resource is gone, takes the resource out
+    /// of the map.
     fn clear(&self, name: &str) -> Cleared<C> {
         let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
         match self.names.with(name, take) {
@@ -299,7 +317,8 @@ impl<C: Clock + Clone> Registry<C> {
         })
     }
 
-    /// Lists a resource. If another thread lists the name first, returns the resource of that thread.
+    /// Lists a resource. If another thread lists the name first, returns the resource of that
+    /// thread.
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, NotListed> {
         self.common.check_name(name)?;
@@ -340,12 +359,12 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Changes the geometry of all listed resources and of new ones. Resources that have a geometry of their own, and
-    /// contexts, are changed as well.
+    /// Changes the geometry of all listed resources and of new ones. Resources that have a geometry
+    /// of their own, and contexts, are changed as well.
     ///
-    /// Earlier counts [remain readable](crate::ResourceNode::reconfigure). [Removed](Self::remove) resources are not
-    /// changed. A resource that is listed during the change has the new geometry once this call and the call that
-    /// listed it have both returned.
+    /// Earlier counts [remain readable](crate::ResourceNode::reconfigure). [Removed](Self::remove)
+    /// resources are not changed. A resource that is listed during the change has the new geometry
+    /// once this call and the call that listed it have both returned.
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, Registry, WindowConfig};
@@ -365,7 +384,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
-        // Under the lock: if two threads change the geometry, the same change is the later one for all nodes.
+        // Under the lock: if two threads change the geometry, the same change is the later one for
+        // all nodes.
         let _lock = self.delisted();
         self.common.geometry.change(config, || {
             self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
@@ -386,9 +406,9 @@ impl<C> Registry<C> {
         &self.clock
     }
 
-    /// Returns the number of listed resources. While other threads list and remove resources, the number may include
-    /// resources that are about to be listed or have just been removed. It never exceeds
-    /// [`max_resources`](Self::max_resources).
+    /// Returns the number of listed resources. While other threads list and remove resources, the
+    /// number may include resources that are about to be listed or have just been removed. It never
+    /// exceeds [`max_resources`](Self::max_resources).
     #[must_use]
     pub fn len(&self) -> usize {
         self.capacity.claimed()
@@ -406,8 +426,8 @@ impl<C> Registry<C> {
         self.capacity.max()
     }
 
-    /// Returns the number of times that a resource or a context was refused, because the maximum was reached or the
-    /// name is invalid: the number of [`RegistryError`]s.
+    /// Returns the number of times that a resource or a context was refused, because the maximum
+    /// was reached or the name is invalid: the number of [`RegistryError`]s.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, RegistryError};

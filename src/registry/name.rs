@@ -7,9 +7,10 @@ pub(super) fn is_valid(name: &str) -> bool {
 
 /// Returns whether names must not contain this character: a control character or a line break.
 ///
-/// Formats with one line for each resource, such as Sentinel's metric log, cannot represent such a name, and a log that
-/// prints it may show lines that no program wrote.
+/// Formats with one line for each resource, such as Sentinel's metric log, cannot represent such a
+/// name, and a log that prints it may show lines that no program wrote.
 pub(super) fn is_refused(c: char) -> bool {
-    // The last two are the line separator and the paragraph separator, which are not in the category of controls.
+    // The last two are the line separator and the paragraph separator, which are not in the
+    // category of controls.
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }

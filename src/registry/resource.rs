@@ -12,14 +12,15 @@ use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the [`ResourceNode`] of the resource or,
-/// for a handle [to a context](Self::in_context), of the context.
+/// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the [`ResourceNode`]
+/// of the resource or, for a handle [to a context](Self::in_context), of the context.
 ///
-/// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is not
-/// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
+/// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is
+/// not [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
 /// [`is_removed`](Self::is_removed) returns whether it was.
 ///
-/// Limiters, breakers and other values [live with the resource](Self::data_or_insert_with), so they need no second map.
+/// Limiters, breakers and other values [live with the resource](Self::data_or_insert_with), so they
+/// need no second map.
 ///
 /// ```
 /// use leaparray::{Entry, Registry, Resource};
@@ -97,9 +98,10 @@ impl<C> Resource<C> {
         self.listed.traffic_type()
     }
 
-    /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
-    /// [lifetime totals](crate::Registry::lifetime) of the registry, among the [seconds](crate::Registry::poll_seconds) that
-    /// it delivers, and in no other reading of the registry.
+    /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records
+    /// in it are in the [lifetime totals](crate::Registry::lifetime) of the registry, among the
+    /// [seconds](crate::Registry::poll_seconds) that it delivers, and in no other reading of the
+    /// registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
@@ -129,20 +131,21 @@ impl<C> Resource<C> {
 }
 
 impl<C: Clock + Clone> Resource<C> {
-    /// Returns a handle to a context of this resource: a separate node for the requests that come through one entrance.
-    /// If the context does not exist, creates it with the geometry of the resource.
+    /// Returns a handle to a context of this resource: a separate node for the requests that come
+    /// through one entrance. If the context does not exist, creates it with the geometry of the
+    /// resource.
     ///
     /// A request that enters through a context is counted in the node of the context only.
-    /// [`total_snapshot`](Self::total_snapshot) adds up the nodes. A context is found by a linear search, so a resource
-    /// should have few contexts.
+    /// [`total_snapshot`](Self::total_snapshot) adds up the nodes. A context is found by a linear
+    /// search, so a resource should have few contexts.
     ///
     /// # Errors
     ///
-    /// Returns [`RegistryError::InvalidName`] if the name of the context is empty, or contains a control character or a
-    /// line break.
+    /// Returns [`RegistryError::InvalidName`] if the name of the context is empty, or contains a
+    /// control character or a line break.
     ///
-    /// Returns [`RegistryError::TooManyContexts`] if the context does not exist and the resource has the [maximum
-    /// number](crate::RegistryConfig::max_contexts) of contexts.
+    /// Returns [`RegistryError::TooManyContexts`] if the context does not exist and the resource
+    /// has the [maximum number](crate::RegistryConfig::max_contexts) of contexts.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -176,14 +179,15 @@ impl<C: Clock + Clone> Resource<C> {
             if current == inherited || *resource.config() != inherited {
                 return Ok(resource);
             }
-            // A later change may reach the context before this one does, so the loop checks for it once more.
+            // A later change may reach the context before this one does, so the loop checks for it
+            // once more.
             resource.reconfigure(current);
             inherited = current;
         }
     }
 
-    /// Like [`enter`](ResourceNode::enter), but the entry has a clone of this handle and does not borrow it. To move a
-    /// handle into the entry instead, use [`Entry::enter`].
+    /// Like [`enter`](ResourceNode::enter), but the entry has a clone of this handle and does not
+    /// borrow it. To move a handle into the entry instead, use [`Entry::enter`].
     ///
     /// ```
     /// use leaparray::{Entry, Registry};
@@ -209,15 +213,16 @@ impl<C: Clock + Clone> Resource<C> {
         self.total_snapshot_at(self.clock().now())
     }
 
-    /// Like [`total_snapshot`](Self::total_snapshot), at `now`. The nodes are read one after the other. Peaks are lower
-    /// bounds: the highest peak of a single node, as in any sum of [`NodeSnapshot`]s.
+    /// Like [`total_snapshot`](Self::total_snapshot), at `now`. The nodes are read one after the
+    /// other. Peaks are lower bounds: the highest peak of a single node, as in any sum of
+    /// [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)
     }
 
-    /// Changes the geometry of the node to which this handle dereferences: the node of the resource, or of its context.
-    /// See [`ResourceNode::reconfigure`].
+    /// Changes the geometry of the node to which this handle dereferences: the node of the
+    /// resource, or of its context. See [`ResourceNode::reconfigure`].
     pub fn reconfigure(&self, config: NodeConfig) {
         ResourceNode::reconfigure(self, config);
     }

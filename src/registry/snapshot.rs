@@ -7,22 +7,25 @@ use crate::node::NodeSnapshot;
 use crate::sync::Name;
 use crate::time::{Clock, Timestamp};
 
-/// The readings of the listed resources of a [`Registry`] at one time: plain data that can be kept, compared and sent.
+/// The readings of the listed resources of a [`Registry`] at one time: plain data that can be kept,
+/// compared and sent.
 ///
-/// Returned by [`Registry::snapshot`]. A monitor that reads again and again passes the same `RegistrySnapshot` to
-/// [`Registry::snapshot_into`], which uses its memory again. The default is empty, at the beginning of time.
+/// Returned by [`Registry::snapshot`]. A monitor that reads again and again passes the same
+/// `RegistrySnapshot` to [`Registry::snapshot_into`], which uses its memory again. The default is
+/// empty, at the beginning of time.
 ///
-/// All rows are of one `now`, and the sums are computed from the rows, so a sum and its rows always agree. With the
-/// feature `serde`, it can be serialized, with [times](crate::guide#times-in-serialized-data) that lose no digits. The
-/// sums are not serialized, since they follow from the rows.
+/// All rows are of one `now`, and the sums are computed from the rows, so a sum and its rows always
+/// agree. With the feature `serde`, it can be serialized, with
+/// [times](crate::guide#times-in-serialized-data) that lose no digits. The sums are not serialized,
+/// since they follow from the rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct RegistrySnapshot {
     /// The time of the snapshot, and of each of its rows.
     pub timestamp: Timestamp,
-    /// A row for each node. The resources are in any order. The node of a resource is followed by the nodes of its
-    /// contexts, the oldest first.
+    /// A row for each node. The resources are in any order. The node of a resource is followed by
+    /// the nodes of its contexts, the oldest first.
     pub resources: Vec<ResourceSnapshot>,
 }
 
@@ -44,7 +47,8 @@ pub struct RegistrySnapshot {
 pub struct ResourceSnapshot {
     /// The name of the resource.
     pub name: Name,
-    /// The name of the context; `None` for the node of the resource itself, which has the requests without a context.
+    /// The name of the context; `None` for the node of the resource itself, which has the requests
+    /// without a context.
     pub context: Option<Name>,
     /// The direction of the resource.
     pub traffic_type: TrafficType,
@@ -55,14 +59,15 @@ pub struct ResourceSnapshot {
 impl RegistrySnapshot {
     /// Returns the sum of all rows.
     ///
-    /// The counts are added up, as by `+=`. Peaks are lower bounds: the highest peak of a single row.
+    /// The counts are added up, as by `+=`. Peaks are lower bounds: the highest peak of a single
+    /// row.
     #[must_use]
     pub fn total(&self) -> NodeSnapshot {
         self.sum_of(|_| true)
     }
 
-    /// Returns the sum of the rows of inbound resources: the load of the service, without the calls that it makes
-    /// itself. Peaks are lower bounds, as in [`total`](Self::total).
+    /// Returns the sum of the rows of inbound resources: the load of the service, without the calls
+    /// that it makes itself. Peaks are lower bounds, as in [`total`](Self::total).
     ///
     /// ```
     /// use leaparray::{Registry, TrafficType};
@@ -88,7 +93,8 @@ impl RegistrySnapshot {
 }
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Returns the readings of all listed resources now; see [`snapshot_into_at`](Self::snapshot_into_at).
+    /// Returns the readings of all listed resources now; see
+    /// [`snapshot_into_at`](Self::snapshot_into_at).
     ///
     /// ```
     /// use leaparray::Registry;
@@ -99,7 +105,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// let mut snapshot = registry.snapshot();
     /// snapshot.resources.sort_by(|a, b| a.name.cmp(&b.name));
-    /// let passed: Vec<_> = snapshot.resources.iter().map(|row| row.snapshot.pass_qps() > 0.0).collect();
+    /// let passed: Vec<_> =
+    ///     snapshot.resources.iter().map(|row| row.snapshot.pass_qps() > 0.0).collect();
     /// assert_eq!(passed, [true, false]);
     /// assert!(snapshot.total().block_qps() > 0.0);
     /// # Ok::<_, leaparray::RegistryError>(())
@@ -123,15 +130,16 @@ impl<C: Clock + Clone> Registry<C> {
         self.snapshot_into_at(self.clock.now(), snapshot);
     }
 
-    /// Replaces `snapshot` by the readings of all listed resources at `now`: a row for each resource, and one for each of
-    /// its contexts.
+    /// Replaces `snapshot` by the readings of all listed resources at `now`: a row for each
+    /// resource, and one for each of its contexts.
     ///
-    /// The rows share the names with the registry, and the memory of the earlier rows is used again. So this allocates
-    /// nothing, unless there are more rows than `snapshot` has had before.
+    /// The rows share the names with the registry, and the memory of the earlier rows is used
+    /// again. So this allocates nothing, unless there are more rows than `snapshot` has had before.
     ///
-    /// The nodes are read one after the other while threads record, so rows may differ by requests that were recorded
-    /// during this call. A resource that is listed all the time has its row, any other resource perhaps.
-    /// [Removed](Self::remove) resources have none, even if they have handles. Waits for no other thread.
+    /// The nodes are read one after the other while threads record, so rows may differ by requests
+    /// that were recorded during this call. A resource that is listed all the time has its row, any
+    /// other resource perhaps. [Removed](Self::remove) resources have none, even if they have
+    /// handles. Waits for no other thread.
     ///
     /// ```
     /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistrySnapshot, Timestamp};

@@ -7,11 +7,11 @@ use crate::node::NodeSnapshot;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Returns the totals of all resources since they were created, including evicted and removed resources. These
-    /// totals never decrease.
+    /// Returns the totals of all resources since they were created, including evicted and removed
+    /// resources. These totals never decrease.
     ///
-    /// This call visits every resource. Threads that evict, remove or reconfigure wait for it. Threads that look up or
-    /// record do not wait.
+    /// This call visits every resource. Threads that evict, remove or reconfigure wait for it.
+    /// Threads that look up or record do not wait.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -55,15 +55,16 @@ impl<C: Clock + Clone> Registry<C> {
         self.inbound_snapshot_at(self.clock.now())
     }
 
-    /// Like [`inbound_snapshot`](Self::inbound_snapshot), at `now`. The sum is computed by this call, so a request
-    /// writes one node, and not a second one for the sum. Peaks are lower bounds: the highest peak of a single node, as
-    /// in any sum of [`NodeSnapshot`]s.
+    /// Like [`inbound_snapshot`](Self::inbound_snapshot), at `now`. The sum is computed by this
+    /// call, so a request writes one node, and not a second one for the sum. Peaks are lower
+    /// bounds: the highest peak of a single node, as in any sum of [`NodeSnapshot`]s.
     ///
     /// ```
     /// use leaparray::{Registry, TrafficType};
     ///
     /// let registry = Registry::new();
-    /// let (orders, users) = (registry.resource("GET /orders")?, registry.resource("GET /users")?);
+    /// let (orders, users) =
+    ///     (registry.resource("GET /orders")?, registry.resource("GET /users")?);
     /// let database = registry.resource_with("database", TrafficType::Outbound)?;
     /// let _in_flight = [orders.enter(), users.enter(), database.enter()];
     /// assert_eq!(registry.inbound_snapshot().concurrency, 2);

@@ -8,10 +8,12 @@ use crate::node::{SecondsCursor, number_of};
 use crate::sync::Arc;
 use crate::time::Clock;
 
-/// The seconds of evicted resources, and of removed resources without handles, that a cursor has yet to deliver.
+/// The seconds of evicted resources, and of removed resources without handles, that a cursor has
+/// yet to deliver.
 ///
-/// A cursor is known from its first poll until it is dropped. A second is kept while a known cursor has not delivered
-/// it, and while it is in the registry's long window. Without a cursor, nothing is kept.
+/// A cursor is known from its first poll until it is dropped. A second is kept while a known cursor
+/// has not delivered it, and while it is in the registry's long window. Without a cursor, nothing
+/// is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Undelivered {
     cursors: Vec<Arc<SecondsCursor>>,
@@ -28,7 +30,8 @@ impl Undelivered {
         }
     }
 
-    /// Returns the number of the first second that some cursor has not delivered; `u64::MAX` if there is no cursor.
+    /// Returns the number of the first second that some cursor has not delivered; `u64::MAX` if
+    /// there is no cursor.
     fn first(&mut self) -> u64 {
         // A dropped cursor has closed its position.
         self.cursors.retain(|cursor| cursor.next() != u64::MAX);
@@ -52,16 +55,19 @@ impl Undelivered {
         self.kept.iter().filter(|second| seconds.contains(&number_of(second.metrics.second)))
     }
 
-    /// Returns whether the number of kept seconds has doubled since the seconds that were not needed were forgotten.
+    /// Returns whether the number of kept seconds has doubled since the seconds that were not
+    /// needed were forgotten.
     pub(crate) fn has_doubled(&self) -> bool {
         self.kept.len() > self.limit
     }
 
-    /// Forgets the seconds before the number `oldest`, and the seconds that all cursors have delivered.
+    /// Forgets the seconds before the number `oldest`, and the seconds that all cursors have
+    /// delivered.
     pub(crate) fn forget_before(&mut self, oldest: u64) {
         let first = self.first().max(oldest);
         self.kept.retain(|second| number_of(second.metrics.second) >= first);
-        // A resource that is evicted and listed again within a second does not take more memory each time.
+        // A resource that is evicted and listed again within a second does not take more memory
+        // each time.
         add_up_equal(&mut self.kept);
         self.limit = (2 * self.kept.len()).max(64);
         // After many evictions, the memory is returned.

@@ -1,7 +1,8 @@
 //! One pass over all resources: each complete second once, and each listed node.
 //!
-//! Most of the time of a reading of many nodes is the wait for their cache lines, one after the other. So some dozens of
-//! resources are prepared together, in stages: in each stage, one line or a few of each of them are loaded.
+//! Most of the time of a reading of many nodes is the wait for their cache lines, one after the
+//! other. So some dozens of resources are prepared together, in stages: in each stage, one line or
+//! a few of each of them are loaded.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -27,7 +28,8 @@ pub enum Visited<'a, C> {
     Node(VisitedNode<'a, C>),
     /// A second of the listed node that was visited last.
     Second(&'a SecondMetrics),
-    /// A second of a resource that is no longer listed, if no listed resource has its name, context and direction.
+    /// A second of a resource that is no longer listed, if no listed resource has its name, context
+    /// and direction.
     Delisted(&'a ResourceSecond),
 }
 
@@ -55,20 +57,23 @@ pub struct Visit {
     pub seconds: Range<u64>,
     /// The lifetime totals of all resources that were evicted or removed.
     pub delisted: MetricTotals,
-    /// The totals of these resources in the second of `now` and in later seconds: the part of `delisted` that no second
-    /// delivers yet. The second of `now` has the number `seconds.end`.
+    /// The totals of these resources in the second of `now` and in later seconds: the part of
+    /// `delisted` that no second delivers yet. The second of `now` has the number `seconds.end`.
     ///
-    /// The registry keeps the seconds of a resource without handles only for the cursors that it knows. So if the resource
-    /// was evicted before the first visit with this cursor, its totals are in `delisted`, and here only if another cursor
-    /// was known. The first visit has the resources that still have handles.
+    /// The registry keeps the seconds of a resource without handles only for the cursors that it
+    /// knows. So if the resource was evicted before the first visit with this cursor, its totals
+    /// are in `delisted`, and here only if another cursor was known. The first visit has the
+    /// resources that still have handles.
     ///
-    /// Together with [`unfinished_at`](ResourceNode::unfinished_at) of the visited nodes, it tells how many counts came late,
-    /// after their second was delivered: the lifetimes of the visited nodes, plus `delisted`, are the delivered seconds, plus
-    /// `unfinished` of the nodes and of this, plus late counts.
+    /// Together with [`unfinished_at`](ResourceNode::unfinished_at) of the visited nodes, it tells
+    /// how many counts came late, after their second was delivered: the lifetimes of the visited
+    /// nodes, plus `delisted`, are the delivered seconds, plus `unfinished` of the nodes and of
+    /// this, plus late counts.
     pub unfinished: MetricTotals,
 }
 
-/// The seconds of resources that are no longer listed, each of a node and a second once, by their names.
+/// The seconds of resources that are no longer listed, each of a node and a second once, by their
+/// names.
 struct Apart {
     /// Sorted by name, context and direction, and then by second.
     seconds: Vec<ResourceSecond>,
@@ -78,27 +83,31 @@ struct Apart {
 
 impl<C: Clock + Clone> Registry<C> {
     /// Calls `visit` with each listed node, and with the seconds that
-    /// [`poll_seconds_into_at`](Self::poll_seconds_into_at) would deliver, in one pass over the resources.
+    /// [`poll_seconds_into_at`](Self::poll_seconds_into_at) would deliver, in one pass over the
+    /// resources.
     ///
-    /// The first call has the numbers of all these seconds, of which there may be none. A listed node is followed by its
-    /// seconds, the oldest first. The nodes are in no particular order. A second of a resource that was listed again
-    /// includes the records of the one before. The lifetimes of the visited nodes and the delisted totals in the result are
-    /// those of an [`inventory`](Self::inventory).
+    /// The first call has the numbers of all these seconds, of which there may be none. A listed
+    /// node is followed by its seconds, the oldest first. The nodes are in no particular order. A
+    /// second of a resource that was listed again includes the records of the one before. The
+    /// lifetimes of the visited nodes and the delisted totals in the result are those of an
+    /// [`inventory`](Self::inventory).
     ///
-    /// Unless resources were evicted or removed, nothing is sorted, and the memory of the histograms is used again, so this
-    /// allocates some hundred bytes.
+    /// Unless resources were evicted or removed, nothing is sorted, and the memory of the
+    /// histograms is used again, so this allocates some hundred bytes.
     ///
     /// # Blocking
     ///
-    /// As for [`poll_seconds_into_at`](Self::poll_seconds_into_at). `visit` must not evict, remove, reconfigure, poll or
-    /// read lifetime totals of this registry: it would wait for itself.
+    /// As for [`poll_seconds_into_at`](Self::poll_seconds_into_at). `visit` must not evict, remove,
+    /// reconfigure, poll or read lifetime totals of this registry: it would wait for itself.
     ///
     /// # Panics
     ///
     /// Panics if `visit` panics. The cursor does not deliver the seconds of that call again.
     ///
     /// ```
-    /// use leaparray::{Clock, ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp, Visited};
+    /// use leaparray::{
+    ///     Clock, ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp, Visited,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -193,7 +202,8 @@ impl<C: Clock + Clone> Listed<C> {
     /// The number of stages of [`load_ahead`](Self::load_ahead).
     const STAGES: usize = 1 + ResourceNode::<C>::STAGES;
 
-    /// Loads what a visit of this resource is about to load of a second: see [`ResourceNode::load_ahead`].
+    /// Loads what a visit of this resource is about to load of a second: see
+    /// [`ResourceNode::load_ahead`].
     fn load_ahead(&self, stage: usize, second: u64) {
         match stage.checked_sub(1) {
             None => drop(black_box((
@@ -207,7 +217,8 @@ impl<C: Clock + Clone> Listed<C> {
 }
 
 impl<C> Listed<C> {
-    /// Visits the seconds of a node, and those of the resources with its names that are no longer listed, added up.
+    /// Visits the seconds of a node, and those of the resources with its names that are no longer
+    /// listed, added up.
     #[cold]
     fn visit_sum(
         &self,
@@ -236,9 +247,11 @@ impl Apart {
         Self { seconds, taken }
     }
 
-    /// Takes the seconds of the resources with the names of a listed node out of the [rest](Self::rest), and returns them.
+    /// Takes the seconds of the resources with the names of a listed node out of the
+    /// [rest](Self::rest), and returns them.
     ///
-    /// A search by bisection: the lock is held, and both the listed nodes and these seconds may be many.
+    /// A search by bisection: the lock is held, and both the listed nodes and these seconds may be
+    /// many.
     fn take<C>(&mut self, listed: &Listed<C>, context: Option<&Name>) -> &[ResourceSecond] {
         if self.seconds.is_empty() {
             return &[];

@@ -1,4 +1,5 @@
-//! Tests of a read that goes back in time, and is stopped between two slots while buckets become gone.
+//! Tests of a read that goes back in time, and is stopped between two slots while buckets become
+//! gone.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -14,7 +15,8 @@ fn add(window: &Window, second: u64, count: u64) {
     window.add_at(Timestamp::from_secs(second), Pass, count);
 }
 
-/// Adds on a new thread, which then lives for as long as the returned sender: no other thread adopts its cell.
+/// Adds on a new thread, which then lives for as long as the returned sender: no other thread
+/// adopts its cell.
 fn add_elsewhere(window: &Window, second: u64, count: u64) -> Sender<()> {
     let window = window.clone();
     let (added, is_added) = channel();
@@ -28,7 +30,8 @@ fn add_elsewhere(window: &Window, second: u64, count: u64) -> Sender<()> {
     end
 }
 
-/// Creates a window of three buckets: buckets 3 and 4, in slots 0 and 1, are there, and bucket 8 is the newest.
+/// Creates a window of three buckets: buckets 3 and 4, in slots 0 and 1, are there, and bucket 8 is
+/// the newest.
 fn window() -> Window {
     let config = WindowConfig::new(3, Duration::from_secs(3)).unwrap();
     let window = Window::with_clock(config, ManualClock::new(Timestamp::MIN));
@@ -38,8 +41,8 @@ fn window() -> Window {
     window
 }
 
-/// Returns the result of `read`. The reader is stopped after it has visited `slots` slots, until two new threads have
-/// recorded these counts in these seconds, one thread after the other.
+/// Returns the result of `read`. The reader is stopped after it has visited `slots` slots, until
+/// two new threads have recorded these counts in these seconds, one thread after the other.
 fn read_beside<R: Send + 'static>(
     records: [(u64, u64); 2],
     slots: usize,
@@ -81,8 +84,8 @@ fn ledger_beside_a_late_record_is_of_one_moment() {
     assert_eq!(ledger, [10, 1_101, 10_000]);
 }
 
-/// Bucket 4 becomes gone after the reader has visited its slot, and before it visits the cells of bucket 6, which
-/// cannot be gone.
+/// Bucket 4 becomes gone after the reader has visited its slot, and before it visits the cells of
+/// bucket 6, which cannot be gone.
 #[test]
 fn sum_beside_a_record_in_a_bucket_that_is_there_is_of_one_moment() {
     let sum = |window: &Window| window.sum_at(Timestamp::from_secs(6), Pass);

@@ -28,8 +28,8 @@ fn record(window: &Window, nanos: u64) {
     window.record_rt_at(time(1), Duration::from_nanos(nanos));
 }
 
-/// The thread-locals of a thread are dropped in the reverse order of their first use: first the thread's cells, then
-/// `AT_END`, and last the leash.
+/// The thread-locals of a thread are dropped in the reverse order of their first use: first the
+/// thread's cells, then `AT_END`, and last the leash.
 fn ending(window: &Window) -> Led<()> {
     let window = window.clone();
     Led::start(move |leash| {
@@ -39,7 +39,8 @@ fn ending(window: &Window) -> Led<()> {
     })
 }
 
-/// Wherever the thread is stopped, each histogram covers its sum, and at the end each response time is counted.
+/// Wherever the thread is stopped, each histogram covers its sum, and at the end each response time
+/// is counted.
 #[test]
 fn histogram_beside_a_direct_record_covers_its_sum() {
     let mut stopped_directly = false;

@@ -1,4 +1,5 @@
-//! Tests of a thread that takes permits of a window, begins an epoch or ends one, and is stopped in the middle of it.
+//! Tests of a thread that takes permits of a window, begins an epoch or ends one, and is stopped in
+//! the middle of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,8 @@ fn stopped_at(
     stopped
 }
 
-/// Operations of which some take permits from stripes, some end an epoch, and some begin the next one.
+/// Operations of which some take permits from stripes, some end an epoch, and some begin the next
+/// one.
 const ACTS: [Act<Sliding>; 6] = [
     |limiter| ask(limiter, 60, 1),
     |limiter| ask(limiter, 60, MANY),
@@ -70,8 +72,9 @@ const ACTS: [Act<Sliding>; 6] = [
     },
 ];
 
-/// One thread is stopped at each of its points, and a second one at each of its own, while a third one acts and a fourth
-/// one takes all permits that are left. The limit is used up, and not exceeded.
+/// One thread is stopped at each of its points, and a second one at each of its own, while a third
+/// one acts and a fourth one takes all permits that are left. The limit is used up, and not
+/// exceeded.
 #[test]
 fn stopped_threads_lose_no_permit_and_hide_none() {
     let mut points = Vec::new();
@@ -111,7 +114,8 @@ fn stop_two(
     });
 }
 
-/// While a thread is stopped in the preparation of an epoch, permits are taken from the word, and no other epoch begins.
+/// While a thread is stopped in the preparation of an epoch, permits are taken from the word, and
+/// no other epoch begins.
 #[test]
 fn stopped_preparation_blocks_no_request() {
     let limiter = striped();
@@ -133,8 +137,9 @@ fn stopped_preparation_blocks_no_request() {
     assert_eq!((ask(&limiter, 61, 1), ask(&limiter, 62, LIMIT)), (0, LIMIT));
 }
 
-/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The stripes are used as they are
-/// prepared if their permits are left, and are prepared again otherwise.
+/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The
+/// stripes are used as they are prepared if their permits are left, and are prepared again
+/// otherwise.
 #[test]
 fn prepared_stripes_are_used_if_their_permits_are_left() {
     for (taken, in_stripes) in [(128, 872), (129, 760)] {
@@ -153,9 +158,10 @@ fn prepared_stripes_are_used_if_their_permits_are_left() {
     }
 }
 
-/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
-/// thread takes its permit from the word. In a stripe, the permit would be lost: a third thread takes so many permits from the word
-/// that the second one prepares the stripes again, or begins no epoch.
+/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the
+/// next epoch. The first thread takes its permit from the word. In a stripe, the permit would be
+/// lost: a third thread takes so many permits from the word that the second one prepares the
+/// stripes again, or begins no epoch.
 #[test]
 fn stripe_in_preparation_gives_out_no_permits() {
     for point in [Point::StripedSeen, Point::StripeRead] {
@@ -206,7 +212,8 @@ fn taken(limiter: &Sliding) -> u64 {
     buckets.iter().map(|bucket| bucket.permits).sum()
 }
 
-/// Takes all permits that are left in the newest bucket, and asserts that the requests observe that limit.
+/// Takes all permits that are left in the newest bucket, and asserts that the requests observe that
+/// limit.
 fn take_all(limiter: &Sliding, limit: u64, when: &str) {
     let most = limit.max(taken(limiter));
     let newest = limiter.permits_by_bucket_at(Timestamp::from_secs(60)).pop().unwrap();
@@ -252,8 +259,9 @@ fn change_beside_two(
     });
 }
 
-/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former
-/// limit, also if it has to prepare its stripes again. No request takes them.
+/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread
+/// divides the permits of the former limit, also if it has to prepare its stripes again. No request
+/// takes them.
 #[test]
 fn epoch_has_the_limit_that_was_divided() {
     // With the last permit, fewer are left than the stripes have.

@@ -10,8 +10,8 @@ pub(super) enum Part {
     Late,
 }
 
-/// The count that a stopped thread adds. The sum of all adds of the other threads stays far below it, so that one
-/// number tells both apart.
+/// The count that a stopped thread adds. The sum of all adds of the other threads stays far below
+/// it, so that one number tells both apart.
 pub(super) const MARK: u64 = 1 << 40;
 
 /// Returns the number of marks in a count, and the sum of the other threads' adds in it.

@@ -19,8 +19,9 @@ fn enter(node: &Node) -> Entry<Node, ManualClock> {
     node.clone().enter_owned()
 }
 
-/// The number of passes in which one look goes through the arrays, and stops at [`Point::MomentTaken`]: for the stamp,
-/// for the ended requests, for the entered requests, and again for the ended requests.
+/// The number of passes in which one look goes through the arrays, and stops
+/// at [`Point::MomentTaken`]: for the stamp, for the ended requests, for the entered requests, and
+/// again for the ended requests.
 const PASSES: usize = 4;
 
 /// Starts a thread that reads the concurrency, and stops it in that pass of its look.
@@ -39,7 +40,8 @@ fn reader_stopped_in(pass: usize, node: &Node) -> Led<u64> {
     stopped
 }
 
-/// Four requests are in flight, one of them ends on another thread, and two more enter: five are in flight at once.
+/// Four requests are in flight, one of them ends on another thread, and two more enter: five are in
+/// flight at once.
 #[test]
 fn maximum_is_found_beside_a_thread_that_is_stopped_while_it_ends_a_request() {
     let node = node();
@@ -80,7 +82,8 @@ fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
     assert_eq!(found, (5, Some(5)));
 }
 
-/// The request enters under a geometry that was added after the reader was stopped, and ends under the geometry before.
+/// The request enters under a geometry that was added after the reader was stopped, and ends under
+/// the geometry before.
 #[test]
 fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
     for pass in 1..=PASSES {

@@ -1,4 +1,5 @@
-//! The subject of a window with a histogram. An add of a count is a response time of that number of nanoseconds.
+//! The subject of a window with a histogram. An add of a count is a response time of that number of
+//! nanoseconds.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use crate::time::{ManualClock, Timestamp};
 /// A window whose sums are read from its histogram.
 pub(super) struct Histogram(Window);
 
-/// Returns the sum of the response times in a histogram. All of them are [`BEFORE`], [`AFTER`] or [`MARK`], which are in
-/// different bins.
+/// Returns the sum of the response times in a histogram. All of them are [`BEFORE`], [`AFTER`] or
+/// [`MARK`], which are in different bins.
 fn sum_of(histogram: &LatencyHistogram) -> u64 {
     let at_or_below = |nanos| histogram.count_at_or_below(Duration::from_nanos(nanos));
     let [before, after] = [at_or_below(BEFORE), at_or_below(2 * AFTER)];
@@ -55,7 +56,8 @@ pub(super) fn assert_covers_its_sum(histogram: &LatencyHistogram) {
 impl Subject for Histogram {
     const SCENES: &'static [Scene] = Window::SCENES;
 
-    // Few, since an add passes many points: a bucket is sealed, a cell is retired, a reader goes back in time.
+    // Few, since an add passes many points: a bucket is sealed, a cell is retired, a reader goes
+    // back in time.
     const SCENES_STOPPED_TWICE: &'static [Scene] = &[Scene::Next, Scene::Orphan, Scene::Sum];
 
     const SCENES_OF_TWO: &'static [Scene] = &[Scene::Orphan, Scene::Sum];
@@ -95,7 +97,8 @@ impl Subject for Histogram {
         sum_of(&self.read_lifetime())
     }
 
-    /// A thread that is stopped may have counted its response time in the bin, and not in the sum yet.
+    /// A thread that is stopped may have counted its response time in the bin, and not in the sum
+    /// yet.
     fn assert_agrees(reading: u64, counted: u64) {
         let ([marks, others], [counted_marks, counted_others]) =
             (<[u64; 2]>::from(split(reading)), <[u64; 2]>::from(split(counted)));

@@ -1,5 +1,5 @@
-//! Tests of a thread that takes permits of a limiter of the requests in flight, gives them back, begins an epoch or ends one, and is
-//! stopped in the middle of it.
+//! Tests of a thread that takes permits of a limiter of the requests in flight, gives them back,
+//! begins an epoch or ends one, and is stopped in the middle of it.
 
 use std::mem::forget;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ fn drain(limiter: &ConcurrencyLimiter) -> u64 {
 /// An operation, and the number of permits that it keeps.
 type Act = super::pairs::Act<ConcurrencyLimiter>;
 
-/// Operations of which some take permits from stripes and give them back, some end an epoch, and some begin the next one.
+/// Operations of which some take permits from stripes and give them back, some end an epoch, and
+/// some begin the next one.
 const ACTS: [Act; 6] = [
     |limiter| keep(limiter, 1),
     |limiter| {
@@ -72,8 +73,9 @@ const ACTS: [Act; 6] = [
     },
 ];
 
-/// One thread is stopped at each of its points, and a second one at each of its own, while a third one acts and a fourth
-/// one takes all permits that are left. The limit is used up, and not exceeded.
+/// One thread is stopped at each of its points, and a second one at each of its own, while a third
+/// one acts and a fourth one takes all permits that are left. The limit is used up, and not
+/// exceeded.
 #[test]
 fn stopped_threads_lose_no_permit_and_hide_none() {
     let mut points = Vec::new();
@@ -109,7 +111,8 @@ fn stop_two(first: Act, second: Act, third: Act, points: &mut Vec<Point>) {
     });
 }
 
-/// A thread is stopped before it ends an epoch. Others end it, and take and give back permits in later epochs.
+/// A thread is stopped before it ends an epoch. Others end it, and take and give back permits in
+/// later epochs.
 #[test]
 fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
     for point in [Point::StripeFrozen, Point::StripesFrozen] {
@@ -131,8 +134,9 @@ fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
     }
 }
 
-/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The stripes are used as they are
-/// prepared if their permits are left, and are prepared again otherwise.
+/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The
+/// stripes are used as they are prepared if their permits are left, and are prepared again
+/// otherwise.
 #[test]
 fn prepared_stripes_are_used_if_their_permits_are_left() {
     for (taken, in_stripes) in [(136, 864), (137, 752)] {
@@ -152,9 +156,10 @@ fn prepared_stripes_are_used_if_their_permits_are_left() {
     }
 }
 
-/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
-/// thread takes its permit from the word, or gives it back there. In a stripe, the change would be lost: a third thread takes so
-/// many permits from the word that the second one prepares the stripes again, or begins no epoch.
+/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the
+/// next epoch. The first thread takes its permit from the word, or gives it back there. In a
+/// stripe, the change would be lost: a third thread takes so many permits from the word that the
+/// second one prepares the stripes again, or begins no epoch.
 #[test]
 fn stripe_in_preparation_is_not_used() {
     let [seen, read] = [Point::StripedSeen, Point::StripeRead];
@@ -213,8 +218,8 @@ fn change_beside_two(first: Act, second: Act, changed: u64) {
         for stopped in stopped {
             kept += stopped.finish().0;
         }
-        // The threads may have taken permits under the limit that they have read before. No reading ends the epoch that
-        // they may have begun.
+        // The threads may have taken permits under the limit that they have read before. No reading
+        // ends the epoch that they may have begun.
         assert!(kept <= LIMIT.max(changed), "{when}, {kept} are kept");
         assert_eq!(take_all(limiter), changed.saturating_sub(kept), "{when}");
         // No permit is lost in a stripe.
@@ -224,8 +229,9 @@ fn change_beside_two(first: Act, second: Act, changed: u64) {
     });
 }
 
-/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former
-/// limit, also if it has to prepare its stripes again. No request takes them.
+/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread
+/// divides the permits of the former limit, also if it has to prepare its stripes again. No request
+/// takes them.
 #[test]
 fn epoch_has_the_limit_that_was_divided() {
     // With the last permit, fewer are left than the stripes have.

@@ -1,4 +1,5 @@
-//! Tests of a thread that evicts or removes a resource, and is stopped before it takes the name out of the map.
+//! Tests of a thread that evicts or removes a resource, and is stopped before it takes the name out
+//! of the map.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +40,8 @@ fn registry_of(node: NodeConfig) -> Model {
     registry
 }
 
-/// Stops a thread in `act` when the resource is gone and its name is still in the map. Another thread then does not
-/// find the resource, and lists the name anew.
+/// Stops a thread in `act` when the resource is gone and its name is still in the map. Another
+/// thread then does not find the resource, and lists the name anew.
 fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
     let registry = registry();
     let mut stopped = Led::start({

@@ -1,12 +1,12 @@
-//! Tests that a thread that is stopped at any point, for any time, blocks no other thread, and that its own add is
-//! neither lost nor counted twice.
+//! Tests that a thread that is stopped at any point, for any time, blocks no other thread, and that
+//! its own add is neither lost nor counted twice.
 //!
-//! Each test starts a [`Scene`] again and again, and stops a thread one [`Point`] later each time. Other threads then
-//! record and read, and every reading is compared with the adds. At the end, the stopped threads go on, and each of
-//! their adds must be in exactly one place.
+//! Each test starts a [`Scene`] again and again, and stops a thread one [`Point`] later each time.
+//! Other threads then record and read, and every reading is compared with the adds. At the end, the
+//! stopped threads go on, and each of their adds must be in exactly one place.
 //!
-//! There are three subjects: a [`SlidingWindow`], which is based on a `MetricArray`, a window with a [`Histogram`], and a
-//! [`LeapArray`].
+//! There are three subjects: a [`SlidingWindow`], which is based on a `MetricArray`, a window with
+//! a [`Histogram`], and a [`LeapArray`].
 
 mod back_in_time;
 mod direct;
@@ -101,8 +101,8 @@ fn stop_once<S: Subject>(scene: Scene, samples: u64, points: &mut Vec<Point>) {
     }
 }
 
-/// Stops a thread twice. The second stop shows how the thread handles the changes that others have made since the first
-/// stop.
+/// Stops a thread twice. The second stop shows how the thread handles the changes that others have
+/// made since the first stop.
 fn stop_twice<S: Subject>(scene: Scene, samples: u64, points: &mut Vec<Point>) {
     for passed in 0.. {
         for passed_then in 0.. {
@@ -137,7 +137,8 @@ fn stop_two_at_each_two_points<S: Subject>() {
     }
 }
 
-/// Stops one thread in `scene`, and a second thread that begins with `act`, `later` seconds after the first.
+/// Stops one thread in `scene`, and a second thread that begins with `act`, `later` seconds after
+/// the first.
 fn stop_two<S: Subject>(
     scene: Scene,
     act: Act,

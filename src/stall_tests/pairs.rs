@@ -25,8 +25,9 @@ pub(super) fn acted<L: Send + Sync + 'static>(limiter: &Arc<L>, act: Act<L>) -> 
     watched("a thread that takes permits", move || act(&limiter)).result()
 }
 
-/// Stops one thread after each number of points, and a second one after each number of its own. Calls `check` each time, with a
-/// limiter of `make`, the two threads, of which the first one was stopped last, and a text for messages.
+/// Stops one thread after each number of points, and a second one after each number of its own.
+/// Calls `check` each time, with a limiter of `make`, the two threads, of which the first one was
+/// stopped last, and a text for messages.
 pub(super) fn stop_each_two<L: Send + Sync + 'static>(
     make: impl Fn() -> Arc<L>,
     [first, second]: [Act<L>; 2],

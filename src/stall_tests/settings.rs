@@ -1,4 +1,5 @@
-//! Tests of a thread that changes the settings of a limiter, and is stopped before the change is complete.
+//! Tests of a thread that changes the settings of a limiter, and is stopped before the change is
+//! complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +33,8 @@ fn stopped_at<L: Send + Sync + 'static>(
     stopped
 }
 
-/// Other threads take tokens while a thread is stopped in the middle of a change. Before the word is closed, the old
-/// settings are in force, and after that the new ones. No token is lost.
+/// Other threads take tokens while a thread is stopped in the middle of a change. Before the word
+/// is closed, the old settings are in force, and after that the new ones. No token is lost.
 #[test]
 fn stopped_change_of_a_token_bucket_blocks_no_decision() {
     for (point, capacity) in [(Point::ChangeAnnounced, 5), (Point::WordClosed, 9)] {

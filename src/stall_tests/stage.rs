@@ -23,7 +23,8 @@ impl Scene {
     }
 }
 
-/// A world and its stopped threads. If the test fails, this prints the points at which the threads were stopped.
+/// A world and its stopped threads. If the test fails, this prints the points at which the threads
+/// were stopped.
 pub(super) struct Stage<S> {
     scene: Scene,
     pub(super) world: World<S>,
@@ -53,8 +54,9 @@ impl<S: Subject> Stage<S> {
         stage
     }
 
-    /// Stops a reader and a rotator. The reader finds a retired wrap in the list. The rotator reclaims the wrap and
-    /// takes it, to recycle it for another bucket. Then the reader pins the wrap, and is about to add it up.
+    /// Stops a reader and a rotator. The reader finds a retired wrap in the list. The rotator
+    /// reclaims the wrap and takes it, to recycle it for another bucket. Then the reader pins the
+    /// wrap, and is about to add it up.
     fn refused(mut self) -> Self {
         self.begin(Act::Ledger, 0);
         self.stopped[0].lead_to(Point::PendingFound);
@@ -65,7 +67,8 @@ impl<S: Subject> Stage<S> {
         self
     }
 
-    /// Starts a thread that seals its cell, and stops it before it completes the first step of the publication.
+    /// Starts a thread that seals its cell, and stops it before it completes the first step of the
+    /// publication.
     fn leave_incomplete(&mut self) {
         self.world.expected.advance();
         self.begin(Act::Add, 0);
@@ -78,7 +81,8 @@ impl<S: Subject> Stage<S> {
         self.stopped.push(Stopped::begin(&self.world, act, second));
     }
 
-    /// Leads the last thread past that number of points. Returns `false` if the thread ended before.
+    /// Leads the last thread past that number of points. Returns `false` if the thread ended
+    /// before.
     pub(super) fn lead(&mut self, points: usize) -> bool {
         self.stopped.last_mut().is_some_and(|last| last.lead(points))
     }

@@ -60,7 +60,8 @@ enum Outcome {
 
 pub(super) struct Stopped {
     thread: Led<Outcome>,
-    /// The sum of the adds of the others when the thread began, and the part of it that was in the window.
+    /// The sum of the adds of the others when the thread began, and the part of it that was in the
+    /// window.
     recorded: u64,
     in_window: u64,
     /// The sum of the adds of the others since then, to the thread's second or before it.
@@ -111,8 +112,8 @@ impl Stopped {
         }
     }
 
-    /// Lets the thread end, checks its reading, and returns the place of its add. `before` is the place of the add of
-    /// the stopped thread that ended last before this one.
+    /// Lets the thread end, checks its reading, and returns the place of its add. `before` is the
+    /// place of the add of the stopped thread that ended last before this one.
     pub(super) fn finish<S: Subject>(
         self,
         recorded_by_now: u64,
@@ -120,7 +121,8 @@ impl Stopped {
     ) -> Option<Part> {
         // At most the counts that were ever in that window, even if its buckets were recycled.
         let in_window = 0..=self.in_window + self.beside;
-        // All adds from before the thread began, each of them once. Adds in later seconds may be counted.
+        // All adds from before the thread began, each of them once. Adds in later seconds may be
+        // counted.
         let recorded_before = self.recorded..=self.recorded + self.beside;
         let (outcome, trace) = self.thread.finish();
         match outcome {
@@ -131,8 +133,8 @@ impl Stopped {
                     |point| trace.iter().position(|&it| it == point).map(|at| at >= left_behind);
                 return Some(match came_after(S::PLACED) {
                     Some(true) => Part::Late,
-                    // The thread has adopted a cell that is bound to the bucket. By then, only the other stopped thread
-                    // can have bound it.
+                    // The thread has adopted a cell that is bound to the bucket. By then, only the
+                    // other stopped thread can have bound it.
                     None if came_after(Point::CellTaken) == Some(true) => before.unwrap(),
                     // The thread had a cell that was bound to the bucket.
                     Some(false) | None => Part::Expired,

@@ -1,5 +1,5 @@
-//! The subjects of the tests: a window, with its thread cells and history, and an array of buckets. A window with a
-//! histogram is in [`histogram`](super::histogram).
+//! The subjects of the tests: a window, with its thread cells and history, and an array of buckets.
+//! A window with a histogram is in [`histogram`](super::histogram).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::sync::stall::{self, Point};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
 
-/// The number of threads that record in the subject at once: two stopped threads, and two recorders. Another thread
-/// reads.
+/// The number of threads that record in the subject at once: two stopped threads, and two
+/// recorders. Another thread reads.
 const THREADS: u32 = 4;
 
 /// The points of an array's wraps.
@@ -102,7 +102,8 @@ pub(super) trait Subject: Send + Sync + 'static {
     /// The points that no operation of the subject passes, in several lists.
     const NOT_PASSED: &'static [&'static [Point]];
 
-    /// The point from which on it is decided in which bucket an add is counted, or that the add is late.
+    /// The point from which on it is decided in which bucket an add is counted, or that the add is
+    /// late.
     const PLACED: Point;
 
     /// Creates an empty subject with `samples` buckets of a second.
@@ -135,8 +136,8 @@ pub(super) trait Subject: Send + Sync + 'static {
     /// Returns the number of memory blocks that are freed only with the subject.
     fn made(&self) -> u64;
 
-    /// Asserts that each block is in exactly one place, and that there are few blocks. No thread may use the subject
-    /// during the call.
+    /// Asserts that each block is in exactly one place, and that there are few blocks. No thread
+    /// may use the subject during the call.
     fn assert_kept(&self, samples: u64);
 }
 
@@ -167,7 +168,8 @@ impl Subject for SlidingWindow<ManualClock> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// `FreeCellSeen` is not among them: the windows of earlier scenes have given their cells back to the slab.
+    /// `FreeCellSeen` is not among them: the windows of earlier scenes have given their cells back
+    /// to the slab.
     const NOT_PASSED: &'static [&'static [Point]] = &[OF_ARRAYS, OF_BINS, ELSEWHERE];
 
     const PLACED: Point = Point::CellZeroed;

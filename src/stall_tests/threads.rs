@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::sync::stall::{Leash, Point};
 
-/// The time after which a thread counts as blocked: far more than any machine needs for a millisecond's work.
+/// The time after which a thread counts as blocked: far more than any machine needs for a
+/// millisecond's work.
 const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Watched<R> {
@@ -60,8 +61,8 @@ impl<R: Send + 'static> Led<R> {
         Self { thread, reached, go, trace: Vec::new() }
     }
 
-    /// Leads the thread past that number of points, to stop at the next point. Returns `false` if the thread ended
-    /// before.
+    /// Leads the thread past that number of points, to stop at the next point. Returns `false` if
+    /// the thread ended before.
     pub(super) fn lead(&mut self, points: usize) -> bool {
         // Fails if the thread has ended.
         let _ = self.go.send(points);

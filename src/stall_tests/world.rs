@@ -14,15 +14,15 @@ use super::threads::{Watched, watched};
 pub(super) enum Progress {
     /// Two threads record in the newest bucket, and one reads.
     Same,
-    /// Two threads record through several laps, from the newest bucket on, and one reads. Then one thread records and
-    /// reads alone.
+    /// Two threads record through several laps, from the newest bucket on, and one reads. Then one
+    /// thread records and reads alone.
     Laps,
     /// One thread records and reads alone, through several laps.
     LapsAlone,
 }
 
-/// The number of laps for which one thread goes on alone, and the number of seconds that it goes on after them. Halfway
-/// through, a window has a row for each slot and for each of two descriptors.
+/// The number of laps for which one thread goes on alone, and the number of seconds that it goes on
+/// after them. Halfway through, a window has a row for each slot and for each of two descriptors.
 const LAPS: u64 = 4;
 const LONGER: u64 = 2;
 
@@ -69,7 +69,8 @@ impl<S: Subject> World<S> {
         world
     }
 
-    /// Lets two threads record at once in the newest second, and end. So they leave two abandoned cells.
+    /// Lets two threads record at once in the newest second, and end. So they leave two abandoned
+    /// cells.
     pub(super) fn abandon_two_cells(&mut self) {
         self.one("a recorder beside another one", |subject, expected| {
             let second = expected.now;
@@ -95,8 +96,8 @@ impl<S: Subject> World<S> {
         }
     }
 
-    /// Runs `act` on a watched thread, to its end. In a window, the thread then abandons its cell, and the next thread
-    /// adopts or retires it.
+    /// Runs `act` on a watched thread, to its end. In a window, the thread then abandons its cell,
+    /// and the next thread adopts or retires it.
     fn one(&mut self, what: &'static str, act: impl FnOnce(&S, &mut Expected) + Send + 'static) {
         let (subject, mut expected) = (Arc::clone(&self.subject), self.expected);
         let one = watched(what, move || {
@@ -127,7 +128,8 @@ impl<S: Subject> World<S> {
         self.expected.record(added);
     }
 
-    /// Lets one thread record, second by second. Asserts that each reading is exact, and that memory is recycled.
+    /// Lets one thread record, second by second. Asserts that each reading is exact, and that
+    /// memory is recycled.
     fn one_goes_on(&mut self, count: u64) {
         self.one("a recorder alone", move |subject, expected| {
             let seconds = LAPS * expected.samples + LONGER;
@@ -148,8 +150,8 @@ impl<S: Subject> World<S> {
         });
     }
 
-    /// Checks, after all stopped threads have ended, that each of their adds is in its place and in no other, and that
-    /// all memory is in its place.
+    /// Checks, after all stopped threads have ended, that each of their adds is in its place and in
+    /// no other, and that all memory is in its place.
     pub(super) fn end(&mut self, adds: Vec<Part>) {
         self.one("a reader at the end", move |subject, expected| {
             let ledger = subject.ledger(expected.now);

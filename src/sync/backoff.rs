@@ -11,7 +11,8 @@ impl Backoff {
         Self(crossbeam_utils::Backoff::new())
     }
 
-    /// Spins at first, and later yields to the scheduler. Once the bound is reached, returns `false` at once.
+    /// Spins at first, and later yields to the scheduler. Once the bound is reached, returns
+    /// `false` at once.
     pub(crate) fn snooze(&mut self) -> bool {
         if self.0.is_completed() {
             return false;
@@ -21,8 +22,9 @@ impl Backoff {
     }
 }
 
-/// A backoff without yields: in a model, the lock holder always counts as stalled. At a yield, loom would run the lock
-/// holder to its end, and would never explore an execution that proceeds without the lock.
+/// A backoff without yields: in a model, the lock holder always counts as stalled. At a yield, loom
+/// would run the lock holder to its end, and would never explore an execution that proceeds without
+/// the lock.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Backoff;

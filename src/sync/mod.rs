@@ -1,8 +1,8 @@
 //! The only place that names the standard library's atomics, `arc-swap`, `papaya`,
 //! `foldhash` or `loom`.
 //!
-//! Under `cfg(loom)`, the atomics and `Arc` are loom's, and stand-ins made of them replace the slot and the map. So the
-//! models in `loom-tests` run the crate's own code.
+//! Under `cfg(loom)`, the atomics and `Arc` are loom's, and stand-ins made of them replace the slot
+//! and the map. So the models in `loom-tests` run the crate's own code.
 
 mod backoff;
 #[cfg(loom)]

@@ -7,15 +7,17 @@ use papaya::HashMap;
 
 use super::{Arc, Name};
 
-/// A map from names to values, in which threads look up without a lock while others insert and remove.
+/// A map from names to values, in which threads look up without a lock while others insert and
+/// remove.
 ///
 /// # Orderings
 ///
-/// An insertion releases and a look-up acquires: a thread that finds a value sees it made. A look-up that finds nothing
-/// only shows that no insertion of the name happened before it, or that the name was removed.
+/// An insertion releases and a look-up acquires: a thread that finds a value sees it made. A
+/// look-up that finds nothing only shows that no insertion of the name happened before it, or that
+/// the name was removed.
 ///
-/// The hashes have a random seed: clients may choose names, as those of gRPC methods, and without the seed they cannot choose
-/// names that collide.
+/// The hashes have a random seed: clients may choose names, as those of gRPC methods, and without
+/// the seed they cannot choose names that collide.
 pub(crate) struct Names<V>(HashMap<Name, Arc<V>, RandomState>);
 
 impl<V> Names<V> {
@@ -23,12 +25,14 @@ impl<V> Names<V> {
         Self(HashMap::default())
     }
 
-    /// Returns a pin of the map. Until it is dropped, no value that was taken out of the map is dropped by this thread.
+    /// Returns a pin of the map. Until it is dropped, no value that was taken out of the map is
+    /// dropped by this thread.
     pub(crate) fn pin(&self) -> impl Sized + use<'_, V> {
         self.0.pin()
     }
 
-    /// Calls `look` with the value of that name, and returns the result; `None` if the name has no value.
+    /// Calls `look` with the value of that name, and returns the result; `None` if the name has no
+    /// value.
     #[inline]
     pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
         self.0.pin().get(name).map(look)
@@ -45,11 +49,11 @@ impl<V> Names<V> {
         matches!(self.0.pin().remove_if(name, is_it), Ok(Some(_)))
     }
 
-    /// Visits each value that is present during the whole call exactly once, and perhaps values that are inserted or
-    /// removed during the call.
+    /// Visits each value that is present during the whole call exactly once, and perhaps values
+    /// that are inserted or removed during the call.
     pub(crate) fn for_each(&self, look: impl FnMut(&Arc<V>)) {
-        // Iterates over one table, the newest at the start of the call. An entry keeps its place in that table even
-        // when it is copied into a larger one.
+        // Iterates over one table, the newest at the start of the call. An entry keeps its place in
+        // that table even when it is copied into a larger one.
         self.0.pin().values().for_each(look);
     }
 }
@@ -58,8 +62,9 @@ impl<V> Names<V> {
 const AHEAD: usize = 32;
 
 impl<V> Names<V> {
-    /// Visits each value, as [`for_each`](Self::for_each) does, in batches: calls `prepare` for stage 0 of each value of a batch, then
-    /// for stage 1 of each, and so on, and then `look` for each.
+    /// Visits each value, as [`for_each`](Self::for_each) does, in batches: calls `prepare` for
+    /// stage 0 of each value of a batch, then for stage 1 of each, and so on, and then `look` for
+    /// each.
     pub(crate) fn for_each_prepared(
         &self,
         stages: usize,

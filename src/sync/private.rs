@@ -6,8 +6,8 @@ pub(crate) use crossbeam_utils::atomic::AtomicCell;
 
 macro_rules! private {
     ($name:ident, $atomic:ident, $value:ty) => {
-        /// A word that one thread at a time reads and writes. It is atomic only so that it can be shared without unsafe
-        /// code. It orders nothing, so a model need not see it.
+        /// A word that one thread at a time reads and writes. It is atomic only so that it can be
+        /// shared without unsafe code. It orders nothing, so a model need not see it.
         #[derive(Debug)]
         pub(crate) struct $name($atomic);
 

@@ -1,4 +1,5 @@
-//! The implementation outside of loom: the standard library's atomics, and the only type that uses `arc-swap`.
+//! The implementation outside of loom: the standard library's atomics, and the only type that uses
+//! `arc-swap`.
 
 use std::fmt;
 use std::hint::spin_loop;
@@ -16,8 +17,8 @@ pub(crate) use once_cell::race::OnceRef;
 
 use super::stall::{self, Point};
 
-/// Returns the value if the caller has the last reference to it. If several threads give up their references at once,
-/// one of them gets the value.
+/// Returns the value if the caller has the last reference to it. If several threads give up their
+/// references at once, one of them gets the value.
 pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::into_inner(value)
 }
@@ -78,7 +79,8 @@ macro_rules! racy_once_array {
 }
 pub(crate) use racy_once_array;
 
-/// The number of values of a pool that are made together. It is small, since a window that was used once has that many.
+/// The number of values of a pool that are made together. It is small, since a window that was used
+/// once has that many.
 pub(crate) const CHUNK_LEN: u32 = 4;
 
 /// The number of cells in the first chunk of the slab.
@@ -89,10 +91,11 @@ pub(crate) fn least_shards(max_keys: usize) -> usize {
     max_keys.div_ceil(8).min(64)
 }
 
-/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to some microseconds, with
-/// longer and longer pauses, and then sleeps. The standard library's own spinning reads the lock in each pause, which takes
-/// the cache line away from the thread that has locked it. The first pause is already longer than an operation under the lock, so
-/// that the other thread does several while it has the cache line.
+/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to some
+/// microseconds, with longer and longer pauses, and then sleeps. The standard library's own
+/// spinning reads the lock in each pause, which takes the cache line away from the thread that has
+/// locked it. The first pause is already longer than an operation under the lock, so that the other
+/// thread does several while it has the cache line.
 #[inline]
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     match mutex.try_lock() {
@@ -122,9 +125,10 @@ pub(crate) const THREAD_CACHE_SETS: usize = 512;
 ///
 /// # Orderings
 ///
-/// A load acquires and a swap releases: a thread that sees a value sees everything that was written before it was put
-/// into the slot. `arc-swap` needs this for the value itself, as the description of its internals says. Its
-/// documentation promises a `SeqCst` read-modify-write for both operations.
+/// A load acquires and a swap releases: a thread that sees a value sees everything that was written
+/// before it was put into the slot. `arc-swap` needs this for the value itself, as the description
+/// of its internals says. Its documentation promises a `SeqCst` read-modify-write for both
+/// operations.
 pub(crate) struct Slot<T>(ArcSwapOption<T>);
 
 impl<T> Slot<T> {
@@ -137,8 +141,8 @@ impl<T> Slot<T> {
         Loaded(self.0.load())
     }
 
-    /// Puts `new` into the slot if the slot still has the very value that was `observed`, and returns that value;
-    /// otherwise returns `new`.
+    /// Puts `new` into the slot if the slot still has the very value that was `observed`, and
+    /// returns that value; otherwise returns `new`.
     ///
     /// There is no ABA: while `observed` is alive, its address belongs to no other value.
     pub(crate) fn compare_and_swap(
@@ -151,8 +155,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// A value that is made when it is first needed. Threads that need it at the same time do not wait for each other: each
-/// makes a value, and all use the value that was published first.
+/// A value that is made when it is first needed. Threads that need it at the same time do not wait
+/// for each other: each makes a value, and all use the value that was published first.
 #[derive(Debug)]
 pub(crate) struct RacyOnce<T>(OnceBox<T>);
 

@@ -1,4 +1,5 @@
-//! Points at which a test can stop a thread. Outside of the crate's own tests, they compile to nothing.
+//! Points at which a test can stop a thread. Outside of the crate's own tests, they compile to
+//! nothing.
 
 /// Defines the points and, for the tests, a list of them all.
 macro_rules! points {
@@ -19,7 +20,8 @@ macro_rules! points {
 points! {
     /// The value of a `RacyOnce` is made, and not published yet.
     Made,
-    /// The bucket of an abandoned cell with a recorder is sealed, and its lifetime is not published yet.
+    /// The bucket of an abandoned cell with a recorder is sealed, and its lifetime is not published
+    /// yet.
     SealedToRetire,
     /// The lifetime of a cell is published, and its recorder is not given back yet.
     RetiredByOwner,
@@ -31,7 +33,8 @@ points! {
     IndexRead,
     /// The wrap is pinned, and the slot is not validated yet.
     Pinned,
-    /// The thread is about to replace a stale wrap: with the lock, or after the last yield to its holder.
+    /// The thread is about to replace a stale wrap: with the lock, or after the last yield to its
+    /// holder.
     Rotating,
     /// The retired list was read, and not edited yet.
     ListRead,
@@ -59,7 +62,8 @@ points! {
     Swapped,
     /// Another thread has swapped the slot first, and the fresh wrap is not back in the list yet.
     SwapLost,
-    /// A test has looked up the bucket of an array, and has not added to it yet. The test itself comes to this point.
+    /// A test has looked up the bucket of an array, and has not added to it yet. The test itself
+    /// comes to this point.
     #[cfg(all(test, not(loom)))]
     BucketFound,
     /// An owned counter was read, and not written yet.
@@ -118,7 +122,8 @@ points! {
     EndNoted,
     /// A thread has found that it has to look at the gauge, and has not looked at it yet.
     GaugeDue,
-    /// The next settings of a limiter are announced, and the word of the current ones is not closed yet.
+    /// The next settings of a limiter are announced, and the word of the current ones is not closed
+    /// yet.
     ChangeAnnounced,
     /// The stripes of a window have their permits, and the epoch has not begun yet.
     SharedOut,
@@ -158,8 +163,8 @@ mod leash {
     pub(crate) struct Leash {
         /// Sends each point that the thread comes to.
         reached: Sender<Point>,
-        /// Receives the number of points to pass before the next stop. Once the test has dropped its end, the thread no
-        /// longer stops.
+        /// Receives the number of points to pass before the next stop. Once the test has dropped
+        /// its end, the thread no longer stops.
         go: Receiver<usize>,
         left: usize,
     }
@@ -169,7 +174,8 @@ mod leash {
             Self { reached, go, left: 0 }
         }
 
-        /// Puts the calling thread on this leash, and waits for the number of points that it may pass.
+        /// Puts the calling thread on this leash, and waits for the number of points that it may
+        /// pass.
         pub(crate) fn put_on(self) {
             LEASH.set(self.wait());
         }

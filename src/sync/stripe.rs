@@ -17,7 +17,8 @@ process_static! {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// The stripe of a thread: a number that the thread has alone, and how many stripes the thread has passed.
+/// The stripe of a thread: a number that the thread has alone, and how many stripes the thread has
+/// passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stripe {
     number: usize,
@@ -25,10 +26,12 @@ pub(crate) struct Stripe {
 }
 
 impl Stripe {
-    /// Returns the stripe after the next `passed` ones, to be taken modulo the number of stripes, a power of two.
+    /// Returns the stripe after the next `passed` ones, to be taken modulo the number of stripes, a
+    /// power of two.
     ///
-    /// The exclusive or lets threads that pass as many stripes come to different ones. With a sum, the next stripe of a thread would be
-    /// that of the next thread, and two threads that use up their stripes together would share each one that follows.
+    /// The exclusive or lets threads that pass as many stripes come to different ones. With a sum,
+    /// the next stripe of a thread would be that of the next thread, and two threads that use up
+    /// their stripes together would share each one that follows.
     #[inline]
     pub(crate) const fn after(self, passed: usize) -> usize {
         self.number ^ self.passed.wrapping_add(passed)

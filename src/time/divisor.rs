@@ -1,4 +1,5 @@
-//! Division by a fixed number, by two multiplications. A division instruction takes several times as long.
+//! Division by a fixed number, by two multiplications. A division instruction takes several times
+//! as long.
 
 use std::fmt;
 
@@ -24,14 +25,15 @@ impl Divisor {
     /// Returns the quotient and the remainder of `dividend`.
     #[inline]
     pub(crate) const fn divide(self, dividend: u64) -> (u64, u64) {
-        // The reciprocal is at most 1 below 2⁶⁴ / value. So the estimate is below dividend / value by less than 1
-        // before it is rounded down: it is the quotient, or one less.
+        // The reciprocal is at most 1 below 2⁶⁴ / value. So the estimate is below dividend / value
+        // by less than 1 before it is rounded down: it is the quotient, or one less.
         let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
         let rest = dividend - estimate * self.value;
         if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
     }
 
-    /// Divides a dividend of 128 bits. If it fits into 64 bits, this is as fast as [`divide`](Self::divide).
+    /// Divides a dividend of 128 bits. If it fits into 64 bits, this is as fast as
+    /// [`divide`](Self::divide).
     #[inline]
     pub(crate) fn divide_wide(self, dividend: u128) -> (u128, u64) {
         match u64::try_from(dividend) {
@@ -64,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// Numbers of any size, also near powers of two, near half of the maximum, and near the maximum.
+    /// Numbers of any size, also near powers of two, near half of the maximum, and near the
+    /// maximum.
     fn number() -> impl Strategy<Value = u64> {
         let near =
             (0..64_u32, -2..3_i64).prop_map(|(bit, off)| (1_u64 << bit).wrapping_add_signed(off));

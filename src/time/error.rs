@@ -79,8 +79,8 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
-/// The error of [`SlidingWindow::view`](crate::SlidingWindow::view): the geometry of the view does not fit the geometry
-/// of the array.
+/// The error of [`SlidingWindow::view`](crate::SlidingWindow::view): the geometry of the view does
+/// not fit the geometry of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewError {

@@ -35,8 +35,8 @@ impl Visitor<'_> for DurationVisitor {
 
 /// Adds up the parts of a duration, such as `1m` and `30s`.
 ///
-/// `parse_duration` of several parts panics if their seconds reach `u64::MAX` and their nanoseconds complete one more
-/// (humantime 2.4). Of a single part, it does not.
+/// `parse_duration` of several parts panics if their seconds reach `u64::MAX` and their nanoseconds
+/// complete one more (humantime 2.4). Of a single part, it does not.
 fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut sum = Duration::ZERO;
     let mut rest = text;

@@ -1,7 +1,9 @@
-//! Times, serialized: strings of seconds in a format for people, integers of nanoseconds in a binary format.
+//! Times, serialized: strings of seconds in a format for people, integers of nanoseconds in a
+//! binary format.
 //!
-//! A number in JSON is an `f64` to many readers, for example in JavaScript, so a time of day in nanoseconds would lose
-//! its last digits, as would a large sum of response times. A string keeps all digits, and nine decimals are exact.
+//! A number in JSON is an `f64` to many readers, for example in JavaScript, so a time of day in
+//! nanoseconds would lose its last digits, as would a large sum of response times. A string keeps
+//! all digits, and nine decimals are exact.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -58,7 +60,8 @@ impl<'de, T: Integer + Deserialize<'de>> Deserialize<'de> for Nanos<T> {
     }
 }
 
-/// Reads a string of seconds, or an integer of nanoseconds. A floating-point number is refused: it may have lost digits.
+/// Reads a string of seconds, or an integer of nanoseconds. A floating-point number is refused: it
+/// may have lost digits.
 struct TimeVisitor<T>(PhantomData<T>);
 
 impl<T: Integer> Visitor<'_> for TimeVisitor<T> {
@@ -97,7 +100,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Writes a duration, cut at `u64::MAX` nanoseconds. For `#[serde(with = …)]`, like the functions below.
+/// Writes a duration, cut at `u64::MAX` nanoseconds. For `#[serde(with = …)]`, like the functions
+/// below.
 pub(crate) fn serialize<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
     Nanos(saturating_nanos(*span)).serialize(to)
 }
@@ -106,8 +110,8 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     Nanos::deserialize(from).map(|it| Duration::from_nanos(it.0))
 }
 
-/// The same functions for a sum of durations, which can be above `u64::MAX` nanoseconds: it is written exactly, and read
-/// up to [`Duration::MAX`].
+/// The same functions for a sum of durations, which can be above `u64::MAX` nanoseconds: it is
+/// written exactly, and read up to [`Duration::MAX`].
 pub(crate) mod sum {
     use super::{Deserialize, Deserializer, Duration, Nanos, Serialize, Serializer, duration_of};
 

@@ -14,8 +14,8 @@ pub(crate) struct Span {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Up to the end of the bucket that contains this time, whatever its length: nothing was recorded after that
-    /// bucket.
+    /// Up to the end of the bucket that contains this time, whatever its length: nothing was
+    /// recorded after that bucket.
     Now(u64),
     /// Up to this time: a bucket that ends later is not included.
     Whole(u64),
@@ -33,15 +33,15 @@ impl Span {
         Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
     }
 
-    /// Returns the buckets of a geometry that are within the span; `None` if there are none. A bucket that begins
-    /// earlier is left out: its counts cannot be split by time.
+    /// Returns the buckets of a geometry that are within the span; `None` if there are none. A
+    /// bucket that begins earlier is left out: its counts cannot be split by time.
     pub(crate) fn buckets(&self, config: &WindowConfig) -> Option<RangeInclusive<u64>> {
         let len = config.bucket_nanos();
         let first = self.first.div_ceil(len);
         let last = match self.end {
             End::Now(now) => now / len,
-            // A bucket is included only if its last nanosecond is, except for the last bucket of all, which the end of
-            // time cuts short.
+            // A bucket is included only if its last nanosecond is, except for the last bucket of
+            // all, which the end of time cuts short.
             End::Whole(end) => match end.checked_add(1) {
                 Some(after) => (after / len).checked_sub(1)?,
                 None => end / len,

@@ -9,11 +9,12 @@ use super::error::ParseTimestampError;
 
 /// A point in time: whole nanoseconds since the Unix epoch, on a monotonic timeline.
 ///
-/// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic saturates at both ends
-/// instead of wrapping or panicking.
+/// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic
+/// saturates at both ends instead of wrapping or panicking.
 ///
-/// With the feature `serde`, it is [serialized](crate::guide#times-in-serialized-data) as a string of seconds in formats
-/// for people, such as JSON, and as an integer of nanoseconds in binary formats.
+/// With the feature `serde`, it is [serialized](crate::guide#times-in-serialized-data) as a string
+/// of seconds in formats for people, such as JSON, and as an integer of nanoseconds in binary
+/// formats.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -61,8 +62,8 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// Returns the instant of a system time, rounded down to the nanosecond: at least [`Timestamp::MIN`] and at most
-    /// [`Timestamp::MAX`].
+    /// Returns the instant of a system time, rounded down to the nanosecond: at least
+    /// [`Timestamp::MIN`] and at most [`Timestamp::MAX`].
     ///
     /// Leap seconds are not counted, as in a [`SystemTime`].
     ///
@@ -138,7 +139,8 @@ impl From<Timestamp> for SystemTime {
 }
 
 impl fmt::Display for Timestamp {
-    /// Formats the time as seconds since the Unix epoch, with nine decimals: `1540629334.619000000`.
+    /// Formats the time as seconds since the Unix epoch, with nine decimals:
+    /// `1540629334.619000000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         DecimalSeconds(self.0.into()).fmt(f)
     }
@@ -147,14 +149,14 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ParseTimestampError;
 
-    /// Reads seconds since the Unix epoch, with nine decimals as in the [`Display`](fmt::Display) output, with fewer, or
-    /// with none. The result is exact to the nanosecond.
+    /// Reads seconds since the Unix epoch, with nine decimals as in the [`Display`](fmt::Display)
+    /// output, with fewer, or with none. The result is exact to the nanosecond.
     ///
     /// # Errors
     ///
-    /// Returns a [`ParseTimestampError`] if the text is anything other than digits with at most one decimal point
-    /// between them (a sign, a space or an exponent, for example), if it has more than nine decimals, or if the time is
-    /// above [`Timestamp::MAX`].
+    /// Returns a [`ParseTimestampError`] if the text is anything other than digits with at most one
+    /// decimal point between them (a sign, a space or an exponent, for example), if it has more
+    /// than nine decimals, or if the time is above [`Timestamp::MAX`].
     ///
     /// ```
     /// use leaparray::{ParseTimestampError, Timestamp};

@@ -8,18 +8,19 @@ use super::divisor::Divisor;
 use super::error::{ConfigError, ViewError};
 use super::timestamp::Timestamp;
 
-/// The length of the shortest bucket. With buckets of one nanosecond, a bucket would start at every time, but the array
-/// needs a time at which no bucket starts.
+/// The length of the shortest bucket. With buckets of one nanosecond, a bucket would start at every
+/// time, but the array needs a time at which no bucket starts.
 const MIN_BUCKET_NANOS: u64 = 2;
 
 /// The geometry of a window: the number of its buckets, and their total length.
 ///
-/// It is validated when it is created, so every value is valid. With L the [bucket length](Self::bucket_len) and N the
-/// [sample count](Self::sample_count), the time `t` falls into the bucket number `k(t) = floor(t / L)`, which starts at
-/// `k · L` and is in slot `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
+/// It is validated when it is created, so every value is valid. With L the [bucket
+/// length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t` falls into
+/// the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and is in slot `k mod N`. A
+/// read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), as
-/// `{ buckets = 10, interval = "1s" }`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// as `{ buckets = 10, interval = "1s" }`.
 ///
 /// ```
 /// use leaparray::{Timestamp, WindowConfig};
@@ -40,7 +41,8 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The largest [sample count](Self::sample_count), 2²⁰. The slots of an empty window then take about ten megabytes.
+    /// The largest [sample count](Self::sample_count), 2²⁰. The slots of an empty window then take
+    /// about ten megabytes.
     pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
 
     /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
@@ -50,8 +52,8 @@ impl WindowConfig {
     ///
     /// # Errors
     ///
-    /// Returns a [`ConfigError`] if either is zero or too large, if a bucket would be shorter than two nanoseconds, or
-    /// if the interval does not divide into buckets of whole nanoseconds.
+    /// Returns a [`ConfigError`] if either is zero or too large, if a bucket would be shorter than
+    /// two nanoseconds, or if the interval does not divide into buckets of whole nanoseconds.
     ///
     /// ```
     /// use leaparray::{ConfigError, WindowConfig};
@@ -122,8 +124,9 @@ impl WindowConfig {
         self.start_of(self.bucket_number(now))
     }
 
-    /// Returns the end of the bucket that `now` falls into, which is the start of the next bucket and not in this one. For
-    /// the last bucket of time, this is [`Timestamp::MAX`], which is in the bucket.
+    /// Returns the end of the bucket that `now` falls into, which is the start of the next bucket
+    /// and not in this one. For the last bucket of time, this is [`Timestamp::MAX`], which is in
+    /// the bucket.
     ///
     /// A bucket that was read has only its start: this is the end that belongs to it. The length is
     /// [`bucket_len`](Self::bucket_len), which Sentinel calls `windowLengthInMs`.
@@ -150,7 +153,8 @@ impl WindowConfig {
         self.slot_of(self.bucket_number(now))
     }
 
-    /// Returns the number of the bucket that `now` falls into, and the nanoseconds from its start to `now`.
+    /// Returns the number of the bucket that `now` falls into, and the nanoseconds from its start
+    /// to `now`.
     #[inline]
     pub(crate) const fn bucket_and_age(&self, now: Timestamp) -> (u64, u64) {
         self.bucket.divide(now.as_nanos())
@@ -161,8 +165,8 @@ impl WindowConfig {
         self.bucket.value()
     }
 
-    /// Returns the start of the bucket with that number. The number is the bucket number of some timestamp, so the
-    /// product does not overflow.
+    /// Returns the start of the bucket with that number. The number is the bucket number of some
+    /// timestamp, so the product does not overflow.
     pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
         Timestamp::from_nanos(number * self.bucket.value())
     }
@@ -172,13 +176,14 @@ impl WindowConfig {
         self.samples.divide(number).1 as usize
     }
 
-    /// Returns the numbers of the buckets that a read at `now` covers. They begin at 0 at the earliest.
+    /// Returns the numbers of the buckets that a read at `now` covers. They begin at 0 at the
+    /// earliest.
     pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.bucket_number(now), self.samples.value())
     }
 
-    /// Returns the number of buckets of `array` in one bucket of this window, or an error if this window cannot be a
-    /// view of that array.
+    /// Returns the number of buckets of `array` in one bucket of this window, or an error if this
+    /// window cannot be a view of that array.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
         if !self.bucket.value().is_multiple_of(array.bucket.value()) {
             let (view, array) = (self.bucket_len(), array.bucket_len());

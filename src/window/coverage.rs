@@ -11,8 +11,8 @@ use crate::time::{Clock, Timestamp, WindowConfig};
 pub struct Coverage {
     /// The start of the oldest bucket of the window.
     pub start: Timestamp,
-    /// The number of buckets of the array that the window covers. It is smaller than the array's sample count for a
-    /// [view](SlidingWindow::view) of a shorter interval.
+    /// The number of buckets of the array that the window covers. It is smaller than the array's
+    /// sample count for a [view](SlidingWindow::view) of a shorter interval.
     pub buckets: u64,
     /// The time by which [`qps_at`](SlidingWindow::qps_at) divides.
     pub covered: Duration,
@@ -42,11 +42,13 @@ impl RateDivisor {
         Self::new(self.made, array, array_len)
     }
 
-    /// Returns the part of the `nanos` nanoseconds before `end` during which the window existed, at least
-    /// `least_nanos`. If `end` is before the window was made, as in a replay of recorded times, it is all of them.
+    /// Returns the part of the `nanos` nanoseconds before `end` during which the window existed, at
+    /// least `least_nanos`. If `end` is before the window was made, as in a replay of recorded
+    /// times, it is all of them.
     #[inline]
     fn before(&self, end: u64, nanos: u64) -> u64 {
-        // If `end` is before `made`, the difference wraps around to a number above `end`, and so above `nanos`.
+        // If `end` is before `made`, the difference wraps around to a number above `end`, and so
+        // above `nanos`.
         nanos.min(end.wrapping_sub(self.made.as_nanos())).max(self.least_nanos)
     }
 }
@@ -57,8 +59,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.coverage_at(self.clock().now())
     }
 
-    /// Returns the time that this window covers at `now`: the start of its oldest bucket, the number of buckets of the
-    /// array in it, and the divisor of its rates.
+    /// Returns the time that this window covers at `now`: the start of its oldest bucket, the
+    /// number of buckets of the array in it, and the divisor of its rates.
     ///
     /// ```
     /// use leaparray::{ManualClock, SlidingWindow, Timestamp, WindowConfig};
@@ -88,7 +90,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.covered_nanos_at_age(now, self.array().config().bucket_and_age(now).1)
     }
 
-    /// Returns the divisor of rates at `now`, which is `age` nanoseconds after the start of its bucket of the array.
+    /// Returns the divisor of rates at `now`, which is `age` nanoseconds after the start of its
+    /// bucket of the array.
     #[inline]
     pub(super) fn covered_nanos_at_age(&self, now: Timestamp, age: u64) -> u64 {
         let now = now.as_nanos();
@@ -97,18 +100,20 @@ impl<C: Clock> SlidingWindow<C> {
         self.divisor.before(now, covered)
     }
 
-    /// Returns the divisor of the rate in the last complete bucket of this window at `now`, in nanoseconds.
+    /// Returns the divisor of the rate in the last complete bucket of this window at `now`, in
+    /// nanoseconds.
     pub(crate) fn covered_nanos_of_previous(&self, now: Timestamp) -> u64 {
         let array = self.array().config();
-        // The current bucket of this window ends with the bucket of `now`, and so begins this number of buckets later.
+        // The current bucket of this window ends with the bucket of `now`, and so begins this
+        // number of buckets later.
         let begins = (array.bucket_number(now) + 1).saturating_sub(self.buckets_per_sample);
         let end = array.start_of(begins).as_nanos();
         self.divisor.before(end, self.config().bucket_nanos().min(end))
     }
 }
 
-/// Returns a sum per second, if it was counted in that many nanoseconds. The relative error is about 10⁻¹⁶, from the
-/// rounding of an `f64`.
+/// Returns a sum per second, if it was counted in that many nanoseconds. The relative error is
+/// about 10⁻¹⁶, from the rounding of an `f64`.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "that is the error")]
 pub(crate) fn per_second(sum: u64, nanos: u64) -> f64 {

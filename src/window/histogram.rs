@@ -14,21 +14,25 @@ impl<C: Clock> SlidingWindow<C> {
         self.array().histogram()
     }
 
-    /// Returns the quantile `q` of the response times in the window now; see [`quantile_at`](Self::quantile_at).
+    /// Returns the quantile `q` of the response times in the window now; see
+    /// [`quantile_at`](Self::quantile_at).
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         self.quantile_at(self.clock().now(), q)
     }
 
-    /// Returns the quantile `q` of the response times in the window at `now`, from 0, the shortest, to 1, the longest;
-    /// `None` if `q` is not in this range, if no response time was recorded, or if the window was made without a
-    /// [histogram](Self::with_histogram).
+    /// Returns the quantile `q` of the response times in the window at `now`, from 0, the shortest,
+    /// to 1, the longest; `None` if `q` is not in this range, if no response time was recorded, or
+    /// if the window was made without a [histogram](Self::with_histogram).
     ///
-    /// The result is within the [relative error](HistogramConfig::relative_error) of the response time with the rank
-    /// ⌈q · count⌉, and rounded to a nanosecond: see [`LatencyHistogram::quantile`]. Allocates nothing, once the thread has
-    /// read a histogram with as many bins.
+    /// The result is within the [relative error](HistogramConfig::relative_error) of the response
+    /// time with the rank ⌈q · count⌉, and rounded to a nanosecond: see
+    /// [`LatencyHistogram::quantile`]. Allocates nothing, once the thread has read a histogram with
+    /// as many bins.
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig};
+    /// use leaparray::{
+    ///     HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig,
+    /// };
     /// use std::time::Duration;
     ///
     /// let config = WindowConfig::new(10, Duration::from_secs(1))?;
@@ -48,13 +52,14 @@ impl<C: Clock> SlidingWindow<C> {
         quantile
     }
 
-    /// Returns several quantiles of the response times in the window now; see [`quantiles_at`](Self::quantiles_at).
+    /// Returns several quantiles of the response times in the window now; see
+    /// [`quantiles_at`](Self::quantiles_at).
     pub fn quantiles<const N: usize>(&self, q: [f64; N]) -> [Option<Duration>; N] {
         self.quantiles_at(self.clock().now(), q)
     }
 
-    /// Returns several quantiles of the response times in the window at `now`. All are of one moment, and each is as in
-    /// [`quantile_at`](Self::quantile_at).
+    /// Returns several quantiles of the response times in the window at `now`. All are of one
+    /// moment, and each is as in [`quantile_at`](Self::quantile_at).
     pub fn quantiles_at<const N: usize>(
         &self,
         now: Timestamp,
@@ -66,17 +71,18 @@ impl<C: Clock> SlidingWindow<C> {
         })
     }
 
-    /// Returns the histogram of the response times in the window now; see [`histogram_at`](Self::histogram_at).
+    /// Returns the histogram of the response times in the window now; see
+    /// [`histogram_at`](Self::histogram_at).
     pub fn histogram(&self) -> Option<LatencyHistogram> {
         self.histogram_at(self.clock().now())
     }
 
-    /// Returns the histogram of the response times in the window at `now`; `None` if the window was made without a
-    /// [histogram](Self::with_histogram).
+    /// Returns the histogram of the response times in the window at `now`; `None` if the window was
+    /// made without a [histogram](Self::with_histogram).
     ///
-    /// The histogram is of one moment: its count is the number of response times in its bins, its sum includes no other
-    /// response time, and its extremes include each of them. A response time that another thread is recording may be in a bin and not yet in the
-    /// sum.
+    /// The histogram is of one moment: its count is the number of response times in its bins, its
+    /// sum includes no other response time, and its extremes include each of them. A response time
+    /// that another thread is recording may be in a bin and not yet in the sum.
     pub fn histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::new(self.histogram_config()?);
         self.histogram_into_at(now, &mut histogram).then_some(histogram)
@@ -87,21 +93,25 @@ impl<C: Clock> SlidingWindow<C> {
         self.histogram_into_at(self.clock().now(), into)
     }
 
-    /// Like [`histogram_at`](Self::histogram_at), but replaces the contents of `into`, whose memory is used again. So
-    /// this allocates nothing, unless there are more bins than `into` has had before.
+    /// Like [`histogram_at`](Self::histogram_at), but replaces the contents of `into`, whose memory
+    /// is used again. So this allocates nothing, unless there are more bins than `into` has had
+    /// before.
     ///
     /// Returns `false`, and leaves `into` as it is, if the window was made without a histogram.
     pub fn histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
         self.array().histogram_into(self.covered(now), into).is_some()
     }
 
-    /// Returns the histogram of all response times since the window was made, as a scraper needs it: no count is ever
-    /// taken away. `None` if the window was made without a histogram.
+    /// Returns the histogram of all response times since the window was made, as a scraper needs
+    /// it: no count is ever taken away. `None` if the window was made without a histogram.
     ///
-    /// At rest, its count equals the number of response times in the [lifetime totals](Self::lifetime).
+    /// At rest, its count equals the number of response times in the [lifetime
+    /// totals](Self::lifetime).
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig};
+    /// use leaparray::{
+    ///     HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig,
+    /// };
     /// use std::time::Duration;
     ///
     /// let config = WindowConfig::new(10, Duration::from_secs(1))?;
@@ -119,8 +129,9 @@ impl<C: Clock> SlidingWindow<C> {
         self.lifetime_histogram_into(&mut histogram).then_some(histogram)
     }
 
-    /// Like [`lifetime_histogram`](Self::lifetime_histogram), but replaces the contents of `into`, whose memory is used
-    /// again. Returns `false`, and leaves `into` as it is, if the window was made without a histogram.
+    /// Like [`lifetime_histogram`](Self::lifetime_histogram), but replaces the contents of `into`,
+    /// whose memory is used again. Returns `false`, and leaves `into` as it is, if the window was
+    /// made without a histogram.
     pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
         self.array().lifetime_histogram_into(into).is_some()
     }

@@ -18,12 +18,14 @@ use coverage::RateDivisor;
 
 /// The metrics of one resource over the last second, or over any other interval.
 ///
-/// Recording and reading are lock-free and take `&self`, so any thread can do both. Each operation that needs the time
-/// has two forms: the form with the suffix `_at` takes `now`, and the form without the suffix reads the clock once.
-/// Only [`buckets_conditional`](Self::buckets_conditional) has one form, which takes `now`.
+/// Recording and reading are lock-free and take `&self`, so any thread can do both. Each operation
+/// that needs the time has two forms: the form with the suffix `_at` takes `now`, and the form
+/// without the suffix reads the clock once. Only [`buckets_conditional`](Self::buckets_conditional)
+/// has one form, which takes `now`.
 ///
-/// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and read from the same
-/// array. In Sentinel, `ArrayMetric` corresponds to a window, and `SlidingWindowMetric` to a view.
+/// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and
+/// read from the same array. In Sentinel, `ArrayMetric` corresponds to a window, and
+/// `SlidingWindowMetric` to a view.
 ///
 /// ```
 /// use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
@@ -39,11 +41,12 @@ use coverage::RateDivisor;
 ///
 /// # Accuracy
 ///
-/// Each add is counted exactly once: in the window, as expired, or as late (see [`ledger`](Self::ledger)). At `now`, a
-/// window of n buckets covers exactly the buckets `k(now) − n + 1 ..= k(now)`, where `k(t)` is the
-/// [number](WindowConfig::bucket_number) of the bucket of the time t. The newest bucket is still filling, so the window
-/// covers between (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events
-/// of an interval and all of them. More buckets make the difference smaller. A rate is not affected:
+/// Each add is counted exactly once: in the window, as expired, or as late (see
+/// [`ledger`](Self::ledger)). At `now`, a window of n buckets covers exactly the buckets
+/// `k(now) − n + 1 ..= k(now)`, where `k(t)` is the [number](WindowConfig::bucket_number) of the
+/// bucket of the time t. The newest bucket is still filling, so the window covers between (n − 1)/n
+/// of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an
+/// interval and all of them. More buckets make the difference smaller. A rate is not affected:
 /// [`qps`](Self::qps) divides by the time that the window covers.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
@@ -56,8 +59,8 @@ pub struct SlidingWindow<C = MonotonicClock> {
     /// The number of buckets of the array that this window covers.
     array_len: usize,
     /// A read less than this number of nanoseconds after the start of the newest bucket may be
-    /// [steady](MetricArray::steady_sums). It is the length of a bucket, or 0 for a view that covers fewer buckets than
-    /// the array.
+    /// [steady](MetricArray::steady_sums). It is the length of a bucket, or 0 for a view that
+    /// covers fewer buckets than the array.
     steady_within: u64,
     divisor: RateDivisor,
 }
@@ -93,11 +96,12 @@ impl<C: Clock> SlidingWindow<C> {
         Self::made_at(config, None, clock, made)
     }
 
-    /// Creates a window over a new array that also counts the response times by bins, for [quantiles](Self::quantile) and
-    /// [histograms](Self::histogram). The window reads `clock`.
+    /// Creates a window over a new array that also counts the response times by bins, for
+    /// [quantiles](Self::quantile) and [histograms](Self::histogram). The window reads `clock`.
     ///
-    /// Its [views](Self::view) have the same histogram, over their own length. A record of a response time also increments
-    /// the counter of its bin. [`HistogramConfig::max_bytes`] tells the memory that the histogram can take at most.
+    /// Its [views](Self::view) have the same histogram, over their own length. A record of a
+    /// response time also increments the counter of its bin. [`HistogramConfig::max_bytes`] tells
+    /// the memory that the histogram can take at most.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, ManualClock, SlidingWindow, Timestamp, WindowConfig};
@@ -140,16 +144,16 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// Returns a window of another length over the same array. Each of the two windows reads what the other one
-    /// records.
+    /// Returns a window of another length over the same array. Each of the two windows reads what
+    /// the other one records.
     ///
-    /// The view ends with the current bucket of the array, so it moves with every bucket of the array. The buckets of
-    /// the view are counted back from there.
+    /// The view ends with the current bucket of the array, so it moves with every bucket of the
+    /// array. The buckets of the view are counted back from there.
     ///
     /// # Errors
     ///
-    /// Returns a [`ViewError`] unless the view's interval divides the array's interval, and the view's bucket length is
-    /// a multiple of the array's bucket length.
+    /// Returns a [`ViewError`] unless the view's interval divides the array's interval, and the
+    /// view's bucket length is a multiple of the array's bucket length.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -185,7 +189,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.divisor.made
     }
 
-    /// Returns the geometry of this window: its interval, and the buckets into which reads divide it.
+    /// Returns the geometry of this window: its interval, and the buckets into which reads divide
+    /// it.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         &self.config

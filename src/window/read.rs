@@ -27,8 +27,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.sum_at(self.clock.now(), event)
     }
 
-    /// Returns the sum of `event` over the window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
-    /// saturate at `u64::MAX`.
+    /// Returns the sum of `event` over the window at `now`. The sum of [`MetricEvent::Rt`] is in
+    /// nanoseconds. Sums saturate at `u64::MAX`.
     #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         match event {
@@ -45,18 +45,20 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Returns the rate of `event` per second over the window at `now`.
     ///
-    /// The rate is the sum divided by the time that the window covers: from the start of its oldest bucket, or from the
-    /// time at which the window was made if that is later, up to `now`. So at a steady rate R, the result is R at every
-    /// `now`: if the time that is covered is T, the sum differs from R · T by at most 1. A rate that divides by the whole interval,
-    /// as Sentinel's does, is too low by up to 1/n with n buckets; it is
+    /// The rate is the sum divided by the time that the window covers: from the start of its oldest
+    /// bucket, or from the time at which the window was made if that is later, up to `now`. So at a
+    /// steady rate R, the result is R at every `now`: if the time that is covered is T, the sum
+    /// differs from R · T by at most 1. A rate that divides by the whole interval, as Sentinel's
+    /// does, is too low by up to 1/n with n buckets; it is
     /// [`qps_over_interval_at`](Self::qps_over_interval_at).
     ///
-    /// The divisor is at least a tenth of a bucket of the array: one event is at most ten events in each bucket length. It
-    /// would be shorter just after the window was made and, if the array has one bucket, just after each start of a
-    /// bucket. There, the rate is noisy, and lower than R.
+    /// The divisor is at least a tenth of a bucket of the array: one event is at most ten events in
+    /// each bucket length. It would be shorter just after the window was made and, if the array has
+    /// one bucket, just after each start of a bucket. There, the rate is noisy, and lower than R.
     ///
-    /// If `now` is before the window was made, as in a replay of recorded times, the divisor starts with the oldest
-    /// bucket. The sum includes what was recorded with a later time in the bucket of `now`.
+    /// If `now` is before the window was made, as in a replay of recorded times, the divisor starts
+    /// with the oldest bucket. The sum includes what was recorded with a later time in the bucket
+    /// of `now`.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -102,11 +104,11 @@ impl<C: Clock> SlidingWindow<C> {
         self.qps_over_interval_at(self.clock.now(), event)
     }
 
-    /// Returns the sum of `event` over the window at `now`, divided by the whole interval, per second. Sentinel calls
-    /// this `passQps`, `blockQps` and so on.
+    /// Returns the sum of `event` over the window at `now`, divided by the whole interval, per
+    /// second. Sentinel calls this `passQps`, `blockQps` and so on.
     ///
-    /// This is the number to compare with a limit on the events of a window. As a rate, it is too low by up to 1/n with
-    /// n buckets; see [`qps_at`](Self::qps_at).
+    /// This is the number to compare with a limit on the events of a window. As a rate, it is too
+    /// low by up to 1/n with n buckets; see [`qps_at`](Self::qps_at).
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -126,17 +128,18 @@ impl<C: Clock> SlidingWindow<C> {
         per_second(self.sum_at(now, event), saturating_nanos(self.config.interval()))
     }
 
-    /// Returns the rate of `event` per second over the last complete bucket; `None` if the array is too short to keep
-    /// that bucket.
+    /// Returns the rate of `event` per second over the last complete bucket; `None` if the array is
+    /// too short to keep that bucket.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock.now(), event)
     }
 
-    /// Returns the rate of `event` per second over the bucket before the bucket of `now`, which is the last complete
-    /// bucket; `None` if the array is too short to keep that bucket, as an array of a single bucket is.
+    /// Returns the rate of `event` per second over the bucket before the bucket of `now`, which is
+    /// the last complete bucket; `None` if the array is too short to keep that bucket, as an array
+    /// of a single bucket is.
     ///
-    /// If the window was made during that bucket, the divisor is the rest of the bucket, at least a tenth of a bucket of
-    /// the array.
+    /// If the window was made during that bucket, the divisor is the rest of the bucket, at least a
+    /// tenth of a bucket of the array.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -163,19 +166,20 @@ impl<C: Clock> SlidingWindow<C> {
         self.max_of_single_bucket_at(self.clock.now(), event)
     }
 
-    /// Returns the largest sum of `event` in any one bucket of the window at `now`. The sum of [`MetricEvent::Rt`] is
-    /// in nanoseconds.
+    /// Returns the largest sum of `event` in any one bucket of the window at `now`. The sum of
+    /// [`MetricEvent::Rt`] is in nanoseconds.
     pub fn max_of_single_bucket_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         self.samples(now).map(|numbers| self.sum_of(numbers, event)).max().unwrap_or(0)
     }
 
-    /// Returns the sum of the response times over the window now; see [`rt_sum_at`](Self::rt_sum_at).
+    /// Returns the sum of the response times over the window now; see
+    /// [`rt_sum_at`](Self::rt_sum_at).
     pub fn rt_sum(&self) -> Duration {
         self.rt_sum_at(self.clock.now())
     }
 
-    /// Returns the sum of the response times over the window at `now`; zero if there was none. The sum of
-    /// [`MetricEvent::Rt`] is the same in nanoseconds, cut at `u64::MAX`.
+    /// Returns the sum of the response times over the window at `now`; zero if there was none. The
+    /// sum of [`MetricEvent::Rt`] is the same in nanoseconds, cut at `u64::MAX`.
     ///
     /// ```
     /// use leaparray::{SlidingWindow, Timestamp, WindowConfig};
@@ -199,13 +203,14 @@ impl<C: Clock> SlidingWindow<C> {
         self.avg_rt_at(self.clock.now())
     }
 
-    /// Returns the mean response time over the window at `now`, rounded down to the nanosecond; `None` if there was
-    /// none.
+    /// Returns the mean response time over the window at `now`, rounded down to the nanosecond;
+    /// `None` if there was none.
     ///
-    /// The mean is never above the maximum. A response time that another thread is recording may be in the number of
-    /// response times and not yet in their sum; then the mean is too low. If the response times of one thread in one
-    /// bucket add up to more than [`MetricBucket::CEILING`](crate::MetricBucket::CEILING) nanoseconds, the mean is a
-    /// lower bound.
+    /// The mean is never above the maximum. A response time that another thread is recording may be
+    /// in the number of response times and not yet in their sum; then the mean is too low. If the
+    /// response times of one thread in one bucket add up to more than
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING) nanoseconds, the mean is a lower
+    /// bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.totals(now).avg_rt()
@@ -231,12 +236,14 @@ impl<C: Clock> SlidingWindow<C> {
         self.totals(now).max_rt()
     }
 
-    /// Returns the highest concurrency that was recorded in the window now; `None` if none was recorded.
+    /// Returns the highest concurrency that was recorded in the window now; `None` if none was
+    /// recorded.
     pub fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency_at(self.clock.now())
     }
 
-    /// Returns the highest concurrency that was recorded in the window at `now`; `None` if none was recorded.
+    /// Returns the highest concurrency that was recorded in the window at `now`; `None` if none was
+    /// recorded.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.totals(now).max_concurrency()
     }
@@ -246,14 +253,15 @@ impl<C: Clock> SlidingWindow<C> {
         self.buckets_at(self.clock.now())
     }
 
-    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
-    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
+    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty
+    /// buckets. Their number is the sample count, and smaller only within the first interval after
+    /// [`Timestamp::MIN`].
     pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
         self.buckets_conditional(now, |_| true)
     }
 
-    /// Returns the buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts. Sentinel calls this
-    /// `valuesConditional`.
+    /// Returns the buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts.
+    /// Sentinel calls this `valuesConditional`.
     ///
     /// The predicate is called once for each bucket, before the bucket is read.
     ///
@@ -289,17 +297,18 @@ impl<C: Clock> SlidingWindow<C> {
         self.ledger_at(self.clock.now())
     }
 
-    /// Returns the totals of all adds, by whether they are in the window at `now`, expired or late: recorded = in the
-    /// window + expired + late.
+    /// Returns the totals of all adds, by whether they are in the window at `now`, expired or late:
+    /// recorded = in the window + expired + late.
     ///
-    /// The ledger is coherent: it counts each add once. It includes every add that returned before the call, and may
-    /// include adds that other threads make during the call. From call to call, [`recorded`](Ledger::recorded) never
-    /// decreases.
+    /// The ledger is coherent: it counts each add once. It includes every add that returned before
+    /// the call, and may include adds that other threads make during the call. From call to call,
+    /// [`recorded`](Ledger::recorded) never decreases.
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         self.array.ledger(&self.covered(now))
     }
 
-    /// Returns the totals since the window was made: in the window, expired and late. They never decrease.
+    /// Returns the totals since the window was made: in the window, expired and late. They never
+    /// decrease.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -321,8 +330,8 @@ impl<C: Clock> SlidingWindow<C> {
         Span::until_now(self.array.config().start_of(*self.covered(now).start()), now)
     }
 
-    /// Returns the bucket of this window that is `age` buckets before the bucket of `now`; `None` before the beginning
-    /// of time.
+    /// Returns the bucket of this window that is `age` buckets before the bucket of `now`; `None`
+    /// before the beginning of time.
     pub(crate) fn sample(&self, now: Timestamp, age: u64) -> Option<Span> {
         let len = self.buckets_per_sample;
         let config = self.array.config();
@@ -331,8 +340,8 @@ impl<C: Clock> SlidingWindow<C> {
         Some(Span::of(config.start_of(first), (last - first + 1) * config.bucket_nanos()))
     }
 
-    /// Returns the sums of some events over the newest `len` buckets of this window at `now`, cut at the beginning of
-    /// time. There is at least one.
+    /// Returns the sums of some events over the newest `len` buckets of this window at `now`, cut
+    /// at the beginning of time. There is at least one.
     pub(crate) fn sums_of_newest_at<const K: usize>(
         &self,
         now: Timestamp,
@@ -346,8 +355,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.array.sums(run(newest, len.max(1) * self.buckets_per_sample), events)
     }
 
-    /// Returns the sums of some events over the bucket of this window that is `age` buckets before the bucket of `now`;
-    /// `None` before the beginning of time.
+    /// Returns the sums of some events over the bucket of this window that is `age` buckets before
+    /// the bucket of `now`; `None` before the beginning of time.
     pub(crate) fn sums_of_sample_at<const K: usize>(
         &self,
         now: Timestamp,
@@ -359,7 +368,8 @@ impl<C: Clock> SlidingWindow<C> {
         Some(self.array.sums(run(last, len), events))
     }
 
-    /// Returns the mean response time over the newest `len` buckets of this window at `now`; `None` if there was none.
+    /// Returns the mean response time over the newest `len` buckets of this window at `now`; `None`
+    /// if there was none.
     pub(crate) fn avg_rt_of_newest_at(&self, now: Timestamp, len: u64) -> Option<Duration> {
         if len >= self.config.sample_count() as u64 {
             return self.avg_rt_at(now);
@@ -368,7 +378,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.array.totals(run(newest, len.max(1) * self.buckets_per_sample)).avg_rt()
     }
 
-    /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the beginning of time.
+    /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the
+    /// beginning of time.
     pub(super) fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
@@ -378,8 +389,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.array.totals(self.covered(now))
     }
 
-    /// Returns, for each bucket of this window, the numbers of the array's buckets in it, from the oldest to the
-    /// newest.
+    /// Returns, for each bucket of this window, the numbers of the array's buckets in it, from the
+    /// oldest to the newest.
     fn samples(&self, now: Timestamp) -> impl Iterator<Item = RangeInclusive<u64>> {
         let len = self.buckets_per_sample;
         let newest = self.array.config().bucket_number(now);

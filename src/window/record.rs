@@ -10,14 +10,15 @@ impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` to `event` now.
     ///
     /// Any `count` is valid. The count of one thread in one bucket saturates at
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count` is one response time
-    /// in nanoseconds.
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count`
+    /// is one response time in nanoseconds.
     #[inline]
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.add_at(self.clock.now(), event, count);
     }
 
-    /// Adds `count` to `event` in the bucket of `now`; see [`add`](Self::add) for the bounds of `count`.
+    /// Adds `count` to `event` in the bucket of `now`; see [`add`](Self::add) for the bounds of
+    /// `count`.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -47,7 +48,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_rt_at(self.clock.now(), rt);
     }
 
-    /// Records one response time at `now`. A response time above 2⁶² ns (146 years) is recorded as 2⁶² ns.
+    /// Records one response time at `now`. A response time above 2⁶² ns (146 years) is recorded as
+    /// 2⁶² ns.
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
         self.record_rt_nanos_at(now, saturating_nanos(rt));
@@ -90,14 +92,15 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
-    /// Records that `concurrency` requests were in flight at `now`. [`max_concurrency`](Self::max_concurrency) returns
-    /// the highest number in the window.
+    /// Records that `concurrency` requests were in flight at `now`.
+    /// [`max_concurrency`](Self::max_concurrency) returns the highest number in the window.
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
         self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));
     }
 
-    /// Records at `now` one [`MetricEvent::Success`] and a response time in nanoseconds, in the same bucket.
+    /// Records at `now` one [`MetricEvent::Success`] and a response time in nanoseconds, in the
+    /// same bucket.
     #[inline]
     pub(crate) fn record_success_nanos_at(&self, now: Timestamp, nanos: u64) {
         self.record_end_nanos_at(now, MetricEvent::Success, nanos);

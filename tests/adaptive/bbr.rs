@@ -108,8 +108,9 @@ fn limit_applies_for_a_second_after_the_load() {
             limited.push(tenth);
         }
     }
-    // The average falls below 0.9 with the third low load: 0.95, 0.9025, 0.857. They come every 500 ms from the second 2 on, the third in the
-    // second 3.1. The limit applies until a second after the epoch before it.
+    // The average falls below 0.9 with the third low load: 0.95, 0.9025, 0.857. They come every 500
+    // ms from the second 2 on, the third in the second 3.1. The limit applies until a second after
+    // the epoch before it.
     let last = *limited.last().unwrap();
     assert!((39..=42).contains(&last), "{limited:?}");
     assert!(limited.windows(2).all(|it| it[0] + 1 == it[1]));

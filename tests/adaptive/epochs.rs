@@ -207,7 +207,8 @@ fn epoch_without_calls_is_told() {
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 2);
     assert!(told.iter().all(|it| it.begun == 0 && it.response_times.is_empty()));
-    // The refusal of a call that the limit can never admit does not show that the limit was reached.
+    // The refusal of a call that the limit can never admit does not show that the limit was
+    // reached.
     assert_eq!(told[1].peak_in_flight, 0);
 }
 

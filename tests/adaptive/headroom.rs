@@ -1,4 +1,5 @@
-//! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend with random calls.
+//! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend
+//! with random calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,8 +9,9 @@ use leaparray::{Clock, Outcome, Permit};
 
 use super::{Scene, millis, range};
 
-/// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has always more calls than the limit
-/// allows. Its capacity is `rate` · `service` calls. A step is a millisecond, unless it is set.
+/// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has
+/// always more calls than the limit allows. Its capacity is `rate` · `service` calls. A step is a
+/// millisecond, unless it is set.
 struct Saturated {
     scene: Scene<Headroom>,
     rate: u64,
@@ -103,8 +105,8 @@ fn limit_does_not_fall_when_all_calls_become_slower() {
     assert!(highest >= 50, "{limits:?}");
 }
 
-/// Any number of calls is served at once, five in a millisecond. In some periods, all are slower, as during a collection of garbage:
-/// of 200 ms, or of a second.
+/// Any number of calls is served at once, five in a millisecond. In some periods, all are slower,
+/// as during a collection of garbage: of 200 ms, or of a second.
 #[test]
 fn calls_that_are_slow_now_and_then_are_hardly_refused() {
     for (period, slow, at_most) in [(200, 20, 25), (1_000, 15, 6)] {
@@ -230,7 +232,8 @@ fn calls_that_fail_fast_do_not_raise_the_limit() {
     assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
 }
 
-/// The limits of a busy limiter, in 200 steps in which all calls end after `time` in the same way, whatever the limit is.
+/// The limits of a busy limiter, in 200 steps in which all calls end after `time` in the same way,
+/// whatever the limit is.
 fn limits_if_all_calls(time: Duration, outcome: Outcome) -> Vec<u64> {
     let scene = Scene::new(Headroom::default());
     for _ in 0..2_000 {
@@ -292,7 +295,8 @@ fn dip_in_which_calls_fail_measures_no_base() {
     assert!(dips > 0 && dips * 10 < usual, "in dips for {dips} steps, else for {usual}");
 }
 
-/// Each day has a phase with a full load, one with a tenth of it, one with few calls, and one in which calls hang.
+/// Each day has a phase with a full load, one with a tenth of it, one with few calls, and one in
+/// which calls hang.
 #[test]
 fn limit_follows_its_use_for_ten_hours() {
     let scene = Scene::new(Headroom::default());

@@ -43,7 +43,8 @@ impl<A: LimitAlgorithm> Scene<A> {
         self.limiter.try_acquire().at_once().unwrap()
     }
 
-    /// Makes as many calls at once as the limit allows, up to `calls`, each of which succeeds after `response_time`.
+    /// Makes as many calls at once as the limit allows, up to `calls`, each of which succeeds after
+    /// `response_time`.
     fn calls(&self, calls: u64, response_time: Duration) {
         let admitted: Vec<_> =
             (0..calls).map_while(|_| self.limiter.try_acquire().at_once().ok()).collect();

@@ -1,10 +1,12 @@
-//! The published algorithms that learn from each call. The numbers are worked by hand from the published formulas.
+//! The published algorithms that learn from each call. The numbers are worked by hand from the
+//! published formulas.
 
 use leaparray::flow::{Aimd, FeedbackPermit, Gradient2, LimitAlgorithm, Vegas};
 
 use super::{Scene, millis, range};
 
-/// Holds `busy` calls, so that each call finds them in flight, and makes calls with the given response times.
+/// Holds `busy` calls, so that each call finds them in flight, and makes calls with the given
+/// response times.
 fn limits_after<A: LimitAlgorithm>(algorithm: A, busy: u64, response_times: &[u64]) -> Vec<u64> {
     let scene = Scene::new(algorithm);
     let held: Vec<_> = (0..busy).map(|_| scene.call()).collect();
@@ -46,11 +48,13 @@ fn aimd_backs_off_after_a_timeout_and_an_exception() {
 
 #[test]
 fn vegas_follows_its_queue() {
-    // k = 1. The first call sets the base. Then of 20: no queue, +6. Of 26: 26 · (1 − 10/11) = 2.4, three queued, neither below 3 nor above 6.
+    // k = 1. The first call sets the base. Then of 20: no queue, +6. Of 26: 26 · (1 − 10/11) = 2.4,
+    // three queued, neither below 3 nor above 6.
     assert_eq!(limits_after(Vegas::default(), 19, &[10, 10, 11]), [20, 26, 26]);
     // Of 20: 20 · (1 − 10/15) = 6.7, seven queued, −1.
     assert_eq!(limits_after(Vegas::default(), 18, &[10, 15]), [20, 19]);
-    // Of 20: 20 · (1 − 100/105) = 0.95, one queued, +6; of 26: 26 · (1 − 100/107) = 1.7, two queued, +1.
+    // Of 20: 20 · (1 − 100/105) = 0.95, one queued, +6; of 26: 26 · (1 − 100/107) = 1.7, two
+    // queued, +1.
     assert_eq!(limits_after(Vegas::default(), 19, &[100, 105, 107]), [20, 26, 27]);
     // Less than half of the limit is in use.
     assert_eq!(limits_after(Vegas::default(), 8, &[10, 10, 10]), [20, 20, 20]);
@@ -74,8 +78,8 @@ fn vegas_shrinks_after_an_exception() {
 
 #[test]
 fn vegas_measures_its_base_again() {
-    // Without growth, since less than half of the limit is in use. After 15 · 20 to 30 · 20 calls, 20 ms is the base, so that
-    // no call queues.
+    // Without growth, since less than half of the limit is in use. After 15 · 20 to 30 · 20 calls,
+    // 20 ms is the base, so that no call queues.
     let scene = Scene::new(Vegas::default());
     scene.calls(1, millis(10));
     let grown_after = (0..700).find(|_| {
@@ -94,9 +98,11 @@ fn gradient2_moves_a_fifth_of_the_way() {
     // The average is 10 ms: the gradient is 1, and 20 + 0.2 · 4 = 20.8.
     let range = range(1, 20, 200);
     assert_eq!(limits_after(Gradient2::new(range), 19, &[10, 10, 10]), [20, 21, 22]);
-    // The first ten count alike: (10 + 40)/2 = 25, 1.5 · 25/40 = 0.9375; 0.8 · 20.8 + 0.2 · (0.9375 · 20.8 + 4) = 21.34.
+    // The first ten count alike: (10 + 40)/2 = 25, 1.5 · 25/40 = 0.9375; 0.8 · 20.8 + 0.2 · (0.9375
+    // · 20.8 + 4) = 21.34.
     assert_eq!(limits_after(Gradient2::new(range), 19, &[10, 40]), [20, 21]);
-    // (10 + 990)/2 = 500, 1.5 · 500/990 = 0.757…; 0.8 · 20.8 + 0.2 · (0.757… · 20.8 + 4) = 20.59. Then (10 + 990 + 10)/3 is more than 20 ms: · 0.95.
+    // (10 + 990)/2 = 500, 1.5 · 500/990 = 0.757…; 0.8 · 20.8 + 0.2 · (0.757… · 20.8 + 4) = 20.59.
+    // Then (10 + 990 + 10)/3 is more than 20 ms: · 0.95.
     assert_eq!(limits_after(Gradient2::new(range), 19, &[10, 990, 10]), [20, 20, 21]);
     // Less than half of the limit is in use.
     assert_eq!(limits_after(Gradient2::new(range), 8, &[10; 4]), [20; 4]);
@@ -106,7 +112,8 @@ fn gradient2_moves_a_fifth_of_the_way() {
 #[test]
 fn gradient2_forgets_a_reduction_while_it_warms_up() {
     let rts = [&[1_000][..], &[10; 9], &[200]].concat();
-    // Ten times + 0.8: 108. (1,000 + 90)/10 = 109, · 0.95 = 103.55, and with 200 ms 103.87: the gradient is 0.779.
+    // Ten times + 0.8: 108. (1,000 + 90)/10 = 109, · 0.95 = 103.55, and with 200 ms 103.87: the
+    // gradient is 0.779.
     let limits = limits_after(Gradient2::new(range(1, 100, 200)), 99, &rts);
     assert_eq!(limits[9..], [108, 104]);
 }
@@ -114,23 +121,26 @@ fn gradient2_forgets_a_reduction_while_it_warms_up() {
 /// A range in the thousands gives the limit more digits.
 #[test]
 fn gradient2_reduces_a_long_average_by_a_twentieth() {
-    // The first response times count alike: (100 + 10)/2 = 55 is more than 20 ms.
-    // Then 10 more of 10 ms: the mean of ten is 19, which is not. The average of later ones: 19 + 2/601 · (9 − 19) = 18.967,
-    // more than 18 ms: · 0.95 = 18.018; again + 2/601 · (9 − 18.018) = 17.988, which is not.
+    // The first response times count alike: (100 + 10)/2 = 55 is more than 20 ms. Then 10 more of
+    // 10 ms: the mean of ten is 19, which is not. The average of later ones: 19 + 2/601 · (9
+    // − 19) = 18.967, more than 18 ms: · 0.95 = 18.018; again + 2/601 · (9 − 18.018) = 17.988,
+    // which is not.
     let rts = [&[100][..], &[10; 9], &[9; 2], &[60]].concat();
     let limits = limits_after(Gradient2::new(range(1, 10_000, 20_000)), 9_999, &rts);
-    // With 60 ms: 17.988 + 2/601 · 42.012 = 18.128, and the gradient is 1.5 · 18.128/60 = 0.4532, at least 0.5.
-    // With 30 ms it is not: below.
+    // With 60 ms: 17.988 + 2/601 · 42.012 = 18.128, and the gradient is 1.5 · 18.128/60 = 0.4532,
+    // at least 0.5. With 30 ms it is not: below.
     assert_eq!(limits[11], 10_009);
     let rts = [&[100][..], &[10; 9], &[9; 2], &[30]].concat();
     let limits = limits_after(Gradient2::new(range(1, 10_000, 20_000)), 9_999, &rts);
-    // 17.988 + 2/601 · 12.012 = 18.028: 1.5 · 18.028/30 = 0.9014, and 10,009.6 · (0.8 + 0.2 · 0.9014) + 0.8 = 9,813.
+    // 17.988 + 2/601 · 12.012 = 18.028: 1.5 · 18.028/30 = 0.9014, and 10,009.6 · (0.8 + 0.2
+    // · 0.9014) + 0.8 = 9,813.
     assert_eq!(limits[12], 9_813);
 }
 
 #[test]
 fn gradient2_at_most_halves_its_target() {
-    // Eleven calls of 1 ms, then 1,000 ms: the average is 1 + 999 · 2/601 = 4.3 ms, and the gradient is at least 0.5.
+    // Eleven calls of 1 ms, then 1,000 ms: the average is 1 + 999 · 2/601 = 4.3 ms, and the
+    // gradient is at least 0.5.
     let scene = Scene::new(Gradient2::new(range(1, 100, 200)));
     for _ in 0..11 {
         scene.calls(1, millis(1));

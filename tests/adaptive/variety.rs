@@ -8,7 +8,8 @@ use leaparray::flow::{FeedbackPermit, Headroom};
 
 use super::{Scene, millis, range};
 
-/// A backend without a queue. Some clients give up after a time that is longer than most calls, whatever the limit is.
+/// A backend without a queue. Some clients give up after a time that is longer than most calls,
+/// whatever the limit is.
 #[test]
 fn clients_that_always_give_up_do_not_lower_the_limit() {
     for share in [0.0, 0.25, 0.4] {
@@ -35,8 +36,8 @@ fn clients_that_always_give_up_do_not_lower_the_limit() {
     }
 }
 
-/// The limit falls at the end of a busy time, and then shrinks because it is hardly used. A later backend of less capacity gets no
-/// limit from before.
+/// The limit falls at the end of a busy time, and then shrinks because it is hardly used. A later
+/// backend of less capacity gets no limit from before.
 #[test]
 fn limit_from_before_a_quiet_time_does_not_return() {
     let backend = Queued { scene: Scene::new(Headroom::default()) };
@@ -62,7 +63,8 @@ fn limit_from_before_a_quiet_time_does_not_return() {
     assert!(highest.get() < 60, "{} in flight for 20 that are served", highest.get());
 }
 
-/// Takes as many calls as the limit allows, and serves `rate` of them in each millisecond, for 10 ms each.
+/// Takes as many calls as the limit allows, and serves `rate` of them in each millisecond, for 10
+/// ms each.
 struct Queued {
     scene: Scene<Headroom>,
 }

@@ -34,7 +34,8 @@ impl Scene {
         Self { breaker, clock, fast: Duration::from_millis(1), slow: 5 * SECOND }
     }
 
-    /// Half of at least 5 calls in the last 20 seconds, or half of them slower than 4 s; open for 5 s; 4 probes within a second.
+    /// Half of at least 5 calls in the last 20 seconds, or half of them slower than 4 s; open for 5
+    /// s; 4 probes within a second.
     fn base() -> CircuitConfig {
         CircuitConfig::default()
             .window(WindowConfig::new(20, 20 * SECOND).unwrap())
@@ -54,8 +55,8 @@ impl Scene {
         self
     }
 
-    /// Makes calls that end now: `S` succeeds, `F` fails, `s` and `f` do so slowly, `I` is cancelled, and `?` is admitted and
-    /// not ended. Panics if one is refused.
+    /// Makes calls that end now: `S` succeeds, `F` fails, `s` and `f` do so slowly, `I` is
+    /// cancelled, and `?` is admitted and not ended. Panics if one is refused.
     fn calls(&self, calls: &str) -> &Self {
         for call in calls.chars() {
             self.call(call);

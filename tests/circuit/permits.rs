@@ -87,7 +87,8 @@ fn probe_of_a_generation_with_the_same_number_takes_no_place_away() {
         scene.breaker.set_state(Closed).unwrap();
     }
     scene.set(Open).set(HalfOpen);
-    // The generation has wrapped around. The breaker has admitted no probe that could be given back.
+    // The generation has wrapped around. The breaker has admitted no probe that could be given
+    // back.
     probe.cancel();
     scene.is(HalfOpen).calls("S").is(Closed);
 }

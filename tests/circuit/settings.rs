@@ -172,7 +172,8 @@ fn one_wrong_time_keeps_the_breaker_for_no_longer_than_the_lead() {
     scene.ask().unwrap().reject_at(far);
     assert_eq!(scene.breaker.snapshot().open_until, Some(NOON.saturating_add(6 * SECOND)));
     assert!(!scene.after(5 * SECOND).admits());
-    // A probe far ahead makes the breaker half-open before its wait is over, until 10 s after the lead.
+    // A probe far ahead makes the breaker half-open before its wait is over, until 10 s after the
+    // lead.
     std::mem::forget(scene.breaker.try_acquire_at(far).at_once().unwrap());
     scene.is(CircuitState::HalfOpen);
     scene.after(Duration::from_millis(10_999)).is(CircuitState::HalfOpen);

@@ -1,5 +1,5 @@
-//! Ten hours of a backend that fails, hangs and recovers, in virtual time: each decision, each state and each count beside those
-//! of a plain model.
+//! Ten hours of a backend that fails, hangs and recovers, in virtual time: each decision, each
+//! state and each count beside those of a plain model.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -212,7 +212,8 @@ fn simulate(counted: Counted, seed: u64) -> (u64, u64, u64) {
     let mut in_flight: Vec<Option<InFlight<'_>>> = Vec::new();
     let mut ends = BinaryHeap::new();
     let (mut admitted, mut refused) = (0, 0);
-    // The backend: its share of failures and its response time change every half a minute on average.
+    // The backend: its share of failures and its response time change every half a minute on
+    // average.
     let (mut failing, mut mean) = (0.0, 50);
     let mut now = 0;
     while now < MILLIS {

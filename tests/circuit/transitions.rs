@@ -77,8 +77,8 @@ fn many_unread_transitions_are_dropped_on_a_small_stack() {
     thread::Builder::new().stack_size(64 << 10).spawn(drops).unwrap().join().unwrap();
 }
 
-/// Threads ask and report at random, and set the state now and then. Each reader sees every transition: each begins with the
-/// state with which the one before has ended.
+/// Threads ask and report at random, and set the state now and then. Each reader sees every
+/// transition: each begins with the state with which the one before has ended.
 #[test]
 fn readers_see_an_unbroken_chain() {
     const THREADS: u64 = 4;

@@ -6,7 +6,8 @@ use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, WarmUpConfig};
 use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
 use serde::de::DeserializeOwned;
 
-/// Asserts that the text, in JSON, is refused with that message. The position that follows is the parser's.
+/// Asserts that the text, in JSON, is refused with that message. The position that follows is the
+/// parser's.
 #[track_caller]
 fn assert_refused<T: DeserializeOwned + Debug>(json: &str, expected: &str) {
     let message = serde_json::from_str::<T>(json).unwrap_err().to_string();

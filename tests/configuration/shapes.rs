@@ -27,7 +27,8 @@ fn finer_node_form() -> Value {
     })
 }
 
-/// Asserts that `config` is written as `form`, and is read back from that, and from a binary format.
+/// Asserts that `config` is written as `form`, and is read back from that, and from a binary
+/// format.
 #[track_caller]
 fn assert_form<T: Serialize + DeserializeOwned + PartialEq + Debug>(config: &T, form: &Value) {
     assert_eq!(&serde_json::to_value(config).unwrap(), form);

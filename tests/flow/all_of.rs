@@ -27,8 +27,8 @@ fn token(capacity: u64) -> TokenBucket<ManualClock> {
 }
 
 proptest! {
-    /// Compared with a list of the admitted requests: 5 in each 100 ms, 12 in each window of 4 × 100 ms, and 30 in each
-    /// second.
+    /// Compared with a list of the admitted requests: 5 in each 100 ms, 12 in each window of 4 ×
+    /// 100 ms, and 30 in each second.
     #[test]
     fn request_is_admitted_if_it_is_within_all_limits(
         steps in proptest::collection::vec((0..60_u64, 0..7_u64), 1..100),
@@ -84,8 +84,8 @@ proptest! {
     }
 }
 
-/// Refuses each request, and says before that it would admit it, as a limiter whose last permit another thread takes.
-/// With `tells` false, it cannot tell.
+/// Refuses each request, and says before that it would admit it, as a limiter whose last permit
+/// another thread takes. With `tells` false, it cannot tell.
 #[derive(Default)]
 struct Overtaken {
     tells: bool,
@@ -258,7 +258,8 @@ fn longest_wait_counts() {
     assert_eq!(mixed.limiters().0.available_at(at(60_000)), 5);
 }
 
-/// The combination has waited for 250 ms, and a request to the faster bucket alone is due at that time as well.
+/// The combination has waited for 250 ms, and a request to the faster bucket alone is due at that
+/// time as well.
 #[test]
 fn combination_gives_no_time_of_another_request_back() {
     let clock = ManualClock::new(at(60_000));
@@ -274,8 +275,8 @@ fn combination_gives_no_time_of_another_request_back() {
     assert_eq!([&fast, &slow].map(|pace| pace.try_acquire().wait()), [ms(300), ms(500)]);
 }
 
-/// The waits are 250 ms and 500 ms. A combination in a combination does not know those of its limiters, and gives
-/// none of them back.
+/// The waits are 250 ms and 500 ms. A combination in a combination does not know those of its
+/// limiters, and gives none of them back.
 #[test]
 fn refused_request_gives_each_limiter_its_own_wait_back() {
     let clock = ManualClock::new(at(60_000));
@@ -325,8 +326,8 @@ fn combination_reads_the_clock_of_the_first_limiter_that_has_one() {
     assert!(none.try_acquire_many(u64::MAX).is_admitted() && none.into_inner().is_empty());
 }
 
-/// Threads race for the permits of two limits. No limit is exceeded, and each limiter is charged for the admitted
-/// requests alone.
+/// Threads race for the permits of two limits. No limit is exceeded, and each limiter is charged
+/// for the admitted requests alone.
 #[test]
 fn threads_that_race_exceed_no_limit_and_leave_nothing_charged() {
     for order in [false, true] {

@@ -46,7 +46,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Compared with a level of tokens in floating point, which rises at the current rate, up to the current capacity.
+    /// Compared with a level of tokens in floating point, which rises at the current rate, up to
+    /// the current capacity.
     #[test]
     fn tokens_stay_and_come_at_the_current_rate(
         steps in proptest::collection::vec((0..300_u64, step()), 1..60),
@@ -82,7 +83,8 @@ proptest! {
         }
     }
 
-    /// A change at any time, from any rate and capacity to any other, keeps the tokens as far as they can be given out.
+    /// A change at any time, from any rate and capacity to any other, keeps the tokens as far as
+    /// they can be given out.
     #[test]
     fn no_token_is_made_or_lost_by_a_change(
         old in (1..=u64::MAX, 0..=u64::MAX), new in (1..=u64::MAX, 0..=u64::MAX),
@@ -98,7 +100,8 @@ proptest! {
         bucket.set_rate_at(now, new_rate);
         bucket.set_capacity_at(now, new_capacity);
         let after = bucket.available_at(now);
-        // The tokens that can be given out before the end of time, up to the rounding of two changes.
+        // The tokens that can be given out before the end of time, up to the rounding of two
+        // changes.
         let until_end = TokenBucket::new(new_rate, u64::MAX).available_at(now);
         let kept = (old_capacity - taken).min(new_capacity);
         prop_assert!(after <= kept.min(until_end), "{after} of {kept}, {until_end}");
@@ -109,8 +112,8 @@ proptest! {
         prop_assert!(bucket.try_acquire_at(now, 1).is_refused());
     }
 
-    /// After a change of a bucket, which may be empty, n available tokens can be taken, and no more, at once and later.
-    /// The rates are from a token in nanoseconds to one in centuries.
+    /// After a change of a bucket, which may be empty, n available tokens can be taken, and no
+    /// more, at once and later. The rates are from a token in nanoseconds to one in centuries.
     #[test]
     fn available_tokens_can_be_taken_after_a_change(
         old in slow_or_fast(), new in slow_or_fast(), capacities in (0..50_u64, 0..50_u64),
@@ -254,8 +257,8 @@ fn empty_bucket_of_a_slow_rate_stays_empty_after_a_change_to_the_same_rate() {
     }
 }
 
-/// In 570 years, a rate of a token in 13 years adds fewer tokens than the bucket has. Its size is the tokens, and the
-/// fraction of the next one is lost.
+/// In 570 years, a rate of a token in 13 years adds fewer tokens than the bucket has. Its size is
+/// the tokens, and the fraction of the next one is lost.
 #[test]
 fn slow_rate_keeps_as_many_tokens_as_it_adds_and_no_fraction() {
     let year = Duration::from_secs(31_557_600);
@@ -329,8 +332,8 @@ fn last_nanosecond_of_time_is_no_closed_word() {
     assert!(leaky.try_acquire_at(last, 1).is_refused());
 }
 
-/// Threads take tokens while another one changes the settings, and the time stands still: all tokens are taken, and no
-/// more.
+/// Threads take tokens while another one changes the settings, and the time stands still: all
+/// tokens are taken, and no more.
 #[test]
 fn tokens_are_taken_once_while_the_settings_change() {
     const TOKENS: u64 = 4_000;

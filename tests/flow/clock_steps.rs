@@ -14,12 +14,14 @@ use leaparray::{
 
 use crate::{at, ms, rate};
 
-/// The time of the clock at the beginning of each test, in milliseconds. A multiple of the longest bucket.
+/// The time of the clock at the beginning of each test, in milliseconds. A multiple of the longest
+/// bucket.
 const BEGIN: u64 = 7_000_000;
 const LEAD: u64 = 300;
 const HOUR: u64 = 3_600_000;
 
-/// A limiter, the permits that it admits at once, and the longest time in milliseconds after which it does so again.
+/// A limiter, the permits that it admits at once, and the longest time in milliseconds after which
+/// it does so again.
 type Case = (&'static str, Arc<dyn Limiter<Permit = ()> + Send + Sync>, u64, u64);
 
 /// Each limiter with a bound on given times, under a clock that shows [`BEGIN`].
@@ -68,7 +70,8 @@ fn time_that_is_an_hour_ahead_delays_by_the_lead_at_most() {
     }
 }
 
-/// Each time is a little further ahead than the one before. The limiter stays within the lead of its clock.
+/// Each time is a little further ahead than the one before. The limiter stays within the lead of
+/// its clock.
 #[test]
 fn times_that_run_ahead_do_not_take_the_limiter_along() {
     let clock = ManualClock::new(at(BEGIN));
@@ -104,8 +107,8 @@ fn without_a_bound_a_limiter_goes_by_the_times_that_it_is_given() {
     }
 }
 
-/// A limiter never admits more than its limit because its clock goes back. It goes on once the clock has reached the
-/// former time.
+/// A limiter never admits more than its limit because its clock goes back. It goes on once the
+/// clock has reached the former time.
 #[test]
 fn clock_that_goes_back_by_five_seconds_gives_no_permit_twice() {
     let clock = ManualClock::new(at(BEGIN));

@@ -102,8 +102,8 @@ fn quota_of_each_limiter() {
         assert_eq!(quota.reset, Some(at(reset)));
         assert_eq!(quota.reset_after(now), Some(Duration::from_secs(1)));
     }
-    // A cold service gets a little more than a third in its first second, and nothing in advance. The limit changes with
-    // the load, so its reset is not known.
+    // A cold service gets a little more than a third in its first second, and nothing in advance.
+    // The limit changes with the load, so its reset is not known.
     assert!(warm_up.try_acquire_at(now, 1).is_admitted());
     let quota = warm_up.quota_at(now).unwrap();
     assert_eq!((quota.limit, quota.remaining, quota.reset), (3, 0, None));

@@ -28,7 +28,8 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Rates of one permit in 584 years up to one per nanosecond, and whether a permit takes a whole number of nanoseconds.
+/// Rates of one permit in 584 years up to one per nanosecond, and whether a permit takes a whole
+/// number of nanoseconds.
 fn rates() -> impl Strategy<Value = (Rate, bool)> {
     let of = |permits, nanos| Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
     prop_oneof![
@@ -87,8 +88,8 @@ proptest! {
         prop_assert!(rest == 0 || bucket.try_acquire_at(later, rest).is_admitted());
         let admitted = (0..=singles).filter(|_| bucket.try_acquire_at(later, 1).is_admitted());
         let admitted = admitted.count() as u64;
-        // One by one, fractions of a nanosecond may add up to one: the last token comes a nanosecond later, or one more fits
-        // before the end of time.
+        // One by one, fractions of a nanosecond may add up to one: the last token comes a
+        // nanosecond later, or one more fits before the end of time.
         let is_at_end = bucket.quota_at(later).unwrap().reset.is_none() && rest + admitted <= capacity;
         let is_rounded = admitted + 1 == singles || is_at_end && admitted == singles + 1;
         prop_assert!(admitted == singles || !is_whole && is_rounded,

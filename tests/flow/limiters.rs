@@ -83,7 +83,8 @@ fn beginning_of_time_counts() {
     assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait(_)));
 }
 
-/// Asks for one permit every 1 to 2 ms for ten minutes. Returns how many requests go ahead, at once or after a wait.
+/// Asks for one permit every 1 to 2 ms for ten minutes. Returns how many requests go ahead, at once
+/// or after a wait.
 fn ten_minutes(limiter: &impl Limiter) -> u64 {
     let (begin, mut step, mut admitted) = (1_540_629_600_000_000_000_u64, 0, 0);
     let mut nanos = begin;
@@ -103,13 +104,16 @@ fn ten_minutes_of_too_many_requests() {
     let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
     assert_eq!(ten_minutes(&sliding), 123 * 600);
     assert_eq!(ten_minutes(&FixedWindowLimiter::new(ms(1_000), 123).unwrap()), 123 * 600);
-    // The tokens that are added in that time, and the first 50. The last token may be added after the last request.
+    // The tokens that are added in that time, and the first 50. The last token may be added after
+    // the last request.
     let token = ten_minutes(&TokenBucket::new(rate(123, 1_000), 50));
     assert!((123 * 600 + 49..=123 * 600 + 50).contains(&token), "{token}");
-    // A request may wait up to 100 ms, so the requests that are due within 100 ms after the end are admitted as well.
+    // A request may wait up to 100 ms, so the requests that are due within 100 ms after the end are
+    // admitted as well.
     let leaky = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(100)));
     assert!((123 * 600 + 11..=123 * 600 + 13).contains(&leaky), "{leaky}");
-    // No request waits, and hardly any request comes exactly when one is due, so some time is lost before each.
+    // No request waits, and hardly any request comes exactly when one is due, so some time is lost
+    // before each.
     let strict = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(0)));
     assert!((110 * 600..123 * 600).contains(&strict), "{strict}");
 }

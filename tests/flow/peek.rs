@@ -32,7 +32,8 @@ fn limiters(clock: &ManualClock, lead: Duration, permits: u64, limit: u64) -> Ve
 }
 
 proptest! {
-    /// The times go forward by less than two windows, back, and ahead of the clock by up to an hour.
+    /// The times go forward by less than two windows, back, and ahead of the clock by up to an
+    /// hour.
     #[test]
     fn peek_is_the_decision_that_a_request_gets(
         permits in 1..50_u64, limit in 0..9_u64, is_bounded: bool,
@@ -66,7 +67,8 @@ fn peek_closes_no_bucket() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(60_000), 3).is_admitted());
     assert_eq!(limiter.peek_at(at(61_000), 3), Some(Decision::Admitted(())));
-    // If the peek had opened the bucket of 61 s, a stale request would count there, and be admitted.
+    // If the peek had opened the bucket of 61 s, a stale request would count there, and be
+    // admitted.
     assert!(limiter.try_acquire_at(at(60_000), 1).is_refused());
 }
 

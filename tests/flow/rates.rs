@@ -31,7 +31,8 @@ proptest! {
                     Timestamp::from_nanos(retry_at.as_nanos() - 1), permits_asked).is_admitted());
                 prop_assert!(bucket.available_at(retry_at) >= permits_asked);
             }
-            // From any admitted request on, at most a burst and the tokens that were added since then are taken.
+            // From any admitted request on, at most a burst and the tokens that were added since
+            // then are taken.
             let mut sum = 0;
             for &(since, count) in taken.iter().rev() {
                 sum += count;
@@ -42,7 +43,8 @@ proptest! {
     }
 }
 
-/// Takes the permits of ten minutes. At the first two rates, a permit takes no whole number of nanoseconds.
+/// Takes the permits of ten minutes. At the first two rates, a permit takes no whole number of
+/// nanoseconds.
 #[test]
 fn pacing_does_not_drift() {
     for (permits, millis) in [(7, 1_000), (333, 1_000), (10_000, 60_000), (1_000, 999)] {
@@ -57,7 +59,8 @@ fn pacing_does_not_drift() {
 
 #[test]
 fn burst_is_never_above_the_capacity() {
-    // At up to one permit in four nanoseconds, bursts are exact: the rounding of a time is less than a token.
+    // At up to one permit in four nanoseconds, bursts are exact: the rounding of a time is less
+    // than a token.
     for (permits, nanos) in
         [(1, 4), (3, 13), (3, 16), (7, 50), (1_000, 999_999), (3, 1_000_000_000)]
     {
@@ -75,8 +78,8 @@ fn burst_is_never_above_the_capacity() {
             }
         }
     }
-    // At higher rates, a burst may be one token short. It is above the capacity only if a token takes one or two
-    // nanoseconds.
+    // At higher rates, a burst may be one token short. It is above the capacity only if a token
+    // takes one or two nanoseconds.
     for (permits, nanos) in [(3, 8), (2, 5), (5, 14), (3, 10)] {
         let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
         let bucket = TokenBucket::new(rate, 5);

@@ -20,8 +20,8 @@ fn nanos(nanos: u64) -> Timestamp {
 }
 
 proptest! {
-    /// Each request asks, and may be given back, at once or later. Of the requests that stay, no more than a burst and
-    /// the tokens that were added since are admitted from any one on.
+    /// Each request asks, and may be given back, at once or later. Of the requests that stay, no
+    /// more than a burst and the tokens that were added since are admitted from any one on.
     #[test]
     fn tokens_that_are_given_back_do_not_exceed_the_rate(
         permits in 1..50_u64, interval in 1..1_000_u64, capacity in 1..20_u64,
@@ -48,7 +48,8 @@ proptest! {
                 if is_admitted && back == 1 {
                     prop_assert!(is_back);
                     let after = bucket.available_at(nanos(time));
-                    // If a token takes no whole number of nanoseconds, one may be there a nanosecond later.
+                    // If a token takes no whole number of nanoseconds, one may be there a
+                    // nanosecond later.
                     let rounding = u64::from(interval * 1_000 % permits != 0);
                     prop_assert!(before <= after + rounding && after <= before, "{after} of {before}");
                 }
@@ -65,7 +66,8 @@ proptest! {
         }
     }
 
-    /// The requests of a leaky bucket that stay are each due their permits' intervals after the one before.
+    /// The requests of a leaky bucket that stay are each due their permits' intervals after the one
+    /// before.
     #[test]
     fn time_that_is_given_back_keeps_the_pace(
         permits in 1..50_u64, interval in 1..1_000_u64,
@@ -106,7 +108,8 @@ proptest! {
         }
     }
 
-    /// Permits that are given back in their bucket are as if they had not been taken. Later, they are not given back.
+    /// Permits that are given back in their bucket are as if they had not been taken. Later, they
+    /// are not given back.
     #[test]
     fn permits_that_are_given_back_are_as_if_not_taken(
         samples in 1..5_usize, limit in 0..12_u64,
@@ -157,7 +160,8 @@ fn token_is_given_back_once_although_the_bucket_was_full_since() {
     assert_eq!([at(60_179), at(60_180)].map(|now| bucket.available_at(now)), [0, 1]);
 }
 
-/// A clock whose next reader is interrupted after its reading: half a second passes, and another request takes 2 tokens.
+/// A clock whose next reader is interrupted after its reading: half a second passes, and another
+/// request takes 2 tokens.
 #[derive(Clone)]
 struct Interrupting {
     clock: ManualClock,

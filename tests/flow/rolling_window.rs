@@ -164,7 +164,8 @@ fn no_value_of_many_threads_is_lost() {
 }
 
 proptest! {
-    /// Time goes forward by less than 400 ms, which is two laps of four buckets, or back by less than 100 ms.
+    /// Time goes forward by less than 400 ms, which is two laps of four buckets, or back by less
+    /// than 100 ms.
     #[test]
     fn rolling_window_agrees_with_list(
         size in 1..5_u32,

@@ -32,8 +32,8 @@ impl Model {
         (first..=last).map(|number| (number * len, permits(number))).collect()
     }
 
-    /// Asks for `permits` in a bucket. If they are refused, returns the first bucket in which they might be admitted;
-    /// `None` if there is none.
+    /// Asks for `permits` in a bucket. If they are refused, returns the first bucket in which they
+    /// might be admitted; `None` if there is none.
     fn ask(&mut self, bucket: u64, permits: u64) -> Result<(), Option<u64>> {
         if permits == 0 {
             return Ok(());

@@ -14,7 +14,8 @@ fn second(millis: u64) -> Timestamp {
     at(60_000 * 1_000 + millis)
 }
 
-/// Spreads requests evenly over the half minute that starts at `begin`. Returns how many are admitted.
+/// Spreads requests evenly over the half minute that starts at `begin`. Returns how many are
+/// admitted.
 fn half_minute(limiter: &impl Limiter, begin: u64, requests: u64) -> u64 {
     let times = (0..requests).map(|request| second(begin + request * 30_000 / requests));
     times.map(|now| u64::from(limiter.try_acquire_at(now, 1).is_admitted())).sum()

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use crate::case::Case;
 use crate::case::oracle::Oracle;
 
-/// Response times of any magnitude: 0 ns, whole numbers of nanoseconds that bins tell apart or not, and more than 2⁶² ns.
+/// Response times of any magnitude: 0 ns, whole numbers of nanoseconds that bins tell apart or not,
+/// and more than 2⁶² ns.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![
         0..50_u64,

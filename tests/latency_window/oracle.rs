@@ -21,8 +21,8 @@ impl Oracle {
         self.buckets.entry(now.as_secs()).or_default().push((rt, times));
     }
 
-    /// Returns the histogram of the last `samples` buckets at `now`, without the buckets of which a later bucket of the
-    /// same slot was recorded in.
+    /// Returns the histogram of the last `samples` buckets at `now`, without the buckets of which a
+    /// later bucket of the same slot was recorded in.
     pub(crate) fn at(&self, now: Timestamp, samples: u64) -> LatencyHistogram {
         let last = now.as_secs();
         let first = (last + 1).saturating_sub(samples);

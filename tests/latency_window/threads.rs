@@ -1,4 +1,5 @@
-//! Threads that end, and threads that record while they end: each response time stays in the histogram.
+//! Threads that end, and threads that record while they end: each response time stays in the
+//! histogram.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -13,7 +14,8 @@ fn rt(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Records response times of 1 to `micros` microseconds on each of `threads` threads, which are alive at the same time.
+/// Records response times of 1 to `micros` microseconds on each of `threads` threads, which are
+/// alive at the same time.
 fn record_on(window: &Window, now: Timestamp, threads: usize, micros: u64) {
     let all_have_a_cell = Barrier::new(threads);
     thread::scope(|scope| {
@@ -44,7 +46,8 @@ fn response_times_of_ended_threads_stay_in_the_histogram() {
     }
 }
 
-/// Cells of ended threads are retired, and their recorders pass to other windows, which do not see their counts.
+/// Cells of ended threads are retired, and their recorders pass to other windows, which do not see
+/// their counts.
 #[test]
 fn recorders_pass_from_window_to_window_without_their_counts() {
     let windows: Vec<_> = (0..10).map(|_| window(1, scale(5))).collect();
@@ -80,7 +83,8 @@ fn response_times_in_more_windows_than_the_thread_cache_holds_are_counted() {
     }
 }
 
-/// Records when it is dropped, at the end of its thread: a response time alone, and one with a success.
+/// Records when it is dropped, at the end of its thread: a response time alone, and one with a
+/// success.
 struct RecordsAtTheEnd(Window);
 
 impl Drop for RecordsAtTheEnd {
@@ -98,7 +102,8 @@ fn response_times_of_a_thread_that_is_ending_are_in_the_histogram() {
     let keep = |window: &Window| {
         AT_THE_END.set(Some(RecordsAtTheEnd(window.clone())));
     };
-    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders are tested.
+    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders
+    // are tested.
     for cache_first in [false, true] {
         let window = window(1, scale(5));
         let recorder = window.clone();

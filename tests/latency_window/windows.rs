@@ -36,7 +36,8 @@ fn empty_window_has_an_empty_histogram() {
     assert_eq!(window.quantile(0.5), None);
 }
 
-/// The bins of many sealed buckets are added up, each of which has a count in the widest part of a word.
+/// The bins of many sealed buckets are added up, each of which has a count in the widest part of a
+/// word.
 #[test]
 fn counts_of_many_buckets_are_added_up() {
     for times in [15, 16, 255, 256] {
@@ -50,8 +51,8 @@ fn counts_of_many_buckets_are_added_up() {
     }
 }
 
-/// A bucket with response times of all magnitudes is sealed, and sealed again with others. The lists of bins that it leaves
-/// are filled again for later buckets.
+/// A bucket with response times of all magnitudes is sealed, and sealed again with others. The
+/// lists of bins that it leaves are filled again for later buckets.
 #[test]
 fn bucket_with_many_bins_is_sealed_twice() {
     for scale_number in [0, 1, 4, 8] {
@@ -65,7 +66,8 @@ fn bucket_with_many_bins_is_sealed_twice() {
             }
         };
         for second in 0..8 {
-            // The further rounds begin in the middle of a list, at its end, or with a list that is longer than the next.
+            // The further rounds begin in the middle of a list, at its end, or with a list that is
+            // longer than the next.
             record(second, 0..50);
             record(second + 1, 20..21);
             record(second, 10 * u32::try_from(second % 5).unwrap()..50);

@@ -1,4 +1,5 @@
-//! Compares a window and an array with a naive oracle, on random cases and on the corpus of the fuzz target.
+//! Compares a window and an array with a naive oracle, on random cases and on the corpus of the
+//! fuzz target.
 
 mod case;
 

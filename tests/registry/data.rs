@@ -27,8 +27,8 @@ fn insert_counted(resource: &Resource<ManualClock>) -> Arc<AtomicU64> {
     drops
 }
 
-/// Lists and evicts other resources until the value is dropped, or until the map must have freed it: the map frees its
-/// entries in batches.
+/// Lists and evicts other resources until the value is dropped, or until the map must have freed
+/// it: the map frees its entries in batches.
 fn is_dropped_in_time(drops: &AtomicU64, registry: &Registry<ManualClock>) -> bool {
     (0..1_000).any(|_| {
         drop(registry.resource("another one").unwrap());
@@ -206,7 +206,8 @@ fn drop_of_a_value_may_read_the_registry_and_panic() {
         handles.push(resource);
         registry.remove(name);
     }
-    // The map frees what was taken out of it, so that the registry's list of removed resources has the last reference.
+    // The map frees what was taken out of it, so that the registry's list of removed resources has
+    // the last reference.
     for turn in 0..1_000 {
         registry.resource(&turn.to_string()).unwrap();
         registry.evict_idle(Duration::ZERO);

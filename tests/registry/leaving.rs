@@ -29,7 +29,8 @@ fn idle_resource_without_handles_is_evicted() {
     clock.advance(minute / 2);
     assert_eq!(registry.evict_idle(minute), 1);
     assert_eq!(names(&registry), ["held", "in a context", "used"]);
-    // A resource is idle from the end of its last bucket, half a second after the start of that bucket.
+    // A resource is idle from the end of its last bucket, half a second after the start of that
+    // bucket.
     clock.advance(minute / 2 + Duration::from_millis(499));
     assert_eq!(registry.evict_idle(minute), 0);
     clock.advance(Duration::from_millis(1));
@@ -59,7 +60,8 @@ fn permits_of_the_future_are_no_idleness() {
     assert_eq!(registry.lifetime().sum(Pass), 1);
 }
 
-/// Threads look resources up, record, and drop the handles, while another thread evicts and removes resources.
+/// Threads look resources up, record, and drop the handles, while another thread evicts and removes
+/// resources.
 #[test]
 fn counts_balance_while_others_evict_and_remove() {
     const ROUNDS: u64 = 3_000;
@@ -87,7 +89,8 @@ fn counts_balance_while_others_evict_and_remove() {
         });
         let rounds = together(|_| {
             let mut rounds = 0;
-            // Until enough resources are evicted or removed, for any scheduling of the threads. The rounds are limited.
+            // Until enough resources are evicted or removed, for any scheduling of the threads. The
+            // rounds are limited.
             let is_enough = || gone.load(Ordering::Relaxed) >= 10;
             while rounds < ROUNDS || (rounds < 100 * ROUNDS && !is_enough()) {
                 for (round, name) in (0..12).zip(["a", "b", "c"].into_iter().cycle()) {
@@ -108,7 +111,8 @@ fn counts_balance_while_others_evict_and_remove() {
     assert_eq!(registry.refused(), 0);
 }
 
-/// Returns the lifetime totals of the registry, from the delisted ones and those of each listed resource.
+/// Returns the lifetime totals of the registry, from the delisted ones and those of each listed
+/// resource.
 fn lifetime_by_inventory(registry: &Registry<ManualClock>) -> MetricTotals {
     let mut inventory = registry.inventory();
     // The other resources may be removed in between.

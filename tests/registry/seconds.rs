@@ -257,8 +257,8 @@ fn last_second_of_time_is_kept_and_not_delivered() {
     assert_eq!(rows(&registry.poll_seconds(&cursor)), []);
 }
 
-/// Threads record in, evict, remove and poll the same resources. No thread reads the clock, and records later: the time
-/// advances while no thread records.
+/// Threads record in, evict, remove and poll the same resources. No thread reads the clock, and
+/// records later: the time advances while no thread records.
 #[test]
 fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
     const SECONDS: u64 = 40;
@@ -280,7 +280,8 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
         let mut seconds = Vec::new();
         if number == 0 {
             for second in 1..=SECONDS {
-                // Enough records in each second, for any scheduling of the threads. The wait is limited.
+                // Enough records in each second, for any scheduling of the threads. The wait is
+                // limited.
                 let is_enough = || ended.load(Ordering::Relaxed) >= 50 * second;
                 (0..10_000).take_while(|_| !is_enough()).for_each(|_| thread::yield_now());
                 let _no_thread_records = recording.write().unwrap();

@@ -167,8 +167,8 @@ fn first_visit_has_the_resources_with_handles() {
     assert_eq!(visit(&registry, &other).delivered, 110);
 }
 
-/// Makes one random step, and returns the number of the counts that came after their second was delivered. The seconds
-/// before the number `first` were delivered.
+/// Makes one random step, and returns the number of the counts that came after their second was
+/// delivered. The seconds before the number `first` were delivered.
 fn step(
     registry: &Tested,
     random: &mut Rng,

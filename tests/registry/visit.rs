@@ -1,4 +1,5 @@
-//! One pass over all nodes and their seconds: the seconds of a poll, and the totals of an inventory.
+//! One pass over all nodes and their seconds: the seconds of a poll, and the totals of an
+//! inventory.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -157,7 +158,8 @@ fn idle_node_is_visited_with_its_requests_in_flight() {
     assert_eq!((found.seconds.len(), found.in_flight), (0, 1));
 }
 
-/// Evicts as many resources as stay listed, records in both, and returns the times of a visit and of a poll.
+/// Evicts as many resources as stay listed, records in both, and returns the times of a visit and
+/// of a poll.
 fn times_after_many_evictions(count: usize) -> [Duration; 2] {
     let (registry, clock) = registry_of(RegistryConfig::default().max_resources(2 * count));
     let (polled, visited) = (RegistryCursor::new(), RegistryCursor::new());

@@ -64,7 +64,8 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     assert_eq!(passes(config(10, 600)), (3, 3, 3));
     assert_eq!(passes(config(1, 60)), (4, 4, 4));
     clock.advance(millis(400));
-    // The short window begins at 100.5 s. The tenth of 100.7 s is within it, but not the second that began at 100 s.
+    // The short window begins at 100.5 s. The tenth of 100.7 s is within it, but not the second
+    // that began at 100 s.
     assert_eq!(passes(NodeConfig::default()), (2, 5, 5));
     assert_eq!(node.max_qps(Success), 2.0);
     assert_eq!(node.concurrency(), 0);

@@ -97,7 +97,8 @@ fn maximum_is_found_after_a_thread_has_used_many_nodes() {
         let ended = enter();
         on_a_thread(|| ended.into_iter().for_each(Entry::success));
         let _in_flight = enter();
-        // Two of these nodes share a set of the thread cache with the first one, whose entry moves to the second place.
+        // Two of these nodes share a set of the thread cache with the first one, whose entry moves
+        // to the second place.
         for _ in 0..2 * 512 {
             crate::node().0.enter().success();
         }
@@ -111,7 +112,8 @@ fn maximum_of_one_thread_is_found_beside_requests_of_another() {
     let (node, clock) = node();
     drop([(); 8].map(|()| node.enter()));
     let _there = on_a_thread(|| [(); 4].map(|()| node.enter()));
-    // In the same bucket, and so long after the thread's last read of the gauge that the next one is due.
+    // In the same bucket, and so long after the thread's last read of the gauge that the next one
+    // is due.
     clock.advance(millis(1));
     let mut here = Vec::new();
     let highest = [1, 4, 5, 8].map(|count| {
@@ -127,7 +129,8 @@ fn requests_of_ended_threads_stay_in_flight() {
     let enter = |count| (0..count).map(|_| node.clone().enter_owned()).collect::<Vec<_>>();
     let first = on_a_thread(|| enter(3));
     let mut in_flight = first.len() as u64;
-    // In each new bucket, abandoned cells are retired. A thread may adopt a cell before that, or after it.
+    // In each new bucket, abandoned cells are retired. A thread may adopt a cell before that, or
+    // after it.
     let mut later = Vec::new();
     for round in 0..6 {
         assert_eq!(node.concurrency(), in_flight, "round {round}");
@@ -164,7 +167,8 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
     thread_local! {
         static AT_THE_END: RefCell<Option<EntersAtTheEnd>> = const { RefCell::new(None) };
     }
-    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders are tested.
+    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders
+    // are tested.
     for cache_first in [false, true] {
         let (node, _clock) = node();
         let (sender, entries) = mpsc::channel();

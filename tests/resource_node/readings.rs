@@ -9,9 +9,9 @@ type Node = ResourceNode<ManualClock>;
 /// A reading, by the clock of the node and at a given time.
 type Reading<R> = (fn(&Node) -> R, fn(&Node, Timestamp) -> R);
 
-/// Records requests in two buckets, half a second apart: three passes and one block, then two passes and two blocks.
-/// Then reserves two permits of the next bucket. Returns the current time, at which the short window covers half a
-/// second.
+/// Records requests in two buckets, half a second apart: three passes and one block, then two
+/// passes and two blocks. Then reserves two permits of the next bucket. Returns the current time,
+/// at which the short window covers half a second.
 fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(Duration::from_secs(10));
     let in_flight = node.enter_many_at(clock.now(), 3);

@@ -1,4 +1,5 @@
-//! Counts the heap bytes of one resource, in a separate program, since the counting allocator is slower.
+//! Counts the heap bytes of one resource, in a separate program, since the counting allocator is
+//! slower.
 
 use std::env;
 use std::ops::Range;
@@ -49,7 +50,8 @@ const CELL: usize = 128;
 /// The name of this crate's resource.
 pub(crate) const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
 
-/// Counts the bytes and prints them; `leaparray-perf` parses the lines. The global allocator must be `dhat`'s.
+/// Counts the bytes and prints them; `leaparray-perf` parses the lines. The global allocator must
+/// be `dhat`'s.
 pub(crate) fn print() {
     let _profiler = dhat::Profiler::builder().testing().build();
     for (name, stages) in [
@@ -73,8 +75,8 @@ pub(crate) fn measure() -> Counted {
     parse(&output_of_program(&[]))
 }
 
-/// Runs the separate program with arguments, and returns its output. The cargo that runs this program builds it into the
-/// same target folder.
+/// Runs the separate program with arguments, and returns its output. The cargo that runs this
+/// program builds it into the same target folder.
 pub(crate) fn output_of_program(args: &[&str]) -> String {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let program = env::current_exe().unwrap_or_default();
@@ -110,8 +112,8 @@ fn parse(lines: &str) -> Counted {
     counted
 }
 
-/// Returns the bytes on the heap, with two corrections: of the slab of cells, which all windows share, only the
-/// cells in use count, and the caches of threads do not count.
+/// Returns the bytes on the heap, with two corrections: of the slab of cells, which all windows
+/// share, only the cells in use count, and the caches of threads do not count.
 pub(crate) fn heap() -> usize {
     let cells = CellMemory::current();
     dhat::HeapStats::get().curr_bytes - cells.bytes - cells.cache_bytes + cells.in_use * CELL
@@ -164,7 +166,8 @@ fn record_on_two_threads<T: Sync>(
         }
     };
     thread::scope(|scope| {
-        // Joined explicitly: unlike the end of the scope, a join waits until the thread's locals are dropped.
+        // Joined explicitly: unlike the end of the scope, a join waits until the thread's locals
+        // are dropped.
         for thread in [scope.spawn(run), scope.spawn(run)] {
             thread.join().expect("no panic");
         }

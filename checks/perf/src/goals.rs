@@ -110,8 +110,8 @@ impl Goal {
     }
 }
 
-/// Returns the goals of recording, reading, nodes, rollovers and first records. The other goals are only in the
-/// processor's report.
+/// Returns the goals of recording, reading, nodes, rollovers and first records. The other goals are
+/// only in the processor's report.
 pub(crate) fn all(measured: &Measured) -> Vec<Goal> {
     let of = |rows| of(&measured.run.results, rows);
     of(record::rows())

@@ -1,5 +1,5 @@
-//! Takes the samples. Each round measures every case once, while the machine is quiet. The cost of a case is
-//! the median of the rounds.
+//! Takes the samples. Each round measures every case once, while the machine is quiet. The cost of
+//! a case is the median of the rounds.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub(crate) struct Plan {
     pub(crate) sample: Duration,
 }
 
-/// Takes a sample. The arguments are the count of operations on each thread and the number of the first one.
-/// Returns nanoseconds for one operation, or `None` if a thread panicked.
+/// Takes a sample. The arguments are the count of operations on each thread and the number of the
+/// first one. Returns nanoseconds for one operation, or `None` if a thread panicked.
 type Run = Box<dyn Fn(u64, u64) -> Option<f64>>;
 
 struct Case {
@@ -44,8 +44,8 @@ impl Suite {
         Self { cores, cases: Vec::new() }
     }
 
-    /// Adds a case that runs `op` on `threads` threads at once. No thread of the case passes the same number
-    /// to `op` twice.
+    /// Adds a case that runs `op` on `threads` threads at once. No thread of the case passes the
+    /// same number to `op` twice.
     pub(crate) fn add<R>(
         &mut self,
         name: &str,
@@ -60,8 +60,8 @@ impl Suite {
         });
     }
 
-    /// Adds a case that runs `op` on `threads` threads at once, each bound to a processor. `op` gets the number of the thread, and that
-    /// of the operation.
+    /// Adds a case that runs `op` on `threads` threads at once, each bound to a processor. `op`
+    /// gets the number of the thread, and that of the operation.
     pub(crate) fn add_bound<R>(
         &mut self,
         name: &str,
@@ -73,7 +73,8 @@ impl Suite {
         });
     }
 
-    /// Adds a case that runs an operation on `threads` threads at once. `make` makes the operation before each sample.
+    /// Adds a case that runs an operation on `threads` threads at once. `make` makes the operation
+    /// before each sample.
     pub(crate) fn add_made<R, Op: Fn(u64) -> R + Sync>(
         &mut self,
         name: &str,
@@ -87,7 +88,8 @@ impl Suite {
         });
     }
 
-    /// Adds a case that runs `op` on one thread. The threads of the crowd have used the same window.
+    /// Adds a case that runs `op` on one thread. The threads of the crowd have used the same
+    /// window.
     pub(crate) fn add_with_crowd<R>(
         &mut self,
         name: &str,
@@ -112,8 +114,8 @@ impl Suite {
         self.cases.push(Case { key, threads, run, iters: 1_000, next: 0, samples, lost });
     }
 
-    /// Measures every case in every round, and in reverse order in every other round. Calls `between` after each
-    /// round.
+    /// Measures every case in every round, and in reverse order in every other round. Calls
+    /// `between` after each round.
     pub(crate) fn measure(
         mut self,
         plan: Plan,

@@ -6,8 +6,8 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml
 //! ```
 //!
-//! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if the machine was
-//! disturbed.
+//! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if
+//! the machine was disturbed.
 //!
 //! A separate program measures the histograms of response times, with the same options:
 //!
@@ -15,8 +15,8 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin histograms
 //! ```
 //!
-//! Another one measures the middleware of `leaparray-tower`, with the same options. It counts instructions if valgrind is
-//! installed:
+//! Another one measures the middleware of `leaparray-tower`, with the same options. It counts
+//! instructions if valgrind is installed:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin middleware
@@ -28,20 +28,22 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin feedback
 //! ```
 //!
-//! A fourth one measures the limiter of `leaparray-redis`, with the same options. The script is measured on a Redis server, if
-//! `redis-server` is installed:
+//! A fourth one measures the limiter of `leaparray-redis`, with the same options. The script is
+//! measured on a Redis server, if `redis-server` is installed:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin leases
 //! ```
 //!
-//! A fifth one measures the window over a fleet of `leaparray-redis`, on a Redis server, with the same options:
+//! A fifth one measures the window over a fleet of `leaparray-redis`, on a Redis server, with the
+//! same options:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin windows
 //! ```
 //!
-//! A sixth one measures how the decisions of limiters scale with threads, and a seventh one the limits by key, with the same options:
+//! A sixth one measures how the decisions of limiters scale with threads, and a seventh one the
+//! limits by key, with the same options:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin limiters
@@ -54,7 +56,8 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A ninth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A ninth one prints the guide's table of geometries: the error of a rate, and the bytes of a
+//! node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -119,8 +122,8 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("leaparray-perf")?;
     let measured = measure(options.plan);
@@ -128,8 +131,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     options.publish(&measured.run, Page::Main, &document, &goals)
 }
 
-/// Counts heap bytes and prints them: of histograms, of limits by key, or of requests with middleware, if that is the argument. The
-/// global allocator must be `dhat`'s.
+/// Counts heap bytes and prints them: of histograms, of limits by key, or of requests with
+/// middleware, if that is the argument. The global allocator must be `dhat`'s.
 pub fn print_bytes() {
     match env::args().nth(1).as_deref() {
         Some("histograms") => histograms::print_bytes(),

@@ -93,7 +93,8 @@ pub(crate) fn rustc() -> String {
     output_of("rustc", &["--version"])
 }
 
-/// Returns the commit of the working tree and its date, and whether `src` or `crates` has changed since.
+/// Returns the commit of the working tree and its date, and whether `src` or `crates` has changed
+/// since.
 pub(crate) fn commit() -> String {
     let commit = output_of("git", &["log", "-1", "--format=%h of %cs"]);
     let status =
@@ -115,8 +116,8 @@ fn output_of(program: &str, args: &[&str]) -> String {
 /// Returns the version of a crate that this program uses.
 pub(crate) fn version(krate: &str) -> &'static str {
     let entry = format!("name = \"{krate}\"\nversion = \"");
-    // The lock file has the versions of a crate in ascending order. This program uses the last one; a peer may
-    // use an older one.
+    // The lock file has the versions of a crate in ascending order. This program uses the last one;
+    // a peer may use an older one.
     let rest = LOCK_FILE.rsplit_once(&entry).map(|(_, rest)| rest);
     rest.and_then(|rest| rest.split('"').next()).unwrap_or("unknown")
 }

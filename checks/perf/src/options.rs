@@ -9,7 +9,8 @@ use crate::goals::Goal;
 use crate::harness::Plan;
 use crate::report::{self, Page, Run};
 
-/// The rounds take three minutes on two quiet cores, and a quarter of an hour on a machine that is often disturbed.
+/// The rounds take three minutes on two quiet cores, and a quarter of an hour on a machine that is
+/// often disturbed.
 const FULL: Plan = Plan { rounds: 41, sample: Duration::from_millis(5) };
 const QUICK: Plan = Plan { rounds: 3, sample: Duration::from_millis(1) };
 
@@ -58,8 +59,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Returns an error if the report belongs to the documentation and the machine was disturbed, or if the report
-    /// cannot be written.
+    /// Returns an error if the report belongs to the documentation and the machine was disturbed,
+    /// or if the report cannot be written.
     pub(crate) fn publish(
         &self,
         run: &Run,

@@ -8,7 +8,8 @@ use crate::timed::on_threads;
 /// The number of operations in a probe, which takes a tenth of a millisecond.
 const OPERATIONS: u64 = 100_000;
 
-/// The number of probes before the first sample, and the pause before each probe that does not follow a sample.
+/// The number of probes before the first sample, and the pause before each probe that does not
+/// follow a sample.
 const FIRST_PROBES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -18,11 +19,12 @@ pub(crate) const LIMIT: f64 = 1.05;
 /// The number of attempts at a sample.
 const TRIES: usize = 8;
 
-/// Checks the machine before and after each sample. A *probe* times plain arithmetic on two threads at once, or
-/// on one if there is only one core.
+/// Checks the machine before and after each sample. A *probe* times plain arithmetic on two threads
+/// at once, or on one if there is only one core.
 ///
-/// The arithmetic takes longer while a thread waits for a core, and while its core is shared with another busy
-/// thread. Each probe is compared with earlier probes, so the check does not depend on the processor's speed.
+/// The arithmetic takes longer while a thread waits for a core, and while its core is shared with
+/// another busy thread. Each probe is compared with earlier probes, so the check does not depend on
+/// the processor's speed.
 pub(crate) struct Quiet {
     /// Returns nanoseconds for one operation.
     probe: Box<dyn FnMut() -> f64>,
@@ -47,8 +49,8 @@ pub(crate) struct SampleCounts {
 }
 
 impl Quiet {
-    /// Creates the check, and takes the first probes. `max_wait` bounds the time that the run sleeps before probes
-    /// while the machine is disturbed.
+    /// Creates the check, and takes the first probes. `max_wait` bounds the time that the run
+    /// sleeps before probes while the machine is disturbed.
     pub(crate) fn new(cores: usize, max_wait: Duration) -> Self {
         let threads = cores.min(2);
         let probes = max_wait.as_nanos() / PAUSE.as_nanos();
@@ -65,8 +67,8 @@ impl Quiet {
         Self { probe, best, remaining_probes, undisturbed: false, samples }
     }
 
-    /// Takes a sample between two quiet probes. Returns `None` if all attempts are discarded, or if no probe
-    /// remains.
+    /// Takes a sample between two quiet probes. Returns `None` if all attempts are discarded, or if
+    /// no probe remains.
     pub(crate) fn sample<R>(&mut self, mut take: impl FnMut() -> R) -> Option<R> {
         for _ in 0..TRIES {
             if !self.wait() {
@@ -107,8 +109,8 @@ impl SampleCounts {
     }
 }
 
-/// Returns nanoseconds for one operation: four multiplications that depend neither on each other nor on earlier
-/// operations.
+/// Returns nanoseconds for one operation: four multiplications that depend neither on each other
+/// nor on earlier operations.
 fn arithmetic(threads: usize) -> f64 {
     // The factor of Fibonacci hashing: 2⁶⁴ / φ.
     let operation = |number: u64| {
@@ -121,8 +123,8 @@ fn arithmetic(threads: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Takes a sample. The first probes take 1 ns each, and the further probes take the times `then`. Returns the
-    /// number of the attempt that counted, and the counts.
+    /// Takes a sample. The first probes take 1 ns each, and the further probes take the times
+    /// `then`. Returns the number of the attempt that counted, and the counts.
     fn sample(then: &'static [f64], remaining_probes: usize) -> (Option<usize>, [usize; 3]) {
         let mut times = [1.0; FIRST_PROBES].into_iter().chain(then.iter().copied());
         let probe = move || times.next().expect("a time for each probe");

@@ -22,7 +22,8 @@ impl Cost {
         Self { median, quartiles: (low, high), lost }
     }
 
-    /// Returns the median cost: the median and the quartiles are those of the parts, each by itself.
+    /// Returns the median cost: the median and the quartiles are those of the parts, each by
+    /// itself.
     fn median_of(parts: &[Self]) -> Self {
         let median = |of: fn(&Self) -> f64| Self::of(parts.iter().map(of).collect(), 0).median;
         Self {

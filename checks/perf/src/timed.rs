@@ -19,13 +19,14 @@ pub(crate) struct Elapsed {
     pub(crate) core: f64,
 }
 
-/// Returns the number of operations that warm up each new thread: enough to visit 1,000 windows twice.
+/// Returns the number of operations that warm up each new thread: enough to visit 1,000 windows
+/// twice.
 pub(crate) const fn warm_up(iters: u64) -> u64 {
     2_500 + iters / 50
 }
 
-/// Runs `op` `iters` times on each thread, after a warm-up. The numbers that `op` gets begin with `first`.
-/// Returns `None` if a thread panicked.
+/// Runs `op` `iters` times on each thread, after a warm-up. The numbers that `op` gets begin with
+/// `first`. Returns `None` if a thread panicked.
 ///
 /// Each thread measures the time from the common start to its own last operation.
 pub(crate) fn on_threads<R>(
@@ -71,8 +72,8 @@ pub(crate) fn on_threads_each<R, Op: FnMut(u64) -> R>(
     Some(Elapsed { wall, core })
 }
 
-/// Does the same on threads that are bound to a processor each, so that they run at the same time. `op` also gets the number of its
-/// thread. Returns nanoseconds for one operation.
+/// Does the same on threads that are bound to a processor each, so that they run at the same time.
+/// `op` also gets the number of its thread. Returns nanoseconds for one operation.
 pub(crate) fn on_processors<R>(
     threads: usize,
     iters: u64,

@@ -24,7 +24,8 @@ const TENTH: Duration = Duration::from_millis(100);
 pub struct Phase {
     /// Its length in seconds, at a scale of 1.
     pub secs: u32,
-    /// The factor by which all times are longer. A number per second is then a number per `scale` seconds.
+    /// The factor by which all times are longer. A number per second is then a number per `scale`
+    /// seconds.
     pub scale: u32,
     /// The number of workers.
     pub workers: u32,
@@ -53,8 +54,9 @@ impl Slowness {
 }
 
 impl Phase {
-    /// Returns the factor by which calls take longer that begin at a time since the start of the simulation. It is drawn from the
-    /// number of the period, so that it does not depend on the calls.
+    /// Returns the factor by which calls take longer that begin at a time since the start of the
+    /// simulation. It is drawn from the number of the period, so that it does not depend on the
+    /// calls.
     fn slowness_at(&self, since: Duration, seed: u64) -> f64 {
         let Slowness { factor, share, period } = self.slowness;
         let number = since.as_nanos() / (period * self.scale).as_nanos();
@@ -146,8 +148,9 @@ impl<'a> Backend<'a> {
     }
 }
 
-/// Simulates calls that arrive at random, are admitted or refused, wait in one queue for a worker, and are served to their
-/// end. If the number of workers falls, the calls that are served go on. All phases have the scale of the first.
+/// Simulates calls that arrive at random, are admitted or refused, wait in one queue for a worker,
+/// and are served to their end. If the number of workers falls, the calls that are served go on.
+/// All phases have the scale of the first.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a phase has few seconds")]
 pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observed> {

@@ -1,5 +1,5 @@
-//! Simulations of limiters that adapt themselves, of a limit over a fleet, and of one window over a fleet. Nothing here reads
-//! real time.
+//! Simulations of limiters that adapt themselves, of a limit over a fleet, and of one window over a
+//! fleet. Nothing here reads real time.
 #![forbid(unsafe_code)]
 
 pub mod algorithms;

@@ -1,6 +1,6 @@
-//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md`, `docs/FLEET_WINDOWS.md` and their plots, or with `--check` compares the
-//! pages and the plots with the results. Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or
-//! if a check of the fleet windows fails.
+//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md`, `docs/FLEET_WINDOWS.md` and their plots, or with
+//! `--check` compares the pages and the plots with the results. Fails if the limits of `Headroom`
+//! or the leases miss a goal, if leases overshoot, or if a check of the fleet windows fails.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -4,7 +4,8 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Maps all items, as many at a time as there are processors, and returns the results in the order of the items.
+/// Maps all items, as many at a time as there are processors, and returns the results in the order
+/// of the items.
 ///
 /// # Panics
 ///

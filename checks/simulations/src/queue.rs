@@ -3,7 +3,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Events in the order of their times, and events of the same time in the order in which they were added.
+/// Events in the order of their times, and events of the same time in the order in which they were
+/// added.
 #[derive(Debug)]
 pub(crate) struct Queue<E> {
     events: BinaryHeap<Reverse<Entry<E>>>,

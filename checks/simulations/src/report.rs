@@ -11,7 +11,8 @@ use crate::backend::{Observed, simulate};
 use crate::scenarios::{Goal, Scenario};
 use crate::score::{Best, Score, best, score};
 
-/// The seeds of the arrivals and of the mix. Scores are the worst of all of them, and plots are of the first one.
+/// The seeds of the arrivals and of the mix. Scores are the worst of all of them, and plots are of
+/// the first one.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 const HEAD: &str = "\
@@ -89,7 +90,8 @@ pub fn run(scenario: &Scenario) -> Result {
     Result { best, of }
 }
 
-/// Simulates a scenario with each seed. Returns the worst scores, and what happened with the first seed.
+/// Simulates a scenario with each seed. Returns the worst scores, and what happened with the first
+/// seed.
 ///
 /// # Panics
 ///

@@ -20,11 +20,13 @@ pub struct Scenario {
 /// The scores that `Headroom` has to reach in each phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// At least this goodput, at most 1.2 × the quantile 0.99, settled within 2 s, and a limit as for `Idle`.
+    /// At least this goodput, at most 1.2 × the quantile 0.99, settled within 2 s, and a limit as
+    /// for `Idle`.
     Follows(f64),
     /// At least this goodput.
     Goodput(f64),
-    /// A limit of at most 3 × the mean of the calls in flight, or of at most 30: 1.5 × the first limit.
+    /// A limit of at most 3 × the mean of the calls in flight, or of at most 30: 1.5 × the first
+    /// limit.
     Idle,
     /// None: the scenario shows the limits of the algorithm.
     None,
@@ -33,7 +35,8 @@ pub enum Goal {
 const WORKERS: u32 = 64;
 const SLOW: f64 = 0.1;
 
-/// The number of workers falls to a quarter, and rises again. `load` is the arrivals as a share of the capacity of all workers.
+/// The number of workers falls to a quarter, and rises again. `load` is the arrivals as a share of
+/// the capacity of all workers.
 #[must_use]
 pub fn capacity_changes(load: f64, secs: u32) -> Scenario {
     let arrivals = load * Phase::capacity(WORKERS, SLOW);
@@ -62,7 +65,8 @@ pub fn mix_changes(shares: [f64; 3], secs: u32) -> Scenario {
     }
 }
 
-/// The capacity changes as in [`capacity_changes`] at a load of 1.2, with another number of workers, and with longer calls.
+/// The capacity changes as in [`capacity_changes`] at a load of 1.2, with another number of
+/// workers, and with longer calls.
 #[must_use]
 pub fn sizes(workers: u32, scale: u32, secs: u32) -> Scenario {
     let arrivals = 1.2 * Phase::capacity(workers, SLOW);

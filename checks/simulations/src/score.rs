@@ -21,20 +21,23 @@ pub struct Best {
 pub struct Score {
     /// The goodput, as a share of the goodput of the best fixed limit.
     pub goodput: f64,
-    /// The quantile 0.99 of the response times, as a multiple of the quantile of the best fixed limit.
+    /// The quantile 0.99 of the response times, as a multiple of the quantile of the best fixed
+    /// limit.
     pub p99: f64,
-    /// The first second from which three consecutive seconds average at least 95 % of the goodput; `None` if there is none.
+    /// The first second from which three consecutive seconds average at least 95 % of the goodput;
+    /// `None` if there is none.
     pub settled: Option<usize>,
     /// The share of three-second spans, after the limit has settled, whose goodput is below 95 %.
     pub relapses: f64,
-    /// The highest limit after the first five seconds, as a multiple of the mean of the permits in use.
+    /// The highest limit after the first five seconds, as a multiple of the mean of the permits in
+    /// use.
     pub limit_by_use: f64,
     /// The highest limit after the first five seconds.
     pub limit: u64,
 }
 
-/// Finds the best fixed limit for each phase, by phases of `secs` seconds with the limits 2, 3, … up to 500, each at least a tenth above
-/// the one before.
+/// Finds the best fixed limit for each phase, by phases of `secs` seconds with the limits 2, 3, …
+/// up to 500, each at least a tenth above the one before.
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! A limit over a small fleet, for a debug build. The goals, and the limit in larger fleets, are checked by the program.
+//! A limit over a small fleet, for a debug build. The goals, and the limit in larger fleets, are
+//! checked by the program.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use leaparray_simulations::scenarios::{
 };
 use leaparray_simulations::score::{Score, best};
 
-/// Shorter phases and fewer seeds than those of `docs/SIMULATIONS.md`, whose goals its program checks. In these phases, the
-/// first dips and the time until the limit settles count for more.
+/// Shorter phases and fewer seeds than those of `docs/SIMULATIONS.md`, whose goals its program
+/// checks. In these phases, the first dips and the time until the limit settles count for more.
 const SECS: u32 = 15;
 const SEEDS: [u64; 3] = [11, 12, 13];
 

@@ -1,4 +1,5 @@
-//! One window over a small fleet, for a debug build, and with broken rules. Larger fleets are checked by the program.
+//! One window over a small fleet, for a debug build, and with broken rules. Larger fleets are
+//! checked by the program.
 
 use leaparray_redis::fleet::FleetConfig;
 use leaparray_simulations::windows::{
@@ -73,7 +74,8 @@ fn no_second_is_lost_by_the_network() {
     assert_eq!((observed.present, observed.forgotten), (observed.seconds, 0));
 }
 
-/// A late duplicate replaces the record by an older one, and a second is in the record of two deliveries.
+/// A late duplicate replaces the record by an older one, and a second is in the record of two
+/// deliveries.
 #[test]
 fn server_that_takes_any_version_is_caught() {
     let broken = Some(Broken::TakesAnyVersion);

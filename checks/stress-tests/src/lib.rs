@@ -1,17 +1,20 @@
-//! Stress tests of `leaparray` as it is shipped, with the real `arc-swap` and real threads. While threads record and
-//! rotate hundreds of thousands of buckets, other threads check every count exactly.
+//! Stress tests of `leaparray` as it is shipped, with the real `arc-swap` and real threads. While
+//! threads record and rotate hundreds of thousands of buckets, other threads check every count
+//! exactly.
 //!
-//! In most tests, the writers advance the time by hand, with buckets of a millisecond, so rotations happen as fast as
-//! the threads can make them. The tests are in `tests/`, one file for each kind of use. As part of
-//! `cargo test --workspace`, each test runs each kind of round once. To run each test for a minute:
+//! In most tests, the writers advance the time by hand, with buckets of a millisecond, so rotations
+//! happen as fast as the threads can make them. The tests are in `tests/`, one file for each kind
+//! of use. As part of `cargo test --workspace`, each test runs each kind of round once. To run each
+//! test for a minute:
 //!
 //! ```sh
 //! LEAPARRAY_STRESS_SECONDS=60 cargo test --release -p leaparray-stress-tests -- --nocapture
 //! .ci/stress 60    # the same, and then under each sanitizer
 //! ```
 //!
-//! This is a separate crate, so that a build with a sanitizer has only the library and the tests. No thread waits for a
-//! thread that a failed assertion may have stopped, so a failure ends the test.
+//! This is a separate crate, so that a build with a sanitizer has only the library and the tests.
+//! No thread waits for a thread that a failed assertion may have stopped, so a failure ends the
+//! test.
 
 mod rounds;
 mod stamped;

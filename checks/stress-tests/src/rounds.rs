@@ -46,7 +46,8 @@ fn of_each_kind(turns: u32) -> impl Iterator<Item = Round> {
     let usual = [1, 2, 10].into_iter().flat_map(move |samples| {
         [2, 4, 8].map(|writers| Round { samples, writers, turns, turns_per_bucket: 4 })
     });
-    // More threads than cores, with buckets that are long enough for all of them to record in one bucket.
+    // More threads than cores, with buckets that are long enough for all of them to record in one
+    // bucket.
     let writers = 2 * thread::available_parallelism().map_or(1, usize::from) + 3;
     usual.chain([Round { samples: 2, writers, turns, turns_per_bucket: turns / 4 }])
 }

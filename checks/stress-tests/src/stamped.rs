@@ -9,12 +9,13 @@ use crate::team::stall;
 
 /// A bucket that stores its own number, which the first thread that records in it sets.
 ///
-/// Each unit is marked with the number of the bucket for which it was recorded. A unit that ends up in another bucket
-/// is detected by the thread that records it, by a reader, when the bucket is reset, or at the end in the sum of the
-/// marks.
+/// Each unit is marked with the number of the bucket for which it was recorded. A unit that ends up
+/// in another bucket is detected by the thread that records it, by a reader, when the bucket is
+/// reset, or at the end in the sum of the marks.
 #[derive(Debug)]
 pub struct Stamped {
-    /// A known value until the bucket is dropped. It is on the heap, where freed memory is soon overwritten.
+    /// A known value until the bucket is dropped. It is on the heap, where freed memory is soon
+    /// overwritten.
     intact: Box<AtomicU64>,
     number: AtomicU64,
     begun: AtomicU64,
@@ -71,15 +72,15 @@ impl Stamped {
     pub fn add_late(&self, number: u64, units: u64) {
         self.check_intact();
         stall();
-        // Release: pairs with the Acquires in `look`, which loads in the opposite order. A thread that sees one of these
-        // adds also sees the adds before it.
+        // Release: pairs with the Acquires in `look`, which loads in the opposite order. A thread
+        // that sees one of these adds also sees the adds before it.
         self.begun.fetch_add(units, Ordering::Relaxed);
         self.marks.fetch_add(units * number, Ordering::Release);
         self.completed.fetch_add(units, Ordering::Release);
     }
 
-    /// Reads the bucket. The result is checked by [`Observation::units_of`], and not here, since a reader that has not
-    /// pinned the bucket may have to discard it.
+    /// Reads the bucket. The result is checked by [`Observation::units_of`], and not here, since a
+    /// reader that has not pinned the bucket may have to discard it.
     ///
     /// # Panics
     ///
@@ -117,7 +118,8 @@ impl Stamped {
 }
 
 impl Observation {
-    /// Returns a lower bound of the units in the bucket with that number: other threads may be adding to it.
+    /// Returns a lower bound of the units in the bucket with that number: other threads may be
+    /// adding to it.
     ///
     /// # Panics
     ///

@@ -7,18 +7,19 @@ use crossbeam_utils::CachePadded;
 
 use crate::time::Time;
 
-/// The number of units that each writer has begun to record in each bucket, and the number that it has completed.
+/// The number of units that each writer has begun to record in each bucket, and the number that it
+/// has completed.
 ///
-/// A read of a bucket finds at least the units that were complete before the read, and at most the units that had begun
-/// by the end of the read.
+/// A read of a bucket finds at least the units that were complete before the read, and at most the
+/// units that had begun by the end of the read.
 #[derive(Debug)]
 pub struct Tally {
     first: u64,
     writers: Vec<CachePadded<WriterTally>>,
 }
 
-/// The tally of one writer. It is written with plain stores, because read-modify-writes would order the adds that it
-/// counts.
+/// The tally of one writer. It is written with plain stores, because read-modify-writes would order
+/// the adds that it counts.
 #[derive(Debug)]
 pub struct WriterTally {
     first: u64,
@@ -102,8 +103,8 @@ impl WriterTally {
     /// Counts the units that `add` records in the late bucket.
     pub fn enter_late(&self, units: u64, add: impl FnOnce()) {
         self.all.begin(units);
-        // Release: pairs with the acquire fences in `Tally::begun` and `Tally::all_begun`. A reader that has found the
-        // units sees that they had begun.
+        // Release: pairs with the acquire fences in `Tally::begun` and `Tally::all_begun`. A reader
+        // that has found the units sees that they had begun.
         fence(Ordering::Release);
         add();
         self.all.end(units);
@@ -120,7 +121,8 @@ impl Entry {
     }
 
     fn end(&self, units: u64) {
-        // Release: pairs with the Acquire in `through`. A reader that sees the units complete finds them.
+        // Release: pairs with the Acquire in `through`. A reader that sees the units complete finds
+        // them.
         self.completed.store(self.completed() + units, Ordering::Release);
     }
 
@@ -156,12 +158,13 @@ impl<'a> Bounds<'a> {
         &self.covered
     }
 
-    /// Checks the number of units that a read has found in each bucket, in any order. `newest` is the number of the
-    /// newest bucket after the read.
+    /// Checks the number of units that a read has found in each bucket, in any order. `newest` is
+    /// the number of the newest bucket after the read.
     ///
     /// # Panics
     ///
-    /// If a number is out of bounds, if a bucket is not in the window or was found twice, or if units are missing.
+    /// If a number is out of bounds, if a bucket is not in the window or was found twice, or if
+    /// units are missing.
     pub fn check(&self, found: impl IntoIterator<Item = (u64, u64)>, newest: u64) {
         let mut least = self.least_of(newest);
         for (number, units) in found {
@@ -198,7 +201,8 @@ impl<'a> Bounds<'a> {
         );
     }
 
-    /// Returns the lower bound of each bucket; 0 if a newer bucket may have replaced the bucket since.
+    /// Returns the lower bound of each bucket; 0 if a newer bucket may have replaced the bucket
+    /// since.
     fn least_of(&self, newest: u64) -> Vec<u64> {
         let samples = self.covered.end() - self.covered.start() + 1;
         let may_have_left = |number| newest >= number + samples;

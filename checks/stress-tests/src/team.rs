@@ -8,8 +8,8 @@ use std::thread;
 /// One read, which a thread repeats until all writers have ended.
 pub type Reader<'a> = Box<dyn FnMut() + Send + 'a>;
 
-/// Runs `write` on `writers` threads, each with its number, and each of `readers` on another thread, again and again
-/// until all writers have ended.
+/// Runs `write` on `writers` threads, each with its number, and each of `readers` on another
+/// thread, again and again until all writers have ended.
 ///
 /// # Panics
 ///

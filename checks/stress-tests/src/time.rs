@@ -27,12 +27,13 @@ pub trait Time: Sync {
     /// Returns a time that is no earlier than the time of any record so far.
     fn now(&self) -> Timestamp;
 
-    /// Returns the number of the first bucket of the round, and one more than the number of its last bucket.
+    /// Returns the number of the first bucket of the round, and one more than the number of its
+    /// last bucket.
     fn numbers(&self) -> (u64, u64);
 }
 
-/// Time that each turn of a writer advances: by a part of a bucket, and at intervals by three buckets, so that some
-/// buckets are skipped.
+/// Time that each turn of a writer advances: by a part of a bucket, and at intervals by three
+/// buckets, so that some buckets are skipped.
 #[derive(Debug)]
 pub struct AdvancedTime {
     nanos: AtomicU64,
@@ -78,7 +79,8 @@ impl Time for AdvancedTime {
     }
 
     fn now(&self) -> Timestamp {
-        // Acquire: keeps the reads that follow after this load. Each record follows the tick that returned its time.
+        // Acquire: keeps the reads that follow after this load. Each record follows the tick that
+        // returned its time.
         Timestamp::from_nanos(self.nanos.load(Ordering::Acquire))
     }
 
@@ -98,9 +100,9 @@ pub struct Real {
 
 impl Real {
     const LEN: Duration = Duration::from_millis(50);
-    /// The maximum by which a time that a thread has received from another thread may be ahead of its own clock. The
-    /// processor may read its counter before an earlier load is complete, and a load of a contended line takes up to
-    /// 1 µs. On a loaded virtual machine, 26 µs were measured.
+    /// The maximum by which a time that a thread has received from another thread may be ahead of
+    /// its own clock. The processor may read its counter before an earlier load is complete, and a
+    /// load of a contended line takes up to 1 µs. On a loaded virtual machine, 26 µs were measured.
     pub const SKEW: Duration = Duration::from_millis(1);
 
     /// Starts at the present time.

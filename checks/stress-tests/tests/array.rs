@@ -103,7 +103,8 @@ impl Stress {
         assert!(units <= self.tally.begun(number));
     }
 
-    /// Checks that the recorded total is between `at_least` and the units that have begun, and returns it.
+    /// Checks that the recorded total is between `at_least` and the units that have begun, and
+    /// returns it.
     fn read_ledger(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_completed());
         let recorded = self.array.ledger(self.time.now()).recorded().units;
@@ -139,10 +140,11 @@ fn add(page: &WriterTally, bucket: &CurrentBucket<'_, Stamped>, number: u64, uni
     }
 }
 
-/// The maximum number of buckets, however often the array rotates: the buckets in slots, and as many that a reader has
-/// kept pinned since they left their slots; for each writer, the bucket that it keeps, the bucket in which it records,
-/// and the bucket that it is about to swap in; for each reader, one bucket that it is about to pin. The pool makes
-/// buckets in chunks of 4, so there may be 3 more.
+/// The maximum number of buckets, however often the array rotates: the buckets in slots, and as
+/// many that a reader has kept pinned since they left their slots; for each writer, the bucket that
+/// it keeps, the bucket in which it records, and the bucket that it is about to swap in; for each
+/// reader, one bucket that it is about to pin. The pool makes buckets in chunks of 4, so there may
+/// be 3 more.
 fn most(round: Round) -> u64 {
     2 * u64::from(round.samples) + 3 * round.writers as u64 + 2 + 3
 }

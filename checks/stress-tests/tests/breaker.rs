@@ -7,7 +7,8 @@ use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
 use leaparray::{ManualClock, OnDrop, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
-/// The outcomes of requests, counted by the writers: an accepted, rejected or cancelled request before it ends.
+/// The outcomes of requests, counted by the writers: an accepted, rejected or cancelled request
+/// before it ends.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: AtomicU64,

@@ -1,5 +1,5 @@
-//! A limiter of the requests in flight under constant contention: no more permits than the limit are held, and none is hidden in a
-//! stripe.
+//! A limiter of the requests in flight under constant contention: no more permits than the limit
+//! are held, and none is hidden in a stripe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Threads that record in the destructors of their thread-locals, when they may no longer have cells of their own, while
-//! other threads rotate and read. Each response time is in the histogram.
+//! Threads that record in the destructors of their thread-locals, when they may no longer have
+//! cells of their own, while other threads rotate and read. Each response time is in the histogram.
 
 use std::cell::RefCell;
 use std::sync::Arc;

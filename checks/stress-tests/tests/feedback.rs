@@ -14,9 +14,9 @@ const START: Timestamp = Timestamp::from_secs(1);
 const PROBES: u16 = 3;
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A window that rolls over all the time, or the last calls. Exceptions and slow calls in phases open the breaker, whose wait is
-/// short. Without a time-out, a probe that is lost keeps it half-open. With a short one, threads that end probes race with those
-/// that find the time over.
+/// A window that rolls over all the time, or the last calls. Exceptions and slow calls in phases
+/// open the breaker, whose wait is short. Without a time-out, a probe that is lost keeps it
+/// half-open. With a short one, threads that end probes race with those that find the time over.
 fn configs(window: WindowConfig) -> [CircuitConfig; 4] {
     let config = CircuitConfig::default()
         .min_calls(1)
@@ -76,7 +76,8 @@ impl Circuit {
     }
 }
 
-/// Reads all transitions, checks that each begins with the state with which the one before has ended, and returns their number.
+/// Reads all transitions, checks that each begins with the state with which the one before has
+/// ended, and returns their number.
 fn follow(transitions: &mut Transitions, state: &mut CircuitState) -> u64 {
     let mut seen = 0;
     while let Some(transition) = transitions.next() {

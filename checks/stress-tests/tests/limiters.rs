@@ -1,12 +1,13 @@
-//! A sliding-window limiter under constant contention: for its last permits, and for the permits of its stripes.
+//! A sliding-window limiter under constant contention: for its last permits, and for the permits of
+//! its stripes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::flow::{Limiter, SlidingWindowLimiter};
 use leaparray_stress_tests::{AdvancedTime, Round, Time, number_of, rounds, stall, work};
 
-/// The decision about one request, and the buckets in which it may have been made: from the bucket of the request's own
-/// time to the newest bucket of all threads after the decision.
+/// The decision about one request, and the buckets in which it may have been made: from the bucket
+/// of the request's own time to the newest bucket of all threads after the decision.
 #[derive(Clone, Copy)]
 struct Outcome {
     first: u64,
@@ -16,8 +17,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Packs the decision into one word, which is not 0. The threads store words because `ThreadSanitizer` does not see
-    /// how the locks of the standard library order memory.
+    /// Packs the decision into one word, which is not 0. The threads store words because
+    /// `ThreadSanitizer` does not see how the locks of the standard library order memory.
     fn to_word(self) -> u64 {
         assert!(self.last < 1 << 28, "a round has few buckets");
         self.first << 32 | self.last << 4 | self.permits << 2 | u64::from(self.admitted) << 1 | 1
@@ -83,8 +84,9 @@ impl Stress {
         }
     }
 
-    /// Checks for each window that the permits that were certainly taken in it do not exceed the limit, and that each
-    /// refused request asked for more than the permits that were certainly left.
+    /// Checks for each window that the permits that were certainly taken in it do not exceed the
+    /// limit, and that each refused request asked for more than the permits that were certainly
+    /// left.
     fn check(&self) {
         let words = self.told.iter().flatten().map(|told| told.load(Ordering::Relaxed));
         let told: Vec<_> = words.filter_map(Outcome::from_word).collect();
@@ -153,8 +155,8 @@ fn no_window_exceeds_its_limit_and_no_request_is_refused_a_permit_that_is_left()
     }
 }
 
-/// Most permits are taken from stripes. Epochs begin and end all the time: the writers compete, each bucket ends an epoch,
-/// and so does each request for permits that no stripe has.
+/// Most permits are taken from stripes. Epochs begin and end all the time: the writers compete,
+/// each bucket ends an epoch, and so does each request for permits that no stripe has.
 #[test]
 fn no_window_exceeds_its_limit_and_no_permit_is_hidden_in_a_stripe() {
     for round in rounds() {

@@ -1,4 +1,5 @@
-//! Resources by name: entries that end on any thread, while the geometry changes and resources are evicted and removed.
+//! Resources by name: entries that end on any thread, while the geometry changes and resources are
+//! evicted and removed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,8 @@ type Held = Entry<Resource<ManualClock>, ManualClock>;
 
 const NAMES: [&str; 3] = ["orders", "users", "search"];
 
-/// The writers' own counts. An entered request is counted before it enters, every other event after it was recorded.
+/// The writers' own counts. An entered request is counted before it enters, every other event after
+/// it was recorded.
 #[derive(Debug, Default)]
 struct Counts {
     entered: AtomicU64,
@@ -127,8 +129,8 @@ impl Stress {
         }
     }
 
-    /// Checks reads of the registry, and returns the number of ended requests in its lifetime totals, which was at
-    /// least `at_least` before.
+    /// Checks reads of the registry, and returns the number of ended requests in its lifetime
+    /// totals, which was at least `at_least` before.
     fn read(&self, cursor: &SecondsCursor, at_least: u64) -> u64 {
         let ended = self.counts.ended.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();

@@ -1,5 +1,5 @@
-//! The seconds of a registry: threads poll them while other threads record in resources, evict and remove them. Each second
-//! is delivered once, and the seconds add up to the lifetime totals.
+//! The seconds of a registry: threads poll them while other threads record in resources, evict and
+//! remove them. Each second is delivered once, and the seconds add up to the lifetime totals.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +24,9 @@ struct Stress {
     visits: bool,
     clock: ManualClock,
     registry: Registry<ManualClock>,
-    /// Held shared while a thread records, and exclusively while the time advances. So no thread records in a second that
-    /// is over: such a record would be in the totals, and in no second. The number of seconds that are over.
+    /// Held shared while a thread records, and exclusively while the time advances. So no thread
+    /// records in a second that is over: such a record would be in the totals, and in no second.
+    /// The number of seconds that are over.
     time: RwLock<u32>,
     turns: AtomicU64,
     cursor: RegistryCursor,
@@ -100,7 +101,8 @@ impl Stress {
                 let mut over = self.time.write().unwrap_or_else(PoisonError::into_inner);
                 self.clock.advance(Duration::from_secs(1));
                 *over += 1;
-                // The window is thirty seconds long, and the other threads may not run for longer than that.
+                // The window is thirty seconds long, and the other threads may not run for longer
+                // than that.
                 if over.is_multiple_of(8) {
                     self.poll();
                 }

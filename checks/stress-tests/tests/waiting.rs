@@ -1,4 +1,5 @@
-//! A queue under constant arrivals, timeouts, cancellations and releases: no permit is lost, and no request waits for ever.
+//! A queue under constant arrivals, timeouts, cancellations and releases: no permit is lost, and no
+//! request waits for ever.
 
 use std::future::{Pending, pending};
 use std::pin::pin;

@@ -1,5 +1,6 @@
-//! `SlidingWindow`, with threads that start and end and leave their cells to others. Each response time is as many
-//! nanoseconds long as the number of its bucket, so a count in a wrong bucket is detected, also in a histogram.
+//! `SlidingWindow`, with threads that start and end and leave their cells to others. Each response
+//! time is as many nanoseconds long as the number of its bucket, so a count in a wrong bucket is
+//! detected, also in a histogram.
 
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ impl<T: Time> Stress<T> {
         }
     }
 
-    /// Returns the response time and the concurrency that are recorded at that time: the number of the bucket, counted
-    /// from the first one. No record is before the first bucket.
+    /// Returns the response time and the concurrency that are recorded at that time: the number of
+    /// the bucket, counted from the first one. No record is before the first bucket.
     fn mark(&self, time: Timestamp) -> u64 {
         number_of(time).saturating_sub(self.first)
     }
@@ -135,8 +136,8 @@ impl<T: Time> Stress<T> {
         assert!(totals.sum(MetricEvent::Rt) <= most, "{totals:?} at {start:?}");
     }
 
-    /// Checks the ledger against `at_least`, and the lifetime total against the ledger and the records that have begun.
-    /// Returns the lifetime total.
+    /// Checks the ledger against `at_least`, and the lifetime total against the ledger and the
+    /// records that have begun. Returns the lifetime total.
     fn read_ledger(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_completed());
         let now = self.time.now();
@@ -148,8 +149,8 @@ impl<T: Time> Stress<T> {
         lifetime
     }
 
-    /// Checks the histograms of the window and of its lifetime, if it has them. The lifetime has at least `at_least` response
-    /// times. Returns their number.
+    /// Checks the histograms of the window and of its lifetime, if it has them. The lifetime has at
+    /// least `at_least` response times. Returns their number.
     fn read_histograms(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_completed());
         let now = self.time.now();

@@ -1,5 +1,5 @@
-//! Windows that are dropped while threads have their cells in the thread caches. The last thread with a reference drops
-//! the window.
+//! Windows that are dropped while threads have their cells in the thread caches. The last thread
+//! with a reference drops the window.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -23,8 +23,8 @@ const LOOKED_UP_EVERY: u64 = 30;
 /// The number of windows that were made.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// A window that checks its ledger, and its histogram if it has one, when it is dropped. A third of the windows have none,
-/// and the others are of two scales.
+/// A window that checks its ledger, and its histogram if it has one, when it is dropped. A third of
+/// the windows have none, and the others are of two scales.
 struct Checked {
     window: SlidingWindow<ManualClock>,
     recorded: AtomicU64,
@@ -77,8 +77,8 @@ impl Drop for Checked {
 struct Current(Mutex<Arc<Checked>>);
 
 impl Current {
-    /// Locks without sleeping in the standard library, because a sanitizer does not see the synchronization of a thread
-    /// that sleeps there.
+    /// Locks without sleeping in the standard library, because a sanitizer does not see the
+    /// synchronization of a thread that sleeps there.
     fn lock(&self) -> MutexGuard<'_, Arc<Checked>> {
         loop {
             match self.0.try_lock() {
@@ -94,7 +94,8 @@ impl Current {
     }
 
     fn replace(&self, new: Arc<Checked>) {
-        // Dropped after the lock is released: the thread that drops the last reference also drops the window.
+        // Dropped after the lock is released: the thread that drops the last reference also drops
+        // the window.
         let _before = std::mem::replace(&mut *self.lock(), new);
     }
 

@@ -11,16 +11,17 @@ use metrics::{
 };
 use metrics_util::registry::{Registry, Storage};
 
-/// A recorder of the `metrics` facade that keeps what a process records in sliding windows: exact rates of counters, and quantiles of
-/// histograms, of the last second or any other interval, while an exporter takes the same metrics.
+/// A recorder of the `metrics` facade that keeps what a process records in sliding windows: exact
+/// rates of counters, and quantiles of histograms, of the last second or any other interval, while
+/// an exporter takes the same metrics.
 ///
-/// Clones share their metrics: install one clone, and read another. Install it alone, or beside an exporter in a
-/// `metrics_util::layers::Fanout`.
+/// Clones share their metrics: install one clone, and read another. Install it alone, or beside an
+/// exporter in a `metrics_util::layers::Fanout`.
 ///
-/// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a window with a histogram, whose response
-/// times are its values: a value of 1 is a second, and values are kept to 10⁻⁹. A value above 4.6 · 10⁹ (2⁶² ns) counts as
-/// that. A negative value, or NaN, is not recorded, and [counted](Self::invalid). A *gauge* is its last
-/// value.
+/// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a
+/// window with a histogram, whose response times are its values: a value of 1 is a second, and
+/// values are kept to 10⁻⁹. A value above 4.6 · 10⁹ (2⁶² ns) counts as that. A negative value, or
+/// NaN, is not recorded, and [counted](Self::invalid). A *gauge* is its last value.
 ///
 /// Like other recorders, it keeps each key until it is [dropped](Self::drop_idle).
 ///
@@ -32,7 +33,8 @@ use metrics_util::registry::{Registry, Storage};
 ///
 /// let windows = WindowRecorder::default();
 /// let exporter = PrometheusBuilder::new().build_recorder();
-/// let fanout = FanoutBuilder::default().add_recorder(exporter).add_recorder(windows.clone());
+/// let fanout =
+///     FanoutBuilder::default().add_recorder(exporter).add_recorder(windows.clone());
 /// metrics::set_global_recorder(fanout.build())?;
 ///
 /// // Anywhere in the process, as before:
@@ -63,9 +65,11 @@ struct Windows<C> {
 #[derive(Debug)]
 struct Counted<C: Clock> {
     window: SlidingWindow<C>,
-    /// The value of the counter: the sum of its increments, or the value that it was [set](CounterFn::absolute) to.
+    /// The value of the counter: the sum of its increments, or the value that it was
+    /// [set](CounterFn::absolute) to.
     total: AtomicU64,
-    /// Whether it was ever set. Then its next increment is the difference between the next value and the total.
+    /// Whether it was ever set. Then its next increment is the difference between the next value
+    /// and the total.
     is_set: AtomicBool,
 }
 
@@ -78,7 +82,8 @@ struct Distributed<C: Clock> {
 }
 
 impl<C: Clock + Clone> WindowRecorder<C> {
-    /// Creates a recorder whose counters and histograms have windows of this geometry, over `clock`.
+    /// Creates a recorder whose counters and histograms have windows of this geometry, over
+    /// `clock`.
     ///
     /// [`default`](Self::default) has ten buckets of 100 ms, and histograms with the default error.
     #[must_use]
@@ -87,17 +92,21 @@ impl<C: Clock + Clone> WindowRecorder<C> {
         Self { shared: Arc::new(Registry::new(storage)) }
     }
 
-    /// Returns the window of a counter, which shares its counts; `None` if nothing has registered it.
+    /// Returns the window of a counter, which shares its counts; `None` if nothing has registered
+    /// it.
     ///
-    /// The window does not keep the counter: once that is [dropped](Self::drop_idle), a new one has a new window.
+    /// The window does not keep the counter: once that is [dropped](Self::drop_idle), a new one has
+    /// a new window.
     #[must_use]
     pub fn counter(&self, key: &Key) -> Option<SlidingWindow<C>> {
         self.shared.get_counter(key).map(|counter| counter.window.clone())
     }
 
-    /// Returns the window of a histogram, which shares its values; `None` if nothing has registered it.
+    /// Returns the window of a histogram, which shares its values; `None` if nothing has registered
+    /// it.
     ///
-    /// The window does not keep the histogram: once that is [dropped](Self::drop_idle), a new one has a new window.
+    /// The window does not keep the histogram: once that is [dropped](Self::drop_idle), a new one
+    /// has a new window.
     #[must_use]
     pub fn histogram(&self, key: &Key) -> Option<SlidingWindow<C>> {
         self.shared.get_histogram(key).map(|histogram| histogram.window.clone())
@@ -145,9 +154,9 @@ impl<C: Clock + Clone> WindowRecorder<C> {
         self.shared.storage().invalid.load(Ordering::Relaxed)
     }
 
-    /// Drops each counter and histogram that has no handle left and nothing recorded in its window. Gauges
-    /// stay, and so do counters that were ever set by `absolute`: their next value counts from the last one. Returns how many were
-    /// dropped.
+    /// Drops each counter and histogram that has no handle left and nothing recorded in its window.
+    /// Gauges stay, and so do counters that were ever set by `absolute`: their next value counts
+    /// from the last one. Returns how many were dropped.
     #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
     pub fn drop_idle(&self) -> usize {
         let mut dropped = 0;
@@ -168,12 +177,12 @@ impl<C: Clock + Clone> WindowRecorder<C> {
     }
 }
 
-/// Returns whether there are handles beside the handle of the registry. The caller holds the lock of the registry's shard, so no
-/// thread makes another handle until the caller has decided.
+/// Returns whether there are handles beside the handle of the registry. The caller holds the lock
+/// of the registry's shard, so no thread makes another handle until the caller has decided.
 fn is_shared<T>(metric: &Arc<T>) -> bool {
     let is_shared = Arc::strong_count(metric) > 1;
-    // Acquire: synchronizes with the release in the drop of each handle, so that the caller reads everything that was recorded
-    // through it.
+    // Acquire: synchronizes with the release in the drop of each handle, so that the caller reads
+    // everything that was recorded through it.
     fence(Ordering::Acquire);
     is_shared
 }
@@ -220,8 +229,8 @@ impl<C: Clock + Clone> CounterFn for Counted<C> {
 
     fn absolute(&self, value: u64) {
         self.is_set.store(true, Ordering::Relaxed);
-        // Relaxed: the operations on `total` have one order, and each thread adds to the window what it has added to the total. So
-        // both have the same sum.
+        // Relaxed: the operations on `total` have one order, and each thread adds to the window
+        // what it has added to the total. So both have the same sum.
         let before = self.total.fetch_max(value, Ordering::Relaxed);
         if value > before {
             self.window.add(MetricEvent::Pass, value - before);
@@ -235,7 +244,8 @@ impl<C: Clock + Clone> HistogramFn for Distributed<C> {
             self.invalid.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // A value that is too large for a duration becomes the largest, which the window cuts at 2⁶² ns.
+        // A value that is too large for a duration becomes the largest, which the window cuts at
+        // 2⁶² ns.
         self.window.record_rt(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX));
     }
 }

@@ -2,7 +2,8 @@
 
 use leaparray::{MetricEvent, Resource, TrafficType};
 
-/// The events with the names and the descriptions of their counters. `Rt` is left out: it is a sum of times.
+/// The events with the names and the descriptions of their counters. `Rt` is left out: it is a sum
+/// of times.
 pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
     (MetricEvent::Pass, "leaparray.pass", "Permits of admitted requests"),
     (MetricEvent::Block, "leaparray.block", "Permits of refused requests"),
@@ -14,7 +15,8 @@ pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
 pub(crate) const PERMITS: &str = "{permit}";
 pub(crate) const REQUESTS: &str = "{request}";
 
-/// The kind of a resource, which decides the names of its metrics: those of the semantic conventions for HTTP, or those of this crate.
+/// The kind of a resource, which decides the names of its metrics: those of the semantic
+/// conventions for HTTP, or those of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     HttpServer,
@@ -90,8 +92,8 @@ pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static
     add("leaparray.kind", kind);
 }
 
-/// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is the convention's name for every
-/// method outside its list.
+/// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is
+/// the convention's name for every method outside its list.
 fn method_and_route(name: &str) -> Option<(&str, &str)> {
     const METHODS: [&str; 10] =
         ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];

@@ -9,34 +9,41 @@ use opentelemetry::metrics::Meter;
 use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 use crate::series::AllSeries;
 
-/// Registers instruments with `meter` that read the registry at each collection: a counter for each event, and the requests in flight.
-/// The README has their names.
+/// Registers instruments with `meter` that read the registry at each collection: a counter for each
+/// event, and the requests in flight. The README has their names.
 ///
-/// The instruments do not keep the registry alive. Once it is dropped, they report no points. OpenTelemetry cannot
-/// remove them, so call this once for each registry and meter.
+/// The instruments do not keep the registry alive. Once it is dropped, they report no points.
+/// OpenTelemetry cannot remove them, so call this once for each registry and meter.
 ///
 /// # Counters of evicted and removed resources
 ///
-/// The SDK has one start time for all points of an instrument, so a counter must not begin at 0 again. If a resource is evicted or
-/// removed, the counters of its labels keep their last values, and continue if a resource with these labels is listed again. The counts
-/// between the last collection and the eviction or removal are missing, and so are counts through handles to a removed resource.
+/// The SDK has one start time for all points of an instrument, so a counter must not begin at 0
+/// again. If a resource is evicted or removed, the counters of its labels keep their last values,
+/// and continue if a resource with these labels is listed again. The counts between the last
+/// collection and the eviction or removal are missing, and so are counts through handles to a
+/// removed resource.
 ///
-/// The number of labels that are kept in this way is [`Registry::max_resources`], or the largest number of resources and contexts at a
-/// collection, if that is larger. The oldest are forgotten first, and their counters begin at 0 if they are listed again. A reader with
-/// delta temporality subtracts the values of two collections. If a provider has such a reader and a second reader, whose collection
-/// has forgotten the labels, the difference is negative, and the increment is wrong.
+/// The number of labels that are kept in this way is [`Registry::max_resources`], or the largest
+/// number of resources and contexts at a collection, if that is larger. The oldest are forgotten
+/// first, and their counters begin at 0 if they are listed again. A reader with delta temporality
+/// subtracts the values of two collections. If a provider has such a reader and a second reader,
+/// whose collection has forgotten the labels, the difference is negative, and the increment is
+/// wrong.
 ///
 /// # Limits of the SDK
 ///
-/// The SDK has no observable histogram: for response times, see `OtlpSource`. By default, it keeps at most 2,000 sets of
-/// attributes of an instrument. For all others, it keeps one point, with the value of one of them, which may decrease. With delta
-/// temporality, this decrease makes a wrong increment, so raise the limit above the number of resources and contexts, by a view with
+/// The SDK has no observable histogram: for response times, see `OtlpSource`. By default, it keeps
+/// at most 2,000 sets of attributes of an instrument. For all others, it keeps one point, with the
+/// value of one of them, which may decrease. With delta temporality, this decrease makes a wrong
+/// increment, so raise the limit above the number of resources and contexts, by a view with
 /// `Stream::builder().with_cardinality_limit`.
 ///
 /// ```
 /// use leaparray::Registry;
 /// use opentelemetry::metrics::MeterProvider;
-/// use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+/// use opentelemetry_sdk::metrics::{
+///     InMemoryMetricExporter, PeriodicReader, SdkMeterProvider,
+/// };
 /// use std::sync::Arc;
 ///
 /// let exporter = InMemoryMetricExporter::default();

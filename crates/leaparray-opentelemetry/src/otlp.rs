@@ -20,15 +20,16 @@ use opentelemetry_proto::tonic::resource::v1::Resource as Source;
 
 use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 
-/// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters of each resource and each context,
-/// the requests in flight, and the response times of those with a histogram, as exponential histograms. Their buckets are the bins of the
-/// resource's histogram, so no resolution is lost.
+/// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters
+/// of each resource and each context, the requests in flight, and the response times of those with
+/// a histogram, as exponential histograms. Their buckets are the bins of the resource's histogram,
+/// so no resolution is lost.
 ///
-/// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost` encodes it, or the request of its
-/// gRPC service. The service sends it.
+/// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
+/// encodes it, or the request of its gRPC service. The service sends it.
 ///
-/// Create the source before the first request: its creation is the start time of what the resources have counted until the first
-/// message. The source keeps the registry.
+/// Create the source before the first request: its creation is the start time of what the resources
+/// have counted until the first message. The source keeps the registry.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -54,9 +55,9 @@ pub struct OtlpSource<C = MonotonicClock> {
 struct Last {
     /// The time of the message; before the first message, the creation time of the source.
     time: u64,
-    /// The start times of the points of each node in the message. The start time is the time of the message before the first one
-    /// with the node. A resource that is listed again is another node with another start time, which tells the collector
-    /// that the counters were reset.
+    /// The start times of the points of each node in the message. The start time is the time of the
+    /// message before the first one with the node. A resource that is listed again is another node
+    /// with another start time, which tells the collector that the counters were reset.
     starts: HashMap<ResourceId, u64>,
 }
 
@@ -82,7 +83,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
         Self::new_at(SystemTime::now(), registry)
     }
 
-    /// Like [`new`](Self::new), at `now`, which is the start time of the points of the first message.
+    /// Like [`new`](Self::new), at `now`, which is the start time of the points of the first
+    /// message.
     #[must_use]
     pub fn new_at(now: SystemTime, registry: Arc<Registry<C>>) -> Self {
         let last = Last { time: nanos(now), starts: HashMap::new() };
@@ -98,8 +100,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
 
     /// Returns a message with the lifetime totals at this moment. All its sums are cumulative.
     ///
-    /// The times of messages ascend: if the clock was set back, a message is a nanosecond later than the one before, until the
-    /// clock has caught up.
+    /// The times of messages ascend: if the clock was set back, a message is a nanosecond later
+    /// than the one before, until the clock has caught up.
     #[must_use]
     pub fn request(&self) -> ExportMetricsServiceRequest {
         // Under the lock, so that the messages of two threads have the order of their times.
@@ -216,7 +218,8 @@ fn has_points(metric: &Metric) -> bool {
     }
 }
 
-/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1 ns, and no other response time is in it.
+/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1
+/// ns, and no other response time is in it.
 const ZERO_THRESHOLD: f64 = 1e-9;
 
 /// Converts a histogram. Its bins have the indices of OpenTelemetry's buckets.

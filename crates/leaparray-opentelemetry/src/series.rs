@@ -38,8 +38,9 @@ struct Series {
 }
 
 impl AllSeries {
-    /// Reads all nodes of a registry. The series of nodes that were delisted keep their last counts. The number of these series is at
-    /// most `max_resources` of the registry, or the largest number of nodes at a read, if that is larger.
+    /// Reads all nodes of a registry. The series of nodes that were delisted keep their last
+    /// counts. The number of these series is at most `max_resources` of the registry, or the
+    /// largest number of nodes at a read, if that is larger.
     pub(crate) fn read<C: Clock + Clone>(&mut self, registry: &Registry<C>) {
         self.reads += 1;
         let mut nodes = 0;

@@ -36,7 +36,8 @@ impl Pipeline {
         Self { exporter, provider: SdkMeterProvider::builder().with_reader(reader).build() }
     }
 
-    /// Collects, and returns the values of all points by the metric and the values of its attributes.
+    /// Collects, and returns the values of all points by the metric and the values of its
+    /// attributes.
     fn collect(&self) -> BTreeMap<String, i128> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -44,7 +45,8 @@ impl Pipeline {
     }
 }
 
-/// Returns the values of all points by the metric and the values of its attributes, in the order of the values.
+/// Returns the values of all points by the metric and the values of its attributes, in the order of
+/// the values.
 fn values_of(exporter: &InMemoryMetricExporter) -> BTreeMap<String, i128> {
     let mut values = BTreeMap::new();
     for collected in exporter.get_finished_metrics().unwrap() {

@@ -134,7 +134,8 @@ fn exponential_histograms_have_the_bins() {
     assert!(positive.bucket_counts.first() > Some(&0) && positive.bucket_counts.last() > Some(&0));
 }
 
-/// Returns the index of the bucket of a response time by the formula of the data model: ⌈2^scale · log₂(value)⌉ − 1.
+/// Returns the index of the bucket of a response time by the formula of the data model: ⌈2^scale ·
+/// log₂(value)⌉ − 1.
 #[expect(clippy::cast_possible_truncation, reason = "the indices are small")]
 fn index(secs: f64, scale: i32) -> i32 {
     (secs.log2() * f64::from(scale).exp2()).ceil() as i32 - 1

@@ -1,17 +1,20 @@
-//! A scrape of many resources, beside the same series in other crates: time, allocations and memory.
+//! A scrape of many resources, beside the same series in other crates: time, allocations and
+//! memory.
 //!
-//! Each resource has six counters by event, six by the reason of a refusal, a gauge, and a histogram of 16 buckets. The sides take turns, and the time is the median. The
-//! allocations are those of a later scrape, which finds the memory of the first ones.
+//! Each resource has six counters by event, six by the reason of a refusal, a gauge, and a
+//! histogram of 16 buckets. The sides take turns, and the time is the median. The allocations are
+//! those of a later scrape, which finds the memory of the first ones.
 //!
 //! ```console
 //! $ cargo bench -p leaparray-prometheus --all-features --bench scrape
 //! ```
 //!
-//! A second table compares a thread that records beside scrapes of its own registry, one after the other, with the same thread
-//! beside scrapes of another registry, which takes as much of the processor and of its caches. So the ratio is the effect of a scrape
-//! on the threads that record.
+//! A second table compares a thread that records beside scrapes of its own registry, one after the
+//! other, with the same thread beside scrapes of another registry, which takes as much of the
+//! processor and of its caches. So the ratio is the effect of a scrape on the threads that record.
 //!
-//! With other arguments, as from `cargo test`, there are few resources, and each side is scraped twice.
+//! With other arguments, as from `cargo test`, there are few resources, and each side is scraped
+//! twice.
 
 use std::env;
 use std::hint::black_box;
@@ -167,7 +170,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Returns the allocations and the bytes allocated in a scrape, and the bytes that it leaves allocated.
+/// Returns the allocations and the bytes allocated in a scrape, and the bytes that it leaves
+/// allocated.
 fn allocations(scrape: &mut dyn FnMut() -> String) -> (u64, u64, i64) {
     let _profiler = Profiler::builder().testing().build();
     let before = HeapStats::get();
@@ -178,8 +182,8 @@ fn allocations(scrape: &mut dyn FnMut() -> String) -> (u64, u64, i64) {
     (after.total_blocks - before.total_blocks, after.total_bytes - before.total_bytes, left)
 }
 
-/// Returns the nanoseconds of a request, in slices of time that alternate: beside scrapes of another registry, and beside those of
-/// its own.
+/// Returns the nanoseconds of a request, in slices of time that alternate: beside scrapes of
+/// another registry, and beside those of its own.
 fn recording(registry: &Arc<Registry>, resources: usize, rounds: usize) -> [Vec<f64>; 2] {
     const REQUESTS: u32 = 100_000;
     let other = self::registry(resources);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leaparray::LatencyHistogram;
 
-/// The upper bounds of the classic buckets of a histogram, in seconds, in ascending order, without the last one, which is
-/// infinite.
+/// The upper bounds of the classic buckets of a histogram, in seconds, in ascending order, without
+/// the last one, which is infinite.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds(Vec<f64>);
 
@@ -19,9 +19,9 @@ impl Bounds {
 
     /// Appends a pair for each bucket: its upper bound, and how many response times it has.
     ///
-    /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So each response time stays
-    /// in one bucket, and the counts only grow, as long as the scale stays the same. The effective bound is the nearest
-    /// bound of a bin.
+    /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So
+    /// each response time stays in one bucket, and the counts only grow, as long as the scale stays
+    /// the same. The effective bound is the nearest bound of a bin.
     pub(crate) fn append(&self, histogram: &LatencyHistogram, buckets: &mut Vec<(f64, u64)>) {
         let mut bins = histogram.buckets().peekable();
         for &bound in self.0.iter().chain([&f64::INFINITY]) {
@@ -36,7 +36,8 @@ impl Bounds {
 }
 
 impl Default for Bounds {
-    /// The powers of 2 from 2⁻¹⁰ s, about 1 ms, to 2⁴ s: they are bounds of bins at every scale of a node.
+    /// The powers of 2 from 2⁻¹⁰ s, about 1 ms, to 2⁴ s: they are bounds of bins at every scale of
+    /// a node.
     fn default() -> Self {
         Self((-10..=4).map(|exponent| f64::from(exponent).exp2()).collect())
     }
@@ -44,7 +45,8 @@ impl Default for Bounds {
 
 /// Returns whether √(lower × upper) ≤ bound.
 fn is_middle_within(lower: f64, upper: f64, bound: f64) -> bool {
-    // The quotients are far from the limits of `f64`, unlike the products. A bin without an upper bound is in the last bucket.
+    // The quotients are far from the limits of `f64`, unlike the products. A bin without an upper
+    // bound is in the last bucket.
     lower / bound * (upper / bound) <= 1.0 || bound.is_infinite()
 }
 

@@ -15,12 +15,13 @@ use crate::reading::{Reading, Scrape};
 
 type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 
-/// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate `prometheus-client`, of the crate `prometheus`,
-/// or of both, by the feature.
+/// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate
+/// `prometheus-client`, of the crate `prometheus`, or of both, by the feature.
 ///
-/// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so a
-/// concurrent request may be in one of them and not in the others. The next scrape reuses the memory of the rows. Concurrent scrapes run
-/// one after another. A scrape never blocks recording.
+/// A scrape reads the counters, the response times and the requests in flight of a resource one
+/// after the other, so a concurrent request may be in one of them and not in the others. The next
+/// scrape reuses the memory of the rows. Concurrent scrapes run one after another. A scrape never
+/// blocks recording.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -72,11 +73,13 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         }
     }
 
-    /// Chooses the upper bounds of the classic buckets of response times, in any order. The infinite bound is added.
+    /// Chooses the upper bounds of the classic buckets of response times, in any order. The
+    /// infinite bound is added.
     ///
-    /// A bound acts as if it were the nearest bound of a bin of the resource's histogram, from which it differs by at most the
-    /// histogram's [relative error](leaparray::HistogramConfig::relative_error). The default bounds are the powers of 2 from 2⁻¹⁰ s,
-    /// about 1 ms, to 2⁴ s, which are exact.
+    /// A bound acts as if it were the nearest bound of a bin of the resource's histogram, from
+    /// which it differs by at most the histogram's [relative
+    /// error](leaparray::HistogramConfig::relative_error). The default bounds are the powers of 2
+    /// from 2⁻¹⁰ s, about 1 ms, to 2⁴ s, which are exact.
     ///
     /// A resource without a histogram has the infinite bound only.
     #[must_use]
@@ -85,16 +88,18 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Chooses whether rates and quantiles of the short and the long window are exposed, with the label `window`. The default
-    /// is `false`: Prometheus derives rates and quantiles of any interval from counters and histograms.
+    /// Chooses whether rates and quantiles of the short and the long window are exposed, with the
+    /// label `window`. The default is `false`: Prometheus derives rates and quantiles of any
+    /// interval from counters and histograms.
     #[must_use]
     pub const fn windows(mut self, windows: bool) -> Self {
         self.windows = windows;
         self
     }
 
-    /// Exposes the limit and the remaining permits of a limiter, with the label `limiter`. A limiter that has no
-    /// [quota](Limiter::quota) has no samples. A limiter with the same name is replaced.
+    /// Exposes the limit and the remaining permits of a limiter, with the label `limiter`. A
+    /// limiter that has no [quota](Limiter::quota) has no samples. A limiter with the same name is
+    /// replaced.
     #[must_use]
     pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
     where
@@ -104,8 +109,8 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Exposes the probability with which a breaker refuses requests, with the label `breaker`: 0 while it admits every request. A
-    /// breaker with the same name is replaced.
+    /// Exposes the probability with which a breaker refuses requests, with the label `breaker`: 0
+    /// while it admits every request. A breaker with the same name is replaced.
     #[must_use]
     pub fn breaker<D, R>(
         mut self,
@@ -120,10 +125,11 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Exposes the state of a circuit breaker, with the labels `breaker` and `state`: 1 for the present state, and 0 for all
-    /// others. A circuit breaker with the same name is replaced.
+    /// Exposes the state of a circuit breaker, with the labels `breaker` and `state`: 1 for the
+    /// present state, and 0 for all others. A circuit breaker with the same name is replaced.
     ///
-    /// A scrape shows the state at its time. To see each transition, read [`CircuitBreaker::transitions`].
+    /// A scrape shows the state at its time. To see each transition, read
+    /// [`CircuitBreaker::transitions`].
     #[must_use]
     pub fn circuit_breaker<D, R>(
         mut self,

@@ -227,8 +227,8 @@ fn each<'a, C>(
     reading.rows.iter().try_for_each(|row| take(&labels_of(row), value(row)))
 }
 
-/// Calls `take` with the refusals of each row by reason. Those that are 0 are samples too: a rate begins with the second sample
-/// of a series.
+/// Calls `take` with the refusals of each row by reason. Those that are 0 are samples too: a rate
+/// begins with the second sample of a series.
 fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
         let refusals = &row.refusals;

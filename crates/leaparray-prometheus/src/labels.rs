@@ -3,8 +3,9 @@
 /// The maximum number of labels of a sample.
 const MAX_LABELS: usize = 5;
 
-/// Names and values of labels. In Prometheus, a label with an empty value is the same as none. It is exposed nevertheless:
-/// some parsers require all samples of a family to have the same label names.
+/// Names and values of labels. In Prometheus, a label with an empty value is the same as none. It
+/// is exposed nevertheless: some parsers require all samples of a family to have the same label
+/// names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Labels<'a> {
     pairs: [(&'static str, &'a str); MAX_LABELS],

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use leaparray::LatencyHistogram;
 
-/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1 ns, and no other response time is in it.
+/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1
+/// ns, and no other response time is in it.
 pub(crate) const ZERO_THRESHOLD: f64 = 1e-9;
 
 /// The spans and the differences of native histograms, one histogram after the other.
@@ -29,8 +30,9 @@ impl NativeBuckets {
         self.deltas.clear();
     }
 
-    /// Appends a histogram. A span is a number of empty buckets since the last one, or the first index, and the number of
-    /// buckets that follow; a delta is the difference to the count of the bucket before.
+    /// Appends a histogram. A span is a number of empty buckets since the last one, or the first
+    /// index, and the number of buckets that follow; a delta is the difference to the count of the
+    /// bucket before.
     pub(crate) fn append(&mut self, histogram: &LatencyHistogram) -> Native {
         let first = (self.spans.len(), self.deltas.len());
         let (mut next, mut last_count, mut zero_count) = (0, 0, 0);

@@ -15,7 +15,8 @@ impl<C> Collector for RegistryCollector<C>
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
-    /// Returns one description, which identifies this collector to the registry. The families are not described.
+    /// Returns one description, which identifies this collector to the registry. The families are
+    /// not described.
     fn desc(&self) -> Vec<&Desc> {
         vec![&self.description]
     }

@@ -106,7 +106,8 @@ impl<C> Reading<C> {
         self.rows.iter().zip(&self.snapshots)
     }
 
-    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory and the series.
+    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory and
+    /// the series.
     fn clear(&mut self) {
         self.rows.clear();
         self.buckets.clear();
@@ -177,7 +178,8 @@ impl ResponseTime {
         } else {
             buckets.push((f64::INFINITY, 0));
         }
-        // Response times that were recorded without a histogram are in the infinite bucket only: they may be of any length.
+        // Response times that were recorded without a histogram are in the infinite bucket only:
+        // they may be of any length.
         let unknown = totals.rt_count().saturating_sub(histogram.count());
         if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);

@@ -1,5 +1,5 @@
-//! The counts of resources over evictions and removals. A counter must not decrease, so a resource that is listed again continues the
-//! counts of the one before.
+//! The counts of resources over evictions and removals. A counter must not decrease, so a resource
+//! that is listed again continues the counts of the one before.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -54,7 +54,8 @@ pub(crate) struct Counts {
 }
 
 impl AllSeries {
-    /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with the same labels.
+    /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with
+    /// the same labels.
     pub(crate) fn begin<'a, C: 'a>(&mut self, nodes: impl Iterator<Item = &'a Resource<C>>) {
         self.scrapes += 1;
         let scrape = self.scrapes;
@@ -70,8 +71,9 @@ impl AllSeries {
         }
     }
 
-    /// Ends a scrape, after all nodes were read. Forgets the counts of the nodes that were delisted first: those of at most `max` nodes
-    /// are kept, or of the largest number of nodes in a scrape, if that is larger.
+    /// Ends a scrape, after all nodes were read. Forgets the counts of the nodes that were delisted
+    /// first: those of at most `max` nodes are kept, or of the largest number of nodes in a scrape,
+    /// if that is larger.
     pub(crate) fn end(&mut self, max: usize) {
         self.max_delisted = self.max_delisted.max(self.listed.len()).max(max);
         let excess = self.delisted.len().saturating_sub(self.max_delisted);
@@ -91,7 +93,8 @@ impl AllSeries {
         });
     }
 
-    /// Reads the counts of a node, and calls `take` with the counts of the node and the counts of its series.
+    /// Reads the counts of a node, and calls `take` with the counts of the node and the counts of
+    /// its series.
     pub(crate) fn read<C: Clock + Clone, T>(
         &mut self,
         node: &Resource<C>,

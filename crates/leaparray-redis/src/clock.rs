@@ -2,13 +2,15 @@
 
 use leaparray::{Clock, Timestamp};
 
-/// A monotonic clock that also runs while the machine is suspended. A lease ends on the server whether the machine of the
-/// node sleeps or not.
+/// A monotonic clock that also runs while the machine is suspended. A lease ends on the server
+/// whether the machine of the node sleeps or not.
 ///
-/// It starts at the system's time of day and does not follow later jumps of the time of day. Clones share one timeline.
+/// It starts at the system's time of day and does not follow later jumps of the time of day. Clones
+/// share one timeline.
 ///
-/// It reads `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on other Unix systems (it counts suspension on macOS,
-/// and may not do so elsewhere), and the performance counter on Windows.
+/// It reads `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on other Unix systems (it
+/// counts suspension on macOS, and may not do so elsewhere), and the performance counter on
+/// Windows.
 ///
 /// ```
 /// use leaparray::Clock;

@@ -178,7 +178,8 @@ fn keys_of_a_limit_share_a_hash_tag() {
     assert_eq!(keys.node(u64::MAX), "leaparray:{orders:10:100:6}:node:18446744073709551615");
 }
 
-/// Nodes that disagree on the buckets or the validity do not share a limit. The others may differ, as during a deployment.
+/// Nodes that disagree on the buckets or the validity do not share a limit. The others may differ,
+/// as during a deployment.
 #[test]
 fn keys_differ_if_the_buckets_or_the_validity_do() {
     let key = |config: LeaseConfig| LeaseKeys::new("a", &config).expect("valid").mark();

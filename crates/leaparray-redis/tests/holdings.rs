@@ -10,7 +10,8 @@ const B: u64 = 1_000;
 const OLD: Epoch = Epoch { identity: 1, since: 0 };
 const NEW: Epoch = Epoch { identity: 2, since: 0 };
 
-/// Returns the holdings of a node of a limit of two buckets. Its leases are valid for one more bucket.
+/// Returns the holdings of a node of a limit of two buckets. Its leases are valid for one more
+/// bucket.
 fn holdings(drift_ppm: u32) -> Holdings {
     let config = LeaseConfig::new(100, 2, Duration::from_millis(2)).expect("valid");
     let config = config.with_validity(1).and_then(|it| it.with_drift_ppm(drift_ppm));
@@ -22,7 +23,8 @@ fn answer(seq: u64, epoch: Epoch, now: u64, granted: u64, bucket: u64) -> Answer
     Answer { seq, epoch, now, granted, bucket, retry_in: 0, open_in: 0, free: 0 }
 }
 
-/// Asks at the local time `sent`, and takes an answer at once. Nothing is returned. Returns what was reported.
+/// Asks at the local time `sent`, and takes an answer at once. Nothing is returned. Returns what
+/// was reported.
 fn exchange(it: &mut Holdings, sent: u64, epoch: Epoch, now: u64, granted: u64) -> Vec<Move> {
     let asked = it.ask(sent, granted, 1, u64::MAX).expect("none is in flight");
     assert!(it.on_answer(sent, &answer(asked.seq, epoch, now, granted, now / B + 1)));
@@ -95,7 +97,8 @@ fn permits_that_end_first_are_used_first() {
     assert_eq!(holdings.first_end(), Some(3_000));
 }
 
-/// The server read its clock at some time after the ask was sent: at the end of its bucket, the use is in the next one.
+/// The server read its clock at some time after the ask was sent: at the end of its bucket, the use
+/// is in the next one.
 #[test]
 fn use_is_reported_in_the_latest_bucket_it_can_be_in() {
     let mut holdings = holdings(0);
@@ -114,7 +117,8 @@ fn use_is_reported_by_the_time_of_the_ask() {
     assert_eq!(report(&mut holdings, 1_000), []);
 }
 
-/// While the node's clock advances by 832 µs, a server's clock that is faster by 20 % advances by nearly 1,000 µs.
+/// While the node's clock advances by 832 µs, a server's clock that is faster by 20 % advances by
+/// nearly 1,000 µs.
 #[test]
 fn use_is_reported_in_the_bucket_of_a_fast_server() {
     let mut holdings = holdings(100_000);
@@ -176,7 +180,8 @@ fn answer_is_accepted_once() {
     assert_eq!(holdings.in_hand(0), 1);
 }
 
-/// Returns a node with a permit of an old epoch that has learned of a new one. The quarantine allows for its use.
+/// Returns a node with a permit of an old epoch that has learned of a new one. The quarantine
+/// allows for its use.
 fn with_a_permit_of_an_old_epoch() -> Holdings {
     let mut holdings = holdings(0);
     exchange(&mut holdings, 0, OLD, 0, 1);
@@ -262,7 +267,8 @@ fn observed(holdings: &Holdings, now: u64) -> (u64, Vec<Move>) {
     (in_hand, moves)
 }
 
-/// Until then, each time gives the same as now; and then, either the permits or the bucket of their use are others.
+/// Until then, each time gives the same as now; and then, either the permits or the bucket of their
+/// use are others.
 #[test]
 fn holdings_are_stable_until_told() {
     let mut random = fastrand::Rng::with_seed(1);
@@ -294,7 +300,8 @@ fn nothing_in_hand_is_stable() {
     assert_eq!(holdings.first_end(), None);
 }
 
-/// The numbers of a server that is wrong change no more than the answer says: in particular, none wraps around.
+/// The numbers of a server that is wrong change no more than the answer says: in particular, none
+/// wraps around.
 #[test]
 fn no_answer_overflows() {
     let mut random = fastrand::Rng::with_seed(1);

@@ -1,4 +1,5 @@
-//! The server's side of the protocol: runs that need more steps than the model visits, and the contents of its answers.
+//! The server's side of the protocol: runs that need more steps than the model visits, and the
+//! contents of its answers.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -40,8 +41,8 @@ fn opened(config: LeaseConfig) -> (Ledger, Epoch) {
     (ledger, epoch)
 }
 
-/// A message arrives after its sequence number has expired, and its moves are from a bucket that has been dropped. Another
-/// node has all permits of the window by then.
+/// A message arrives after its sequence number has expired, and its moves are from a bucket that
+/// has been dropped. Another node has all permits of the window by then.
 #[test]
 fn late_message_gives_nothing() {
     let (mut ledger, epoch) = open();
@@ -90,8 +91,8 @@ fn moves_beyond_the_most_of_an_ask_are_ignored() {
     assert_eq!(ledger.lease(OPEN, 1, &ask(1, 3, epoch, 0, &moves[1..])).free, 1);
 }
 
-/// The state is lost, and the clock has stepped back by 10 buckets. A node that has got no answer of the new epoch returns
-/// permits that were charged in a bucket whose number comes again.
+/// The state is lost, and the clock has stepped back by 10 buckets. A node that has got no answer
+/// of the new epoch returns permits that were charged in a bucket whose number comes again.
 #[test]
 fn moves_of_another_epoch_change_nothing() {
     let (mut ledger, epoch) = open();
@@ -106,8 +107,8 @@ fn moves_of_another_epoch_change_nothing() {
     assert_eq!(ledger.lease(14 * B, 2, &ask(1, 3, epoch, 2, &returned)).granted, 0);
 }
 
-/// The clock steps back by 20 buckets, and the time of the limit stands still for longer than the charges are kept without
-/// an ask.
+/// The clock steps back by 20 buckets, and the time of the limit stands still for longer than the
+/// charges are kept without an ask.
 #[test]
 fn charges_stay_while_the_time_stands_still() {
     let (mut ledger, epoch) = open();
@@ -136,7 +137,8 @@ fn unused_limit_stays_open() {
     assert_eq!((answer.epoch, answer.granted, answer.bucket), (epoch, 2, 101));
 }
 
-/// A node returns a permit, its number is evicted, and the ask is delivered again. Another node has the permit by then.
+/// A node returns a permit, its number is evicted, and the ask is delivered again. Another node has
+/// the permit by then.
 #[test]
 fn evicted_number_lets_no_move_apply_twice() {
     let (mut ledger, epoch) = open();
@@ -161,8 +163,9 @@ fn lost_charges_begin_a_quarantine_as_long_as_a_window_needs_them() {
     assert_eq!((answer.epoch, answer.granted), (epoch, 2));
 }
 
-/// The state is lost, and the clock steps back by a microsecond. By the new clock, the lease ends nearly a bucket later
-/// than a lease that the old clock could have granted in the same bucket, and the quarantine still outlasts it by a window.
+/// The state is lost, and the clock steps back by a microsecond. By the new clock, the lease ends
+/// nearly a bucket later than a lease that the old clock could have granted in the same bucket, and
+/// the quarantine still outlasts it by a window.
 #[test]
 fn quarantine_outlasts_the_leases_when_the_clock_shifts() {
     let (mut ledger, epoch) = open();

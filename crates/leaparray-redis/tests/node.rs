@@ -37,8 +37,8 @@ fn grant(node: &mut Node, now: u64, round_trip: u64) -> Option<Ask> {
     Some(ask)
 }
 
-/// Lets `per_bucket` requests for a permit arrive in each of `buckets` buckets from `from` on, evenly, and grants all that
-/// is wanted. Returns the asks with their times.
+/// Lets `per_bucket` requests for a permit arrive in each of `buckets` buckets from `from` on,
+/// evenly, and grants all that is wanted. Returns the asks with their times.
 fn run(node: &mut Node, from: u64, buckets: u64, per_bucket: u64) -> Vec<(u64, Ask)> {
     let mut asks = Vec::new();
     for step in 0..buckets * per_bucket {
@@ -101,7 +101,8 @@ fn want_is_at_most_the_limit() {
     assert_eq!(node.poll(0).map(|it| it.want), Some(10_000));
 }
 
-/// The answer comes after 40 µs, so the next ask is sent a quarter of that later: it arrives just after the permits are free.
+/// The answer comes after 40 µs, so the next ask is sent a quarter of that later: it arrives just
+/// after the permits are free.
 #[test]
 fn node_waits_until_it_is_told_to_ask_again() {
     let mut node = node();
@@ -139,8 +140,8 @@ fn lost_ask_backs_off() {
     assert_eq!(node.poll(1_000 + GAP).map(|it| it.want), Some(1));
 }
 
-/// What was missing has been asked for, and the request that waits is told that the ask was lost. The node asks whether the
-/// server is back.
+/// What was missing has been asked for, and the request that waits is told that the ask was lost.
+/// The node asks whether the server is back.
 #[test]
 fn request_of_a_lost_ask_is_not_asked_for_again() {
     let mut node = node();

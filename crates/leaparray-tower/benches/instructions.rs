@@ -1,9 +1,9 @@
-//! The number of instructions of a request with the layer and without it. `.ci/instructions` runs this bench under
-//! callgrind, as it does the bench of `leaparray` with the same name.
+//! The number of instructions of a request with the layer and without it. `.ci/instructions` runs
+//! this bench under callgrind, as it does the bench of `leaparray` with the same name.
 //!
-//! A request is a call of the service, and its response to the end of the body. Nothing waits, and no operation reads a
-//! real clock. The names of resources are hashed with random keys, so the numbers differ by a few instructions between
-//! runs.
+//! A request is a call of the service, and its response to the end of the body. Nothing waits, and
+//! no operation reads a real clock. The names of resources are hashed with random keys, so the
+//! numbers differ by a few instructions between runs.
 //!
 //! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
 //!

@@ -18,12 +18,14 @@ use crate::in_flight::InFlight;
 use crate::streams::OpenStream;
 
 pin_project! {
-    /// The body of a response. Its last frame ends the request. Its drop before that ends the request as
-    /// [`ResourceLayer::on_drop`](crate::ResourceLayer::on_drop) says, by default as cancelled.
+    /// The body of a response. Its last frame ends the request. Its drop before that ends the
+    /// request as [`ResourceLayer::on_drop`](crate::ResourceLayer::on_drop) says, by default as
+    /// cancelled.
     ///
-    /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last poll. It has also ended
-    /// after the bytes of its [exact size](Body::size_hint), or without one, after as many as the head of the response has
-    /// announced: servers do not poll it again then.
+    /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last
+    /// poll. It has also ended after the bytes of its [exact size](Body::size_hint), or without
+    /// one, after as many as the head of the response has announced: servers do not poll it again
+    /// then.
     pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
     where
         B: Body,
@@ -49,7 +51,8 @@ pin_project! {
     {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
-            // A server need not poll a body that has said that it has ended. A body that has panicked is not asked.
+            // A server need not poll a body that has said that it has ended. A body that has
+            // panicked is not asked.
             if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
                 && rest.request().is_some_and(|request| request.is_open())
                 && inner.is_end_stream()
@@ -66,7 +69,8 @@ pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
     Nothing,
     /// The request has ended, and its body is an open stream.
     Stream { _open: OpenStream<C> },
-    /// The request ends with the body. `bytes` is the number that is still expected, if it is known.
+    /// The request ends with the body. `bytes` is the number that is still expected, if it is
+    /// known.
     UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64> },
     /// The request ends with the trailers.
     UntilTrailers(InFlight<K, C, P>),
@@ -146,22 +150,24 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         }
     }
 
-    /// Ends the request: its body has ended, without trailers that say the outcome. If there are fewer bytes than announced, an
-    /// HTTP/1.1 server breaks the connection off, and a client reports an error.
+    /// Ends the request: its body has ended, without trailers that say the outcome. If there are
+    /// fewer bytes than announced, an HTTP/1.1 server breaks the connection off, and a client
+    /// reports an error.
     #[inline]
     fn finish<E>(&mut self)
     where
         K: Classify<E>,
     {
         match self {
-            // In place, unlike `end`, which would move the request. A request that has ended ignores a further end.
+            // In place, unlike `end`, which would move the request. A request that has ended
+            // ignores a further end.
             Self::UntilEnd { request, outcome, bytes } => request.end(at_end(*outcome, *bytes)),
             _ => self.end(|request| request.end_with_trailers(None)),
         }
     }
 
-    /// Like [`finish`](Self::finish), for a body that has ended without a poll. Out of line and without a call of `finish`, so
-    /// that `finish` is inlined into the poll.
+    /// Like [`finish`](Self::finish), for a body that has ended without a poll. Out of line and
+    /// without a call of `finish`, so that `finish` is inlined into the poll.
     #[cold]
     fn finish_on_drop<E>(&mut self)
     where
@@ -175,7 +181,8 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         self.end(|request| request.end(outcome));
     }
 
-    /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether the request ends with this frame.
+    /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether
+    /// the request ends with this frame.
     #[inline]
     fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B) -> bool
     where
@@ -222,8 +229,9 @@ impl RequestKind {
     }
 }
 
-/// Returns the number of bytes after which a server does not poll the body again: its exact size if it knows it, and
-/// otherwise the length that the head of the response announces. hyper's HTTP/1.1 chooses in this order.
+/// Returns the number of bytes after which a server does not poll the body again: its exact size if
+/// it knows it, and otherwise the length that the head of the response announces. hyper's HTTP/1.1
+/// chooses in this order.
 #[inline]
 pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -> Option<u64> {
     if has_ended(of, head, body) {

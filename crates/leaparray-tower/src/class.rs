@@ -14,7 +14,8 @@ use crate::media_type::is_event_stream;
 pub enum End {
     /// With the head of the response, whatever its body is.
     AtHead(Outcome),
-    /// With the head of the response. Its body, if it has one, is counted as an [open stream](crate::open_streams).
+    /// With the head of the response. Its body, if it has one, is counted as an [open
+    /// stream](crate::open_streams).
     AtHeadOfStream(Outcome),
     /// With the last frame of the body, if the body ends without an error.
     AtBody(Outcome),
@@ -24,35 +25,39 @@ pub enum End {
 
 /// A function from responses to the outcomes of their requests. It is cloned for each request.
 ///
-/// `E` is the error of the service. The other endings are always the same: a request whose future or body is dropped is
-/// cancelled, a panic or an error of the body is an exception, and so is a body that is shorter than its announced length.
+/// `E` is the error of the service. The other endings are always the same: a request whose future
+/// or body is dropped is cancelled, a panic or an error of the body is an exception, and so is a
+/// body that is shorter than its announced length.
 ///
 /// [`ByStatus`] is the default. [`ByHead`] makes a classification of a closure.
 pub trait Classify<E>: Clone {
     /// Returns when the request ends, and how, by the head of the response.
     fn head(&self, head: &Parts) -> End;
 
-    /// Returns the outcome of a request that [ends with its trailers](End::AtTrailers), and is called for no other. `None` if the
-    /// body has ended without trailers.
+    /// Returns the outcome of a request that [ends with its trailers](End::AtTrailers), and is
+    /// called for no other. `None` if the body has ended without trailers.
     fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome;
 
-    /// Returns the outcome of a request for which the service has returned an error instead of a response.
+    /// Returns the outcome of a request for which the service has returned an error instead of a
+    /// response.
     fn error(&self, error: &E) -> Outcome;
 }
 
-/// The default classification: a status of 500 or above is an exception, and so is an error of the service. Everything
-/// else is a success.
+/// The default classification: a status of 500 or above is an exception, and so is an error of the
+/// service. Everything else is a success.
 ///
-/// If the content type is `application/grpc`, with or without a suffix such as `+proto`, and the HTTP status is 2xx, the status of
-/// gRPC decides, in the headers or in the trailers. The codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`,
-/// `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so are codes that gRPC does not define and a missing status. `CANCELLED`
-/// is a cancellation.
+/// If the content type is `application/grpc`, with or without a suffix such as `+proto`, and the
+/// HTTP status is 2xx, the status of gRPC decides, in the headers or in the trailers. The codes
+/// `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are
+/// exceptions, and so are codes that gRPC does not define and a missing status. `CANCELLED` is a
+/// cancellation.
 ///
-/// gRPC-Web has its trailers in the body, which the layer does not read. If the head has no status, the response is a success. So
-/// put the layer inside the layer that translates gRPC-Web, such as the `GrpcWebLayer` of the crate `tonic-web`.
+/// gRPC-Web has its trailers in the body, which the layer does not read. If the head has no status,
+/// the response is a success. So put the layer inside the layer that translates gRPC-Web, such as
+/// the `GrpcWebLayer` of the crate `tonic-web`.
 ///
-/// A request whose response is a stream of server-sent events, or a change of protocols such as to a WebSocket, ends
-/// with the head of the response.
+/// A request whose response is a stream of server-sent events, or a change of protocols such as to
+/// a WebSocket, ends with the head of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByStatus;
 
@@ -76,8 +81,8 @@ impl<E> Classify<E> for ByStatus {
     }
 }
 
-/// A classification by a closure that looks at the head of the response. The request ends with its body. An error of the
-/// service is an exception.
+/// A classification by a closure that looks at the head of the response. The request ends with its
+/// body. An error of the service is an exception.
 ///
 /// ```
 /// use leaparray::Outcome;

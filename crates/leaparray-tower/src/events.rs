@@ -6,8 +6,9 @@ use std::time::Duration;
 use leaparray::flow::{Reason, Refusal};
 use leaparray::{Resource, Timestamp};
 
-/// How long a resource must have refused no request before an admitted one emits the event that it no longer refuses them. So a
-/// resource has at most four events in this time: two of its limits and two of its breaker.
+/// How long a resource must have refused no request before an admitted one emits the event that it
+/// no longer refuses them. So a resource has at most four events in this time: two of its limits
+/// and two of its breaker.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// The refusals of a resource. They live with the resource.
@@ -21,7 +22,8 @@ struct Refusals {
 /// The refusals since a resource began to refuse requests.
 #[derive(Default)]
 struct Refusing {
-    /// The time of the last refusal in nanoseconds, plus 1; 0 while the resource does not refuse requests.
+    /// The time of the last refusal in nanoseconds, plus 1; 0 while the resource does not refuse
+    /// requests.
     last: AtomicU64,
     refusals: AtomicU64,
 }
@@ -56,11 +58,13 @@ impl Refusing {
     /// Counts a refusal, and returns whether it is the first one.
     fn begins(&self, now: Timestamp) -> bool {
         self.refusals.fetch_add(1, Ordering::Relaxed);
-        // Relaxed, as all accesses: a count and a time that order nothing. The thread whose exchange returns 0 has the event.
+        // Relaxed, as all accesses: a count and a time that order nothing. The thread whose
+        // exchange returns 0 has the event.
         self.last.swap(time_plus_one(now), Ordering::Relaxed) == 0
     }
 
-    /// Returns the number of refusals if there has been none for some time. Only one thread receives the number.
+    /// Returns the number of refusals if there has been none for some time. Only one thread
+    /// receives the number.
     fn ends(&self, now: Timestamp) -> Option<u64> {
         let last = self.last.load(Ordering::Relaxed);
         let quiet = Duration::from_nanos(time_plus_one(now).saturating_sub(last));

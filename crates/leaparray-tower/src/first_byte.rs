@@ -4,11 +4,13 @@ use std::ops::Deref;
 
 use leaparray::{Clock, MonotonicClock, Resource, SlidingWindow, Timestamp};
 
-/// The times from the entry of a request to the head of its response, often called time to first byte. They live with the
-/// resource, beside its response times, which last until the end of the body.
+/// The times from the entry of a request to the head of its response, often called time to first
+/// byte. They live with the resource, beside its response times, which last until the end of the
+/// body.
 ///
-/// It is a [`SlidingWindow`] with the geometry of the long window, and with a histogram if the resource has one. Each head
-/// counts as a success with its time. See [`ResourceLayer::first_byte`](crate::ResourceLayer::first_byte).
+/// It is a [`SlidingWindow`] with the geometry of the long window, and with a histogram if the
+/// resource has one. Each head counts as a success with its time. See
+/// [`ResourceLayer::first_byte`](crate::ResourceLayer::first_byte).
 ///
 /// ```
 /// use http::{Request, Response};
@@ -40,7 +42,8 @@ use leaparray::{Clock, MonotonicClock, Resource, SlidingWindow, Timestamp};
 pub struct FirstByte<C: Clock = MonotonicClock>(SlidingWindow<C>);
 
 impl<C: Clock + Clone> FirstByte<C> {
-    /// Returns the times of a resource; `None` before its first response, or if its layer does not record them.
+    /// Returns the times of a resource; `None` before its first response, or if its layer does not
+    /// record them.
     #[must_use]
     pub fn of(resource: &Resource<C>) -> Option<&Self>
     where

@@ -29,8 +29,8 @@ use crate::streams::OpenStream;
 type PermitOf<A, L, C> = <<L as Limits<A, C>>::Limiter as Limiter>::Permit;
 
 pin_project! {
-    /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted request, perhaps after a
-    /// wait, or of the answer to a refused one.
+    /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted
+    /// request, perhaps after a wait, or of the answer to a refused one.
     ///
     /// # Panics
     ///
@@ -126,7 +126,8 @@ pub(crate) struct ResponseContext<N, C> {
 }
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
-    /// Returns the response to the caller, with the body that ends the request; or ends it here, if it ends with its head.
+    /// Returns the response to the caller, with the body that ends the request; or ends it here, if
+    /// it ends with its head.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

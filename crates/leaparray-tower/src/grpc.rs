@@ -25,8 +25,8 @@ impl Code {
 
     /// Returns the outcome of a request that was answered with this code.
     ///
-    /// An exception is a failure of the server, by the list of OpenTelemetry's semantic conventions for servers. A code that
-    /// gRPC does not define is `UNKNOWN`.
+    /// An exception is a failure of the server, by the list of OpenTelemetry's semantic conventions
+    /// for servers. A code that gRPC does not define is `UNKNOWN`.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Self::CANCELLED => Outcome::Cancelled,
@@ -51,7 +51,8 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the protocol by a content type, with or without a suffix such as `+proto`; `None` if it is of neither.
+    /// Returns the protocol by a content type, with or without a suffix such as `+proto`; `None` if
+    /// it is of neither.
     #[inline]
     pub(crate) fn of(content_type: &[u8]) -> Option<Self> {
         let rest = strip_prefix(content_type, b"application/grpc", "application/".len())?;

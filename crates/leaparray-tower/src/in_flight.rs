@@ -8,13 +8,14 @@ use crate::class::Classify;
 /// The entry of a request, with the permit of its limiter, if there was one.
 pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
 
-/// A request in flight. If it is dropped, it ends as its policy says; or as an exception, if a poll has panicked.
+/// A request in flight. If it is dropped, it ends as its policy says; or as an exception, if a poll
+/// has panicked.
 pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// `None` once the request has ended.
     entry: Option<Admitted<C, P>>,
     pub(crate) classify: K,
-    /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the entry is dropped after the
-    /// unwinding has ended, and cannot detect the panic.
+    /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the
+    /// entry is dropped after the unwinding has ended, and cannot detect the panic.
     is_polled: bool,
 }
 

@@ -17,10 +17,11 @@ use crate::service::ResourceService;
 
 /// A [`Layer`] that records each request in a resource of a registry, and may refuse it.
 ///
-/// It works around HTTP services and HTTP clients. A request enters its resource when the service is called. It ends with
-/// the last frame of the response's body; see [`ResponseBody`](crate::ResponseBody). If the client goes away, the server
-/// drops the future or the body, and the request is cancelled unless [`on_drop`](Self::on_drop) says otherwise. A panic, an error of the body, and by
-/// [default](ByStatus) a status of 500 or above are exceptions.
+/// It works around HTTP services and HTTP clients. A request enters its resource when the service
+/// is called. It ends with the last frame of the response's body; see
+/// [`ResponseBody`](crate::ResponseBody). If the client goes away, the server drops the future or
+/// the body, and the request is cancelled unless [`on_drop`](Self::on_drop) says otherwise. A
+/// panic, an error of the body, and by [default](ByStatus) a status of 500 or above are exceptions.
 ///
 /// | to choose | call | default |
 /// |---|---|---|
@@ -33,25 +34,29 @@ use crate::service::ResourceService;
 ///
 /// # Time-outs
 ///
-/// A time-out belongs inside this layer, around the inner service: its error is an exception, of which a breaker or an adaptive limiter
-/// learns that the backend is slow. A time-out around this layer, such as tower's `Timeout`, drops the future, as a client does that
-/// gives up. By default, that is a cancellation. It hides a backend that hangs from a breaker: set
+/// A time-out belongs inside this layer, around the inner service: its error is an exception, of
+/// which a breaker or an adaptive limiter learns that the backend is slow. A time-out around this
+/// layer, such as tower's `Timeout`, drops the future, as a client does that gives up. By default,
+/// that is a cancellation. It hides a backend that hangs from a breaker: set
 /// [`on_drop`](Self::on_drop) to [`OnDrop::Exception`] if there is such a time-out.
 ///
 /// # Back-pressure
 ///
-/// The service is ready if the inner service is. The limiter is asked in `call`, not in `poll_ready`: a refusal is a response
-/// or an error, and not back-pressure. A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
-/// future, for which the service is cloned, and does not block a thread. It is in flight while it waits, and its wait is part of its
-/// response time.
-/// If its future is dropped while it waits, the request is cancelled and never reaches the service. The layer calls
-/// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the permits can be given back.
+/// The service is ready if the inner service is. The limiter is asked in `call`, not in
+/// `poll_ready`: a refusal is a response or an error, and not back-pressure. A request that has to
+/// wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its future, for which the
+/// service is cloned, and does not block a thread. It is in flight while it waits, and its wait is
+/// part of its response time. If its future is dropped while it waits, the request is cancelled and
+/// never reaches the service. The layer calls [`refund_at`](leaparray::flow::Limiter::refund_at)
+/// once, and the limiter decides whether the permits can be given back.
 ///
 /// # Panics
 ///
-/// A panic of the name or of the choice of a limiter is counted nowhere: the request has not entered its resource yet.
+/// A panic of the name or of the choice of a limiter is counted nowhere: the request has not
+/// entered its resource yet.
 ///
-/// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without a timer.
+/// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without
+/// a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
     state: LayerState<N, K, L, R, C>,
 }
@@ -67,10 +72,12 @@ pub(crate) struct LayerState<N, K, L, R, C> {
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
-    /// Creates a layer for a service: it records requests in the inbound resources of `registry`, by their names.
+    /// Creates a layer for a service: it records requests in the inbound resources of `registry`,
+    /// by their names.
     ///
-    /// A request without a name, or whose name the registry refuses because it is full or the name is invalid, is recorded in
-    /// the resource [`OTHER`]. [`Registry::refused`] counts the refused names.
+    /// A request without a name, or whose name the registry refuses because it is full or the name
+    /// is invalid, is recorded in the resource [`OTHER`]. [`Registry::refused`] counts the refused
+    /// names.
     ///
     /// # Errors
     ///
@@ -93,7 +100,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     }
 
     /// Like [`new`](Self::new), for a client: resources that are not listed yet are listed as
-    /// [outbound](TrafficType::Outbound), and requests without a name are recorded in the resource [`OTHER_OUTBOUND`].
+    /// [outbound](TrafficType::Outbound), and requests without a name are recorded in the resource
+    /// [`OTHER_OUTBOUND`].
     ///
     /// # Errors
     ///
@@ -106,7 +114,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     /// use std::sync::Arc;
     ///
     /// let registry = Arc::new(Registry::new());
-    /// let host = |request: &Request<String>, name: &mut String| name.extend(request.uri().host());
+    /// let host =
+    ///     |request: &Request<String>, name: &mut String| name.extend(request.uri().host());
     /// let layer = ResourceLayer::outbound(Arc::clone(&registry), host)?;
     /// let other = registry.get(OTHER_OUTBOUND).expect("listed by the layer");
     /// assert_eq!(other.traffic_type(), TrafficType::Outbound);
@@ -137,8 +146,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
 }
 
 impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
-    /// Chooses how the outcome of a response is found: [`ByStatus`], [`ByHead`](crate::ByHead) with a closure, or a
-    /// [`Classify`](crate::Classify) of your own.
+    /// Chooses how the outcome of a response is found: [`ByStatus`], [`ByHead`](crate::ByHead) with
+    /// a closure, or a [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
         let LayerState { resources, limits, refuse, first_byte, on_drop, .. } = self.state;
@@ -152,9 +161,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         self.limits(SharedLimiter(limiter))
     }
 
-    /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no limiter. Layers over one registry
-    /// whose closures have the same type, such as two function pointers, share the limiters that the first one makes. A resource that
-    /// is removed because it is [unknown](crate::Name::is_unknown) begins with a new limiter.
+    /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no
+    /// limiter. Layers over one registry whose closures have the same type, such as two function
+    /// pointers, share the limiters that the first one makes. A resource that is removed because it
+    /// is [unknown](crate::Name::is_unknown) begins with a new limiter.
     ///
     /// ```
     /// use http::Request;
@@ -163,7 +173,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
-    /// let name = |request: &Request<String>, name: &mut String| name.push_str(request.uri().path());
+    /// let name =
+    ///     |request: &Request<String>, name: &mut String| name.push_str(request.uri().path());
     /// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
     /// // At most ten reports at a time, and as many of everything else as there are.
     /// let layer = layer.limit_each(|resource: &Resource| {
@@ -183,8 +194,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses the limiter that `choose` chooses for each request. `None` is no limiter.
     ///
-    /// For a limit for each client or tenant, `choose` returns an [`OfKey`](leaparray::flow::OfKey) of a
-    /// [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
+    /// For a limit for each client or tenant, `choose` returns an [`OfKey`](leaparray::flow::OfKey)
+    /// of a [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
     ///
     /// ```
     /// use http::{Request, Response};
@@ -207,10 +218,12 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// let clock = registry.clock().clone();
     /// let tenants = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10_000, clock)?);
     /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
-    /// let layer = ResourceLayer::new(registry, name)?.limit_by(move |request: &Request<()>, _: &Resource| {
-    ///     let tenant = request.extensions().get().map_or(0, |&Tenant(number)| number);
-    ///     Some(OfKey::new(Arc::clone(&tenants), Cow::<u64>::Owned(tenant)))
-    /// });
+    /// let layer = ResourceLayer::new(registry, name)?.limit_by(
+    ///     move |request: &Request<()>, _: &Resource| {
+    ///         let tenant = request.extensions().get().map_or(0, |&Tenant(number)| number);
+    ///         Some(OfKey::new(Arc::clone(&tenants), Cow::<u64>::Owned(tenant)))
+    ///     },
+    /// );
     /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
     /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
     ///
@@ -257,8 +270,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         ResourceLayer { state }
     }
 
-    /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a [`Refuse`](crate::Refuse) of your
-    /// own.
+    /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a
+    /// [`Refuse`](crate::Refuse) of your own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
         let LayerState { resources, classify, limits, first_byte, on_drop, .. } = self.state;
@@ -266,7 +279,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         ResourceLayer { state }
     }
 
-    /// Chooses whether the times from the entry to the head of the response are recorded, in [`FirstByte`](crate::FirstByte).
+    /// Chooses whether the times from the entry to the head of the response are recorded, in
+    /// [`FirstByte`](crate::FirstByte).
     #[must_use]
     pub fn first_byte(mut self, first_byte: bool) -> Self {
         self.state.first_byte = first_byte;
@@ -279,10 +293,12 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`OnDrop::Cancelled`]: the client has gone away, which tells nothing about the service.
     /// Set [`OnDrop::Exception`] if time-outs drop the futures.
     ///
-    /// The policy applies to the resource and to the permit of the limiter. To a breaker or an adaptive limiter, the outcome is also a
-    /// cancellation if its own policy says so: see [`CircuitConfig::on_drop`](leaparray::flow::CircuitConfig::on_drop). Its own policy
-    /// never makes an exception of a cancellation. Under either policy, a panic is an exception, and a request that is dropped
-    /// while it waits for its limiter is cancelled: it has not reached the service.
+    /// The policy applies to the resource and to the permit of the limiter. To a breaker or an
+    /// adaptive limiter, the outcome is also a cancellation if its own policy says so: see
+    /// [`CircuitConfig::on_drop`](leaparray::flow::CircuitConfig::on_drop). Its own policy never
+    /// makes an exception of a cancellation. Under either policy, a panic is an exception, and a
+    /// request that is dropped while it waits for its limiter is cancelled: it has not reached the
+    /// service.
     ///
     /// ```
     /// use http::Request;

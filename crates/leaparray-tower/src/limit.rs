@@ -10,13 +10,14 @@ use leaparray::{MonotonicClock, Resource, Timestamp};
 
 /// A choice of the limiter that decides on a request.
 ///
-/// [`SharedLimiter`] is one limiter for all requests, [`PerResource`] one for each resource, and [`Chosen`] the choice of a
-/// closure.
+/// [`SharedLimiter`] is one limiter for all requests, [`PerResource`] one for each resource, and
+/// [`Chosen`] the choice of a closure.
 pub trait Limits<A, C = MonotonicClock> {
     /// The limiter. Its clones share their state, as those of an [`Arc`](std::sync::Arc) do.
     type Limiter: Limiter + Clone;
 
-    /// Calls `then` with the limiter that decides on the request, or with `None` if the request is admitted without one.
+    /// Calls `then` with the limiter that decides on the request, or with `None` if the request is
+    /// admitted without one.
     fn with<T>(
         &self,
         request: &Request<A>,
@@ -73,15 +74,17 @@ impl<A, C, L: Limiter + Clone> Limits<A, C> for SharedLimiter<L> {
     }
 }
 
-/// A limiter for each resource, which a closure makes when the resource is first used. `None` is no limiter.
+/// A limiter for each resource, which a closure makes when the resource is first used. `None` is no
+/// limiter.
 ///
-/// The limiter lives with the [data](Resource::data_or_insert_with) of the resource, and is dropped with it. Layers over one
-/// registry whose closures have the same type, such as two function pointers, share the limiters that the first one makes.
+/// The limiter lives with the [data](Resource::data_or_insert_with) of the resource, and is dropped
+/// with it. Layers over one registry whose closures have the same type, such as two function
+/// pointers, share the limiters that the first one makes.
 #[derive(Clone, Copy)]
 pub struct PerResource<F>(pub F);
 
-/// The limiter that the closure `F` has made for a resource. The closure is part of the type, so that two layers over one
-/// registry with different closures have different limiters.
+/// The limiter that the closure `F` has made for a resource. The closure is part of the type, so
+/// that two layers over one registry with different closures have different limiters.
 struct Made<F, L>(Option<L>, PhantomData<fn() -> F>);
 
 impl<A, C, F, L> Limits<A, C> for PerResource<F>
@@ -102,7 +105,8 @@ where
     }
 }
 
-/// The limiter that a closure chooses for each request: by its client, its tenant, or its resource. `None` is no limiter.
+/// The limiter that a closure chooses for each request: by its client, its tenant, or its resource.
+/// `None` is no limiter.
 #[derive(Clone, Copy)]
 pub struct Chosen<F>(pub F);
 

@@ -1,7 +1,8 @@
 //! The syntax of content types (RFC 9110, section 8.3.1).
 
-/// Returns the rest of a content type after a prefix in lowercase. Types are case-insensitive. The byte at `probe`, where most
-/// other types differ, is compared first, which takes a few instructions.
+/// Returns the rest of a content type after a prefix in lowercase. Types are case-insensitive. The
+/// byte at `probe`, where most other types differ, is compared first, which takes a few
+/// instructions.
 #[inline]
 pub(crate) fn strip_prefix<'a>(
     content_type: &'a [u8],

@@ -10,8 +10,8 @@ use leaparray::{Clock, MetricEvent, Registry, RegistryError, Resource, TrafficTy
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
 
 thread_local! {
-    /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls the service of another
-    /// layer has a buffer too.
+    /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls
+    /// the service of another layer has a buffer too.
     static NAME: Cell<String> = const { Cell::new(String::new()) };
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct Resources<N, C> {
 /// The resource of a request.
 pub(crate) struct Found<C> {
     pub(crate) resource: Resource<C>,
-    /// Whether the first look-up did not find it, so this request or one at the same time has listed it.
+    /// Whether the first look-up did not find it, so this request or one at the same time has
+    /// listed it.
     pub(crate) is_new: bool,
 }
 
@@ -70,8 +71,8 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         found
     }
 
-    /// Removes the resource of the request that listed it, if the response shows that the target of the request does not exist, and no
-    /// request has succeeded.
+    /// Removes the resource of the request that listed it, if the response shows that the target of
+    /// the request does not exist, and no request has succeeded.
     pub(crate) fn remove_unknown<A>(&self, resource: &Resource<C>, response: &Parts)
     where
         N: Name<A>,

@@ -91,7 +91,8 @@ where
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
-                // `poll_ready` was called on `self.inner`, so the future takes it. A clone, which is not ready, stays here.
+                // `poll_ready` was called on `self.inner`, so the future takes it. A clone, which
+                // is not ready, stays here.
                 let clone = self.inner.clone();
                 let service = std::mem::replace(&mut self.inner, clone);
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));

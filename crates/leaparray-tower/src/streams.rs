@@ -8,11 +8,12 @@ use leaparray::Resource;
 #[derive(Default)]
 struct Streams(AtomicU64);
 
-/// Returns the number of responses of a resource that are open streams: their requests have ended with the head of the
-/// response, and their bodies have not ended. By default, these are server-sent events.
+/// Returns the number of responses of a resource that are open streams: their requests have ended
+/// with the head of the response, and their bodies have not ended. By default, these are
+/// server-sent events.
 ///
-/// A stream does not count as a request in flight, and its time is no response time. Changes of protocols, as to a
-/// WebSocket, are not counted: their connections leave the service.
+/// A stream does not count as a request in flight, and its time is no response time. Changes of
+/// protocols, as to a WebSocket, are not counted: their connections leave the service.
 ///
 /// ```
 /// use leaparray::Registry;

@@ -1,4 +1,5 @@
-//! The layer allocates nothing for an admitted request. Alone in its binary: the allocator counts the whole process.
+//! The layer allocates nothing for an admitted request. Alone in its binary: the allocator counts
+//! the whole process.
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! Measures the cost of a second of the stream, and recording beside it. Prints a table for the README.
+//! Measures the cost of a second of the stream, and recording beside it. Prints a table for the
+//! README.
 //!
 //! ```sh
 //! cargo bench -p leaparray-web --bench stream
@@ -40,7 +41,8 @@ fn registry<C: Clock + Clone>(resources: usize, clock: C) -> (Arc<Registry<C>>, 
     (Arc::new(registry), all)
 }
 
-/// The medians of the times to read and to serialize a second in which each resource had 5 to 25 requests.
+/// The medians of the times to read and to serialize a second in which each resource had 5 to 25
+/// requests.
 fn cost(resources: usize, seconds: usize) {
     let clock = ManualClock::new(Timestamp::from_secs(1_000));
     let (registry, all) = registry(resources, clock.clone());
@@ -96,8 +98,8 @@ fn load(all: &[Resource<ManualClock>], now: Timestamp, random: &mut Rng) {
     }
 }
 
-/// The time of a request beside a hub with viewers, as a ratio to the time beside one without, in pairs of blocks of a
-/// second: the hub reads in each block of the first kind.
+/// The time of a request beside a hub with viewers, as a ratio to the time beside one without, in
+/// pairs of blocks of a second: the hub reads in each block of the first kind.
 fn recording(resources: usize, pairs: usize, block: Duration) {
     let (registry, all) = registry(resources, leaparray::MonotonicClock::new());
     let is_over = Arc::new(AtomicBool::new(false));

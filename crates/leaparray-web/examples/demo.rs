@@ -1,5 +1,6 @@
-//! A simulated service with a live page: some resources are healthy, one fails behind a circuit breaker, one refuses at its limit, one
-//! becomes slow behind an adaptive limiter, and one fails behind an adaptive breaker.
+//! A simulated service with a live page: some resources are healthy, one fails behind a circuit
+//! breaker, one refuses at its limit, one becomes slow behind an adaptive limiter, and one fails
+//! behind an adaptive breaker.
 //!
 //! ```sh
 //! cargo run -p leaparray-web --example demo -- --resources 40 --port 7171 --seed 1

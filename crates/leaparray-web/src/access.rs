@@ -26,12 +26,13 @@ use axum::http::{HeaderValue, Uri, Version, header};
 #[non_exhaustive]
 pub enum Access {
     /// Requests from this machine: the address of the client is a loopback address, the request
-    /// names `localhost` or a loopback address as its host, and it has no header of a proxy. Requests of HTTP/1.0 are
-    /// refused: a proxy with the default configuration of nginx sends these. A proxy on this machine that adds no header is
-    /// not recognized: use [`authorize`](crate::Page::authorize) behind one.
+    /// names `localhost` or a loopback address as its host, and it has no header of a proxy.
+    /// Requests of HTTP/1.0 are refused: a proxy with the default configuration of nginx sends
+    /// these. A proxy on this machine that adds no header is not recognized: use
+    /// [`authorize`](crate::Page::authorize) behind one.
     ///
-    /// The name of the host is checked against DNS rebinding: a page of another site whose name resolves to a
-    /// loopback address names that site as the host.
+    /// The name of the host is checked against DNS rebinding: a page of another site whose name
+    /// resolves to a loopback address names that site as the host.
     #[default]
     Loopback,
     /// All requests, except for those that a page of another origin makes.
@@ -115,11 +116,13 @@ impl Denied {
     }
 }
 
-/// Returns whether a page of another origin has made the request. Such a page cannot read the answer, but the request
-/// would take the place of a viewer. A link to the page itself may be anywhere.
+/// Returns whether a page of another origin has made the request. Such a page cannot read the
+/// answer, but the request would take the place of a viewer. A link to the page itself may be
+/// anywhere.
 fn is_foreign(request: &Parts) -> bool {
     let header = |name: &str| request.headers.get(name).map(HeaderValue::as_bytes);
-    // Browsers send the header to loopback addresses and over TLS only. `none`: the user has entered the address.
+    // Browsers send the header to loopback addresses and over TLS only. `none`: the user has
+    // entered the address.
     let is_foreign_site =
         header("sec-fetch-site").is_some_and(|site| site != b"same-origin" && site != b"none");
     let is_link = matches!(request.uri.path(), "/" | "")

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::hub::Viewers;
 
-/// Ends the streams of a [`Page`](crate::Page), so that they do not hold up a graceful shutdown. Returned by
-/// [`Page::closer`](crate::Page::closer).
+/// Ends the streams of a [`Page`](crate::Page), so that they do not hold up a graceful shutdown.
+/// Returned by [`Page::closer`](crate::Page::closer).
 ///
-/// A client that takes no bytes can still hold its connection open, so a shutdown needs a time limit:
-/// [`closed_for`](Self::closed_for).
+/// A client that takes no bytes can still hold its connection open, so a shutdown needs a time
+/// limit: [`closed_for`](Self::closed_for).
 ///
 /// ```
 /// use axum::Router;
@@ -72,8 +72,9 @@ impl Closer {
         self.viewers.closed().await;
     }
 
-    /// Resolves `time` after [`close`](Self::close) was called, or after the result was first polled, if that is later. Select
-    /// between this and a server, so that a client that takes no bytes does not hold up its end.
+    /// Resolves `time` after [`close`](Self::close) was called, or after the result was first
+    /// polled, if that is later. Select between this and a server, so that a client that takes no
+    /// bytes does not hold up its end.
     pub async fn closed_for(&self, time: Duration) {
         self.closed().await;
         tokio::time::sleep(time).await;

@@ -151,7 +151,8 @@ impl Watch {
     }
 }
 
-/// Runs code of the user, such as a limiter or a clock; `None` if it panics. One broken limiter must not end the streams.
+/// Runs code of the user, such as a limiter or a clock; `None` if it panics. One broken limiter
+/// must not end the streams.
 pub(crate) fn of_user<T>(code: impl FnOnce() -> T) -> Option<T> {
     // Unwind safety is up to the user's code, which this crate calls again in the next second.
     catch_unwind(AssertUnwindSafe(code)).ok()

@@ -2,7 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// The policy of responses that are not the page: nothing may be loaded, and no page may frame them.
+/// The policy of responses that are not the page: nothing may be loaded, and no page may frame
+/// them.
 const NOTHING: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

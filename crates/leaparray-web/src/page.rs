@@ -118,8 +118,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Shows the limit and the remaining permits of a limiter, at the resource with that name. A limiter without a
-    /// resource of its name has a row of its own. A limiter that has no [quota](Limiter::quota) is not shown.
+    /// Shows the limit and the remaining permits of a limiter, at the resource with that name. A
+    /// limiter without a resource of its name has a row of its own. A limiter that has no
+    /// [quota](Limiter::quota) is not shown.
     #[must_use]
     pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
     where
@@ -144,7 +145,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Shows the probability with which a breaker refuses requests, as [`limiter`](Self::limiter) does.
+    /// Shows the probability with which a breaker refuses requests, as [`limiter`](Self::limiter)
+    /// does.
     #[must_use]
     pub fn breaker<D, R>(
         mut self,
@@ -159,11 +161,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Shows the fleet that `fleet` returns: all processes of the service together, as another crate reads them from a server to which
-    /// they report. `None` means that there are no figures of it now.
+    /// Shows the fleet that `fleet` returns: all processes of the service together, as another
+    /// crate reads them from a server to which they report. `None` means that there are no figures
+    /// of it now.
     ///
-    /// While there are viewers, the function is called once a second, on a thread that may block, and for each `/snapshot`. No lock is
-    /// held then. It should return what is in memory: the next second waits for it. If it panics, there are no figures.
+    /// While there are viewers, the function is called once a second, on a thread that may block,
+    /// and for each `/snapshot`. No lock is held then. It should return what is in memory: the next
+    /// second waits for it. If it panics, there are no figures.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -174,7 +178,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     /// let read = || {
     ///     let mut fleet = Fleet::new("orders");
     ///     fleet.server = "connected".into();
-    ///     fleet.processes.push(FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live));
+    ///     fleet.processes.push(FleetProcess::new(
+    ///         "00000000000000ff",
+    ///         "web-1",
+    ///         FleetProcessState::Live,
+    ///     ));
     ///     Some(fleet)
     /// };
     /// assert_eq!(read().unwrap().processes.len(), 1);
@@ -188,8 +196,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Answers `/metrics` by the text that `text` returns, such as an encoded registry of Prometheus, on a thread that may
-    /// block. One request at a time is answered, and others wait.
+    /// Answers `/metrics` by the text that `text` returns, such as an encoded registry of
+    /// Prometheus, on a thread that may block. One request at a time is answered, and others wait.
     ///
     /// # Panics
     ///
@@ -207,17 +215,16 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Chooses which requests are answered. The default is [`Access::Loopback`]. Replaces the hook of
-    /// [`authorize`](Self::authorize).
+    /// Chooses which requests are answered. The default is [`Access::Loopback`]. Replaces the hook
+    /// of [`authorize`](Self::authorize).
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.gate = Gate::Access(access);
         self
     }
 
-    /// Answers the requests for which `is_allowed` returns `true`, from any address, except for those that a page of another
-    /// origin makes. Replaces the check of
-    /// [`access`](Self::access).
+    /// Answers the requests for which `is_allowed` returns `true`, from any address, except for
+    /// those that a page of another origin makes. Replaces the check of [`access`](Self::access).
     #[must_use]
     pub fn authorize(
         mut self,
@@ -227,17 +234,17 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Sets the maximum number of streams that are open at a time. The default is 64. A further one is refused with the
-    /// status 503.
+    /// Sets the maximum number of streams that are open at a time. The default is 64. A further one
+    /// is refused with the status 503.
     #[must_use]
     pub const fn max_viewers(mut self, max: usize) -> Self {
         self.max_viewers = max;
         self
     }
 
-    /// Sets how long a stream lives, up to a tenth less. The default is 20 seconds. A browser connects again, and misses
-    /// no second. Without a [`closer`](Self::closer), a graceful shutdown takes up to this time, which by default is less than
-    /// service managers wait.
+    /// Sets how long a stream lives, up to a tenth less. The default is 20 seconds. A browser
+    /// connects again, and misses no second. Without a [`closer`](Self::closer), a graceful
+    /// shutdown takes up to this time, which by default is less than service managers wait.
     #[must_use]
     pub const fn stream_life(mut self, life: Duration) -> Self {
         self.life = life;
@@ -250,8 +257,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         Closer { viewers: Arc::clone(&self.viewers) }
     }
 
-    /// Returns the router of the page: `/`, `/stream`, `/snapshot`, and `/metrics` if [there is a text](Self::metrics) for it. Nest it in
-    /// the router of the service, which passes the addresses of clients by `into_make_service_with_connect_info`.
+    /// Returns the router of the page: `/`, `/stream`, `/snapshot`, and `/metrics` if [there is a
+    /// text](Self::metrics) for it. Nest it in the router of the service, which passes the
+    /// addresses of clients by `into_make_service_with_connect_info`.
     pub fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let metrics = self.metrics;
         let gate = self.gate;
@@ -275,8 +283,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         router.layer(middleware::from_fn_with_state(gate, guard))
     }
 
-    /// Serves the page on a listener of its own, until it is [closed](Self::closer). Connections that are still open half a
-    /// second later are dropped.
+    /// Serves the page on a listener of its own, until it is [closed](Self::closer). Connections
+    /// that are still open half a second later are dropped.
     ///
     /// # Errors
     ///

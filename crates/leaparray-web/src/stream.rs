@@ -19,7 +19,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::format::ByeReason;
 use crate::hub::{Encoding, Hub, NotJoined, Target, Viewer, Viewers, Wish};
 
-/// The time without a message after which an empty one is sent, so that a proxy keeps the connection.
+/// The time without a message after which an empty one is sent, so that a proxy keeps the
+/// connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The query of a stream.

@@ -1,5 +1,5 @@
-//! The page in a browser: Chromium, driven by `playwright-core`, with the servers of this file. The tests are in
-//! `browser/*.test.mjs`.
+//! The page in a browser: Chromium, driven by `playwright-core`, with the servers of this file. The
+//! tests are in `browser/*.test.mjs`.
 
 #[path = "browser/server.rs"]
 mod server;
@@ -24,7 +24,8 @@ fn page_works_in_a_browser() {
     }
     // One file after the other: what they measure would be disturbed.
     for file in test_files() {
-        // A browser on a busy machine can be late for any deadline, so a file may fail once. A defect fails twice.
+        // A browser on a busy machine can be late for any deadline, so a file may fail once. A
+        // defect fails twice.
         assert!(passes(&file) || passes(&file), "{} fails: see above", file.display());
     }
 }

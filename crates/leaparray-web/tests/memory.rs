@@ -60,7 +60,8 @@ impl Hour {
         }
     }
 
-    /// Requests to resources that stay, and to one that has a new name in each second and is evicted later.
+    /// Requests to resources that stay, and to one that has a new name in each second and is
+    /// evicted later.
     fn record(&mut self) {
         let now = self.clock.now();
         let passing = format!("passing {}", now.as_secs());

@@ -21,8 +21,8 @@ impl Fleet {
         let Some(&(at, step)) = steps.front().filter(|it| it.0 <= now) else { return Ok(()) };
         let victim = victim(self.processes.len());
         let (number, in_hand) = (victim + 1, seen.get(victim).map_or(0, Seen::in_hand));
-        // The worst moments: permits in hand are lost with a process, and permits that were just used are what a server
-        // might grant again that has lost its state.
+        // The worst moments: permits in hand are lost with a process, and permits that were just
+        // used are what a server might grant again that has lost its state.
         let is_worst = match step {
             Step::KillProcess => in_hand > 0,
             Step::KillServer => self.is_burst(),

@@ -51,8 +51,8 @@ impl Fleet {
         seen
     }
 
-    /// Returns the requests in the last window whose answers have arrived. The present bucket is not over, and answers of
-    /// the one before may be in flight.
+    /// Returns the requests in the last window whose answers have arrived. The present bucket is
+    /// not over, and answers of the one before may be in flight.
     fn in_window(&self) -> u64 {
         let end = self.server_time() / self.config.bucket_micros() - 1;
         let first = end - u64::from(self.config.buckets());

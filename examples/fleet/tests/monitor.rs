@@ -16,7 +16,8 @@ use crate::monitor::Monitor;
 /// The second with the requests.
 const SECOND: u64 = 3_602;
 
-/// Returns a reader of three processes, of which the first has handled one request in the second, and so on.
+/// Returns a reader of three processes, of which the first has handled one request in the second,
+/// and so on.
 async fn fleet_of_three() -> Arc<FleetReader> {
     let clock = ManualClock::new(Timestamp::from_secs(SECOND - 2));
     let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));

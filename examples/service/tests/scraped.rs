@@ -1,4 +1,5 @@
-//! A Prometheus server scrapes the service every second. At rest, its numbers are those of the service.
+//! A Prometheus server scrapes the service every second. At rest, its numbers are those of the
+//! service.
 
 #[path = "../../../crates/leaparray-prometheus/tests/server/prometheus.rs"]
 #[expect(dead_code, reason = "other tests need more of it")]

@@ -1,4 +1,5 @@
-//! A reader follows the live page's stream. At rest, it has every request of the service, and it does not hold up the end.
+//! A reader follows the live page's stream. At rest, it has every request of the service, and it
+//! does not hold up the end.
 
 use std::collections::HashMap;
 use std::io::BufReader;

@@ -151,7 +151,8 @@ fn bucket_that_left_its_slot_is_in_no_earlier_window() {
         let now = Timestamp::from_secs(second);
         array.fold(now, 0, |bucket| bucket.sum(PASS), |sum, found| sum + found)
     };
-    // The wrap of second 10 has not been recycled and keeps its start: only `live` tells that it has left its slot.
+    // The wrap of second 10 has not been recycled and keeps its start: only `live` tells that it
+    // has left its slot.
     assert_eq!([10, 11, 12].map(sum), [0, 0, 1]);
     // `UNUSED`, the start of a wrap that is not in use, is in the first bucket of all time.
     assert_eq!([0, 1].map(sum), [0, 0]);

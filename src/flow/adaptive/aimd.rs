@@ -9,20 +9,26 @@ use super::range::{LimitRange, float, floor};
 /// Additive increase, multiplicative decrease, as in Netflix's
 /// [concurrency-limits](https://github.com/Netflix/concurrency-limits).
 ///
-/// After a call that failed or took longer than the [timeout](Self::timeout), the limit is multiplied by the
-/// [backoff](Self::backoff). After another call, the limit grows by 1 if at least half of it was in use when the call began.
+/// After a call that failed or took longer than the [timeout](Self::timeout), the limit is
+/// multiplied by the [backoff](Self::backoff). After another call, the limit grows by 1 if at least
+/// half of it was in use when the call began.
 ///
-/// The limit grows as long as no call fails or times out, whatever the response times are. Therefore a
-/// backend with a queue is always at the edge of its timeout.
+/// The limit grows as long as no call fails or times out, whatever the response times are.
+/// Therefore a backend with a queue is always at the edge of its timeout.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Aimd};
 ///
 /// let limiter = AdaptiveLimiter::new(Aimd::default());
 /// assert_eq!(limiter.limit(), 20);
-/// let calls: Vec<_> = (0..20).filter_map(|_| limiter.try_acquire().at_once().ok()).collect();
+/// let calls: Vec<_> =
+///     (0..20).filter_map(|_| limiter.try_acquire().at_once().ok()).collect();
 /// calls.into_iter().for_each(|call| call.accept());
-/// assert_eq!(limiter.limit(), 31, "the last 11 of 20 began while half of the limit was in use");
+/// assert_eq!(
+///     limiter.limit(),
+///     31,
+///     "the last 11 of 20 began while half of the limit was in use"
+/// );
 /// limiter.try_acquire().at_once()?.reject();
 /// assert_eq!(limiter.limit(), 27);
 /// # Ok::<_, leaparray::flow::Refusal>(())

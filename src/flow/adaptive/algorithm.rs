@@ -7,8 +7,9 @@ use crate::time::Timestamp;
 
 /// An algorithm that sets the limit of an [`AdaptiveLimiter`](super::AdaptiveLimiter).
 ///
-/// The limiter calls it after each call or after each *epoch*, as the last [`LimitPlan`] says. One thread at a time calls
-/// it, so it needs no atomics. It must not block: it runs in a thread that begins or ends a call.
+/// The limiter calls it after each call or after each *epoch*, as the last [`LimitPlan`] says. One
+/// thread at a time calls it, so it needs no atomics. It must not block: it runs in a thread that
+/// begins or ends a call.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan};
@@ -40,8 +41,9 @@ pub trait LimitAlgorithm {
     /// Returns the next limit.
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
 
-    /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in which it began, so that all calls of
-    /// an epoch were admitted under its limit. Asked once, when the limiter is made.
+    /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in
+    /// which it began, so that all calls of an epoch were admitted under its limit. Asked once,
+    /// when the limiter is made.
     fn counts_calls_at_their_end(&self) -> bool {
         false
     }
@@ -77,26 +79,27 @@ pub(super) enum Next {
 }
 
 impl LimitPlan {
-    /// A plan with that limit up to the end of the next call. If two calls end at the same time, one of them may be skipped:
-    /// see [`skipped_calls`](super::AdaptiveLimiter::skipped_calls).
+    /// A plan with that limit up to the end of the next call. If two calls end at the same time,
+    /// one of them may be skipped: see [`skipped_calls`](super::AdaptiveLimiter::skipped_calls).
     pub const fn each_call(limit: u64) -> Self {
         Self { limit, next: Next::EachCall }
     }
 
-    /// A plan with that limit for an epoch of that length, at least 1 ms. An epoch ends with the first call that begins or
-    /// ends after its length.
+    /// A plan with that limit for an epoch of that length, at least 1 ms. An epoch ends with the
+    /// first call that begins or ends after its length.
     pub const fn epoch(limit: u64, length: Duration) -> Self {
         Self { limit, next: Next::Epoch { length, calls: 0, longest: length } }
     }
 
-    /// Extends the epoch until `calls` calls have begun in it, but not beyond the length `longest`. A plan for each call stays
-    /// as it is.
+    /// Extends the epoch until `calls` calls have begun in it, but not beyond the length `longest`.
+    /// A plan for each call stays as it is.
     ///
     /// ```
     /// use leaparray::flow::LimitPlan;
     /// use std::time::Duration;
     ///
-    /// let plan = LimitPlan::epoch(20, Duration::from_millis(100)).until_calls(50, Duration::from_secs(1));
+    /// let plan = LimitPlan::epoch(20, Duration::from_millis(100))
+    ///     .until_calls(50, Duration::from_secs(1));
     /// assert_eq!(plan.limit(), 20);
     /// ```
     pub const fn until_calls(mut self, calls: u64, longest: Duration) -> Self {
@@ -139,9 +142,9 @@ pub struct EndedCall {
 
 /// The calls that began in an epoch.
 ///
-/// An algorithm is told of an epoch at the end of the next one, when most of its calls have ended. A call that begins in an epoch
-/// was admitted under the limit of this epoch or of a later one. So the response times are the result of this limit, also just
-/// after the limit has changed.
+/// An algorithm is told of an epoch at the end of the next one, when most of its calls have ended.
+/// A call that begins in an epoch was admitted under the limit of this epoch or of a later one. So
+/// the response times are the result of this limit, also just after the limit has changed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EpochCalls<'a> {
@@ -149,8 +152,9 @@ pub struct EpochCalls<'a> {
     pub now: Timestamp,
     /// The time at which the epoch began.
     pub start: Timestamp,
-    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call. Calls that come
-    /// while another thread makes a plan count in the epoch that is over, which then ends with the last of them.
+    /// The time at which the epoch ended. If no call came then, the next epoch began later, with
+    /// the next call. Calls that come while another thread makes a plan count in the epoch that is
+    /// over, which then ends with the last of them.
     pub end: Timestamp,
     /// The limit during the epoch.
     pub limit: u64,
@@ -161,18 +165,20 @@ pub struct EpochCalls<'a> {
     /// The number of those calls that have ended with an exception. If [calls count at their
     /// end](LimitAlgorithm::counts_calls_at_their_end), of the calls that ended in the epoch.
     pub exceptions: u64,
-    /// The response times of those calls that have ended, also with an exception; or of the calls that ended in the epoch.
+    /// The response times of those calls that have ended, also with an exception; or of the calls
+    /// that ended in the epoch.
     pub response_times: &'a LatencyHistogram,
-    /// The times after which calls that began in the epoch were cancelled. Each is a lower bound: without the cancellation, the
-    /// call would have taken longer, if it reached the backend.
+    /// The times after which calls that began in the epoch were cancelled. Each is a lower bound:
+    /// without the cancellation, the call would have taken longer, if it reached the backend.
     pub cancelled: &'a LatencyHistogram,
     /// The number of calls that have begun in the current epoch, which follows this one.
     pub begun_since: u64,
 }
 
 impl EpochCalls<'_> {
-    /// Returns the number of calls that began in the epoch and have not ended. Each of them has taken at least the time since
-    /// the end of the epoch. If [calls count at their end](LimitAlgorithm::counts_calls_at_their_end), this number has no meaning.
+    /// Returns the number of calls that began in the epoch and have not ended. Each of them has
+    /// taken at least the time since the end of the epoch. If [calls count at their
+    /// end](LimitAlgorithm::counts_calls_at_their_end), this number has no meaning.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.begun.saturating_sub(self.response_times.count())

@@ -10,25 +10,29 @@ use super::range::{LimitRange, float, floor};
 use crate::time::Timestamp;
 
 /// The limit of the load shedding of [Kratos](https://github.com/go-kratos/aegis) and
-/// [go-zero](https://github.com/zeromicro/go-zero), named for TCP BBR: the highest throughput times the shortest response time, while the processors are busy.
+/// [go-zero](https://github.com/zeromicro/go-zero), named for TCP BBR: the highest throughput times
+/// the shortest response time, while the processors are busy.
 ///
-/// Of the epochs that ended in the last 10 s, 100 ms each: the highest number of calls in a second, and the shortest mean response
-/// time. Their product is the number of calls in flight. It is the limit while the average [load of the processors](CpuLoad) is at
-/// least the [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one. The load is measured at the
-/// ends of epochs, at most every 0.5 s, and each measurement counts for 0.05 of the average.
+/// Of the epochs that ended in the last 10 s, 100 ms each: the highest number of calls in a second,
+/// and the shortest mean response time. Their product is the number of calls in flight. It is the
+/// limit while the average [load of the processors](CpuLoad) is at least the
+/// [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one.
+/// The load is measured at the ends of epochs, at most every 0.5 s, and each measurement counts
+/// for 0.05 of the average.
 ///
 /// This is the formula of Kratos, with these differences:
 ///
 /// - No call is admitted beyond the limit. Kratos admits one more.
-/// - The product is rounded to the nearest number. Kratos adds 0.5 after it has rounded down, which changes nothing.
+/// - The product is rounded to the nearest number. Kratos adds 0.5 after it has rounded down, which
+///   changes nothing.
 /// - The time of 1 s begins with the last high load. In Kratos, it begins with the first refusal.
 /// - Response times are not rounded to milliseconds.
 /// - The first measurement is the first average. In Kratos, the average begins at 0.
 ///
 /// go-zero, whose window is 5 s, also compares the average of the calls in flight with the limit.
 ///
-/// The limit protects the processors of *this* process's machine or group. A backend on other machines can have a long queue
-/// while they are idle: see [`Headroom`](super::Headroom).
+/// The limit protects the processors of *this* process's machine or group. A backend on other
+/// machines can have a long queue while they are idle: see [`Headroom`](super::Headroom).
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Bbr, FixedCpuLoad, SystemCpu};
@@ -85,8 +89,8 @@ impl<L: CpuLoad> Bbr<L> {
         Self { range, ..self }
     }
 
-    /// Sets the load from which the limit applies: 0.8 in Kratos, 0.9 in go-zero. At 0 it applies whenever the load is known,
-    /// above 1 never.
+    /// Sets the load from which the limit applies: 0.8 in Kratos, 0.9 in go-zero. At 0 it applies
+    /// whenever the load is known, above 1 never.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         Self { threshold, ..self }

@@ -8,9 +8,9 @@ use crate::time::Timestamp;
 
 /// A source of the load of the processors, for [`Bbr`](super::Bbr).
 pub trait CpuLoad {
-    /// Returns the load since the last call, as a share of the processors that the process may use: 1 if all of them were busy.
-    /// `None` at the first call, or if the load is not known. The average then stays as it is. Before the first reading, the load
-    /// counts as low.
+    /// Returns the load since the last call, as a share of the processors that the process may use:
+    /// 1 if all of them were busy. `None` at the first call, or if the load is not known. The
+    /// average then stays as it is. Before the first reading, the load counts as low.
     fn load(&mut self, now: Timestamp) -> Option<f64>;
 }
 
@@ -24,13 +24,15 @@ impl CpuLoad for FixedCpuLoad {
     }
 }
 
-/// The load of a control group, or of the machine if there is no such group; on Linux. Inside a container, it is the group of the
-/// container.
+/// The load of a control group, or of the machine if there is no such group; on Linux. Inside a
+/// container, it is the group of the container.
 ///
-/// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`, `cpuset.cpus.effective`), otherwise those of version 1
-/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `cpuset.effective_cpus`), otherwise `/proc/stat`. A group may use the processors
-/// of its set, or all processors of the machine, but not more than its quota. The small files of the kernel are read in the thread of the call that ends an
-/// epoch. On other systems, the load is not known.
+/// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`,
+/// `cpuset.cpus.effective`), otherwise those of version 1 (`cpuacct.usage`, `cpu.cfs_quota_us`,
+/// `cpu.cfs_period_us`, `cpuset.effective_cpus`), otherwise `/proc/stat`. A group may use the
+/// processors of its set, or all processors of the machine, but not more than its quota. The small
+/// files of the kernel are read in the thread of the call that ends an epoch. On other systems, the
+/// load is not known.
 #[derive(Debug)]
 pub struct SystemCpu {
     groups: PathBuf,
@@ -38,7 +40,8 @@ pub struct SystemCpu {
     last: Option<Reading>,
 }
 
-/// The time that processors have been used, and the time that they could have been used since the same moment.
+/// The time that processors have been used, and the time that they could have been used since the
+/// same moment.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
     /// Nanoseconds of use, and the number of processors that the group may use, at a time.
@@ -54,14 +57,15 @@ impl Default for SystemCpu {
 }
 
 impl SystemCpu {
-    /// Creates a source that reads `/sys/fs/cgroup` and `/proc/stat`. Outside of a container, the first is the group of the whole
-    /// machine.
+    /// Creates a source that reads `/sys/fs/cgroup` and `/proc/stat`. Outside of a container, the
+    /// first is the group of the whole machine.
     #[must_use]
     pub fn new() -> Self {
         Self::in_folders("/sys/fs/cgroup", "/proc")
     }
 
-    /// Creates a source that reads the files of other folders, for tests, or for the group of another process.
+    /// Creates a source that reads the files of other folders, for tests, or for the group of
+    /// another process.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -69,13 +73,19 @@ impl SystemCpu {
     ///
     /// let folder = tempfile::tempdir()?;
     /// std::fs::write(folder.path().join("cpuset.cpus.effective"), "0-3\n")?;
-    /// let used = |micros: u64| std::fs::write(folder.path().join("cpu.stat"), format!("usage_usec {micros}\n"));
+    /// let used = |micros: u64| {
+    ///     std::fs::write(folder.path().join("cpu.stat"), format!("usage_usec {micros}\n"))
+    /// };
     /// std::fs::write(folder.path().join("cpu.max"), "200000 100000\n")?;
     /// let mut cpu = SystemCpu::in_folders(folder.path(), "/proc");
     /// used(1_000_000)?;
     /// assert_eq!(cpu.load(Timestamp::from_secs(10)), None);
     /// used(2_500_000)?;
-    /// assert_eq!(cpu.load(Timestamp::from_secs(11)), Some(0.75), "1.5 s of 2 processors in 1 s");
+    /// assert_eq!(
+    ///     cpu.load(Timestamp::from_secs(11)),
+    ///     Some(0.75),
+    ///     "1.5 s of 2 processors in 1 s"
+    /// );
     /// # Ok::<_, std::io::Error>(())
     /// ```
     #[must_use]
@@ -121,8 +131,8 @@ impl SystemCpu {
 }
 
 impl SystemCpu {
-    /// Returns the number of processors that a group may use: its quota, but not more than its set or the machine has. A
-    /// quota that is not a positive number is none.
+    /// Returns the number of processors that a group may use: its quota, but not more than its set
+    /// or the machine has. A quota that is not a positive number is none.
     fn processors(&self, quota: Option<f64>, period: Option<f64>) -> f64 {
         // Not the processors on which this process may run: others of the group may run on more.
         let all = self.set_of_group().or_else(|| self.of_machine()).map_or_else(

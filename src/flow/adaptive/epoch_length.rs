@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::algorithm::EpochCalls;
 
-/// A length of epochs that is doubled while many calls of an epoch have not ended when the algorithm is told of it, an epoch later.
-/// The response times of such an epoch are too short.
+/// A length of epochs that is doubled while many calls of an epoch have not ended when the
+/// algorithm is told of it, an epoch later. The response times of such an epoch are too short.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EpochLength {
     shortest: Duration,
@@ -13,7 +13,8 @@ pub(super) struct EpochLength {
 }
 
 impl EpochLength {
-    /// The longest length. The calls of a backend that takes longer are seen as shorter than they are.
+    /// The longest length. The calls of a backend that takes longer are seen as shorter than they
+    /// are.
     pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
     pub(super) const fn new(shortest: Duration) -> Self {

@@ -9,7 +9,8 @@ use crate::node::Outcome;
 use crate::time::{Clock, Timestamp, WindowConfig, saturating_nanos};
 use crate::window::SlidingWindow;
 
-/// The calls of the last epochs, each counted in the epoch in which it began: a window whose time is the number of the epoch.
+/// The calls of the last epochs, each counted in the epoch in which it began: a window whose time
+/// is the number of the epoch.
 #[derive(Debug)]
 pub(super) struct Epochs {
     last: SlidingWindow<NoClock>,
@@ -70,7 +71,8 @@ impl Epochs {
             Outcome::Exception => self.last.record_exception_at(epoch, response_time),
             Outcome::Cancelled => {
                 self.cancelled.record_success_nanos_at(epoch, saturating_nanos(response_time));
-                // In the window of its beginning, so that a reader never finds more cancelled calls than begun ones.
+                // In the window of its beginning, so that a reader never finds more cancelled calls
+                // than begun ones.
                 self.last.add_at(epoch, MetricEvent::Cancelled, 1);
             }
         }

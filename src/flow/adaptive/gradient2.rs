@@ -5,12 +5,13 @@ use super::range::{LimitRange, float, floor};
 
 /// `Gradient2` of Netflix's [concurrency-limits](https://github.com/Netflix/concurrency-limits).
 ///
-/// With the gradient g = 1.5 · long/rt, from 0.5 to 1, where *long* is an exponential average of about 600 response times,
-/// the limit L becomes 0.8 · L + 0.2 · (g · L + 4). It stays as it is while less than half of it is in use. If the average is
-/// more than twice a response time, it is multiplied by 0.95.
+/// With the gradient g = 1.5 · long/rt, from 0.5 to 1, where *long* is an exponential average of
+/// about 600 response times, the limit L becomes 0.8 · L + 0.2 · (g · L + 4). It stays as it is
+/// while less than half of it is in use. If the average is more than twice a response time, it is
+/// multiplied by 0.95.
 ///
-/// The average follows every change of the response time, also one that a queue has caused. Therefore the
-/// limit grows to its maximum under lasting overload.
+/// The average follows every change of the response time, also one that a queue has caused.
+/// Therefore the limit grows to its maximum under lasting overload.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradient2 {
     range: LimitRange,

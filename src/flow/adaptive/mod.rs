@@ -44,22 +44,26 @@ use token::Token;
 
 /// A limiter of the calls in flight whose limit follows the capacity of the backend.
 ///
-/// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`], [`Vegas`], [`Gradient2`] and
-/// [`Bbr`] follow the algorithms of other libraries.
+/// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`],
+/// [`Vegas`], [`Gradient2`] and [`Bbr`] follow the algorithms of other libraries.
 ///
-/// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm learns from response times, and most
-/// algorithms also from exceptions. Cancel a call that did not reach the backend, for example one that failed to connect, and
-/// reject one that has timed out. A cancelled call gives its permit back, and the published algorithms do not learn from it.
-/// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than that.
+/// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm
+/// learns from response times, and most algorithms also from exceptions. Cancel a call that did not
+/// reach the backend, for example one that failed to connect, and reject one that has timed out. A
+/// cancelled call gives its permit back, and the published algorithms do not learn from it.
+/// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than
+/// that.
 ///
-/// The check and the taking of permits are one atomic step. After an admission, the permits in use do not exceed a limit that applied
-/// during it. An algorithm learns the number of calls in flight at each admission, so that number is one atomic, and threads compete
-/// for its cache line. A [`ConcurrencyLimiter`](super::ConcurrencyLimiter) divides its permits among threads, and this limiter does not.
-/// Calls that are in flight when the limit falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
-/// rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
+/// The check and the taking of permits are one atomic step. After an admission, the permits in use
+/// do not exceed a limit that applied during it. An algorithm learns the number of calls in flight
+/// at each admission, so that number is one atomic, and threads compete for its cache line. A
+/// [`ConcurrencyLimiter`](super::ConcurrencyLimiter) divides its permits among threads, and this
+/// limiter does not. Calls that are in flight when the limit falls go on. A waiter of a
+/// [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when
+/// the limit rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///
-/// Plans are made at the times of the calls. A time that is more than a second ahead of the clock of the limiter counts as one
-/// second ahead.
+/// Plans are made at the times of the calls. A time that is more than a second ahead of the clock
+/// of the limiter counts as one second ahead.
 ///
 /// ```
 /// use leaparray::flow::AdaptiveLimiter;
@@ -74,24 +78,28 @@ use token::Token;
 //
 // # Orderings
 //
-// The planner stores the limit of an epoch, and then the number of the epoch with Release. An admission loads the number with
-// Acquire, and then the limit. So a call that is counted in an epoch was admitted under the limit of this epoch or of a later one. A
-// response time under a lowered limit is what an algorithm relies on.
+// The planner stores the limit of an epoch, and then the number of the epoch with Release. An
+// admission loads the number with Acquire, and then the limit. So a call that is counted in an
+// epoch was admitted under the limit of this epoch or of a later one. A response time under a
+// lowered limit is what an algorithm relies on.
 pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     permits: CountedPermits,
     /// The time in nanoseconds from which the next plan is made, or [`Self::EACH_CALL`].
     due: AtomicU64,
     /// The number of the current epoch.
     epoch: AtomicU64,
-    /// The highest number of permits in use in the current epoch; at least the limit if a call was refused.
+    /// The highest number of permits in use in the current epoch; at least the limit if a call was
+    /// refused.
     peak: AtomicU64,
     epochs: Epochs,
     /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
     planner: Mutex<Planner<A>>,
-    /// The latest time in nanoseconds at which a call found an epoch over, and the planner held by another thread.
+    /// The latest time in nanoseconds at which a call found an epoch over, and the planner held by
+    /// another thread.
     held_at: AtomicU64,
     skipped: AtomicU64,
-    /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later plans.
+    /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later
+    /// plans.
     horizon: Horizon,
     counts_calls_at_their_end: bool,
     on_drop: OnDrop,
@@ -139,14 +147,15 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         }
     }
 
-    /// Sets the outcome of a call whose permit is dropped without a report. By default, it is an exception. Under either policy,
-    /// the permit is given back.
+    /// Sets the outcome of a call whose permit is dropped without a report. By default, it is an
+    /// exception. Under either policy, the permit is given back.
     #[must_use]
     pub fn on_drop(self, policy: OnDrop) -> Self {
         Self { on_drop: policy, ..self }
     }
 
-    /// Returns the limit: the lowest number of permits in use at which a call for one permit is refused.
+    /// Returns the limit: the lowest number of permits in use at which a call for one permit is
+    /// refused.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.permits.limit()
@@ -158,8 +167,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.permits.in_use()
     }
 
-    /// Returns the number of ended calls that were not reported to an algorithm with a [plan for each call](LimitPlan::each_call),
-    /// because another thread held the planner.
+    /// Returns the number of ended calls that were not reported to an algorithm with a [plan for
+    /// each call](LimitPlan::each_call), because another thread held the planner.
     #[must_use]
     pub fn skipped_calls(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
@@ -183,8 +192,9 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.try_acquire_many_at(now, 1)
     }
 
-    /// Asks at `now` for `permits` permits: all of them or none. A call for more permits than the limit has is refused for the
-    /// reason [`Reason::MoreThanLimit`](crate::node::Reason::MoreThanLimit).
+    /// Asks at `now` for `permits` permits: all of them or none. A call for more permits than the
+    /// limit has is refused for the reason
+    /// [`Reason::MoreThanLimit`](crate::node::Reason::MoreThanLimit).
     ///
     /// To the algorithm, it is one call.
     #[inline(always)]
@@ -205,7 +215,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.try_acquire_many_owned_at(self.clock.now(), 1)
     }
 
-    /// Like [`try_acquire_many_at`](Self::try_acquire_many_at), for a permit that does not borrow the limiter.
+    /// Like [`try_acquire_many_at`](Self::try_acquire_many_at), for a permit that does not borrow
+    /// the limiter.
     #[inline]
     pub fn try_acquire_many_owned_at(
         self: &Arc<Self>,
@@ -213,14 +224,16 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         permits: u64,
     ) -> Decision<FeedbackPermit<Arc<Self>>> {
         match self.admit(now, permits) {
-            // Cloned only after the decision: a refused call does not write the shared reference count.
+            // Cloned only after the decision: a refused call does not write the shared reference
+            // count.
             Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Enters a call into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry borrows
-    /// this value: enter through an [`Arc`] for one that does not.
+    /// Enters a call into a node, or refuses it and counts it there as blocked; see
+    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
+    /// not.
     pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
@@ -242,7 +255,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         Limiter::try_enter(&self, node)
     }
 
-    /// Returns the limit and the permits that are left. The time at which the permits in use are free again is not known.
+    /// Returns the limit and the permits that are left. The time at which the permits in use are
+    /// free again is not known.
     #[must_use]
     pub fn quota_at(&self, now: Timestamp) -> Quota {
         self.permits.quota_at(now)

@@ -85,7 +85,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             return;
         }
         let limit = planner.plan.limit;
-        // The first call after the longest length ends the epoch, so all calls of the epoch came before.
+        // The first call after the longest length ends the epoch, so all calls of the epoch came
+        // before.
         let longest = longest.max(length).max(Planner::<A>::SHORTEST);
         let end = now.min(planner.start.saturating_add(longest));
         let plan = match planner.previous {
@@ -96,11 +97,11 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
-        // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a call raises at the same time may
-        // count in either epoch.
+        // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a
+        // call raises at the same time may count in either epoch.
         let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
-        // The epoch ends later if calls came while a thread held the planner. Relaxed: which of two epochs such a call counts in
-        // does not matter.
+        // The epoch ends later if calls came while a thread held the planner. Relaxed: which of two
+        // epochs such a call counts in does not matter.
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
         planner.previous = Some(Past { start: planner.start, end: end.max(held_at), limit, peak });
         self.publish(planner.begin(plan, now.max(held_at)));

@@ -30,7 +30,8 @@ impl LimitRange {
     ///
     /// # Errors
     ///
-    /// Returns an [`AdaptiveConfigError`] unless 1 ≤ `min` ≤ `initial` ≤ `max` ≤ [`MAX`](Self::MAX).
+    /// Returns an [`AdaptiveConfigError`] unless 1 ≤ `min` ≤ `initial` ≤ `max` ≤
+    /// [`MAX`](Self::MAX).
     pub const fn new(min: u64, initial: u64, max: u64) -> Result<Self, AdaptiveConfigError> {
         if 1 <= min && min <= initial && initial <= max && max <= Self::MAX {
             Ok(Self { min, initial, max })

@@ -2,7 +2,8 @@
 
 /// `{ for each call: 1, epoch or permits in use: 39, permits: 24 }`.
 ///
-/// At one epoch in a millisecond, the number of the epoch wraps around after 17 years. The call is then counted as late.
+/// At one epoch in a millisecond, the number of the epoch wraps around after 17 years. The call is
+/// then counted as late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token(pub(super) u64);
 

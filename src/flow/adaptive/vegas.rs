@@ -3,11 +3,13 @@
 use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan};
 use super::range::{LimitRange, float, floor};
 
-/// TCP Vegas for calls, as in Netflix's [concurrency-limits](https://github.com/Netflix/concurrency-limits).
+/// TCP Vegas for calls, as in Netflix's
+/// [concurrency-limits](https://github.com/Netflix/concurrency-limits).
 ///
-/// The number of queued calls is estimated as L · (1 − base/rt), where L is the limit and the base is the shortest response
-/// time. With k = ⌊log₁₀ L⌋, at least 1, the limit grows by 6k if at most k calls are queued, and by k if fewer than 3k
-/// are; it shrinks by k if more than 6k are, or after an exception. It stays as it is while less than half of it is in use.
+/// The number of queued calls is estimated as L · (1 − base/rt), where L is the limit and the base
+/// is the shortest response time. With k = ⌊log₁₀ L⌋, at least 1, the limit grows by 6k if at most
+/// k calls are queued, and by k if fewer than 3k are; it shrinks by k if more than 6k are, or after
+/// an exception. It stays as it is while less than half of it is in use.
 ///
 /// After 15 L to 30 L calls, the base is set to the next response time. A single long or short
 /// response time may then be the base for many calls.

@@ -8,12 +8,13 @@ use super::{Decision, Limiter, Passed, Quota};
 use crate::time::Timestamp;
 use request::{How, Outlook, Request, tightest};
 
-/// Several limiters as one: a request is admitted by all of them, or charged to none. For limits such as 100 in a second
-/// and 1,000 in a minute.
+/// Several limiters as one: a request is admitted by all of them, or charged to none. For limits
+/// such as 100 in a second and 1,000 in a minute.
 ///
 /// `T` is a tuple of two to four limiters of any types, or a `Vec` of limiters of one type, such as
-/// [`BoxLimiter`](super::BoxLimiter). The permit is a tuple or a `Vec` of their permits. Give all of them the same clock, for
-/// example by a [`Timeline`](crate::Timeline): the combination reads the clock of the first limiter that has one.
+/// [`BoxLimiter`](super::BoxLimiter). The permit is a tuple or a `Vec` of their permits. Give all
+/// of them the same clock, for example by a [`Timeline`](crate::Timeline): the combination reads
+/// the clock of the first limiter that has one.
 ///
 /// ```
 /// use leaparray::flow::{AllOf, FixedWindowLimiter, Limiter};
@@ -21,8 +22,10 @@ use request::{How, Outlook, Request, tightest};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
-/// let each_second = FixedWindowLimiter::with_clock(Duration::from_secs(1), 100, clock.clone())?;
-/// let each_minute = FixedWindowLimiter::with_clock(Duration::from_secs(60), 1_000, clock.clone())?;
+/// let each_second =
+///     FixedWindowLimiter::with_clock(Duration::from_secs(1), 100, clock.clone())?;
+/// let each_minute =
+///     FixedWindowLimiter::with_clock(Duration::from_secs(60), 1_000, clock.clone())?;
 /// let both = AllOf::new((each_second, each_minute));
 /// let admitted = || (0..200).filter(|_| both.try_acquire().is_admitted()).count();
 /// assert_eq!(admitted(), 100);
@@ -40,39 +43,46 @@ use request::{How, Outlook, Request, tightest};
 ///
 /// # Decision
 ///
-/// 1. Each limiter is asked by [`peek_at`](Limiter::peek_at). If one would refuse, the request is refused, and nothing was
-///    charged. If several would refuse, the refusal with the latest time to retry is returned: one that can never succeed
-///    before one with a time, and that before an unknown time.
-/// 2. The permits are taken, first from the limiters that cannot tell in advance, such as a breaker, and then from the
-///    others, each in their order. If one refuses, because another thread was faster or because it could not tell, the
-///    permits that were taken are given back, and its refusal is returned.
+/// 1. Each limiter is asked by [`peek_at`](Limiter::peek_at). If one would refuse, the request is
+///    refused, and nothing was charged. If several would refuse, the refusal with the latest time
+///    to retry is returned: one that can never succeed before one with a time, and that before an
+///    unknown time.
+/// 2. The permits are taken, first from the limiters that cannot tell in advance, such as a
+///    breaker, and then from the others, each in their order. If one refuses, because another
+///    thread was faster or because it could not tell, the permits that were taken are given back,
+///    and its refusal is returned.
 ///
 /// A request that has to wait for several limiters waits for the longest of these times.
 ///
-/// So on one thread, a refused request that does not enter a node changes no limiter that can tell in advance. A peek does
-/// not ask a node, and a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the
-/// node directly. If it refuses a request to [enter](Limiter::enter) a node because of these, the limiters that were asked
-/// before it have taken permits and give them back. With the window before them, they take none.
+/// So on one thread, a refused request that does not enter a node changes no limiter that can tell
+/// in advance. A peek does not ask a node, and a
+/// [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the
+/// node directly. If it refuses a request to [enter](Limiter::enter) a node because of these, the
+/// limiters that were asked before it have taken permits and give them back. With the window before
+/// them, they take none.
 ///
-/// Between the two steps, other threads may take permits. Each limiter decides by itself, so none of them ever exceeds
-/// its limit. A third request can see the permits that a request holds between taking and giving back: it may then be
-/// refused, although that request is refused as well. If the thread stalls there, it holds the permits until it goes on.
+/// Between the two steps, other threads may take permits. Each limiter decides by itself, so none
+/// of them ever exceeds its limit. A third request can see the permits that a request holds between
+/// taking and giving back: it may then be refused, although that request is refused as well. If the
+/// thread stalls there, it holds the permits until it goes on.
 ///
-/// A permit is given back by its drop, after it was told that the request was [cancelled](crate::Outcome::Cancelled), or by
-/// [`refund_at`](Limiter::refund_at). Some permits cannot be given back in full, and stay charged as if a request had gone
-/// ahead:
+/// A permit is given back by its drop, after it was told that the request was
+/// [cancelled](crate::Outcome::Cancelled), or by [`refund_at`](Limiter::refund_at). Some permits
+/// cannot be given back in full, and stay charged as if a request had gone ahead:
 ///
-/// - a window's, if another request has opened a later bucket since. They leave the window with their bucket;
+/// - a window's, if another request has opened a later bucket since. They leave the window with
+///   their bucket;
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
-/// - a token bucket's, as far as tokens were added since they were taken, and if the time of the request was further
-///   ahead of the clock than the lead;
-/// - those of a key of a [`KeyedLimiter`](super::KeyedLimiter) whose permit is `()`. Put an [`OfKey`](super::OfKey) last: it is
-///   then asked after the other limiters, unless there is no room for the key;
-/// - those of a combination in a combination, if it had to make the request wait: see [`refund_at`](Limiter::refund_at) of
-///   `AllOf`. Combine the limiters themselves.
+/// - a token bucket's, as far as tokens were added since they were taken, and if the time of the
+///   request was further ahead of the clock than the lead;
+/// - those of a key of a [`KeyedLimiter`](super::KeyedLimiter) whose permit is `()`. Put an
+///   [`OfKey`](super::OfKey) last: it is then asked after the other limiters, unless there is no
+///   room for the key;
+/// - those of a combination in a combination, if it had to make the request wait: see
+///   [`refund_at`](Limiter::refund_at) of `AllOf`. Combine the limiters themselves.
 ///
-/// Each limiter is asked twice: by a peek, and for its decision. A tuple allocates nothing, and a `Vec` allocates the permits of an
-/// admitted request. A `Vec` of no limiters admits every request.
+/// Each limiter is asked twice: by a peek, and for its decision. A tuple allocates nothing, and a
+/// `Vec` allocates the permits of an admitted request. A `Vec` of no limiters admits every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllOf<T>(T);
 
@@ -96,7 +106,8 @@ impl<T> AllOf<T> {
     }
 }
 
-/// Defines the methods of a limiter by these functions of a combination: `decide`, `peek` and those of the limiters.
+/// Defines the methods of a limiter by these functions of a combination: `decide`, `peek` and those
+/// of the limiters.
 macro_rules! methods {
     () => {
         /// Returns the time of the first limiter that has a clock.
@@ -130,7 +141,8 @@ macro_rules! methods {
             self.decide(&Request { how: How::AtOnce(node), now, permits })
         }
 
-        /// Returns the decision that all limiters would make; `None` if none would refuse, and one cannot tell.
+        /// Returns the decision that all limiters would make; `None` if none would refuse, and one
+        /// cannot tell.
         fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
             self.outlook(&Request { how: How::AtAnyTime, now, permits }).decision()
         }
@@ -191,9 +203,10 @@ macro_rules! tuple {
 
             /// Gives permits back to each limiter. Returns whether each has given them back.
             ///
-            /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed.
-            /// `wait` is the longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter
-            /// one might find another request by it, whose permits are in use.
+            /// A request that had to wait cannot be given back: the result is `false`, and no
+            /// limiter is changed. `wait` is the longest of the limiters' waits. A
+            /// [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one might find another
+            /// request by it, whose permits are in use.
             fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
                 wait.is_zero() && [$(self.0.$index.refund_at(now, permits, wait)),*].iter().all(|&is_back| is_back)
             }
@@ -237,8 +250,8 @@ impl<L: Limiter> AllOf<Vec<L>> {
         let mut held: Vec<_> = self.0.iter().map(|_| None).collect();
         let refusal = 'refused: {
             if outlook.is_unknown() {
-                // Asked again, because a `Vec` of what is known would be one more allocation. A limiter whose answer has
-                // changed is asked in the second round.
+                // Asked again, because a `Vec` of what is known would be one more allocation. A
+                // limiter whose answer has changed is asked in the second round.
                 for (limiter, held) in self.0.iter().zip(&mut held) {
                     if request.peek(limiter).is_none() {
                         match request.ask(limiter) {
@@ -272,9 +285,10 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
 
     /// Gives permits back to each limiter. Returns whether each has given them back.
     ///
-    /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed. `wait` is the
-    /// longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one might find another
-    /// request by it, whose permits are in use.
+    /// A request that had to wait cannot be given back: the result is `false`, and no limiter is
+    /// changed. `wait` is the longest of the limiters' waits. A
+    /// [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one might find another request by
+    /// it, whose permits are in use.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         if !wait.is_zero() {
             return false;

@@ -24,8 +24,8 @@ pub(super) enum How<'a> {
 }
 
 impl Request<'_> {
-    /// Returns the decision that the limiter would make; `None` if it cannot tell. A node is not asked, so a limiter that
-    /// also counts the requests of a node may decide otherwise.
+    /// Returns the decision that the limiter would make; `None` if it cannot tell. A node is not
+    /// asked, so a limiter that also counts the requests of a node may decide otherwise.
     #[inline]
     pub(super) fn peek<L: Limiter>(&self, limiter: &L) -> Option<Decision> {
         let peek = limiter.peek_at(self.now, self.permits)?;
@@ -48,12 +48,14 @@ impl Request<'_> {
         decision.into_result()
     }
 
-    /// Gives back the permits that a limiter has given, if it has. The wait is the wait of this limiter, not the longest one.
-    /// A limiter that is itself a combination does not know its limiters' waits, and gives nothing back that had to wait.
+    /// Gives back the permits that a limiter has given, if it has. The wait is the wait of this
+    /// limiter, not the longest one. A limiter that is itself a combination does not know its
+    /// limiters' waits, and gives nothing back that had to wait.
     #[cold]
     pub(super) fn give_back<L: Limiter>(&self, limiter: &L, held: Option<(L::Permit, Duration)>) {
         if let Some((mut permit, wait)) = held {
-            // One of the two has no effect, or both concern different parts of a limiter that is itself a combination.
+            // One of the two has no effect, or both concern different parts of a limiter that is
+            // itself a combination.
             limiter.refund_at(self.now, self.permits, wait);
             permit.end_at(self.now, Outcome::Cancelled);
         }
@@ -106,7 +108,8 @@ impl Outlook {
     }
 }
 
-/// Orders the times to retry. A known time comes after an unknown one: it is the earliest in either case.
+/// Orders the times to retry. A known time comes after an unknown one: it is the earliest in either
+/// case.
 const fn rank(retry: Retry) -> (u8, Timestamp) {
     match retry {
         Retry::Unknown => (0, Timestamp::MIN),

@@ -3,23 +3,26 @@
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// One word, `{ turn: 16, slice: 28, threshold: 20 }`, so that a decision need not add up the window.
+/// One word, `{ turn: 16, slice: 28, threshold: 20 }`, so that a decision need not add up the
+/// window.
 ///
-/// A *slice* is a part of a bucket. Its length is a power of two of nanoseconds, and at most a sixteenth of the bucket
-/// (or one nanosecond). A bucket has up to 32 slices. All threads that add up the window in one slice add up the same
-/// buckets. The word has the lowest 28 bits of the slice's number. With buckets of 250 ms, they wrap around after 24
-/// days: if no request asks or ends for exactly that time, the old threshold decides the next requests, for the rest of
-/// one slice.
+/// A *slice* is a part of a bucket. Its length is a power of two of nanoseconds, and at most a
+/// sixteenth of the bucket (or one nanosecond). A bucket has up to 32 slices. All threads that add
+/// up the window in one slice add up the same buckets. The word has the lowest 28 bits of the
+/// slice's number. With buckets of 250 ms, they wrap around after 24 days: if no request asks or
+/// ends for exactly that time, the old threshold decides the next requests, for the rest of one
+/// slice.
 ///
 /// # Orderings
 ///
-/// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word. A turn
-/// changes the word, so the compare-exchange of a thread that has added up before fails. If two requests end, one takes
-/// the later turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the word that
-/// it replaces, with the counts from which that word was made. If its swap fails, `take_turn` adds up again, and
-/// `renew` leaves the word to the other thread. So the last word is
-/// made from the counts of all requests that have taken a turn. The exception is a thread that stalls while 65,536
-/// requests end, or a multiple of that number, if the word has the same threshold and slice again after that.
+/// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write
+/// of the word. A turn changes the word, so the compare-exchange of a thread that has added up
+/// before fails. If two requests end, one takes the later turn, and its thread adds up the counts
+/// of both. A thread that swaps a word in has acquired the word that it replaces, with the counts
+/// from which that word was made. If its swap fails, `take_turn` adds up again, and `renew` leaves
+/// the word to the other thread. So the last word is made from the counts of all requests that have
+/// taken a turn. The exception is a thread that stalls while 65,536 requests end, or a multiple of
+/// that number, if the word has the same threshold and slice again after that.
 #[derive(Debug)]
 pub(super) struct Chance {
     word: AtomicU64,
@@ -67,7 +70,8 @@ impl Threshold {
 }
 
 impl Chance {
-    /// Creates a word for buckets of that geometry, with a threshold of zero in the first slice of all time.
+    /// Creates a word for buckets of that geometry, with a threshold of zero in the first slice of
+    /// all time.
     pub(super) fn new(config: WindowConfig) -> Self {
         let shift = (config.bucket_nanos() / 16).max(1).ilog2();
         Self { word: AtomicU64::new(0), config, shift }
@@ -76,8 +80,8 @@ impl Chance {
     /// Returns the threshold at `now`; `None` if the word is of another slice.
     #[inline]
     pub(super) fn get(&self, now: Timestamp) -> Option<Threshold> {
-        // Relaxed: the word orders nothing else. By coherence, a thread that is ordered after the end of a request
-        // reads the word of that request or a later one.
+        // Relaxed: the word orders nothing else. By coherence, a thread that is ordered after the
+        // end of a request reads the word of that request or a later one.
         self.threshold(self.word.load(Ordering::Relaxed), now)
     }
 
@@ -90,7 +94,8 @@ impl Chance {
 
     /// Updates the word for the slice of `now` to the result of `add_up`, and returns that result.
     pub(super) fn renew(&self, now: Timestamp, add_up: impl Fn() -> Threshold) -> Threshold {
-        // Acquire: pairs with the Release in `take_turn`. The counts from which the word was made are added up again.
+        // Acquire: pairs with the Release in `take_turn`. The counts from which the word was made
+        // are added up again.
         let observed = self.word.load(Ordering::Acquire);
         let threshold = add_up();
         // Not retried: another thread has updated the word, or has counted a further request.
@@ -98,12 +103,12 @@ impl Chance {
         threshold
     }
 
-    /// Updates the word to the result of `add_up` at `now`, after this thread has counted the end of a request, or has
-    /// changed the settings.
+    /// Updates the word to the result of `add_up` at `now`, after this thread has counted the end
+    /// of a request, or has changed the settings.
     pub(super) fn take_turn(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
-        // A read-modify-write, so that one of two threads comes later; with loads, each could miss the other's counts.
-        // Release: pairs with the Acquire of the later thread, which reads the counts of this one. Acquire: pairs with
-        // the Release of the earlier thread.
+        // A read-modify-write, so that one of two threads comes later; with loads, each could miss
+        // the other's counts. Release: pairs with the Acquire of the later thread, which reads the
+        // counts of this one. Acquire: pairs with the Release of the earlier thread.
         let mut observed = self.word.fetch_add(TURN, Ordering::AcqRel).wrapping_add(TURN);
         loop {
             let word = self.word_of(observed, add_up(), now);
@@ -118,8 +123,9 @@ impl Chance {
     }
 
     fn swap(&self, observed: u64, word: u64) -> Result<(), u64> {
-        // Relaxed on success: a read-modify-write continues the release sequence of the word before. Acquire on
-        // failure: pairs with the Release in `take_turn`. The next sum includes the counts of the other thread.
+        // Relaxed on success: a read-modify-write continues the release sequence of the word
+        // before. Acquire on failure: pairs with the Release in `take_turn`. The next sum includes
+        // the counts of the other thread.
         let swapped =
             self.word.compare_exchange(observed, word, Ordering::Relaxed, Ordering::Acquire);
         swapped.map(drop)

@@ -7,11 +7,12 @@ use crate::flow::error::BreakerConfigError;
 use crate::node::OnDrop;
 use crate::time::WindowConfig;
 
-/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it drops requests, and how
-/// fast it recovers. All but the window can be [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it
+/// drops requests, and how fast it recovers. All but the window can be
+/// [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with the fields `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
 ///
 /// ```
 /// use leaparray::WindowConfig;
@@ -45,16 +46,16 @@ impl BreakerConfig {
         Self { window, ..self }
     }
 
-    /// Sets `k`: no request is dropped while there are at most `k` requests for each request that the backend accepts.
-    /// The default is 1.5.
+    /// Sets `k`: no request is dropped while there are at most `k` requests for each request that
+    /// the backend accepts. The default is 1.5.
     ///
-    /// The nearer `k` is to 1, the earlier requests are dropped. The larger `k` is, the more requests reach a failing
-    /// backend. Google's *Site Reliability Engineering* calls it *K*.
+    /// The nearer `k` is to 1, the earlier requests are dropped. The larger `k` is, the more
+    /// requests reach a failing backend. Google's *Site Reliability Engineering* calls it *K*.
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if `k` is not finite, or below 1: with such a `k`, requests would be dropped
-    /// although the backend accepts all of them.
+    /// Returns a [`BreakerConfigError`] if `k` is not finite, or below 1: with such a `k`, requests
+    /// would be dropped although the backend accepts all of them.
     pub const fn k(self, k: f64) -> Result<Self, BreakerConfigError> {
         if !k.is_finite() {
             return Err(BreakerConfigError::KNotFinite { k });
@@ -65,14 +66,14 @@ impl BreakerConfig {
         Ok(Self { k, ..self })
     }
 
-    /// Sets the number of other requests in the window up to which no request is dropped. The default is 5. go-zero
-    /// calls it `protection`.
+    /// Sets the number of other requests in the window up to which no request is dropped. The
+    /// default is 5. go-zero calls it `protection`.
     pub const fn min_requests(self, min_requests: u64) -> Self {
         Self { min_requests, ..self }
     }
 
-    /// Sets the probe interval: the time after which a request is let through, if no request that might have been
-    /// dropped got through in that time. The default is one second.
+    /// Sets the probe interval: the time after which a request is let through, if no request that
+    /// might have been dropped got through in that time. The default is one second.
     ///
     /// # Errors
     ///
@@ -87,18 +88,20 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
-    /// Sets the recovery: the time in which the probability falls to zero after a failure, while the backend works again.
-    /// The default is 5 seconds.
+    /// Sets the recovery: the time in which the probability falls to zero after a failure, while
+    /// the backend works again. The default is 5 seconds.
     ///
-    /// The time begins when the first request is accepted, which may be a [probe](Self::probe_interval). The probability
-    /// falls linearly, and is zero at the end. At first, it falls more slowly, so that the number of admitted requests
-    /// stays in proportion to the number of accepted ones; see
-    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). A time that is longer than the window has the same effect
-    /// as the window.
+    /// The time begins when the first request is accepted, which may be a
+    /// [probe](Self::probe_interval). The probability falls linearly, and is zero at the end. At
+    /// first, it falls more slowly, so that the number of admitted requests stays in proportion to
+    /// the number of accepted ones; see
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). A time that is longer than
+    /// the window has the same effect as the window.
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if the time is zero: then one accepted request would end an outage.
+    /// Returns a [`BreakerConfigError`] if the time is zero: then one accepted request would end an
+    /// outage.
     ///
     /// ```
     /// use leaparray::flow::{BreakerConfig, BreakerConfigError};
@@ -115,11 +118,12 @@ impl BreakerConfig {
         Ok(Self { recovery, ..self })
     }
 
-    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is dropped without a report: the backend
-    /// has rejected it, which is the default, or it was cancelled.
+    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is
+    /// dropped without a report: the backend has rejected it, which is the default, or it was
+    /// cancelled.
     ///
-    /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away make the breaker drop
-    /// requests to a backend that is well.
+    /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away
+    /// make the breaker drop requests to a backend that is well.
     ///
     /// ```
     /// use leaparray::OnDrop;
@@ -137,13 +141,14 @@ impl BreakerConfig {
         Self { on_drop, ..self }
     }
 
-    /// Returns the probability with which a request is dropped if the window has `total` other requests, of which the
-    /// backend has accepted `accepts`. It is at least 0 and below 1; if the numbers are so large that an `f64` cannot
-    /// distinguish it from 1, it is 1.
+    /// Returns the probability with which a request is dropped if the window has `total` other
+    /// requests, of which the backend has accepted `accepts`. It is at least 0 and below 1; if the
+    /// numbers are so large that an `f64` cannot distinguish it from 1, it is 1.
     ///
-    /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the chapter *Handling
-    /// Overload* of Google's *Site Reliability Engineering*. In an outage and for attempts in flight, the breaker
-    /// raises it, and during a recovery it lowers it; see [there](super::AdaptiveBreaker#outage-and-recovery).
+    /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the
+    /// chapter *Handling Overload* of Google's *Site Reliability Engineering*. In an outage and for
+    /// attempts in flight, the breaker raises it, and during a recovery it lowers it; see
+    /// [there](super::AdaptiveBreaker#outage-and-recovery).
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;

@@ -1,18 +1,20 @@
 //! The probability with which a request is dropped, from the counts of the window.
 //!
-//! - The share: the formula of the *Site Reliability Engineering* book over the whole window. Attempts that are *overdue*
-//!   count as requests that were not accepted.
-//! - The collapse: the same formula over the newest buckets only, while requests are dropped, if the backend has accepted
-//!   hardly anything there. It ends the effect of acceptances from before an outage, or from a short recovery.
-//! - The silence: the newest buckets in which hardly any attempt that has waited was answered. It finds a backend that
-//!   hangs as a whole.
+//! - The share: the formula of the *Site Reliability Engineering* book over the whole window.
+//!   Attempts that are *overdue* count as requests that were not accepted.
+//! - The collapse: the same formula over the newest buckets only, while requests are dropped, if
+//!   the backend has accepted hardly anything there. It ends the effect of acceptances from before
+//!   an outage, or from a short recovery.
+//! - The silence: the newest buckets in which hardly any attempt that has waited was answered. It
+//!   finds a backend that hangs as a whole.
 //! - The ramp: the first two are lowered while the backend works again.
 
 use crate::metric::MetricEvent;
 
-/// The factor by which the share of requests that get through may exceed the share of accepted requests in the last
-/// tenth of the window, while the backend works again. The share grows by a factor of 50 in each tenth of the window, so
-/// the number of admitted requests follows the evidence, whatever the rate is.
+/// The factor by which the share of requests that get through may exceed the share of accepted
+/// requests in the last tenth of the window, while the backend works again. The share grows by a
+/// factor of 50 in each tenth of the window, so the number of admitted requests follows the
+/// evidence, whatever the rate is.
 const GROWTH: f64 = 4.0;
 
 /// The counts of some buckets.
@@ -61,7 +63,8 @@ impl Counts {
         self.answered().saturating_add(self.dropped)
     }
 
-    /// Returns the number of attempts: requests that got through in these buckets and were not cancelled.
+    /// Returns the number of attempts: requests that got through in these buckets and were not
+    /// cancelled.
     const fn attempts(self) -> u64 {
         self.passed.saturating_sub(self.cancelled)
     }
@@ -77,11 +80,12 @@ pub(super) trait Buckets {
     /// Returns the counts of the newest `len` buckets.
     fn newest(&self, len: u64) -> Counts;
 
-    /// Returns the counts of the bucket that is `age` buckets before the newest; `None` before the beginning of time.
+    /// Returns the counts of the bucket that is `age` buckets before the newest; `None` before the
+    /// beginning of time.
     fn bucket(&self, age: u64) -> Option<Counts>;
 
-    /// Returns the mean response time of the requests that were accepted in the newest `len` buckets in nanoseconds;
-    /// `None` if there are none.
+    /// Returns the mean response time of the requests that were accepted in the newest `len`
+    /// buckets in nanoseconds; `None` if there are none.
     fn mean_rt(&self, len: u64) -> Option<u64>;
 }
 
@@ -105,8 +109,8 @@ impl Geometry {
         self.buckets.saturating_mul(self.bucket_nanos)
     }
 
-    /// Returns the time in nanoseconds since the end of the bucket that is `age` buckets before the newest; 0 for the
-    /// newest.
+    /// Returns the time in nanoseconds since the end of the bucket that is `age` buckets before the
+    /// newest; 0 for the newest.
     const fn since_end(self, age: u64) -> u64 {
         match age.checked_sub(1) {
             Some(between) => {
@@ -116,7 +120,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of newest buckets that ended less than `nanos` ago. At least the newest, at most all.
+    /// Returns the number of newest buckets that ended less than `nanos` ago. At least the newest,
+    /// at most all.
     const fn younger_than(self, nanos: u64) -> u64 {
         let rest = nanos.saturating_sub(self.age_nanos).div_ceil(self.bucket_nanos);
         let len = rest.saturating_add(1);
@@ -136,7 +141,8 @@ pub(super) struct Rule {
 impl Rule {
     /// Returns `max(0, (total − min_requests − k · accepts) / (total + 1))`.
     pub(super) const fn formula(&self, total: u64, accepts: u64) -> f64 {
-        // `min_requests` is subtracted as an integer. If the result is negative, no request is dropped.
+        // `min_requests` is subtracted as an integer. If the result is negative, no request is
+        // dropped.
         let beyond = total.saturating_sub(self.min_requests) as f64;
         let too_many = (beyond - self.k * accepts as f64).max(0.0);
         too_many / (total as f64 + 1.0)
@@ -146,7 +152,8 @@ impl Rule {
     pub(super) fn drop_probability(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let all = buckets.newest(geometry.buckets);
         if geometry.buckets == 1 {
-            // The newest bucket is the window, so there is neither an older attempt nor a newer request.
+            // The newest bucket is the window, so there is neither an older attempt nor a newer
+            // request.
             return self.formula(all.requests(), all.accepted);
         }
         self.by_answers(geometry, buckets, all).max(self.by_silence(geometry, buckets, all))
@@ -164,7 +171,8 @@ impl Rule {
 
     /// Returns the number of overdue attempts in the window, or 0 if they cannot matter.
     fn overdue(&self, geometry: Geometry, buckets: &impl Buckets, all: Counts) -> u64 {
-        // The most there can be, from sums that the caller has. While the backend is well, this is all.
+        // The most there can be, from sums that the caller has. While the backend is well, this is
+        // all.
         let most = all.unanswered();
         if most == 0 || self.formula(all.requests().saturating_add(most), all.accepted) == 0.0 {
             return 0;
@@ -178,9 +186,10 @@ impl Rule {
         most.saturating_sub(young.attempts())
     }
 
-    /// Returns how long an attempt may take until it is overdue: twice the mean response time of the accepted requests, of
-    /// the window or of its newest tenth, whichever is longer; from a tenth to half of the window. It is at least three
-    /// tenths if the backend has accepted so few requests in the newest tenth that it may have become slower since.
+    /// Returns how long an attempt may take until it is overdue: twice the mean response time of
+    /// the accepted requests, of the window or of its newest tenth, whichever is longer; from a
+    /// tenth to half of the window. It is at least three tenths if the backend has accepted so few
+    /// requests in the newest tenth that it may have become slower since.
     fn patience(&self, geometry: Geometry, buckets: &impl Buckets, newest: Counts) -> u64 {
         let is_prompt =
             newest.accepted > 0 && !self.is_unanswered(newest.accepted, newest.attempts());
@@ -195,8 +204,9 @@ impl Rule {
         2.0 * self.k * (answered as f64) < attempts as f64
     }
 
-    /// Returns the probability by the newest buckets, if the backend has accepted fewer than one in 2 k of the requests
-    /// that it has answered there. They are a tenth of the window, and more if it has answered too few in a tenth.
+    /// Returns the probability by the newest buckets, if the backend has accepted fewer than one in
+    /// 2 k of the requests that it has answered there. They are a tenth of the window, and more if
+    /// it has answered too few in a tenth.
     fn by_collapse(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let mut newest = Counts::default();
         for age in 0..geometry.buckets {
@@ -215,12 +225,12 @@ impl Rule {
         self.formula(newest.requests(), newest.accepted)
     }
 
-    /// Returns the highest probability by a silence: newest buckets in which the backend has answered fewer than one in 2 k
-    /// of the attempts that have waited for three tenths of the window. Acceptances before them tell nothing about the
-    /// backend now.
+    /// Returns the highest probability by a silence: newest buckets in which the backend has
+    /// answered fewer than one in 2 k of the attempts that have waited for three tenths of the
+    /// window. Acceptances before them tell nothing about the backend now.
     ///
-    /// If a backend takes up to three tenths of the window, it has answered each of these attempts in these buckets, so
-    /// there is no silence, whatever the load is.
+    /// If a backend takes up to three tenths of the window, it has answered each of these attempts
+    /// in these buckets, so there is no silence, whatever the load is.
     fn by_silence(&self, geometry: Geometry, buckets: &impl Buckets, all: Counts) -> f64 {
         let len = geometry.younger_than(geometry.tenths(3));
         if all.unanswered() == 0 || len >= geometry.buckets {
@@ -244,13 +254,14 @@ impl Rule {
         highest
     }
 
-    /// Returns the probability while the backend works again. It *works* in the newest buckets, as long as no suffix of
-    /// them would be dropped for its own share of accepted requests, one rejection aside.
+    /// Returns the probability while the backend works again. It *works* in the newest buckets, as
+    /// long as no suffix of them would be dropped for its own share of accepted requests, one
+    /// rejection aside.
     ///
-    /// The probability falls linearly with the time since the backend first accepted a request of them, within `recovery` or
-    /// the window. It lets no more
-    /// than `GROWTH` times the share through that the backend has accepted in the last tenth of the window, of which it
-    /// has to have accepted two.
+    /// The probability falls linearly with the time since the backend first accepted a request of
+    /// them, within `recovery` or the window. It lets no more than `GROWTH` times the share through
+    /// that the backend has accepted in the last tenth of the window, of which it has to have
+    /// accepted two.
     fn ramped(&self, geometry: Geometry, buckets: &impl Buckets, probability: f64) -> f64 {
         let (mut working, mut recent) = (Counts::default(), Counts::default());
         let mut since = 0;
@@ -274,7 +285,8 @@ impl Rule {
             }
         }
         let left = 1.0 - since as f64 / recovery_nanos as f64;
-        // A backend that rejects nine of ten also accepts one by chance; two such acceptances are rare.
+        // A backend that rejects nine of ten also accepts one by chance; two such acceptances are
+        // rare.
         if recent.accepted < 2 {
             return probability;
         }

@@ -4,8 +4,8 @@ use std::sync::PoisonError;
 
 use crate::sync::Mutex;
 
-/// A source of random numbers, with which an [`AdaptiveBreaker`](super::AdaptiveBreaker) decides which requests it
-/// drops, and a [`CircuitBreaker`](crate::flow::CircuitBreaker) varies its waits.
+/// A source of random numbers, with which an [`AdaptiveBreaker`](super::AdaptiveBreaker) decides
+/// which requests it drops, and a [`CircuitBreaker`](crate::flow::CircuitBreaker) varies its waits.
 ///
 /// ```
 /// use leaparray::flow::RandomSource;
@@ -20,7 +20,8 @@ use crate::sync::Mutex;
 /// }
 /// ```
 pub trait RandomSource {
-    /// Returns a uniformly distributed number. Low numbers drop the request, and shorten the wait of a circuit breaker.
+    /// Returns a uniformly distributed number. Low numbers drop the request, and shorten the wait
+    /// of a circuit breaker.
     fn next_u32(&self) -> u32;
 }
 
@@ -36,8 +37,8 @@ impl<R: RandomSource + ?Sized> RandomSource for std::sync::Arc<R> {
     }
 }
 
-/// The generator of the `fastrand` crate. Each thread has a generator of its own, which seeds itself. It is fast, and
-/// not cryptographically secure.
+/// The generator of the `fastrand` crate. Each thread has a generator of its own, which seeds
+/// itself. It is fast, and not cryptographically secure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadRandom;
 

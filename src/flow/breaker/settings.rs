@@ -13,9 +13,10 @@ use crate::time::saturating_nanos;
 ///
 /// # Orderings
 ///
-/// Decisions load single settings, relaxed. A decision beside a change may use some settings from before the change and
-/// some from after it. After a change, the breaker takes a turn of `Chance`, which releases. A thread that computes the
-/// probability has acquired that turn and reads the new settings, or its word is replaced.
+/// Decisions load single settings, relaxed. A decision beside a change may use some settings from
+/// before the change and some from after it. After a change, the breaker takes a turn of `Chance`,
+/// which releases. A thread that computes the probability has acquired that turn and reads the new
+/// settings, or its word is replaced.
 #[derive(Debug)]
 pub(super) struct Settings {
     k_bits: AtomicU64,
@@ -41,7 +42,8 @@ impl Settings {
 
     /// Replaces all settings, unless the windows differ.
     pub(super) fn set(&self, config: BreakerConfig) -> Result<(), BreakerConfigError> {
-        // No code panics under the lock. It is held throughout, so the settings are those of one configuration.
+        // No code panics under the lock. It is held throughout, so the settings are those of one
+        // configuration.
         let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         if current.window != config.window {
             let (window, asked) = (current.window, config.window);

@@ -18,8 +18,8 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.drop_probability_at(self.clock().now())
     }
 
-    /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call adds up the window; a
-    /// decision may use an earlier sum.
+    /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call
+    /// adds up the window; a decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
         let config = self.window.config();

@@ -13,7 +13,8 @@ use crate::time::{Clock, Timestamp};
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
-    /// Changes the state, and returns the word of the new one. If the state is no longer `from`, returns the other word.
+    /// Changes the state, and returns the word of the new one. If the state is no longer `from`,
+    /// returns the other word.
     pub(super) fn change(
         &self,
         from: Word,
@@ -38,8 +39,9 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
             self.last_era.fetch_max(era, Ordering::Relaxed);
         }
         self.trips.raise(generation, self.trips_after(from, to));
-        // A half-open word changes within its generation, so this attempt may fail although the generation goes on, and it
-        // needs its time. All other words change only with the generation.
+        // A half-open word changes within its generation, so this attempt may fail although the
+        // generation goes on, and it needs its time. All other words change only with the
+        // generation.
         if !matches!(from.phase(), Phase::HalfOpen(_)) {
             self.last_probe.raise(generation, self.millis(at));
         }
@@ -55,11 +57,11 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.change(from, Phase::Open { until }, at, cause)
     }
 
-    /// Returns the number of trips in a row, after a transition: of the times that the breaker has opened with only half-open
-    /// states in between. It is read only of open and half-open states.
+    /// Returns the number of trips in a row, after a transition: of the times that the breaker has
+    /// opened with only half-open states in between. It is read only of open and half-open states.
     ///
-    /// All attempts to leave a half-open state raise the same number, whatever their target, and so do those to leave an open
-    /// state, unless it is opened again.
+    /// All attempts to leave a half-open state raise the same number, whatever their target, and so
+    /// do those to leave an open state, unless it is opened again.
     fn trips_after(&self, from: Word, to: Phase) -> u64 {
         match (from.phase(), to) {
             (Phase::HalfOpen(_), _) => self.trips_of(from) + 1,
@@ -86,7 +88,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         }
     }
 
-    /// Returns the time at which a half-open breaker opens again; `None` while no probe is in flight.
+    /// Returns the time at which a half-open breaker opens again; `None` while no probe is in
+    /// flight.
     pub(super) fn half_open_until(
         &self,
         generation: Generation,
@@ -106,8 +109,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         }
     }
 
-    /// Returns the time, or the clock's time plus the lead if that is earlier: one wrong time does not keep the breaker open or
-    /// half-open for long.
+    /// Returns the time, or the clock's time plus the lead if that is earlier: one wrong time does
+    /// not keep the breaker open or half-open for long.
     pub(super) fn bounded(&self, time: Timestamp) -> Timestamp {
         Timestamp::from_nanos(self.horizon.bound(time.as_nanos(), &self.clock))
     }
@@ -160,7 +163,8 @@ mod tests {
         assert_eq!(breaker.state(), CircuitState::Closed);
     }
 
-    /// Two probes are in flight, and a thread stalls just before it opens the breaker, or closes it.
+    /// Two probes are in flight, and a thread stalls just before it opens the breaker, or closes
+    /// it.
     #[test]
     fn half_open_state_has_its_time_and_its_trips_although_a_thread_stalls_in_leaving_it() {
         for to in [Phase::Open { until: 0 }, Phase::Closed { era: 1 }] {
@@ -186,8 +190,9 @@ mod tests {
         }
     }
 
-    /// A thread has found that the time of a probe is over, and stalls. The probe is cancelled by a thread with an earlier time, and
-    /// another one begins: the word is not the one that the thread has found.
+    /// A thread has found that the time of a probe is over, and stalls. The probe is cancelled by a
+    /// thread with an earlier time, and another one begins: the word is not the one that the thread
+    /// has found.
     #[test]
     fn stalled_thread_ends_no_later_probe() {
         let clock = ManualClock::new(Timestamp::from_secs(60));

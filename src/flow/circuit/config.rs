@@ -10,8 +10,8 @@ use crate::flow::error::CircuitConfigError;
 use crate::node::OnDrop;
 use crate::time::{WindowConfig, saturating_nanos};
 
-/// The configuration of a [`CircuitBreaker`](super::CircuitBreaker): which calls count, when it opens, for how long, and how it
-/// closes again.
+/// The configuration of a [`CircuitBreaker`](super::CircuitBreaker): which calls count, when it
+/// opens, for how long, and how it closes again.
 ///
 /// ```
 /// use leaparray::WindowConfig;
@@ -69,7 +69,8 @@ impl CircuitConfig {
     ///
     /// # Errors
     ///
-    /// Returns [`CircuitConfigError::Interval`] if the interval is longer than [`MAX_INTERVAL`](Self::MAX_INTERVAL).
+    /// Returns [`CircuitConfigError::Interval`] if the interval is longer than
+    /// [`MAX_INTERVAL`](Self::MAX_INTERVAL).
     pub const fn window(self, window: WindowConfig) -> Result<Self, CircuitConfigError> {
         let (interval, max) = (window.interval(), Self::MAX_INTERVAL);
         if interval.as_nanos() > max.as_nanos() {
@@ -100,8 +101,8 @@ impl CircuitConfig {
         Self { min_calls, ..self }
     }
 
-    /// Opens the breaker if the share of the calls that end with an exception reaches a limit. The default is half of the
-    /// calls.
+    /// Opens the breaker if the share of the calls that end with an exception reaches a limit. The
+    /// default is half of the calls.
     pub const fn exception_ratio(self, limit: RatioLimit) -> Self {
         Self { exception_ratio: Some(limit), ..self }
     }
@@ -111,22 +112,24 @@ impl CircuitConfig {
         Self { exception_ratio: None, ..self }
     }
 
-    /// Opens the breaker if the share of slow calls reaches a limit: of the calls whose response time, from the admission to
-    /// the outcome, is above `slow_above`. By default, it does not. If another limiter makes an admitted request
-    /// [wait](crate::flow::Decision::Wait), the wait is part of the response time.
+    /// Opens the breaker if the share of slow calls reaches a limit: of the calls whose response
+    /// time, from the admission to the outcome, is above `slow_above`. By default, it does not. If
+    /// another limiter makes an admitted request [wait](crate::flow::Decision::Wait), the wait is
+    /// part of the response time.
     pub const fn slow_ratio(self, limit: RatioLimit, slow_above: Duration) -> Self {
         let above = saturating_nanos(slow_above);
         Self { slow: Some(SlowLimit { ratio: limit, above }), ..self }
     }
 
-    /// Opens the breaker if at least `exceptions` of the calls that count end with an exception, whatever the number of calls. By
-    /// default, it does not. 0 counts as 1. With [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
+    /// Opens the breaker if at least `exceptions` of the calls that count end with an exception,
+    /// whatever the number of calls. By default, it does not. 0 counts as 1. With
+    /// [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
     pub const fn exceptions(self, exceptions: u64) -> Self {
         Self { exceptions: Some(exceptions), ..self }
     }
 
-    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does not. 0 counts as 1, and a
-    /// number above 16,777,215 counts as this number.
+    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does
+    /// not. 0 counts as 1, and a number above 16,777,215 counts as this number.
     pub const fn consecutive_exceptions(self, exceptions: u64) -> Self {
         Self { consecutive_exceptions: Some(exceptions), ..self }
     }
@@ -136,12 +139,14 @@ impl CircuitConfig {
         Self { wait, ..self }
     }
 
-    /// Sets the number of probes: of the requests that a half-open breaker admits. The default is 3.
+    /// Sets the number of probes: of the requests that a half-open breaker admits. The default
+    /// is 3.
     ///
-    /// When all of them have ended, the breaker opens again if the share of exceptions or of slow calls among them reaches its
-    /// limit, and closes otherwise. If [`exceptions`](Self::exceptions) or [`consecutive_exceptions`](Self::consecutive_exceptions)
-    /// is set and no ratio of exceptions, the first probe that ends with an exception opens it. If only a ratio of slow calls is
-    /// set, probes that fail quickly close it.
+    /// When all of them have ended, the breaker opens again if the share of exceptions or of slow
+    /// calls among them reaches its limit, and closes otherwise. If
+    /// [`exceptions`](Self::exceptions) or [`consecutive_exceptions`](Self::consecutive_exceptions)
+    /// is set and no ratio of exceptions, the first probe that ends with an exception opens it. If
+    /// only a ratio of slow calls is set, probes that fail quickly close it.
     ///
     /// # Errors
     ///
@@ -153,9 +158,10 @@ impl CircuitConfig {
         Ok(Self { probes, ..self })
     }
 
-    /// Sets the time after which a half-open breaker opens again, if a probe is still in flight then. Without one, a
-    /// probe that never ends would keep it half-open. The default is 10 seconds. The time begins with the last probe, rounded
-    /// up to a millisecond. While no probe is in flight, the breaker stays half-open and waits for the next request.
+    /// Sets the time after which a half-open breaker opens again, if a probe is still in flight
+    /// then. Without one, a probe that never ends would keep it half-open. The default is 10
+    /// seconds. The time begins with the last probe, rounded up to a millisecond. While no probe is
+    /// in flight, the breaker stays half-open and waits for the next request.
     ///
     /// # Errors
     ///
@@ -170,8 +176,9 @@ impl CircuitConfig {
         Ok(Self { half_open_timeout: timeout, ..self })
     }
 
-    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is dropped without a report: an exception,
-    /// which is the default, or a cancellation. A cancelled probe gives its place to another one.
+    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is
+    /// dropped without a report: an exception, which is the default, or a cancellation. A cancelled
+    /// probe gives its place to another one.
     pub const fn on_drop(self, policy: OnDrop) -> Self {
         Self { on_drop: policy, ..self }
     }

@@ -33,7 +33,8 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
         if found.closed_era().is_some() {
             return Ok(admission(found, now));
         }
-        // Here and not only out of line, from where a refusal returns in memory: its reader waits for the parts to be stored.
+        // Here and not only out of line, from where a refusal returns in memory: its reader waits
+        // for the parts to be stored.
         if let Some(until) = found.open_until().map(|until| self.time_of(until))
             && now < until
         {
@@ -106,7 +107,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     _ => {
                         let taken = Probes { taken: probes.taken + 1, ..probes };
                         let new = Word::new(found.generation(), Phase::HalfOpen(taken));
-                        // Before the exchange, so that a thread that finds the probe finds its time.
+                        // Before the exchange, so that a thread that finds the probe finds its
+                        // time.
                         let time = self.millis(self.bounded(now));
                         self.last_probe.raise(found.generation(), time);
                         self.replace(found, new).map(|()| Some(new))
@@ -173,8 +175,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         }
     }
 
-    /// Returns the decision that a request would get at `now`; `None` if it depends on a wait that is not drawn yet, because the
-    /// breaker is half-open and its time is over.
+    /// Returns the decision that a request would get at `now`; `None` if it depends on a wait that
+    /// is not drawn yet, because the breaker is half-open and its time is over.
     pub(super) fn peek_at(&self, now: Timestamp) -> Option<Decision> {
         let word = self.load();
         let refusal = match word.phase() {
@@ -207,7 +209,8 @@ impl Probes {
     const fn after(self, outcome: Outcome, is_slow: bool) -> Self {
         let Self { taken, ended, exceptions, slow, cancelled } = self;
         if let Outcome::Cancelled = outcome {
-            // Saturates: the probe may be of a former generation with the same number, as the breaker's limits say.
+            // Saturates: the probe may be of a former generation with the same number, as the
+            // breaker's limits say.
             let taken = taken.saturating_sub(1);
             return Self { taken, cancelled: (cancelled + 1) & Self::MAX as u64, ..self };
         }
@@ -223,7 +226,8 @@ impl Probes {
 }
 
 impl CircuitConfig {
-    /// Returns why a half-open breaker changes its state, if it does: for [`Cause::Probes`], it closes, and otherwise it opens.
+    /// Returns why a half-open breaker changes its state, if it does: for [`Cause::Probes`], it
+    /// closes, and otherwise it opens.
     fn verdict(&self, probes: Probes) -> Option<Cause> {
         let Probes { ended, exceptions, slow, .. } = probes;
         let has_number = self.exceptions.or(self.consecutive_exceptions).is_some();

@@ -41,17 +41,20 @@ enum Outcomes<C> {
 ///
 /// # Eras
 ///
-/// The window is not emptied for another era. Instead, each era has times of its own: an era begins two intervals after the one
-/// before it, so that the outcomes of that one are no longer in the window, also if one of them is recorded late. The
-/// longest interval, [`CircuitConfig::MAX_INTERVAL`], leaves room for two million eras.
+/// The window is not emptied for another era. Instead, each era has times of its own: an era begins
+/// two intervals after the one before it, so that the outcomes of that one are no longer in the
+/// window, also if one of them is recorded late. The longest interval,
+/// [`CircuitConfig::MAX_INTERVAL`], leaves room for two million eras.
 ///
 /// # Decisions
 ///
-/// A call that may open the breaker adds up the window: an exception, a slow call, and any call until there are enough for a
-/// ratio. Another call can only lower the ratios. Once a sum had enough calls, this is known until a bucket leaves the window.
+/// A call that may open the breaker adds up the window: an exception, a slow call, and any call
+/// until there are enough for a ratio. Another call can only lower the ratios. Once a sum had
+/// enough calls, this is known until a bucket leaves the window.
 ///
-/// If two threads record such calls at once, each might add up without the call of the other. So each takes a turn in
-/// between, a read-modify-write that acquires and releases: the later turn finds both calls.
+/// If two threads record such calls at once, each might add up without the call of the other. So
+/// each takes a turn in between, a read-modify-write that acquires and releases: the later turn
+/// finds both calls.
 #[derive(Debug)]
 struct InWindow<C> {
     /// The successes and the exceptions.
@@ -61,14 +64,15 @@ struct InWindow<C> {
     /// The time from the start of an era to the start of the next one.
     era_nanos: u64,
     turn: AtomicU64,
-    /// The start of the bucket in which a sum had enough calls for a ratio; at first, the last bucket before the end of time.
+    /// The start of the bucket in which a sum had enough calls for a ratio; at first, the last
+    /// bucket before the end of time.
     ratio_bucket: AtomicU64,
 }
 
 /// The outcomes of the last calls.
 ///
-/// Each era has a window of its own, which the first call of the era puts into the slot. A thread that has stalled since an
-/// earlier era finds a later window there, and records nothing.
+/// Each era has a window of its own, which the first call of the era puts into the slot. A thread
+/// that has stalled since an earlier era finds a later window there, and records nothing.
 #[derive(Debug)]
 struct LastCalls {
     len: u32,
@@ -143,7 +147,8 @@ impl<C: Clock> Evidence<C> {
 }
 
 impl LastCalls {
-    /// Records a call, and returns the totals with it; `None` if it is of an earlier era than the window.
+    /// Records a call, and returns the totals with it; `None` if it is of an earlier era than the
+    /// window.
     fn record(&self, call: Ended) -> Option<CountTotals> {
         loop {
             let found = self.window.load();
@@ -214,8 +219,8 @@ impl<C: Clock> InWindow<C> {
         self.turn.fetch_add(1, Ordering::AcqRel);
         let totals = self.totals(now);
         if totals.calls >= min_calls {
-            // Relaxed: it orders nothing. A call that finds it need not add up, since no number of further successes reaches
-            // a ratio.
+            // Relaxed: it orders nothing. A call that finds it need not add up, since no number of
+            // further successes reaches a ratio.
             let bucket = self.calls.config().bucket_start(now);
             self.ratio_bucket.store(bucket.as_nanos(), Ordering::Relaxed);
         }
@@ -313,8 +318,8 @@ mod tests {
         assert_eq!([record(2, true), record(2, false), record(2, true)], [2, 0, 1]);
     }
 
-    /// A thread has found its era and then stalls, while the breaker opens and closes. It may record its call up to an interval
-    /// after the first call of the next era.
+    /// A thread has found its era and then stalls, while the breaker opens and closes. It may
+    /// record its call up to an interval after the first call of the next era.
     #[test]
     fn call_of_an_earlier_era_does_not_count_at_any_time_of_the_window() {
         use crate::time::{ManualClock, WindowConfig};

@@ -5,13 +5,14 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// A number of a generation, `{ number: 43, generation: 21 }`.
 ///
-/// A thread that attempts to begin a generation raises its number before. So once the generation has begun, its number is
-/// here, until a thread raises the number of the next one, which may be long before that one begins.
+/// A thread that attempts to begin a generation raises its number before. So once the generation
+/// has begun, its number is here, until a thread raises the number of the next one, which may be
+/// long before that one begins.
 ///
 /// # Orderings
 ///
-/// Relaxed. The exchange that begins a generation releases the number, and the load that finds the generation acquires it. A
-/// later number is only of a later generation, or larger.
+/// Relaxed. The exchange that begins a generation releases the number, and the load that finds the
+/// generation acquires it. A later number is only of a later generation, or larger.
 #[derive(Debug)]
 pub(super) struct Fact(AtomicU64);
 
@@ -25,7 +26,8 @@ impl Fact {
 
     /// Raises the number of a generation, unless it is larger, or a later generation has one.
     ///
-    /// Threads that attempt to begin a generation in different ways raise different numbers: the largest one applies.
+    /// Threads that attempt to begin a generation in different ways raise different numbers: the
+    /// largest one applies.
     pub(super) fn raise(&self, generation: Generation, number: u64) {
         let number = number.min(Self::MAX);
         let new = generation.tag(number);

@@ -9,12 +9,14 @@ use crate::sync::{Arc, RacyOnce, Slot, into_inner};
 
 /// A list with one node for each generation.
 ///
-/// The thread whose exchange has made a generation sets the transition of its node. Threads may do so out of order, since any
-/// thread appends the nodes before its own. The tail goes on from a node only when the transition of the next one is set, so
-/// a thread that has stalled finds its node behind the tail. A reader goes on from a node in the same way.
+/// The thread whose exchange has made a generation sets the transition of its node. Threads may do
+/// so out of order, since any thread appends the nodes before its own. The tail goes on from a node
+/// only when the transition of the next one is set, so a thread that has stalled finds its node
+/// behind the tail. A reader goes on from a node in the same way.
 ///
-/// While a thread stalls before it sets its transition, the tail stays before its node, and the list behind the tail grows by a
-/// node with each transition. Other threads begin at `newest` instead, so they do not walk over these nodes.
+/// While a thread stalls before it sets its transition, the tail stays before its node, and the
+/// list behind the tail grows by a node with each transition. Other threads begin at `newest`
+/// instead, so they do not walk over these nodes.
 ///
 /// The nodes before the tail live as long as a reader is at one of them.
 pub(super) struct Log {
@@ -29,11 +31,11 @@ struct Node {
     next: RacyOnce<Arc<Node>>,
 }
 
-/// The transitions of a [`CircuitBreaker`](super::CircuitBreaker) from a moment on, each once and in order. Returned by
-/// [`CircuitBreaker::transitions`](super::CircuitBreaker::transitions).
+/// The transitions of a [`CircuitBreaker`](super::CircuitBreaker) from a moment on, each once and
+/// in order. Returned by [`CircuitBreaker::transitions`](super::CircuitBreaker::transitions).
 ///
-/// No thread that changes the state waits for a reader. A reader that does not call [`next`](Self::next) keeps the memory of the
-/// transitions that it has not read.
+/// No thread that changes the state waits for a reader. A reader that does not call
+/// [`next`](Self::next) keeps the memory of the transitions that it has not read.
 #[derive(Clone)]
 pub struct Transitions {
     last: Arc<Node>,
@@ -76,8 +78,8 @@ impl Log {
         self.advance_tail();
     }
 
-    /// Advances the newest node to `node`, unless it is a later one, or another thread advances it: a newest node that stays
-    /// behind makes the way of the next thread longer, and nothing else.
+    /// Advances the newest node to `node`, unless it is a later one, or another thread advances it:
+    /// a newest node that stays behind makes the way of the next thread longer, and nothing else.
     fn advance_newest(&self, node: &Arc<Node>) {
         let newest = self.newest.load();
         if newest.get().is_some_and(|newest| node.generation.is_after(newest.generation)) {
@@ -85,8 +87,8 @@ impl Log {
         }
     }
 
-    /// Advances the tail to the last node before one whose transition is not set, or near it. If another thread has advanced it,
-    /// the next transition advances it further.
+    /// Advances the tail to the last node before one whose transition is not set, or near it. If
+    /// another thread has advanced it, the next transition advances it further.
     fn advance_tail(&self) {
         let tail = self.tail.load();
         let Some(mut last) = tail.get().and_then(Node::next_if_set) else { return };
@@ -117,7 +119,8 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Drops the following nodes in a loop: if each node dropped the next one, the depth of the stack would be their number.
+    /// Drops the following nodes in a loop: if each node dropped the next one, the depth of the
+    /// stack would be their number.
     fn drop(&mut self) {
         let mut next = self.take_next();
         while let Some(node) = next {
@@ -160,8 +163,8 @@ mod tests {
         Transition { from, to, at: Timestamp::from_secs(at), cause: Cause::Set }
     }
 
-    /// The thread of the first generation stalls before it sets its transition. Each later thread walks over one node, and a
-    /// reader sees all transitions once the first one is set.
+    /// The thread of the first generation stalls before it sets its transition. Each later thread
+    /// walks over one node, and a reader sees all transitions once the first one is set.
     #[test]
     fn stalled_thread_lengthens_the_way_of_no_other() {
         let log = Log::new();

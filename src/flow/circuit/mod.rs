@@ -41,49 +41,55 @@ use word::{Generation, Phase, Probes, Word};
 
 /// A breaker with three states: closed, open, and half-open.
 ///
-/// - *Closed*: all requests are admitted, and their outcomes are counted. If they reach a limit of the
-///   [configuration](CircuitConfig), the breaker opens.
-/// - *Open*: all requests are refused for a [wait](CircuitConfig::wait). The first request after that is a probe, and the
-///   breaker is half-open.
-/// - *Half-open*: a limited number of requests is admitted, as [probes](CircuitConfig::probes). If they succeed, the breaker
-///   closes and begins with empty counts; otherwise it opens again. It also opens again if they take
-///   [too long](CircuitConfig::half_open_timeout).
+/// - *Closed*: all requests are admitted, and their outcomes are counted. If they reach a limit of
+///   the [configuration](CircuitConfig), the breaker opens.
+/// - *Open*: all requests are refused for a [wait](CircuitConfig::wait). The first request after
+///   that is a probe, and the breaker is half-open.
+/// - *Half-open*: a limited number of requests is admitted, as [probes](CircuitConfig::probes). If
+///   they succeed, the breaker closes and begins with empty counts; otherwise it opens again. It
+///   also opens again if they take [too long](CircuitConfig::half_open_timeout).
 ///
-/// The caller reports the outcome of each admitted request with its [`FeedbackPermit`]. An outcome counts only in the state
-/// in which its request was admitted: a request that was admitted before the breaker opened decides nothing when it ends later.
-/// A cancelled request counts nowhere, and a cancelled probe gives its place to another one.
+/// The caller reports the outcome of each admitted request with its [`FeedbackPermit`]. An outcome
+/// counts only in the state in which its request was admitted: a request that was admitted before
+/// the breaker opened decides nothing when it ends later. A cancelled request counts nowhere, and a
+/// cancelled probe gives its place to another one.
 ///
-/// An [`AdaptiveBreaker`](super::AdaptiveBreaker) decides without states and limits: it drops a share of the requests.
+/// An [`AdaptiveBreaker`](super::AdaptiveBreaker) decides without states and limits: it drops a
+/// share of the requests.
 ///
-/// The breaker can also be [set](Self::set_state) to a state. [`transitions`](Self::transitions) returns every change
-/// of the state, in order.
+/// The breaker can also be [set](Self::set_state) to a state. [`transitions`](Self::transitions)
+/// returns every change of the state, in order.
 ///
 /// # Cost
 ///
-/// A decision of a closed breaker reads the clock and one word, which is written only when the state changes. The end of a
-/// request is counted in a cell of its thread. Exceptions and slow calls also add up the window, and write a word that all
-/// threads share. So does every call of a bucket until the window has the [minimum of calls](CircuitConfig::min_calls).
-/// With [the last calls](CircuitConfig::last_calls), each end is counted in a word that all threads share.
+/// A decision of a closed breaker reads the clock and one word, which is written only when the
+/// state changes. The end of a request is counted in a cell of its thread. Exceptions and slow
+/// calls also add up the window, and write a word that all threads share. So does every call of a
+/// bucket until the window has the [minimum of calls](CircuitConfig::min_calls). With [the last
+/// calls](CircuitConfig::last_calls), each end is counted in a word that all threads share.
 ///
 /// # Limits
 ///
-/// Times are counted from the creation of the breaker, when it reads its clock: an earlier time acts as that time, and a wait
-/// ends at most 34 years after it. The time of a transition or of a probe is at most the [lead](Self::with_max_lead) ahead of the
-/// clock. A decision and an outcome use the given time: a request with a time far ahead can be the probe before the wait is over, and
-/// an outcome far ahead takes a bucket of the window until then. With a window of one bucket, the breaker does not open by this window
-/// until then.
+/// Times are counted from the creation of the breaker, when it reads its clock: an earlier time
+/// acts as that time, and a wait ends at most 34 years after it. The time of a transition or of a
+/// probe is at most the [lead](Self::with_max_lead) ahead of the clock. A decision and an outcome
+/// use the given time: a request with a time far ahead can be the probe before the wait is over,
+/// and an outcome far ahead takes a bucket of the window until then. With a window of one bucket,
+/// the breaker does not open by this window until then.
 ///
-/// If the clock is set back, an open breaker stays open for that much longer. If it is set back by more than the interval of the
-/// window just after the breaker has closed, outcomes from before may count again. [`ForwardClock`](crate::ForwardClock) goes on
-/// instead.
+/// If the clock is set back, an open breaker stays open for that much longer. If it is set back by
+/// more than the interval of the window just after the breaker has closed, outcomes from before may
+/// count again. [`ForwardClock`](crate::ForwardClock) goes on instead.
 ///
-/// A window of time is not emptied for another closed state. Each one has times of its own, two intervals after those of the one
-/// before. Once these times reach the end of time, the calls of all further closed states count together: after two million closed
-/// states with a window of an hour, and after 800 million with one of ten seconds.
+/// A window of time is not emptied for another closed state. Each one has times of its own, two
+/// intervals after those of the one before. Once these times reach the end of time, the calls of
+/// all further closed states count together: after two million closed states with a window of an
+/// hour, and after 800 million with one of ten seconds.
 ///
-/// A permit tells its state from 2²¹ later ones. If a permit is kept for exactly that many transitions, or a multiple, its
-/// outcome counts in the present state. A thread that stalls for 2²⁰ transitions just before it admits a probe may leave half-open
-/// states without a time-out, until the breaker has made as many transitions again.
+/// A permit tells its state from 2²¹ later ones. If a permit is kept for exactly that many
+/// transitions, or a multiple, its outcome counts in the present state. A thread that stalls for
+/// 2²⁰ transitions just before it admits a probe may leave half-open states without a time-out,
+/// until the breaker has made as many transitions again.
 ///
 /// ```
 /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
@@ -109,18 +115,20 @@ use word::{Generation, Phase, Probes, Word};
 //
 // # One word
 //
-// `word` has the state, its generation, and what belongs to the state: the end of the wait, the probes, or the era. Each
-// change is one compare-exchange, so no thread finds a state without its time. If the exchange fails, the thread decides
-// again by the new word.
+// `word` has the state, its generation, and what belongs to the state: the end of the wait, the
+// probes, or the era. Each change is one compare-exchange, so no thread finds a state without its
+// time. If the exchange fails, the thread decides again by the new word.
 //
-// Before its exchange, a thread raises `last_era`, `trips` and, unless it leaves a half-open state, `last_probe`. So the
-// thread whose exchange succeeds has raised them, or found them raised. `last_era` only grows. The other two ignore a thread that
-// has stalled since an earlier generation.
+// Before its exchange, a thread raises `last_era`, `trips` and, unless it leaves a half-open state,
+// `last_probe`. So the thread whose exchange succeeds has raised them, or found them raised.
+// `last_era` only grows. The other two ignore a thread that has stalled since an earlier
+// generation.
 //
 // # Orderings
 //
-// An exchange of `word` releases, and each load acquires, also the one of a failed exchange. A thread that finds a generation finds
-// what was raised for it, and the relaxed read-modify-writes of the three words are ordered by their coherence.
+// An exchange of `word` releases, and each load acquires, also the one of a failed exchange. A
+// thread that finds a generation finds what was raised for it, and the relaxed read-modify-writes
+// of the three words are ordered by their coherence.
 #[derive(Debug)]
 pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     word: AtomicU64,
@@ -131,7 +139,8 @@ pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     last_era: AtomicU64,
     /// The number of trips in a row.
     trips: Fact,
-    /// The time of the last probe of a half-open breaker, in milliseconds since the breaker was created.
+    /// The time of the last probe of a half-open breaker, in milliseconds since the breaker was
+    /// created.
     last_probe: Fact,
     evidence: Evidence<C>,
     log: Log,
@@ -157,7 +166,8 @@ impl<C: Clock + Clone> CircuitBreaker<C> {
 }
 
 impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
-    /// Creates a closed breaker that reads clones of `clock`, and draws the jitter of its waits from `random`.
+    /// Creates a closed breaker that reads clones of `clock`, and draws the jitter of its waits
+    /// from `random`.
     #[must_use]
     pub fn with_source(config: CircuitConfig, clock: C, random: R) -> Self {
         Self {
@@ -177,12 +187,15 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
 }
 
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
-    /// Sets how far ahead of the clock the time of a transition or of a probe may be: the *lead*. The default is a second.
+    /// Sets how far ahead of the clock the time of a transition or of a probe may be: the *lead*.
+    /// The default is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the breaker open or half-open for at
-    /// most the lead longer. If the clock goes back, its highest reading counts.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// breaker open or half-open for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
     ///
-    /// With [`Duration::MAX`], there is no bound, as for a simulation whose times are ahead of a clock that stands still.
+    /// With [`Duration::MAX`], there is no bound, as for a simulation whose times are ahead of a
+    /// clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
@@ -210,7 +223,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     /// Asks for one request now.
     ///
-    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time of the next probe if the breaker is open.
+    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time
+    /// of the next probe if the breaker is open.
     #[inline]
     pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
         self.try_acquire_at(self.clock.now())
@@ -235,14 +249,16 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         now: Timestamp,
     ) -> Decision<FeedbackPermit<Arc<Self>>> {
         match self.decide(now) {
-            // Cloned only after the decision: a refused request does not write the shared reference count.
+            // Cloned only after the decision: a refused request does not write the shared reference
+            // count.
             Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
-    /// borrows this value: enter through an [`Arc`] for one that does not.
+    /// Enters a request into a node, or refuses it and counts it there as blocked; see
+    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
+    /// not.
     pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
@@ -273,13 +289,13 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.set_state_at(self.clock.now(), state)
     }
 
-    /// Sets the state at `now`. A closed breaker that is closed again begins with empty counts, and an open breaker that is
-    /// opened again begins another wait.
+    /// Sets the state at `now`. A closed breaker that is closed again begins with empty counts, and
+    /// an open breaker that is opened again begins another wait.
     ///
     /// # Errors
     ///
-    /// Returns a [`CircuitStateError`] if the state is [`HalfOpen`](CircuitState::HalfOpen) and the breaker is not
-    /// open. Then nothing is changed.
+    /// Returns a [`CircuitStateError`] if the state is [`HalfOpen`](CircuitState::HalfOpen) and the
+    /// breaker is not open. Then nothing is changed.
     ///
     /// ```
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
@@ -323,10 +339,11 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     /// Returns the transitions from now on.
     ///
-    /// A breaker leaves the open state, or a half-open state that has timed out, only with the next request, so the transition
-    /// appears with this request. A reader finds a transition once its thread has stored it, and after all earlier
-    /// transitions. A thread that stalls before it stores a transition delays the readers, and no request; the later transitions are
-    /// kept in memory until it goes on. The reader may also return a transition from just before this call.
+    /// A breaker leaves the open state, or a half-open state that has timed out, only with the next
+    /// request, so the transition appears with this request. A reader finds a transition once its
+    /// thread has stored it, and after all earlier transitions. A thread that stalls before it
+    /// stores a transition delays the readers, and no request; the later transitions are kept in
+    /// memory until it goes on. The reader may also return a transition from just before this call.
     ///
     /// ```
     /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};

@@ -10,13 +10,16 @@ use crate::time::WindowConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The defaults of other breakers, with limits that are compared as there. Each preset lists its differences.
+/// The defaults of other breakers, with limits that are compared as there. Each preset lists its
+/// differences.
 ///
-/// If the other breaker admits a probe only after the end of its wait, the wait here is a millisecond longer.
+/// If the other breaker admits a probe only after the end of its wait, the wait here is a
+/// millisecond longer.
 impl CircuitConfig {
-    /// The defaults of [resilience4j](https://resilience4j.readme.io/docs/circuitbreaker): half of the last 100 calls, or all of
-    /// them slower than a minute; open for a minute, with ten probes and no time-out. There, a half-open breaker decides after as
-    /// many calls as the minimum, if that is below the number of probes; here, after all probes.
+    /// The defaults of [resilience4j](https://resilience4j.readme.io/docs/circuitbreaker): half of
+    /// the last 100 calls, or all of them slower than a minute; open for a minute, with ten probes
+    /// and no time-out. There, a half-open breaker decides after as many calls as the minimum, if
+    /// that is below the number of probes; here, after all probes.
     pub const fn resilience4j() -> Self {
         Self { calls: Calls::Last(100), probes: 10, ..Self::WITH_ONE_PROBE }
             .min_calls(100)
@@ -24,8 +27,8 @@ impl CircuitConfig {
             .wait(Wait::new(Duration::from_millis(60_001)))
     }
 
-    /// A rule of [Sentinel](https://github.com/alibaba/Sentinel) for the share of exceptions: more than `ratio` of at least five
-    /// calls in a bucket of a second; one probe.
+    /// A rule of [Sentinel](https://github.com/alibaba/Sentinel) for the share of exceptions: more
+    /// than `ratio` of at least five calls in a bucket of a second; one probe.
     ///
     /// # Errors
     ///
@@ -37,8 +40,8 @@ impl CircuitConfig {
         Ok(Self::sentinel(wait).exception_ratio(RatioLimit::above(ratio)?))
     }
 
-    /// A rule of Sentinel for the share of slow calls: more than `ratio` of at least five calls in a bucket of a second take longer
-    /// than `max_rt`, or all of them if the ratio is 1; one probe.
+    /// A rule of Sentinel for the share of slow calls: more than `ratio` of at least five calls in
+    /// a bucket of a second take longer than `max_rt`, or all of them if the ratio is 1; one probe.
     ///
     /// # Errors
     ///
@@ -53,8 +56,8 @@ impl CircuitConfig {
         Ok(Self::sentinel(wait).slow_ratio(limit, max_rt))
     }
 
-    /// A rule of Sentinel for the number of exceptions: more than `exceptions` in a bucket of a second; one probe. Unlike there,
-    /// the number of calls does not matter.
+    /// A rule of Sentinel for the number of exceptions: more than `exceptions` in a bucket of a
+    /// second; one probe. Unlike there, the number of calls does not matter.
     pub const fn sentinel_exception_count(exceptions: u64, wait: Duration) -> Self {
         Self::sentinel(wait).exceptions(exceptions.saturating_add(1))
     }
@@ -63,35 +66,39 @@ impl CircuitConfig {
         Self::of_ratios(1, SECOND, 5).no_exception_ratio().wait(Wait::new(wait))
     }
 
-    /// The defaults of [Hystrix](https://github.com/Netflix/Hystrix): half of at least 20 calls in ten buckets of a second; open for
-    /// 5 seconds, with one probe. Hystrix reads its counts every half a second; this breaker decides at each call.
+    /// The defaults of [Hystrix](https://github.com/Netflix/Hystrix): half of at least 20 calls in
+    /// ten buckets of a second; open for 5 seconds, with one probe. Hystrix reads its counts every
+    /// half a second; this breaker decides at each call.
     pub const fn hystrix() -> Self {
         let five_seconds = Duration::from_millis(5_001);
         Self::of_ratios(10, Duration::from_secs(10), 20).wait(Wait::new(five_seconds))
     }
 
-    /// The defaults of [Polly](https://www.pollydocs.org/strategies/circuit-breaker): a tenth of at least 100 calls in ten buckets of
-    /// 3 seconds; open for 5 seconds, with one probe. Polly decides when a call fails; here, a success that completes the minimum
-    /// number of calls can also open the breaker.
+    /// The defaults of [Polly](https://www.pollydocs.org/strategies/circuit-breaker): a tenth of at
+    /// least 100 calls in ten buckets of 3 seconds; open for 5 seconds, with one probe. Polly
+    /// decides when a call fails; here, a success that completes the minimum number of calls can
+    /// also open the breaker.
     pub const fn polly() -> Self {
         Self::of_ratios(10, Duration::from_secs(30), 100).exception_ratio(RatioLimit::TENTH)
     }
 
-    /// The defaults of [failsafe](https://failsafe.dev/circuit-breaker/): the last `exceptions` calls all end with an exception; open for
-    /// a minute. There, a half-open breaker admits as many requests, opens if all of them fail, and closes with the first success;
-    /// here, it has one probe, which decides.
+    /// The defaults of [failsafe](https://failsafe.dev/circuit-breaker/): the last `exceptions`
+    /// calls all end with an exception; open for a minute. There, a half-open breaker admits as
+    /// many requests, opens if all of them fail, and closes with the first success; here, it has
+    /// one probe, which decides.
     ///
     /// # Errors
     ///
-    /// Returns [`CircuitConfigError::Calls`] if the number is 0 or above [`CountWindow::MAX_LEN`](crate::CountWindow::MAX_LEN).
+    /// Returns [`CircuitConfigError::Calls`] if the number is 0 or above
+    /// [`CountWindow::MAX_LEN`](crate::CountWindow::MAX_LEN).
     pub fn failsafe(exceptions: u32) -> Result<Self, CircuitConfigError> {
         let wait = Wait::new(60 * SECOND);
         let config = Self::of_ratios(1, SECOND, 1).no_exception_ratio().wait(wait);
         Ok(config.last_calls(exceptions)?.exceptions(exceptions.into()))
     }
 
-    /// The defaults of [gobreaker](https://github.com/sony/gobreaker): more than five exceptions in a row; open for a minute, with
-    /// one probe.
+    /// The defaults of [gobreaker](https://github.com/sony/gobreaker): more than five exceptions in
+    /// a row; open for a minute, with one probe.
     pub const fn gobreaker() -> Self {
         let wait = Duration::from_millis(60_001);
         Self::of_ratios(1, SECOND, 1)

@@ -7,7 +7,8 @@ use crate::count_window::CountTotals;
 use crate::flow::breaker::RandomSource;
 use crate::time::{Clock, Timestamp};
 
-/// The state of a circuit breaker at one time, and its counts. Returned by [`CircuitBreaker::snapshot_at`].
+/// The state of a circuit breaker at one time, and its counts. Returned by
+/// [`CircuitBreaker::snapshot_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitSnapshot {
@@ -15,8 +16,8 @@ pub struct CircuitSnapshot {
     pub state: CircuitState,
     /// The calls that count: of the window, or the probes that have ended.
     pub calls: CountTotals,
-    /// The end of the wait of an open breaker. `None` in another state, and after a time-out that no request has noted
-    /// yet.
+    /// The end of the wait of an open breaker. `None` in another state, and after a time-out that
+    /// no request has noted yet.
     pub open_until: Option<Timestamp>,
 }
 
@@ -27,8 +28,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.state_at(self.clock.now())
     }
 
-    /// Returns the state at `now`. A half-open breaker whose time is over is open, although this is noted only by the next
-    /// request.
+    /// Returns the state at `now`. A half-open breaker whose time is over is open, although this is
+    /// noted only by the next request.
     #[must_use]
     pub fn state_at(&self, now: Timestamp) -> CircuitState {
         self.snapshot_at(now).state

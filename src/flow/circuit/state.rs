@@ -12,13 +12,15 @@ pub enum CircuitState {
     Closed,
     /// All requests are refused, until a wait is over.
     Open,
-    /// A limited number of requests is admitted, as probes. Their outcomes decide whether the breaker closes.
+    /// A limited number of requests is admitted, as probes. Their outcomes decide whether the
+    /// breaker closes.
     HalfOpen,
     /// All requests are refused, until the state is [set](super::CircuitBreaker::set_state) again.
     ForcedOpen,
     /// All requests are admitted, and nothing is counted, until the state is set again.
     Disabled,
-    /// All requests are admitted, and their outcomes are counted but trip nothing, until the state is set again.
+    /// All requests are admitted, and their outcomes are counted but trip nothing, until the state
+    /// is set again.
     MetricsOnly,
 }
 
@@ -35,7 +37,8 @@ impl fmt::Display for CircuitState {
     }
 }
 
-/// A change of the state of a [`CircuitBreaker`](super::CircuitBreaker). Delivered by [`Transitions`](super::Transitions).
+/// A change of the state of a [`CircuitBreaker`](super::CircuitBreaker). Delivered by
+/// [`Transitions`](super::Transitions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transition {
@@ -43,7 +46,8 @@ pub struct Transition {
     pub from: CircuitState,
     /// The state after.
     pub to: CircuitState,
-    /// The time of the request that has caused the change. A time-out has the time at which it was over.
+    /// The time of the request that has caused the change. A time-out has the time at which it was
+    /// over.
     pub at: Timestamp,
     /// The cause.
     pub cause: Cause,
@@ -53,11 +57,14 @@ pub struct Transition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The [share of exceptions](super::CircuitConfig::exception_ratio), of the calls in the window or of the probes.
+    /// The [share of exceptions](super::CircuitConfig::exception_ratio), of the calls in the window
+    /// or of the probes.
     ExceptionRatio,
-    /// The [share of slow calls](super::CircuitConfig::slow_ratio), of the calls in the window or of the probes.
+    /// The [share of slow calls](super::CircuitConfig::slow_ratio), of the calls in the window or
+    /// of the probes.
     SlowRatio,
-    /// The [number of exceptions](super::CircuitConfig::exceptions) in the window, or the exception of a probe.
+    /// The [number of exceptions](super::CircuitConfig::exceptions) in the window, or the exception
+    /// of a probe.
     Exceptions,
     /// The [number of consecutive exceptions](super::CircuitConfig::consecutive_exceptions).
     ConsecutiveExceptions,

@@ -6,7 +6,8 @@ use crate::flow::breaker::RandomSource;
 use crate::flow::error::CircuitConfigError;
 use crate::time::saturating_nanos;
 
-/// The time for which a [`CircuitBreaker`](super::CircuitBreaker) stays open, rounded up to whole milliseconds.
+/// The time for which a [`CircuitBreaker`](super::CircuitBreaker) stays open, rounded up to whole
+/// milliseconds.
 ///
 /// ```
 /// use leaparray::flow::Wait;
@@ -34,13 +35,13 @@ impl Wait {
         Self { first: wait, factor: 1.0, max: wait, jitter: 0.0 }
     }
 
-    /// Multiplies the wait by `factor` each time that a half-open breaker opens again, up to `max`. A breaker that opens from another
-    /// state begins with the first wait.
+    /// Multiplies the wait by `factor` each time that a half-open breaker opens again, up to `max`.
+    /// A breaker that opens from another state begins with the first wait.
     ///
     /// # Errors
     ///
-    /// Returns [`CircuitConfigError::Factor`] if the factor is not a finite number of at least 1, and
-    /// [`CircuitConfigError::MaxWait`] if `max` is shorter than the first wait.
+    /// Returns [`CircuitConfigError::Factor`] if the factor is not a finite number of at least 1,
+    /// and [`CircuitConfigError::MaxWait`] if `max` is shorter than the first wait.
     pub fn growing(self, factor: f64, max: Duration) -> Result<Self, CircuitConfigError> {
         if !(factor.is_finite() && factor >= 1.0) {
             return Err(CircuitConfigError::Factor { factor });
@@ -51,8 +52,9 @@ impl Wait {
         Ok(Self { factor, max, ..self })
     }
 
-    /// Makes each wait longer or shorter by a random part of it, up to `jitter`. So breakers that have opened together do not send
-    /// their probes together. The maximum of a wait that grows includes the jitter.
+    /// Makes each wait longer or shorter by a random part of it, up to `jitter`. So breakers that
+    /// have opened together do not send their probes together. The maximum of a wait that grows
+    /// includes the jitter.
     ///
     /// # Errors
     ///
@@ -76,7 +78,8 @@ impl Wait {
             return wait as u64;
         }
         if self.factor > 1.0 {
-            // Before the jitter. If the sum were cut to the maximum, half of the longest waits would be equal.
+            // Before the jitter. If the sum were cut to the maximum, half of the longest waits
+            // would be equal.
             wait = wait.min(max / (1.0 + self.jitter));
         }
         // From −1 to 1.

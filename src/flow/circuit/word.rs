@@ -4,8 +4,8 @@ use super::state::CircuitState;
 
 /// `{ kind: 3, generation: 21, payload: 40 }`.
 ///
-/// The generation grows by one with each transition. A permit has the generation of its admission, so the outcome of an
-/// earlier generation changes nothing. It wraps around after 2²¹ transitions.
+/// The generation grows by one with each transition. A permit has the generation of its admission,
+/// so the outcome of an earlier generation changes nothing. It wraps around after 2²¹ transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
@@ -28,7 +28,8 @@ pub(super) enum Phase {
     },
 }
 
-/// The probes of a half-open breaker, `{ taken: 8, ended: 8, exceptions: 8, slow: 8, cancelled: 8 }`. Each number is at most
+/// The probes of a half-open breaker,
+/// `{ taken: 8, ended: 8, exceptions: 8, slow: 8, cancelled: 8 }`. Each number is at most
 /// [`Probes::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Probes {
@@ -38,8 +39,8 @@ pub(super) struct Probes {
     pub(super) ended: u64,
     pub(super) exceptions: u64,
     pub(super) slow: u64,
-    /// The probes that were cancelled, modulo 256. Without it, a word could be equal to an earlier one (ABA): after a probe was
-    /// cancelled and another one admitted.
+    /// The probes that were cancelled, modulo 256. Without it, a word could be equal to an earlier
+    /// one (ABA): after a probe was cancelled and another one admitted.
     pub(super) cancelled: u64,
 }
 
@@ -161,8 +162,8 @@ impl Generation {
         Self(self.0.wrapping_add(1) & Self::MASK)
     }
 
-    /// Returns the number of transitions from an earlier generation to this one; at least half of all generations if that one
-    /// is later.
+    /// Returns the number of transitions from an earlier generation to this one; at least half of
+    /// all generations if that one is later.
     pub(super) const fn since(self, earlier: Self) -> u32 {
         self.0.wrapping_sub(earlier.0) & Self::MASK
     }

@@ -7,8 +7,8 @@ use crate::time::Timestamp;
 
 /// A limit of the permits in use, of which each admission learns the number.
 ///
-/// The number is that of one word, so threads compete for its cache line. Permits in stripes would have no number at the time of an
-/// admission.
+/// The number is that of one word, so threads compete for its cache line. Permits in stripes would
+/// have no number at the time of an admission.
 #[derive(Debug)]
 pub(in crate::flow) struct CountedPermits {
     limit: AtomicU64,
@@ -53,8 +53,8 @@ impl CountedPermits {
             if let Some(refusal) = refuse(self.limit(), in_use, permits) {
                 return Err(refusal);
             }
-            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
-            // happens after everything that was done under that permit.
+            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an
+            // earlier request happens after everything that was done under that permit.
             match self.in_use.compare_exchange_weak(
                 in_use,
                 in_use + permits,

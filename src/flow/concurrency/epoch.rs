@@ -1,7 +1,8 @@
 //! Epochs, in which threads take permits from stripes and give them back to stripes.
 //!
-//! The protocol is that of the window of permits, of which [`permit_window`](crate::flow::permit_window) tells the roles. The word of
-//! the limiter is one of two:
+//! The protocol is that of the window of permits, of which
+//! [`permit_window`](crate::flow::permit_window) tells the roles. The word of the limiter is one of
+//! two:
 //!
 //! ```text
 //! direct   { 0: 1, permits in use: 63 }
@@ -10,37 +11,45 @@
 //!
 //! Four things differ from the window:
 //!
-//! - *Permits are given back* in the same steps as they are taken: the thread reads a stripe, validates the limiter's word, and adds
-//!   the permits to the stripe by a compare-exchange. If the limiter's word is direct, the thread subtracts them there. Any stripe
-//!   takes any permits, also those of before the epoch and those of another stripe. So the word of a stripe recurs within an
-//!   epoch, with the same meaning, and never in a later epoch.
+//! - *Permits are given back* in the same steps as they are taken: the thread reads a stripe,
+//!   validates the limiter's word, and adds the permits to the stripe by a compare-exchange. If the
+//!   limiter's word is direct, the thread subtracts them there. Any stripe takes any permits, also
+//!   those of before the epoch and those of another stripe. So the word of a stripe recurs within
+//!   an epoch, with the same meaning, and never in a later epoch.
 //!
-//!   A single permit that was taken from the limiter's own word is subtracted from that word by one `fetch_sub`, without a load
-//!   before, whether the word is direct or striped. In a striped word, this lowers the *balance*, and the end of the epoch subtracts
-//!   the permit from the sum. A thread that finds half of the balance used ends the epoch before it returns. Until then, each
-//!   thread subtracts at most one permit, and the other half of the balance has more permits than the system has threads.
-//! - *A reader* ends the epoch. While permits are taken and given back, the sum of the stripes may be a number that was never
-//!   in use.
-//! - *An epoch begins* only after another thread has taken permits from the limiter's word, or given some back. Both complete an
-//!   operation of that thread, so the operations are lock-free here too.
+//!   A single permit that was taken from the limiter's own word is subtracted from that word by one
+//!   `fetch_sub`, without a load before, whether the word is direct or striped. In a striped word,
+//!   this lowers the *balance*, and the end of the epoch subtracts the permit from the sum. A
+//!   thread that finds half of the balance used ends the epoch before it returns. Until then, each
+//!   thread subtracts at most one permit, and the other half of the balance has more permits than
+//!   the system has threads.
+//! - *A reader* ends the epoch. While permits are taken and given back, the sum of the stripes may
+//!   be a number that was never in use.
+//! - *An epoch begins* only after another thread has taken permits from the limiter's word, or
+//!   given some back. Both complete an operation of that thread, so the operations are lock-free
+//!   here too.
 //! - *The striped words run out*: a limiter has 2³⁹ epochs. After that, its own word decides.
 //!
 //! # The promises
 //!
-//! - The stripes get the permits that the limit leaves by the very word that the striped word replaces. So the limit holds.
-//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits in use. Permits in
-//!   stripes that are being prepared are not in use yet.
-//! - The sum at the end of an epoch is the number of permits in use at the compare-exchange that ends it: by then, all stripes are
-//!   frozen, and that compare-exchange finds the balance unchanged. So the sum is never below zero.
+//! - The stripes get the permits that the limit leaves by the very word that the striped word
+//!   replaces. So the limit holds.
+//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all
+//!   permits in use. Permits in stripes that are being prepared are not in use yet.
+//! - The sum at the end of an epoch is the number of permits in use at the compare-exchange that
+//!   ends it: by then, all stripes are frozen, and that compare-exchange finds the balance
+//!   unchanged. So the sum is never below zero.
 //!
 //! # Orderings
 //!
-//! As in the window of permits. In addition, giving back releases, taking acquires, and so does the freeze of a stripe, whose thread
-//! then releases the limiter's word. Each of these is a read-modify-write of the word through which the permit goes, and
-//! continues its release sequence. So a request that is admitted because a permit was given back happens after that.
+//! As in the window of permits. In addition, giving back releases, taking acquires, and so does the
+//! freeze of a stripe, whose thread then releases the limiter's word. Each of these is a
+//! read-modify-write of the word through which the permit goes, and continues its release sequence.
+//! So a request that is admitted because a permit was given back happens after that.
 //!
-//! A compare-exchange on the limiter's word that fails acquires, as a load does: the thread may find the word striped, and then needs
-//! the stripes. The compare-exchange that begins an epoch is the exception, since it cannot find another epoch.
+//! A compare-exchange on the limiter's word that fails acquires, as a load does: the thread may
+//! find the word striped, and then needs the stripes. The compare-exchange that begins an epoch is
+//! the exception, since it cannot find another epoch.
 
 use crossbeam_utils::CachePadded;
 
@@ -54,7 +63,8 @@ use crate::sync::stall::{self, Point};
 /// The bit of a striped word.
 pub(super) const STRIPED: u64 = 1 << 63;
 
-/// The bits of the balance, and the balance at the beginning of an epoch. Linux can run 2²² threads.
+/// The bits of the balance, and the balance at the beginning of an epoch. Linux can run 2²²
+/// threads.
 const BALANCE: u64 = (1 << 24) - 1;
 
 /// Returns whether two striped words are of one epoch.
@@ -64,8 +74,8 @@ const fn is_same_epoch(one: u64, other: u64) -> bool {
 }
 
 impl ConcurrencyLimiter {
-    /// Begins an epoch if the permits that are left are worth it, after a compare-exchange that has `found` another word
-    /// than it `expected`. Returns a word that was found or made since.
+    /// Begins an epoch if the permits that are left are worth it, after a compare-exchange that has
+    /// `found` another word than it `expected`. Returns a word that was found or made since.
     #[cold]
     #[inline(never)]
     pub(super) fn contend(&self, expected: u64, found: u64, permits: u64) -> u64 {
@@ -75,8 +85,8 @@ impl ConcurrencyLimiter {
         self.begin_epoch_from(found, permits).unwrap_or(found)
     }
 
-    /// Begins an epoch from a direct word. Returns the word after that, or another one that was found instead; `None` if no
-    /// epoch can begin, or none is worth it.
+    /// Begins an epoch from a direct word. Returns the word after that, or another one that was
+    /// found instead; `None` if no epoch can begin, or none is worth it.
     fn begin_epoch_from(&self, word: u64, permits: u64) -> Option<u64> {
         let limit = self.limit();
         let divide = |in_use| Shares::of_lent(limit.saturating_sub(in_use), permits, STRIPES);
@@ -88,7 +98,8 @@ impl ConcurrencyLimiter {
         let (mut word, mut prepared) = (self.load(), None::<Shares>);
         while word & STRIPED == 0 {
             let shares = match prepared {
-                // The stripes need not be prepared again after each permit that was taken from the word.
+                // The stripes need not be prepared again after each permit that was taken from the
+                // word.
                 Some(same) if same.sum() <= limit.saturating_sub(word) => same,
                 _ => {
                     let Some(new) = divide(word) else { break };
@@ -98,10 +109,12 @@ impl ConcurrencyLimiter {
             };
             preparation.grant(word, shares);
             stall::at(Point::SharedOut);
-            // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
-            // Relaxed: a word that is found instead is direct, since only this thread can begin an epoch. It gives a number and
-            // orders nothing: the end of the last epoch was acquired by `load`, and what was done under permits that
-            // were given back since is acquired from the striped word, which continues their release sequences.
+            // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds
+            // the stripes prepared. Relaxed: a word that is found instead is direct, since only
+            // this thread can begin an epoch. It gives a number and orders nothing: the end of the
+            // last epoch was acquired by `load`, and what was done under permits that were given
+            // back since is acquired from the striped word, which continues their release
+            // sequences.
             match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return Some(epoch_word),
@@ -125,7 +138,8 @@ impl ConcurrencyLimiter {
         self.load() & STRIPED != 0
     }
 
-    /// Makes all epochs but the last `left` ones count as over. Panics if no epoch has begun before.
+    /// Makes all epochs but the last `left` ones count as over. Panics if no epoch has begun
+    /// before.
     #[cfg(all(test, not(loom)))]
     pub(super) fn skip_epochs_but(&self, left: u64) {
         let preparation = self.stripes().prepare().expect("no other thread");
@@ -172,7 +186,8 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Gives permits back to a stripe. Returns the word that was found instead, if none were given back.
+    /// Gives permits back to a stripe. Returns the word that was found instead, if none were given
+    /// back.
     fn give_back_striped(&self, word: u64, permits: u64) -> Result<(), u64> {
         stall::at(Point::StripedSeen);
         let offer = self.stripes().find_room(permits);
@@ -209,8 +224,9 @@ impl ConcurrencyLimiter {
             let given_back = BALANCE - (striped & BALANCE);
             // Wraps around only if the epoch has ended before.
             let ended = in_use.wrapping_sub(given_back);
-            // Release: pairs with the Acquire in `load`, and passes on what the freeze has acquired. If the epoch has ended
-            // before, the sum may be wrong. The word has then changed for ever, and this does nothing.
+            // Release: pairs with the Acquire in `load`, and passes on what the freeze has
+            // acquired. If the epoch has ended before, the sum may be wrong. The word has then
+            // changed for ever, and this does nothing.
             let (to, order) = (ended, Ordering::Release);
             match self.word.compare_exchange(striped, to, order, Ordering::Acquire) {
                 Ok(_) => return ended,

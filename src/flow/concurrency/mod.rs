@@ -23,21 +23,24 @@ use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Clock, Timestamp};
 
-/// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit makes room for another
-/// request.
+/// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit
+/// makes room for another request.
 ///
-/// The limiter has no clock: the time at which a request will end is not known, so a refusal has no time to ask again. To wait
-/// for a permit, in turn with other requests, put the limiter into a [`WaitQueue`](super::WaitQueue).
+/// The limiter has no clock: the time at which a request will end is not known, so a refusal has no
+/// time to ask again. To wait for a permit, in turn with other requests, put the limiter into a
+/// [`WaitQueue`](super::WaitQueue).
 ///
 /// # Threads
 ///
-/// The permits in use are one atomic, which a refused request does not write. While threads compete for it, and permits for at least
-/// 16 requests are left, the permits are divided among *stripes*, words on cache lines of their own, to which they are also
-/// given back. So decisions scale with threads, and stay exact: no more permits than the limit are held, and no request is refused
-/// if, during the whole call, as many permits are left as it asks for and the limit stays the same. The stripes are allocated when
-/// that first happens: 128 bytes for each of 16, and 128 bytes more. The permits go back into the one word when no stripe has as
-/// many as a request asks for, and when they are counted, as by [`in_use`](Self::in_use). They are divided at most 2³⁹ times over
-/// the life of the limiter. After that, threads compete for the one word.
+/// The permits in use are one atomic, which a refused request does not write. While threads compete
+/// for it, and permits for at least 16 requests are left, the permits are divided among *stripes*,
+/// words on cache lines of their own, to which they are also given back. So decisions scale with
+/// threads, and stay exact: no more permits than the limit are held, and no request is refused if,
+/// during the whole call, as many permits are left as it asks for and the limit stays the same. The
+/// stripes are allocated when that first happens: 128 bytes for each of 16, and 128 bytes more. The
+/// permits go back into the one word when no stripe has as many as a request asks for, and when
+/// they are counted, as by [`in_use`](Self::in_use). They are divided at most 2³⁹ times over the
+/// life of the limiter. After that, threads compete for the one word.
 ///
 /// A request that gets the permit of an earlier request sees everything that was done under it.
 ///
@@ -65,8 +68,9 @@ impl ConcurrencyLimiter {
     /// The highest limit: 2⁶³ − 1.
     pub const MAX_LIMIT: u64 = epoch::STRIPED - 1;
 
-    /// Creates a limiter of at most `limit` permits at once. A limit above [`MAX_LIMIT`](Self::MAX_LIMIT) is that limit. With a
-    /// limit of zero, every request for at least one permit is refused.
+    /// Creates a limiter of at most `limit` permits at once. A limit above
+    /// [`MAX_LIMIT`](Self::MAX_LIMIT) is that limit. With a limit of zero, every request for at
+    /// least one permit is refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         let limit = AtomicU64::new(limit.min(Self::MAX_LIMIT));
@@ -80,8 +84,8 @@ impl ConcurrencyLimiter {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, as in [`new`](Self::new). Other threads may ask for permits at the same time. Permits that are held
-    /// stay valid, even if their number exceeds the new limit.
+    /// Changes the limit, as in [`new`](Self::new). Other threads may ask for permits at the same
+    /// time. Permits that are held stay valid, even if their number exceeds the new limit.
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
@@ -100,8 +104,9 @@ impl ConcurrencyLimiter {
         self.limit.store(limit.min(Self::MAX_LIMIT), Ordering::Relaxed);
     }
 
-    /// Returns the number of permits that are held, exactly, at one moment. Permits in [stripes](#threads) go back into one
-    /// word, so this is meant for a monitor, and not for each request.
+    /// Returns the number of permits that are held, exactly, at one moment. Permits in
+    /// [stripes](#threads) go back into one word, so this is meant for a monitor, and not for each
+    /// request.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         self.count()
@@ -113,8 +118,8 @@ impl ConcurrencyLimiter {
         self.try_acquire_many(1)
     }
 
-    /// Asks for `permits` permits: all of them or none. The refusal of a request for more permits than the limit has
-    /// the reason [`Reason::MoreThanLimit`].
+    /// Asks for `permits` permits: all of them or none. The refusal of a request for more permits
+    /// than the limit has the reason [`Reason::MoreThanLimit`].
     #[inline]
     pub fn try_acquire_many(&self, permits: u64) -> Decision<ConcurrencyPermit<&Self>> {
         ConcurrencyPermit::try_acquire(self, permits)
@@ -136,20 +141,23 @@ impl ConcurrencyLimiter {
         self.try_acquire_many_owned(1)
     }
 
-    /// Like [`try_acquire_owned`](Self::try_acquire_owned), for `permits` permits: all of them or none.
+    /// Like [`try_acquire_owned`](Self::try_acquire_owned), for `permits` permits: all of them or
+    /// none.
     pub fn try_acquire_many_owned(
         self: &Arc<Self>,
         permits: u64,
     ) -> Decision<ConcurrencyPermit<Arc<Self>>> {
         match self.take(permits) {
-            // Cloned only after the decision: a refused request does not write the shared reference count.
+            // Cloned only after the decision: a refused request does not write the shared reference
+            // count.
             Ok(held) => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), held }),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
-    /// borrows this value: enter through an [`Arc`] for one that does not.
+    /// Enters a request into a node, or refuses it and counts it there as blocked; see
+    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
+    /// not.
     pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, ConcurrencyPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
@@ -171,8 +179,8 @@ impl ConcurrencyLimiter {
         Limiter::try_enter(&self, node)
     }
 
-    /// Returns the limit and the permits that are left, as [`in_use`](Self::in_use). The time at which the permits in use are
-    /// free again is not known.
+    /// Returns the limit and the permits that are left, as [`in_use`](Self::in_use). The time at
+    /// which the permits in use are free again is not known.
     #[must_use]
     pub fn quota_at(&self, now: Timestamp) -> Quota {
         quota(self.limit(), self.in_use(), now)
@@ -197,8 +205,8 @@ impl ConcurrencyLimiter {
             if let Some(refusal) = refuse(limit, word, permits) {
                 return Err(refusal);
             }
-            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
-            // happens after everything that was done under that permit.
+            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an
+            // earlier request happens after everything that was done under that permit.
             match self.word.compare_exchange_weak(
                 word,
                 word + permits,
@@ -222,7 +230,8 @@ impl ConcurrencyLimiter {
         }
         // Without a load before: it would take the cache line from another thread twice.
         //
-        // Release: pairs with the Acquire in `take`. A word that follows continues the release sequence.
+        // Release: pairs with the Acquire in `take`. A word that follows continues the release
+        // sequence.
         let word = self.word.fetch_sub(1, Ordering::Release);
         if word & epoch::STRIPED != 0 {
             self.check_balance(word);
@@ -231,7 +240,8 @@ impl ConcurrencyLimiter {
 
     #[inline]
     fn load(&self) -> u64 {
-        // Acquire: pairs with the Release with which an epoch begins. A thread that finds the word striped finds the stripes.
+        // Acquire: pairs with the Release with which an epoch begins. A thread that finds the word
+        // striped finds the stripes.
         self.word.load(Ordering::Acquire)
     }
 }

@@ -11,7 +11,8 @@ use crate::time::Timestamp;
 
 /// The permits of a request. Dropping this value gives them back.
 ///
-/// It can be sent to another thread. `L` is the type of the reference to the limiter: `&ConcurrencyLimiter` or [`Arc`](std::sync::Arc).
+/// It can be sent to another thread. `L` is the type of the reference to the limiter:
+/// `&ConcurrencyLimiter` or [`Arc`](std::sync::Arc).
 #[must_use = "a permit that is dropped at once limits nothing"]
 pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
     pub(super) limit: L,

@@ -133,7 +133,8 @@ fn limiter_has_no_epoch_once_its_words_are_used_up() {
     assert!(limiter.try_acquire().is_admitted());
 }
 
-/// Single permits of before an epoch are given back in it. Half of the balance is for the threads that do so at once.
+/// Single permits of before an epoch are given back in it. Half of the balance is for the threads
+/// that do so at once.
 #[test]
 fn thread_that_finds_half_of_the_balance_used_ends_the_epoch() {
     const HALF: u64 = 1 << 23;
@@ -148,8 +149,8 @@ fn thread_that_finds_half_of_the_balance_used_ends_the_epoch() {
     assert_eq!(limiter.in_use(), HALF - 1);
 }
 
-/// A compare-exchange that fails although the word is unchanged has lost to no other thread. If it began an epoch, threads could
-/// begin and end epochs for ever without an admission.
+/// A compare-exchange that fails although the word is unchanged has lost to no other thread. If it
+/// began an epoch, threads could begin and end epochs for ever without an admission.
 #[test]
 fn epoch_begins_only_after_another_thread_has_changed_the_word() {
     let limiter = ConcurrencyLimiter::new(100);

@@ -9,24 +9,31 @@ use crate::flow::{Decision, Limiter, Quota};
 use crate::sync::{Ordering, fence};
 use crate::time::Timestamp;
 
-/// A limiter of any kind for each key of a [`KeyedLimiter`](super::KeyedLimiter), behind an [`Arc`].
+/// A limiter of any kind for each key of a [`KeyedLimiter`](super::KeyedLimiter), behind an
+/// [`Arc`].
 ///
-/// A state takes 32 bytes in the table, and the `Arc` with the limiter. For a limit that is the same for all keys,
-/// [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes a key.
+/// A state takes 32 bytes in the table, and the `Arc` with the limiter. For a limit that is the
+/// same for all keys, [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes
+/// a key.
 ///
-/// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`, such as a permit in flight.
-/// Most limiters are as new if all of their permits remain, and if their quota tells since when. A limiter without a quota, such as
-/// a breaker, never is. Nor is one that learns, such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), or an
-/// [`AllOf`](crate::flow::AllOf) with one of these. Their keys stay, and count towards the cap, until
-/// [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when the limiter is first found as new.
+/// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`,
+/// such as a permit in flight. Most limiters are as new if all of their permits remain, and if
+/// their quota tells since when. A limiter without a quota, such as a breaker, never is. Nor is one
+/// that learns, such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), or an
+/// [`AllOf`](crate::flow::AllOf) with one of these. Their keys stay, and count towards the cap,
+/// until [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when
+/// the limiter is first found as new.
 ///
-/// Give the limiters the clock of the keyed limiter: their times are then read once. Each limiter bounds times by its own
-/// lead as well.
+/// Give the limiters the clock of the keyed limiter: their times are then read once. Each limiter
+/// bounds times by its own lead as well.
 ///
 /// ```
 /// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterPerKey};
 ///
-/// let limiter = KeyedLimiter::<String, _>::new(LimiterPerKey::new(|| ConcurrencyLimiter::new(1)), 10_000)?;
+/// let limiter = KeyedLimiter::<String, _>::new(
+///     LimiterPerKey::new(|| ConcurrencyLimiter::new(1)),
+///     10_000,
+/// )?;
 /// let permit = limiter.try_acquire("ann").at_once()?;
 /// assert!(limiter.try_acquire("ann").is_refused());
 /// assert!(limiter.try_acquire("bob").is_admitted());
@@ -53,15 +60,16 @@ pub struct LimiterState<L> {
 }
 
 impl<L> LimiterPerKey<L> {
-    /// Creates the limit: for each key, a limiter that `make` returns. `make` is called while the shard of the key is locked, and
-    /// must not ask the keyed limiter.
+    /// Creates the limit: for each key, a limiter that `make` returns. `make` is called while the
+    /// shard of the key is locked, and must not ask the keyed limiter.
     #[must_use]
     pub fn new(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
         Self { make: Box::new(make), as_new: None }
     }
 
-    /// Sets how to tell whether a limiter is as new at a time: whether from then on it decides as a limiter that `make` has
-    /// just returned. By default, the limiter [says so](Limiter::is_as_new_at).
+    /// Sets how to tell whether a limiter is as new at a time: whether from then on it decides as a
+    /// limiter that `make` has just returned. By default, the limiter [says
+    /// so](Limiter::is_as_new_at).
     ///
     /// ```
     /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, Limiter, LimiterPerKey, Rate};
@@ -85,7 +93,8 @@ impl<L> LimiterPerKey<L> {
 }
 
 impl<L> LimiterState<L> {
-    /// Returns the limiter of the key. While the caller has a clone of the `Arc`, the key is not evicted.
+    /// Returns the limiter of the key. While the caller has a clone of the `Arc`, the key is not
+    /// evicted.
     #[must_use]
     pub const fn limiter(&self) -> &Arc<L> {
         &self.limiter
@@ -115,8 +124,9 @@ where
         if Arc::strong_count(&state.limiter) > 1 {
             return None;
         }
-        // Acquire: pairs with the Release with which the last other reference was dropped. The readings below
-        // include what its thread did with the limiter before, such as reporting a failed request.
+        // Acquire: pairs with the Release with which the last other reference was dropped. The
+        // readings below include what its thread did with the limiter before, such as reporting a
+        // failed request.
         fence(Ordering::Acquire);
         let now = now.max(state.since);
         let is_as_new = match &self.as_new {

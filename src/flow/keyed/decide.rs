@@ -33,8 +33,8 @@ where
     C: Clock,
     S: BuildHasher,
 {
-    /// Decides on a request, by the state of its key. Everything from the look-up to the change of the state is under the
-    /// lock of the shard.
+    /// Decides on a request, by the state of its key. Everything from the look-up to the change of
+    /// the state is under the lock of the shard.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn decide<Q, const AT_ONCE: bool>(
@@ -140,7 +140,8 @@ where
         decision
     }
 
-    /// Decides on a request of a key for which there is no room: by the shared state, or with a refusal.
+    /// Decides on a request of a key for which there is no room: by the shared state, or with a
+    /// refusal.
     #[cold]
     fn decide_without_room<Q: ?Sized, const AT_ONCE: bool>(
         &self,
@@ -157,7 +158,8 @@ where
     }
 }
 
-/// A place in the room, which is given back unless a key was inserted: also if a method of the key or of the limit panics.
+/// A place in the room, which is given back unless a key was inserted: also if a method of the key
+/// or of the limit panics.
 struct Taken<'a> {
     room: &'a super::Room,
     is_used: bool,

@@ -10,15 +10,15 @@ use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp};
 
 impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
-    /// The number of slots that are examined for each inserted key, in its shard. With more than one, the examination
-    /// goes around a table faster than the table grows.
+    /// The number of slots that are examined for each inserted key, in its shard. With more than
+    /// one, the examination goes around a table faster than the table grows.
     pub(super) const SWEEP: usize = 4;
 
     /// The number of slots that are examined in another shard for a key for which there is no room.
     const SWEEP_NEXT: usize = 16;
 
-    /// Examines up to `steps` slots of a table, in turn, and evicts the keys that are idle. Returns how many were
-    /// examined.
+    /// Examines up to `steps` slots of a table, in turn, and evicts the keys that are idle. Returns
+    /// how many were examined.
     pub(super) fn sweep(
         &self,
         table: &mut KeyTable<K, R::State>,
@@ -56,7 +56,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     fn remove_idle(&self, table: &mut KeyTable<K, R::State>, slot: usize, time: Timestamp) {
         // Before the key is removed: a thread that does not find the key must find the time.
         //
-        // Relaxed: the lock of the shard orders this before the look-up of any thread that does not find the key.
+        // Relaxed: the lock of the shard orders this before the look-up of any thread that does not
+        // find the key.
         self.evicted_until.fetch_max(time.as_nanos(), Ordering::Relaxed);
         drop(self.take_out(table, slot));
     }
@@ -71,12 +72,12 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         removed
     }
 
-    /// Evicts a key in any state, so that its next request is decided on as the first one of a key. Returns whether the key was
-    /// stored.
+    /// Evicts a key in any state, so that its next request is decided on as the first one of a key.
+    /// Returns whether the key was stored.
     ///
-    /// For a client whose limit is lifted by hand. No other operation gives a key permits back that it has taken.
-    /// Permits in flight of a [`LimiterPerKey`](super::LimiterPerKey) stay valid, and the next limiter of the key does not count
-    /// them.
+    /// For a client whose limit is lifted by hand. No other operation gives a key permits back that
+    /// it has taken. Permits in flight of a [`LimiterPerKey`](super::LimiterPerKey) stay valid, and
+    /// the next limiter of the key does not count them.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -110,8 +111,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed))
     }
 
-    /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a stopped thread delays only the
-    /// keys of the shard that it has locked.
+    /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a
+    /// stopped thread delays only the keys of the shard that it has locked.
     pub(super) fn sweep_next(&self, now: Timestamp) {
         if let Some(mut table) = self.next_shard().try_lock() {
             self.sweep(&mut table, now, Self::SWEEP_NEXT);
@@ -136,13 +137,16 @@ where
         self.evict_at(self.clock.now(), steps)
     }
 
-    /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys were evicted.
+    /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys
+    /// were evicted.
     ///
-    /// The shards take turns, and each goes on where its last examination ended. One shard at a time is locked, so that no
-    /// decision waits for longer than one shard takes, about five hundred keys.
+    /// The shards take turns, and each goes on where its last examination ended. One shard at a
+    /// time is locked, so that no decision waits for longer than one shard takes, about five
+    /// hundred keys.
     ///
-    /// Not needed in general: each inserted key evicts others. But a limiter whose keys all become idle, and that gets no new ones,
-    /// keeps their memory until then. A timer that calls this gives it back.
+    /// Not needed in general: each inserted key evicts others. But a limiter whose keys all become
+    /// idle, and that gets no new ones, keeps their memory until then. A timer that calls this
+    /// gives it back.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};

@@ -8,15 +8,16 @@ use crate::flow::packed_bucket::Layout;
 use crate::flow::{Decision, LimitError, Quota, Reason, Refusal};
 use crate::time::{Timestamp, WindowConfig};
 
-/// A [`FixedWindowLimiter`](crate::flow::FixedWindowLimiter) for each key of a [`KeyedLimiter`](super::KeyedLimiter): so many
-/// permits in each interval, in 8 bytes a key. As there, up to twice the limit can be admitted within one interval's
-/// length, around the end of an interval; a [`TokenBucketPerKey`](super::TokenBucketPerKey) has no such edge.
+/// A [`FixedWindowLimiter`](crate::flow::FixedWindowLimiter) for each key of a
+/// [`KeyedLimiter`](super::KeyedLimiter): so many permits in each interval, in 8 bytes a key. As
+/// there, up to twice the limit can be admitted within one interval's length, around the end of an
+/// interval; a [`TokenBucketPerKey`](super::TokenBucketPerKey) has no such edge.
 ///
 /// A window is as new from the end of the interval in which permits were last taken.
 ///
 /// ```
-/// use leaparray::flow::{FixedWindowPerKey, KeyedLimiter};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{FixedWindowPerKey, KeyedLimiter};
 /// use std::time::Duration;
 ///
 /// let limit = FixedWindowPerKey::new(Duration::from_secs(60), 100)?;
@@ -39,7 +40,8 @@ pub struct FixedWindowPerKey {
 pub struct FixedWindowState(Word);
 
 impl FixedWindowPerKey {
-    /// Creates the limit: for each key, `limit` permits in each interval. Intervals are counted from the epoch of the clock.
+    /// Creates the limit: for each key, `limit` permits in each interval. Intervals are counted
+    /// from the epoch of the clock.
     ///
     /// # Errors
     ///
@@ -66,7 +68,8 @@ impl FixedWindowPerKey {
         self.config.interval()
     }
 
-    /// Returns the interval in which a request at `now` is decided, and the permits that were taken in it.
+    /// Returns the interval in which a request at `now` is decided, and the permits that were taken
+    /// in it.
     #[inline]
     fn bucket_of(&self, state: FixedWindowState, now: Timestamp) -> (u64, u64) {
         let (number, last) = (self.config.bucket_number(now), self.layout.read(state.0.get()));
@@ -84,7 +87,8 @@ impl PerKey for FixedWindowPerKey {
     type State = FixedWindowState;
     type Permit = ();
 
-    /// Returns a window without permits in the interval of `since`. A request before that interval counts in it.
+    /// Returns a window without permits in the interval of `since`. A request before that interval
+    /// counts in it.
     fn new_state(&self, since: Timestamp) -> FixedWindowState {
         FixedWindowState(Word::new(self.layout.word(self.config.bucket_number(since), 0)))
     }

@@ -7,18 +7,18 @@ use super::word::Word;
 use crate::flow::{Decision, Rate, Reason, Refusal};
 use crate::time::{Timestamp, saturating_nanos};
 
-/// A leaky bucket for each key of a [`KeyedLimiter`](super::KeyedLimiter), which spaces the requests of the key evenly, in
-/// 8 bytes a key. The algorithm is the leaky bucket as a meter (ITU-T I.371): the bucket holds the permits that were taken,
-/// and leaks at the rate.
+/// A leaky bucket for each key of a [`KeyedLimiter`](super::KeyedLimiter), which spaces the
+/// requests of the key evenly, in 8 bytes a key. The algorithm is the leaky bucket as a meter
+/// (ITU-T I.371): the bucket holds the permits that were taken, and leaks at the rate.
 ///
-/// A request waits until the bucket is empty, and then fills it with its permits. For requests for one permit, these are
-/// the decisions of a [`LeakyBucket`](crate::flow::LeakyBucket). A request for n permits delays the *next* request by n
-/// intervals, while in a `LeakyBucket` it is itself delayed. So an empty bucket is as new, whatever the next request
-/// asks for.
+/// A request waits until the bucket is empty, and then fills it with its permits. For requests for
+/// one permit, these are the decisions of a [`LeakyBucket`](crate::flow::LeakyBucket). A request
+/// for n permits delays the *next* request by n intervals, while in a `LeakyBucket` it is itself
+/// delayed. So an empty bucket is as new, whatever the next request asks for.
 ///
 /// ```
-/// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucketPerKey, Rate};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucketPerKey, Rate};
 /// use std::time::Duration;
 ///
 /// let ms = Duration::from_millis;
@@ -44,8 +44,8 @@ pub struct LeakyBucketPerKey {
 pub struct LeakyBucketState(Word);
 
 impl LeakyBucketPerKey {
-    /// Creates the limit: for each key, requests at `rate`. A request that would have to wait longer than `max_wait` is
-    /// refused.
+    /// Creates the limit: for each key, requests at `rate`. A request that would have to wait
+    /// longer than `max_wait` is refused.
     #[must_use]
     pub const fn new(rate: Rate, max_wait: Duration) -> Self {
         Self { rate, max_wait: saturating_nanos(max_wait) }

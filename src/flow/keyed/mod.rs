@@ -2,37 +2,45 @@
 //!
 //! # Structure
 //!
-//! A keyed limiter is an array of *shards*. Each shard is a [`KeyTable`](crate::collections::KeyTable) behind a lock, for
-//! about five hundred keys. A hash of the key chooses the shard, and the key itself is compared.
+//! A keyed limiter is an array of *shards*. Each shard is a
+//! [`KeyTable`](crate::collections::KeyTable) behind a lock, for about five hundred keys. A hash of
+//! the key chooses the shard, and the key itself is compared.
 //!
-//! A decision holds the lock of one shard, and no other, from the look-up of the key to the change of its state. So the decisions
-//! of a key are in one order, and no decision is on a state that was evicted or inserted beside it.
+//! A decision holds the lock of one shard, and no other, from the look-up of the key to the change
+//! of its state. So the decisions of a key are in one order, and no decision is on a state that was
+//! evicted or inserted beside it.
 //!
 //! # Invariants
 //!
-//! 1. *One state for each key.* A key is inserted under the lock under which it was not found. After the lock was released,
-//!    the key is looked up again.
-//! 2. *Never forgiven.* A key is evicted only when its state is as new from a time t on, and t is not after the `now` of the
-//!    thread that evicts it. Before the lock of its shard is released, `evicted_until` is raised to t. A thread that does not
-//!    find the key has locked the shard later, and creates a state that is as new only from `evicted_until` on. So a
-//!    request with a stale `now` finds no more permits than in the state that was evicted. Only a caller who removes a key
-//!    forgives it.
-//! 3. *Bounded memory.* A place in the room is taken before a key is inserted, and given back after it was removed.
-//! 4. *Conserved refusals.* The count of an evicted key is added to `evicted_refused` before the lock is released.
+//! 1. *One state for each key.* A key is inserted under the lock under which it was not found.
+//!    After the lock was released, the key is looked up again.
+//! 2. *Never forgiven.* A key is evicted only when its state is as new from a time t on, and t is
+//!    not after the `now` of the thread that evicts it. Before the lock of its shard is released,
+//!    `evicted_until` is raised to t. A thread that does not find the key has locked the shard
+//!    later, and creates a state that is as new only from `evicted_until` on. So a request with a
+//!    stale `now` finds no more permits than in the state that was evicted. Only a caller who
+//!    removes a key forgives it.
+//! 3. *Bounded memory.* A place in the room is taken before a key is inserted, and given back after
+//!    it was removed.
+//! 4. *Conserved refusals.* The count of an evicted key is added to `evicted_refused` before the
+//!    lock is released.
 //!
 //! # Interleavings
 //!
-//! - *Insert and insert* of one key: the second thread to lock the shard finds the key. If there is no room, the first
-//!   thread releases the lock to examine another shard; it then looks the key up again (invariant 1).
-//! - *Evict and decide*: if the decision is first, the state is not as new and stays. If the eviction is first, the
-//!   decision does not find the key, and finds `evicted_until` raised (invariant 2).
-//! - *Evict and insert* of different keys, with one place: the place is given back after the removal, so there is at no
-//!   time a key more than the cap.
+//! - *Insert and insert* of one key: the second thread to lock the shard finds the key. If there is
+//!   no room, the first thread releases the lock to examine another shard; it then looks the key up
+//!   again (invariant 1).
+//! - *Evict and decide*: if the decision is first, the state is not as new and stays. If the
+//!   eviction is first, the decision does not find the key, and finds `evicted_until` raised
+//!   (invariant 2).
+//! - *Evict and insert* of different keys, with one place: the place is given back after the
+//!   removal, so there is at no time a key more than the cap.
 //!
-//! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's keys, one in as many as there
-//! are shards. A request for which there is no room examines another shard only if that is not locked. The state that keys without
-//! a place share has a lock of its own. These are the only locks on the path of a decision in this crate; a table of generic
-//! keys that are removed without a lock needs an allocation for each key, or unsafe code.
+//! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's
+//! keys, one in as many as there are shards. A request for which there is no room examines another
+//! shard only if that is not locked. The state that keys without a place share has a lock of its
+//! own. These are the only locks on the path of a decision in this crate; a table of generic keys
+//! that are removed without a lock needs an allocation for each key, or unsafe code.
 
 mod any_limiter;
 mod decide;
@@ -77,8 +85,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 
 /// A limit for each key: for each client, tenant or address.
 ///
-/// `R` is the limit, such as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]: see [`PerKey`]. No two keys share a
-/// state: keys are compared, never only hashed.
+/// `R` is the limit, such as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]:
+/// see [`PerKey`]. No two keys share a state: keys are compared, never only hashed.
 ///
 /// ```
 /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -99,49 +107,58 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A key can be asked in any borrowed form: a `&str` for keys of type `String`. It is copied when it is stored.
+/// A key can be asked in any borrowed form: a `&str` for keys of type `String`. It is copied when
+/// it is stored.
 ///
 /// # Idle keys
 ///
-/// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep time](Self::with_keep), by default a
-/// minute: a token bucket that has been full for a minute. So an evicted key that comes back gets no more than it would
-/// have had. Each inserted key examines four others and evicts those that are idle, so no decision does more than a bounded
-/// number of steps, and no thread in the background is needed. See also [`evict`](Self::evict), and [`remove`](Self::remove) for a
-/// client whose limit is lifted.
+/// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep
+/// time](Self::with_keep), by default a minute: a token bucket that has been full for a minute. So
+/// an evicted key that comes back gets no more than it would have had. Each inserted key examines
+/// four others and evicts those that are idle, so no decision does more than a bounded number of
+/// steps, and no thread in the background is needed. See also [`evict`](Self::evict), and
+/// [`remove`](Self::remove) for a client whose limit is lifted.
 ///
-/// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is taken for the key that was evicted
-/// with the latest state. Before the time from which on that state was as new, a bucket has fewer tokens than its capacity, and a
-/// window decides as at that time. This concerns only times that lie a keep time back, unless all places were taken.
+/// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is
+/// taken for the key that was evicted with the latest state. Before the time from which on that
+/// state was as new, a bucket has fewer tokens than its capacity, and a window decides as at that
+/// time. This concerns only times that lie a keep time back, unless all places were taken.
 ///
 /// # The cap
 ///
-/// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all places are taken, the
-/// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has
-/// passed. But a key that has *come back*, that asked again after it was as new, keeps its place for the keep time. So a client that
-/// has come back once, and again within each keep time, is not displaced by keys that were invented once. For
-/// an invented key to keep its place as well, the attacker has to come back with it after its bucket has filled.
+/// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all
+/// places are taken, the request of a further key examines 20 slots, and a key that is as new gives
+/// its place up at once, before the keep time has passed. But a key that has *come back*, that
+/// asked again after it was as new, keeps its place for the keep time. So a client that has come
+/// back once, and again within each keep time, is not displaced by keys that were invented once.
+/// For an invented key to keep its place as well, the attacker has to come back with it after its
+/// bucket has filled.
 ///
-/// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key with a place is refused for
-/// that reason. With [`with_overflow`](Self::with_overflow), all keys without a place share one more state instead.
+/// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key
+/// with a place is refused for that reason. With [`with_overflow`](Self::with_overflow), all keys
+/// without a place share one more state instead.
 ///
 /// # Hashes
 ///
-/// The default hasher is [`RandomState`], `SipHash` with a random key. Clients that can choose keys cannot find keys that
-/// collide, which would make a shard long and slow. Any other [`BuildHasher`] can be given, for example a faster one if clients
-/// cannot choose keys. A shard has room for 32,767 keys. A hasher that puts more into one shard makes the limiter refuse further
-/// keys of that shard as if it were full; it never makes keys share a state.
+/// The default hasher is [`RandomState`], `SipHash` with a random key. Clients that can choose keys
+/// cannot find keys that collide, which would make a shard long and slow. Any other [`BuildHasher`]
+/// can be given, for example a faster one if clients cannot choose keys. A shard has room for
+/// 32,767 keys. A hasher that puts more into one shard makes the limiter refuse further keys of
+/// that shard as if it were full; it never makes keys share a state.
 ///
 /// # Threads
 ///
-/// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each 512 keys of the cap, and at least
-/// 64, or one for each 8 keys of a smaller cap. A thread that is stopped by the scheduler while it has the lock delays the keys of
-/// its shard. Other limiters of this crate decide without a lock: if a few keys have most of the load, give each its own.
+/// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each
+/// 512 keys of the cap, and at least 64, or one for each 8 keys of a smaller cap. A thread that is
+/// stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of
+/// this crate decide without a lock: if a few keys have most of the load, give each its own.
 ///
 /// # Memory
 ///
-/// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes and the text. The tables
-/// grow by an eighth at a time, and shrink. A shard takes 64 bytes before it has a key, so a cap of 32,768 keys or more takes
-/// 1/8 of a byte for each key, and a smaller one 8 bytes for each key or 4 KiB, whichever is less.
+/// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes
+/// and the text. The tables grow by an eighth at a time, and shrink. A shard takes 64 bytes before
+/// it has a key, so a cap of 32,768 keys or more takes 1/8 of a byte for each key, and a smaller
+/// one 8 bytes for each key or 4 KiB, whichever is less.
 pub struct KeyedLimiter<K, R: PerKey, C = MonotonicClock, S = RandomState> {
     limit: R,
     clock: C,
@@ -189,8 +206,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// The keep time of a limiter for which no other one was set.
     const DEFAULT_KEEP: Duration = Duration::from_secs(60);
 
-    /// Creates a limiter of up to `max_keys` keys that reads `clock`, and hashes keys by `hasher`; see
-    /// [Hashes](Self#hashes).
+    /// Creates a limiter of up to `max_keys` keys that reads `clock`, and hashes keys by `hasher`;
+    /// see [Hashes](Self#hashes).
     ///
     /// # Errors
     ///
@@ -236,11 +253,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         })
     }
 
-    /// Sets the *keep time*: how long a key whose state is as new stays. By default, this is a minute. See
-    /// [Idle keys](Self#idle-keys).
+    /// Sets the *keep time*: how long a key whose state is as new stays. By default, this is a
+    /// minute. See [Idle keys](Self#idle-keys).
     ///
-    /// With [`Duration::ZERO`], a key leaves as soon as it is examined, and with [`Duration::MAX`], keys leave only if all
-    /// places are taken, and keys that have come back never do.
+    /// With [`Duration::ZERO`], a key leaves as soon as it is examined, and with [`Duration::MAX`],
+    /// keys leave only if all places are taken, and keys that have come back never do.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -258,8 +275,9 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         Self { keep, ..self }
     }
 
-    /// Lets all keys for which there is no room share one more state of the limit, in place of a refusal. If one of them takes
-    /// all of it, the others are refused: among them are clients that are new while an attacker fills the cap.
+    /// Lets all keys for which there is no room share one more state of the limit, in place of a
+    /// refusal. If one of them takes all of it, the others are refused: among them are clients that
+    /// are new while an attacker fills the cap.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -279,7 +297,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as
-    /// [`TokenBucket::with_max_lead`](super::TokenBucket::with_max_lead). By default, this is a second.
+    /// [`TokenBucket::with_max_lead`](super::TokenBucket::with_max_lead). By default, this is a
+    /// second.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -288,7 +307,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::with_clock(limit, 1_000, clock)?.with_max_lead(Duration::from_secs(60));
+    /// let limiter =
+    ///     KeyedLimiter::with_clock(limit, 1_000, clock)?.with_max_lead(Duration::from_secs(60));
     /// assert_eq!(limiter.max_lead(), Duration::from_secs(60));
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(60), 1).is_admitted());
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(120), 1).is_admitted());
@@ -325,7 +345,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         self.room.max()
     }
 
-    /// Returns the number of keys that are stored. A key that another thread is inserting may count already.
+    /// Returns the number of keys that are stored. A key that another thread is inserting may count
+    /// already.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -393,7 +414,8 @@ where
 
     /// Asks for `permits` permits of a key at `now`: all of them or none.
     ///
-    /// A key that has no place gets one, if there is room and the request takes permits; see [the cap](Self#the-cap).
+    /// A key that has no place gets one, if there is room and the request takes permits; see [the
+    /// cap](Self#the-cap).
     #[inline]
     pub fn try_acquire_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Decision<R::Permit>
     where
@@ -403,8 +425,9 @@ where
         self.decide(self.hash(key), Request::<_, false> { key, now, permits })
     }
 
-    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot
-    /// tell, or if the key has no place and there is no room for it.
+    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
+    /// takes none; `None` if the limit cannot tell, or if the key has no place and there is no room
+    /// for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -425,8 +448,9 @@ where
         self.read(key, now, |state, now| self.limit.peek_at(state, now, permits))
     }
 
-    /// Returns the state of a key's limit at `now`, as [`Limiter::quota_at`](super::Limiter::quota_at); `None` if the limit has
-    /// no such numbers, or if the key has no place and there is no room for it.
+    /// Returns the state of a key's limit at `now`, as
+    /// [`Limiter::quota_at`](super::Limiter::quota_at); `None` if the limit has no such numbers, or
+    /// if the key has no place and there is no room for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -436,7 +460,10 @@ where
     /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
     /// let now = Timestamp::from_secs(60);
     /// assert!(limiter.try_acquire_at(&7, now, 2).is_admitted());
-    /// assert_eq!(limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)), Some((5, 3)));
+    /// assert_eq!(
+    ///     limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)),
+    ///     Some((5, 3))
+    /// );
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
@@ -447,7 +474,8 @@ where
         self.read(key, now, |state, now| self.limit.quota_at(state, now))
     }
 
-    /// Returns the number of requests of a key that were refused while it was stored; `None` if it is not stored.
+    /// Returns the number of requests of a key that were refused while it was stored; `None` if it
+    /// is not stored.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -470,8 +498,9 @@ where
         table.find(hash.tag(), key).map(|slot| table.count_of(slot))
     }
 
-    /// Returns one key as a [`Limiter`](super::Limiter), which can enter nodes, wait in a [`WaitQueue`](super::WaitQueue), or
-    /// be part of an [`AllOf`](super::AllOf). For one that owns the key, see [`OfKey::new`].
+    /// Returns one key as a [`Limiter`](super::Limiter), which can enter nodes, wait in a
+    /// [`WaitQueue`](super::WaitQueue), or be part of an [`AllOf`](super::AllOf). For one that owns
+    /// the key, see [`OfKey::new`].
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Limiter, Rate, TokenBucketPerKey};

@@ -12,8 +12,9 @@ use crate::time::{Clock, Timestamp};
 
 /// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
 ///
-/// Permits of type `()`, such as the tokens of a [`TokenBucketPerKey`](super::TokenBucketPerKey), cannot be given back:
-/// [`refund_at`](Limiter::refund_at) returns `false`. Other permits are given back when they are dropped.
+/// Permits of type `()`, such as the tokens of a [`TokenBucketPerKey`](super::TokenBucketPerKey),
+/// cannot be given back: [`refund_at`](Limiter::refund_at) returns `false`. Other permits are given
+/// back when they are dropped.
 #[derive(Clone, Copy)]
 pub struct OfKey<L, Q> {
     limiter: L,
@@ -21,9 +22,10 @@ pub struct OfKey<L, Q> {
 }
 
 impl<L, Q> OfKey<L, Q> {
-    /// Creates the limiter of a key from a reference of any kind to a keyed limiter, such as an `Arc`. `key` is a reference to a
-    /// key, or a key in a box, an [`Arc`](std::sync::Arc) or a [`Cow`](std::borrow::Cow). An owned key in a `Cow` needs no
-    /// allocation of its own: `Cow::<u64>::Owned(7)`.
+    /// Creates the limiter of a key from a reference of any kind to a keyed limiter, such as an
+    /// `Arc`. `key` is a reference to a key, or a key in a box, an [`Arc`](std::sync::Arc) or a
+    /// [`Cow`](std::borrow::Cow). An owned key in a `Cow` needs no allocation of its own:
+    /// `Cow::<u64>::Owned(7)`.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Limiter, OfKey, Rate, TokenBucketPerKey};

@@ -4,8 +4,8 @@ use crate::flow::{Decision, Quota, Reason, Refusal, Retry};
 use crate::node::{Outcome, Permit};
 use crate::time::Timestamp;
 
-/// A limit for each key of a [`KeyedLimiter`](super::KeyedLimiter): settings that all keys share, and a compact state for
-/// each key.
+/// A limit for each key of a [`KeyedLimiter`](super::KeyedLimiter): settings that all keys share,
+/// and a compact state for each key.
 ///
 /// | limit | state of a key |
 /// |---|---|
@@ -16,15 +16,16 @@ use crate::time::Timestamp;
 ///
 /// # As new
 ///
-/// A state is *as new* at a time if from then on it decides as the state of a key that was never seen. Only such states are
-/// evicted. So that an evicted key that comes back gets no more than it would have had, an implementation keeps this
-/// contract: if [`as_new_at`](Self::as_new_at) returned a time t, each request that the state of
-/// [`new_state`](Self::new_state) for t, or for a later time, admits is one that the state would have admitted, if both are
-/// asked for the same requests and all of them are admitted. A request may be older than t; a limit with a window
+/// A state is *as new* at a time if from then on it decides as the state of a key that was never
+/// seen. Only such states are evicted. So that an evicted key that comes back gets no more than it
+/// would have had, an implementation keeps this contract: if [`as_new_at`](Self::as_new_at)
+/// returned a time t, each request that the state of [`new_state`](Self::new_state) for t, or for a
+/// later time, admits is one that the state would have admitted, if both are asked for the same
+/// requests and all of them are admitted. A request may be older than t; a limit with a window
 /// decides on it as at t.
 ///
-/// The methods are called while the shard of the key is locked. They must not ask the keyed limiter, or they may wait for
-/// ever.
+/// The methods are called while the shard of the key is locked. They must not ask the keyed
+/// limiter, or they may wait for ever.
 pub trait PerKey {
     /// The state of a key.
     type State;
@@ -35,11 +36,13 @@ pub trait PerKey {
     /// Returns the state of a key that has been as new since `since`, and perhaps not before.
     fn new_state(&self, since: Timestamp) -> Self::State;
 
-    /// Returns the time from which the state is as new, or a later time, if no further request is admitted; a time up to
-    /// `now` if it is as new at `now`, and `None` if the time is not known or never comes.
+    /// Returns the time from which the state is as new, or a later time, if no further request is
+    /// admitted; a time up to `now` if it is as new at `now`, and `None` if the time is not known
+    /// or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
-    /// Asks for `permits` permits at `now`, as [`Limiter::try_acquire_at`](crate::flow::Limiter::try_acquire_at).
+    /// Asks for `permits` permits at `now`, as
+    /// [`Limiter::try_acquire_at`](crate::flow::Limiter::try_acquire_at).
     fn try_acquire_at(
         &self,
         state: &mut Self::State,
@@ -48,8 +51,9 @@ pub trait PerKey {
     ) -> Decision<Self::Permit>;
 
     /// Asks for `permits` permits at `now`, for a request that cannot wait, as
-    /// [`Limiter::try_acquire_at_once`](crate::flow::Limiter::try_acquire_at_once). A limit that paces overrides this. By
-    /// default, the permits of a request that would have to wait are spent.
+    /// [`Limiter::try_acquire_at_once`](crate::flow::Limiter::try_acquire_at_once). A limit that
+    /// paces overrides this. By default, the permits of a request that would have to wait are
+    /// spent.
     #[inline]
     fn try_acquire_at_once(
         &self,
@@ -66,12 +70,14 @@ pub trait PerKey {
         }
     }
 
-    /// Returns the decision that a request would get, and takes no permits; `None` if the limit cannot tell.
+    /// Returns the decision that a request would get, and takes no permits; `None` if the limit
+    /// cannot tell.
     fn peek_at(&self, _state: &Self::State, _now: Timestamp, _permits: u64) -> Option<Decision> {
         None
     }
 
-    /// Returns the state of the limit for HTTP headers, as [`Limiter::quota_at`](crate::flow::Limiter::quota_at).
+    /// Returns the state of the limit for HTTP headers, as
+    /// [`Limiter::quota_at`](crate::flow::Limiter::quota_at).
     fn quota_at(&self, _state: &Self::State, _now: Timestamp) -> Option<Quota> {
         None
     }

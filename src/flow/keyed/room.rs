@@ -6,8 +6,9 @@ use crate::sync::{AtomicUsize, Ordering};
 ///
 /// # Orderings
 ///
-/// Relaxed: the number orders nothing. Its modification order decides which of several keys gets the last place. A place is
-/// taken before its key is inserted, and given back after its key was removed, so there are never more keys than the cap.
+/// Relaxed: the number orders nothing. Its modification order decides which of several keys gets
+/// the last place. A place is taken before its key is inserted, and given back after its key was
+/// removed, so there are never more keys than the cap.
 #[derive(Debug)]
 pub(super) struct Room {
     keys: AtomicUsize,

@@ -7,7 +7,8 @@ use crate::sync::{Mutex, MutexGuard, lock_soon};
 
 /// A table behind its lock, on a cache line of its own.
 ///
-/// A panic in a method of a key or of a limit leaves the table as it was, so a poisoned lock is used as any other.
+/// A panic in a method of a key or of a limit leaves the table as it was, so a poisoned lock is
+/// used as any other.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Shard<K, V>(Mutex<KeyTable<K, V>>);
@@ -17,8 +18,8 @@ impl<K, V> Shard<K, V> {
         Self(Mutex::new(KeyTable::default()))
     }
 
-    /// Locks the table. It is locked for one decision, which takes tens of nanoseconds, so a thread that finds it locked
-    /// spins a little before it sleeps.
+    /// Locks the table. It is locked for one decision, which takes tens of nanoseconds, so a thread
+    /// that finds it locked spins a little before it sleeps.
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, KeyTable<K, V>> {
         lock_soon(&self.0).unwrap_or_else(PoisonError::into_inner)
@@ -43,7 +44,8 @@ impl KeyHash {
         Self(hash)
     }
 
-    /// Returns the number of the key's shard: the high half of the hash, as a fraction of the shards.
+    /// Returns the number of the key's shard: the high half of the hash, as a fraction of the
+    /// shards.
     #[inline]
     pub(super) const fn shard(self, shards: usize) -> usize {
         (((self.0 >> 32) * shards as u64) >> 32) as usize

@@ -30,19 +30,21 @@ impl Counts {
 
 /// The counts of a [`KeyedLimiter`] since it was made: plain data.
 ///
-/// Each refused request is in one place: in the count of its key, or in one of the three counts of refusals here. While other
-/// threads decide, the counts are of slightly different times.
+/// Each refused request is in one place: in the count of its key, or in one of the three counts of
+/// refusals here. While other threads decide, the counts are of slightly different times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyedCounts {
     /// The number of keys that are stored.
     pub keys: usize,
-    /// The number of keys that were evicted, or removed by a caller. A key that was evicted twice counts twice.
+    /// The number of keys that were evicted, or removed by a caller. A key that was evicted twice
+    /// counts twice.
     pub evicted_keys: u64,
     /// The refused requests of keys that were evicted: the sum of the counts that were dropped.
     pub evicted_refusals: u64,
-    /// The refused requests of keys that were not stored, although there was room: for more than the limit, with a limit of 0, or
-    /// at a time at which a key that [was evicted](super::KeyedLimiter#idle-keys) would be refused.
+    /// The refused requests of keys that were not stored, although there was room: for more than
+    /// the limit, with a limit of 0, or at a time at which a key that [was
+    /// evicted](super::KeyedLimiter#idle-keys) would be refused.
     pub unstored_refusals: u64,
     /// The refused requests of keys for which there was no room.
     pub no_room_refusals: u64,
@@ -59,10 +61,11 @@ pub struct RefusedKey<K> {
 }
 
 impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
-    /// Returns the `n` keys with the most refused requests, the most refused first. Keys without refusals are left out.
+    /// Returns the `n` keys with the most refused requests, the most refused first. Keys without
+    /// refusals are left out.
     ///
-    /// Locks one shard at a time, about five hundred keys, and clones the keys that are among the first `n` so far. A key that is
-    /// evicted or inserted during the call may be left out.
+    /// Locks one shard at a time, about five hundred keys, and clones the keys that are among the
+    /// first `n` so far. A key that is evicted or inserted during the call may be left out.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
@@ -99,11 +102,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         top
     }
 
-    /// Calls `look` with each stored key and the number of its refused requests. Returns the first error of `look`, if it
-    /// returns one, and visits no further key.
+    /// Calls `look` with each stored key and the number of its refused requests. Returns the first
+    /// error of `look`, if it returns one, and visits no further key.
     ///
-    /// Clones the keys of one shard at a time, about five hundred, and calls `look` without a lock. A key that is evicted or
-    /// inserted during the call may be left out; no key is visited twice.
+    /// Clones the keys of one shard at a time, about five hundred, and calls `look` without a lock.
+    /// A key that is evicted or inserted during the call may be left out; no key is visited twice.
     ///
     /// # Errors
     ///
@@ -166,7 +169,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 }
 
-/// Leaves the `n` keys with the greatest counts, the greatest first. Returns the least count that a further key needs.
+/// Leaves the `n` keys with the greatest counts, the greatest first. Returns the least count that a
+/// further key needs.
 fn cut<K>(top: &mut Vec<RefusedKey<K>>, n: usize) -> u64 {
     top.sort_by_key(|refused| Reverse(refused.refusals));
     top.truncate(n);

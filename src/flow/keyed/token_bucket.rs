@@ -7,15 +7,16 @@ use crate::flow::token_bucket::{Fill, SATURATED};
 use crate::flow::{Decision, Quota, Rate, Reason, Refusal};
 use crate::time::Timestamp;
 
-/// A [`TokenBucket`](crate::flow::TokenBucket) for each key of a [`KeyedLimiter`](super::KeyedLimiter): the same decisions,
-/// in 8 bytes a key. The algorithm is GCRA (ATM Forum, Traffic Management 4.0, 1996), with the time at which the bucket is
-/// full as its state.
+/// A [`TokenBucket`](crate::flow::TokenBucket) for each key of a
+/// [`KeyedLimiter`](super::KeyedLimiter): the same decisions, in 8 bytes a key. The algorithm is
+/// GCRA (ATM Forum, Traffic Management 4.0, 1996), with the time at which the bucket is full as its
+/// state.
 ///
 /// A bucket that is full is as new.
 ///
 /// ```
-/// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
 /// use leaparray::Timestamp;
+/// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
 ///
 /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
 /// let limiter = KeyedLimiter::<u64, _>::new(limit, 100_000)?;
@@ -33,8 +34,8 @@ pub struct TokenBucketPerKey(Fill);
 pub struct TokenBucketState(Word);
 
 impl TokenBucketPerKey {
-    /// Creates the limit: for each key, `capacity` tokens, added at `rate`. With a capacity of 0, every request for permits
-    /// is refused.
+    /// Creates the limit: for each key, `capacity` tokens, added at `rate`. With a capacity of 0,
+    /// every request for permits is refused.
     #[must_use]
     pub fn new(rate: Rate, capacity: u64) -> Self {
         Self(Fill::new(rate, capacity))

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU64;
 
-/// A number below `u64::MAX`, with a bit pattern to spare: a slot without a key takes no more memory than one with a key.
+/// A number below `u64::MAX`, with a bit pattern to spare: a slot without a key takes no more
+/// memory than one with a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word(NonZeroU64);
 

@@ -10,17 +10,21 @@ use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 use forward::Boxed;
 
-/// A controller that hands out permits. Code that works with any limiter is generic over this trait.
+/// A controller that hands out permits. Code that works with any limiter is generic over this
+/// trait.
 ///
-/// Limiters of rates have the permit `()`. A [`ConcurrencyLimiter`](super::ConcurrencyLimiter) and an
-/// [`AdaptiveBreaker`](super::AdaptiveBreaker) hand out permits that refer to them, so the trait is implemented for
-/// references to them: `&ConcurrencyLimiter` and `Arc<ConcurrencyLimiter>`.
+/// Limiters of rates have the permit `()`. A [`ConcurrencyLimiter`](super::ConcurrencyLimiter) and
+/// an [`AdaptiveBreaker`](super::AdaptiveBreaker) hand out permits that refer to them, so the trait
+/// is implemented for references to them: `&ConcurrencyLimiter` and `Arc<ConcurrencyLimiter>`.
 ///
 /// ```
 /// use leaparray::flow::{LeakyBucket, Limiter, Rate, TokenBucket};
 /// use std::time::Duration;
 ///
-/// fn limiter(name: &str, rate: Rate) -> Option<Box<dyn Limiter<Permit = ()> + Send + Sync>> {
+/// fn limiter(
+///     name: &str,
+///     rate: Rate,
+/// ) -> Option<Box<dyn Limiter<Permit = ()> + Send + Sync>> {
 ///     match name {
 ///         "pace" => Some(Box::new(LeakyBucket::new(rate, Duration::from_millis(500)))),
 ///         "burst" => Some(Box::new(TokenBucket::new(rate, 20))),
@@ -33,16 +37,18 @@ use forward::Boxed;
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 ///
-/// [`boxed`](Self::boxed) makes a limiter of any kind, whatever its permit, an element of one collection.
+/// [`boxed`](Self::boxed) makes a limiter of any kind, whatever its permit, an element of one
+/// collection.
 pub trait Limiter {
     /// The permit of an admitted request: see [`Permit`].
     type Permit: Permit;
 
-    /// Returns the time of the limiter's clock. A limiter whose decisions do not depend on the time may return
-    /// [`Timestamp::MIN`].
+    /// Returns the time of the limiter's clock. A limiter whose decisions do not depend on the time
+    /// may return [`Timestamp::MIN`].
     fn now(&self) -> Timestamp;
 
-    /// Asks for `permits` permits at `now`: all of them or none. A limiter of permits admits a request for 0 of them.
+    /// Asks for `permits` permits at `now`: all of them or none. A limiter of permits admits a
+    /// request for 0 of them.
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit>;
 
     /// Asks for one permit. Reads the clock once.
@@ -57,8 +63,8 @@ pub trait Limiter {
         self.try_acquire_at(self.now(), permits)
     }
 
-    /// Asks for `permits` permits at `now`, for a request that is about to enter `node`. A limiter that also counts the
-    /// requests that entered the node directly overrides this.
+    /// Asks for `permits` permits at `now`, for a request that is about to enter `node`. A limiter
+    /// that also counts the requests that entered the node directly overrides this.
     #[inline]
     fn try_acquire_for(
         &self,
@@ -69,10 +75,11 @@ pub trait Limiter {
         self.try_acquire_at(now, permits)
     }
 
-    /// Asks for `permits` permits at `now`, for a request that cannot wait, and that is about to enter `node`, if there is
-    /// one. A limiter that paces overrides this with a decision that takes no permits for a request that would have to
-    /// wait. By default, they are spent, the permit is told that the request was cancelled, and the time to ask again is
-    /// unknown. A [`WaitQueue`](super::WaitQueue) asks by this method.
+    /// Asks for `permits` permits at `now`, for a request that cannot wait, and that is about to
+    /// enter `node`, if there is one. A limiter that paces overrides this with a decision that
+    /// takes no permits for a request that would have to wait. By default, they are spent, the
+    /// permit is told that the request was cancelled, and the time to ask again is unknown. A
+    /// [`WaitQueue`](super::WaitQueue) asks by this method.
     #[inline]
     fn try_acquire_at_once(
         &self,
@@ -93,25 +100,27 @@ pub trait Limiter {
         }
     }
 
-    /// Returns the decision that a request for `permits` permits would get at `now`, and takes no permits. `None` if the
-    /// limiter cannot tell, as a limiter that decides at random.
+    /// Returns the decision that a request for `permits` permits would get at `now`, and takes no
+    /// permits. `None` if the limiter cannot tell, as a limiter that decides at random.
     ///
-    /// If another request takes permits in between, the decision of [`try_acquire_at`](Self::try_acquire_at) may differ.
+    /// If another request takes permits in between, the decision of
+    /// [`try_acquire_at`](Self::try_acquire_at) may differ.
     fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
         None
     }
 
-    /// Gives back the permits of a request that [`try_acquire_at`](Self::try_acquire_at) has admitted at `now`, or
-    /// admitted after `wait`, and that will not go ahead. Returns whether they were given back. By default, they are not.
+    /// Gives back the permits of a request that [`try_acquire_at`](Self::try_acquire_at) has
+    /// admitted at `now`, or admitted after `wait`, and that will not go ahead. Returns whether
+    /// they were given back. By default, they are not.
     ///
     /// For limiters whose permit is `()`. Other permits are given back when they are dropped.
     fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
         false
     }
 
-    /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock. The
-    /// entry ends the permit: a breaker is told whether the request succeeded, and a concurrency limiter gets its permit
-    /// back.
+    /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of
+    /// the node's clock. The entry ends the permit: a breaker is told whether the request
+    /// succeeded, and a concurrency limiter gets its permit back.
     ///
     /// ```
     /// use leaparray::flow::{ConcurrencyLimiter, Limiter};
@@ -175,8 +184,8 @@ pub trait Limiter {
         self.enter_many_at(node, now, permits)
     }
 
-    /// Enters a request into a node, for a caller that cannot wait, at the time of the node's clock; see
-    /// [`try_enter_many_at`](Self::try_enter_many_at).
+    /// Enters a request into a node, for a caller that cannot wait, at the time of the node's
+    /// clock; see [`try_enter_many_at`](Self::try_enter_many_at).
     ///
     /// # Errors
     ///
@@ -225,14 +234,14 @@ pub trait Limiter {
         self.try_enter_many_at(node, now, 1)
     }
 
-    /// Enters a request of `permits` permits into a node at `now`, or counts it there as blocked: it is refused by the
-    /// limiter, or would have to wait.
+    /// Enters a request of `permits` permits into a node at `now`, or counts it there as blocked:
+    /// it is refused by the limiter, or would have to wait.
     ///
     /// # Errors
     ///
     /// Returns the refusal. A request that would have to wait is refused for the reason
-    /// [`WaitTooLong`](super::Reason::WaitTooLong). A [`LeakyBucket`](super::LeakyBucket) takes no permits for it, and
-    /// refuses it until it would be due.
+    /// [`WaitTooLong`](super::Reason::WaitTooLong). A [`LeakyBucket`](super::LeakyBucket) takes no
+    /// permits for it, and refuses it until it would be due.
     #[inline]
     fn try_enter_many_at<N, C>(
         &self,
@@ -259,18 +268,20 @@ pub trait Limiter {
         self.quota_at(self.now())
     }
 
-    /// Returns the limit, the permits that remain at `now`, and the time at which all of them remain again; `None` if the
-    /// limiter has no such numbers.
+    /// Returns the limit, the permits that remain at `now`, and the time at which all of them
+    /// remain again; `None` if the limiter has no such numbers.
     fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
         None
     }
 
-    /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it was made. `false` if it is
-    /// not, or cannot tell. A [`LimiterPerKey`](super::LimiterPerKey) drops the limiter of an idle key only if it is as new.
+    /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it
+    /// was made. `false` if it is not, or cannot tell. A [`LimiterPerKey`](super::LimiterPerKey)
+    /// drops the limiter of an idle key only if it is as new.
     ///
-    /// By default, it is if the whole limit remains by its [quota](Self::quota_at), and the [reset](Quota::reset) is known and not
-    /// after `now`. A limiter overrides this if its quota does not tell its whole state, or if it decides at another time than
-    /// `now`, such as a horizon: an [`AllOf`](super::AllOf) is as new if each of its limiters is, and an
+    /// By default, it is if the whole limit remains by its [quota](Self::quota_at), and the
+    /// [reset](Quota::reset) is known and not after `now`. A limiter overrides this if its quota
+    /// does not tell its whole state, or if it decides at another time than `now`, such as a
+    /// horizon: an [`AllOf`](super::AllOf) is as new if each of its limiters is, and an
     /// [`AdaptiveLimiter`](super::AdaptiveLimiter), which learns its limit, never is.
     ///
     /// ```
@@ -288,11 +299,14 @@ pub trait Limiter {
         self.quota_at(now).is_some_and(|quota| quota.is_whole_at(now))
     }
 
-    /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as `()`, takes no
-    /// allocation.
+    /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as
+    /// `()`, takes no allocation.
     ///
     /// ```
-    /// use leaparray::flow::{AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Limiter, Rate, TokenBucket};
+    /// use leaparray::flow::{
+    ///     AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Limiter, Rate,
+    ///     TokenBucket,
+    /// };
     /// use leaparray::{NodeConfig, ResourceNode};
     /// use std::sync::Arc;
     ///
@@ -322,17 +336,18 @@ pub type BoxLimiter = Box<dyn Limiter<Permit = BoxPermit> + Send + Sync>;
 /// The permit of a [`BoxLimiter`].
 pub type BoxPermit = Box<dyn Permit + Send>;
 
-/// The passes and the clock of a node, for a limiter that also counts the requests that entered the node directly: see
-/// [`Limiter::try_acquire_for`].
+/// The passes and the clock of a node, for a limiter that also counts the requests that entered the
+/// node directly: see [`Limiter::try_acquire_for`].
 pub trait Passed {
     /// Returns the time of the node's clock.
     fn now(&self) -> Timestamp;
 
-    /// Returns the number of passes from `start`, the start of a bucket, up to the end of the bucket of `now`.
+    /// Returns the number of passes from `start`, the start of a bucket, up to the end of the
+    /// bucket of `now`.
     fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64;
 
-    /// Returns the end of the bucket of `now`, from which the passes may be read again. The result is after `now`, except
-    /// at the end of time.
+    /// Returns the end of the bucket of `now`, from which the passes may be read again. The result
+    /// is after `now`, except at the end of time.
     fn bucket_end(&self, now: Timestamp) -> Timestamp;
 }
 

@@ -1,9 +1,10 @@
 //! Epochs, in which threads take the permits of a window from stripes instead of from one word.
 //!
-//! While one word decides, threads that are admitted compete for its cache line. So a thread that has lost a
-//! compare-exchange to another one divides most of the permits that are left among *stripes*: words on lines of their own. An
-//! *epoch* is the time in which the permits of a window are taken from stripes. The window's word is then *striped*: it
-//! has the bucket and a number in place of the count. Otherwise, it is *direct* or closed. Striped words only grow, so
+//! While one word decides, threads that are admitted compete for its cache line. So a thread that
+//! has lost a compare-exchange to another one divides most of the permits that are left
+//! among *stripes*: words on lines of their own. An *epoch* is the time in which the permits of a
+//! window are taken from stripes. The window's word is then *striped*: it has the bucket and a
+//! number in place of the count. Otherwise, it is *direct* or closed. Striped words only grow, so
 //! none recurs.
 //!
 //! ```text
@@ -14,41 +15,48 @@
 //!
 //! # The protocol by role
 //!
-//! - *A thread that begins* an epoch first acquires the right to prepare it, which one thread has at a time. It finds the
-//!   window's word direct, stores the terms of the epoch and the permits of each stripe, and replaces the word by a
-//!   striped one. Seven eighths of the permits that are left go to the stripes. If the word has changed by then, the
-//!   thread tries again with the same stripes, as long as their permits are left. Only this thread can begin an epoch, so
-//!   none is running while it prepares. If it stalls, the other threads take permits from the word.
-//! - *A thread that takes* permits reads the terms and a stripe, and *validates* the window's word: if the word is
-//!   unchanged, what the thread has read is of the running epoch. Then it takes the permits by a compare-exchange on the
-//!   stripe, which is the linearization point. No word of a stripe recurs. So if the exchange succeeds, the stripe was not
-//!   frozen yet, and the epoch is still running.
-//! - *A thread that ends* the epoch, because no stripe has enough permits or because its time is in a later bucket, freezes
-//!   every stripe, adds up the permits that were taken, and replaces the striped word by the sum. Any thread can do that
-//!   (helping). All threads find the same sum, since a frozen stripe does not change before the next preparation.
-//! - *A reader* adds up the stripes and validates the word. The permits in the stripes only decrease during an epoch, so the
-//!   sum lies between the sums at the beginning and at the end of the reading.
+//! - *A thread that begins* an epoch first acquires the right to prepare it, which one thread has
+//!   at a time. It finds the window's word direct, stores the terms of the epoch and the permits of
+//!   each stripe, and replaces the word by a striped one. Seven eighths of the permits that are
+//!   left go to the stripes. If the word has changed by then, the thread tries again with the same
+//!   stripes, as long as their permits are left. Only this thread can begin an epoch, so none is
+//!   running while it prepares. If it stalls, the other threads take permits from the word.
+//! - *A thread that takes* permits reads the terms and a stripe, and *validates* the window's word:
+//!   if the word is unchanged, what the thread has read is of the running epoch. Then it takes the
+//!   permits by a compare-exchange on the stripe, which is the linearization point. No word of a
+//!   stripe recurs. So if the exchange succeeds, the stripe was not frozen yet, and the epoch is
+//!   still running.
+//! - *A thread that ends* the epoch, because no stripe has enough permits or because its time is in
+//!   a later bucket, freezes every stripe, adds up the permits that were taken, and replaces the
+//!   striped word by the sum. Any thread can do that (helping). All threads find the same sum,
+//!   since a frozen stripe does not change before the next preparation.
+//! - *A reader* adds up the stripes and validates the word. The permits in the stripes only
+//!   decrease during an epoch, so the sum lies between the sums at the beginning and at the end of
+//!   the reading.
 //!
 //! # The promises
 //!
-//! - The stripes get no more permits than the limit leaves, by the very word that the striped word replaces. So the limit
-//!   holds.
-//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits that were taken.
-//!   Permits in stripes that are being prepared are not taken yet. So no permit is hidden in a stripe.
-//! - Permits of a stripe count in the bucket of the striped word. That is not older than the request's own bucket.
-//! - The operations are lock-free. An epoch begins only after another thread was admitted, so threads that begin and end
-//!   epochs do not keep each other from admissions for ever.
+//! - The stripes get no more permits than the limit leaves, by the very word that the striped word
+//!   replaces. So the limit holds.
+//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all
+//!   permits that were taken. Permits in stripes that are being prepared are not taken yet. So no
+//!   permit is hidden in a stripe.
+//! - Permits of a stripe count in the bucket of the striped word. That is not older than the
+//!   request's own bucket.
+//! - The operations are lock-free. An epoch begins only after another thread was admitted, so
+//!   threads that begin and end epochs do not keep each other from admissions for ever.
 //!
 //! # Orderings
 //!
-//! - The change to the striped word releases, and each load of the window's word acquires. A thread that finds the word
-//!   striped finds the terms and the stripes of its epoch, or of a later one.
-//! - Terms and stripes are stored with Release and loaded with Acquire. A thread that finds those of a later epoch has
-//!   acquired the end of its own. So its validation fails, and its compare-exchange on the window's word as well.
-//! - Taking and freezing are read-modify-writes of a stripe. They continue the release sequence of its store, and the
-//!   modification order decides which comes first.
-//! - The change from the striped word releases. A thread that prepares the next epoch acquires it, and with it that all
-//!   stripes are frozen.
+//! - The change to the striped word releases, and each load of the window's word acquires. A thread
+//!   that finds the word striped finds the terms and the stripes of its epoch, or of a later one.
+//! - Terms and stripes are stored with Release and loaded with Acquire. A thread that finds those
+//!   of a later epoch has acquired the end of its own. So its validation fails, and its
+//!   compare-exchange on the window's word as well.
+//! - Taking and freezing are read-modify-writes of a stripe. They continue the release sequence of
+//!   its store, and the modification order decides which comes first.
+//! - The change from the striped word releases. A thread that prepares the next epoch acquires it,
+//!   and with it that all stripes are frozen.
 
 use crossbeam_utils::CachePadded;
 
@@ -58,8 +66,8 @@ use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
 
 impl PermitWindow {
-    /// Begins an epoch if the permits that are left are worth it, after a compare-exchange that has `found` another word
-    /// than it `expected`. Returns a word that was found or made since.
+    /// Begins an epoch if the permits that are left are worth it, after a compare-exchange that has
+    /// `found` another word than it `expected`. Returns a word that was found or made since.
     #[cold]
     #[inline(never)]
     pub(super) fn contend(
@@ -77,8 +85,8 @@ impl PermitWindow {
         }
     }
 
-    /// Begins an epoch in the bucket of a direct word. Returns the word after that, or another one that was found instead;
-    /// `None` if no epoch can begin, or none is worth it.
+    /// Begins an epoch in the bucket of a direct word. Returns the word after that, or another one
+    /// that was found instead; `None` if no epoch can begin, or none is worth it.
     fn begin_epoch(&self, word: u64, permits: u64, ration: &impl Ration) -> Option<u64> {
         let PackedBucket { number, count: taken, .. } = self.layout.read(word);
         let limit = ration.limit(self, number)?;
@@ -99,7 +107,8 @@ impl PermitWindow {
             let taken = self.layout.read(word).count;
             let remaining = limit.saturating_sub(taken);
             let shares = match prepared {
-                // The stripes need not be prepared again after each permit that was taken from the word.
+                // The stripes need not be prepared again after each permit that was taken from the
+                // word.
                 Some(same) if same.sum() <= remaining => same,
                 _ => {
                     let Some(new) = Shares::of(remaining, permits, STRIPES) else { break };
@@ -109,7 +118,8 @@ impl PermitWindow {
             };
             preparation.grant(taken, shares);
             stall::at(Point::SharedOut);
-            // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
+            // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds
+            // the stripes prepared.
             match self.newest.compare_exchange(
                 word,
                 epoch_word,
@@ -162,14 +172,14 @@ impl PermitWindow {
         }
     }
 
-    /// Ends the epoch of a striped word. `then` makes the next word from the direct word with the permits of the window.
-    /// Returns the word after that.
+    /// Ends the epoch of a striped word. `then` makes the next word from the direct word with the
+    /// permits of the window. Returns the word after that.
     pub(super) fn end_epoch(&self, word: u64, then: impl FnOnce(u64) -> u64) -> u64 {
         let taken = self.stripes().freeze();
         stall::at(Point::StripesFrozen);
         let ended = then(self.layout.word(self.layout.read(word).number, taken));
-        // Release: pairs with the Acquire in `load`. If the epoch has ended before, the sum may be wrong. The word has then
-        // changed for ever, and this does nothing.
+        // Release: pairs with the Acquire in `load`. If the epoch has ended before, the sum may be
+        // wrong. The word has then changed for ever, and this does nothing.
         match self.newest.compare_exchange(word, ended, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => ended,
             Err(_) => self.load(),
@@ -184,10 +194,11 @@ impl PermitWindow {
         }
     }
 
-    /// Returns the newest bucket of a word, with the permits of its window; `None` if the word was striped and has changed
-    /// since.
+    /// Returns the newest bucket of a word, with the permits of its window; `None` if the word was
+    /// striped and has changed since.
     ///
-    /// If other threads take permits from stripes during the call, the count lies between those before and after it.
+    /// If other threads take permits from stripes during the call, the count lies between those
+    /// before and after it.
     pub(super) fn newest_in(&self, word: u64) -> Option<PackedBucket> {
         let newest = self.layout.read(word);
         if !newest.striped {

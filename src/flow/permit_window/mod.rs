@@ -1,4 +1,5 @@
-//! The permits of a sliding window, decided by one word, or by stripes while threads compete for it.
+//! The permits of a sliding window, decided by one word, or by stripes while threads compete for
+//! it.
 
 mod epoch;
 mod peek;
@@ -26,46 +27,51 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 ///
 /// # Taking permits
 ///
-/// The word `newest` is `{ bucket, closed: 1, striped: 1, permits of the window that ends with it }`. One compare-exchange
-/// on it checks and takes permits, so threads that race never take more permits than are left.
+/// The word `newest` is `{ bucket, closed: 1, striped: 1, permits of the window that ends with it
+/// }`. One compare-exchange on it checks and takes permits, so threads that race never take more
+/// permits than are left.
 ///
-/// While threads compete for the word, it is *striped*: permits are taken from words on several cache lines, and the count
-/// of `newest` is the number of an epoch. [`epoch`] has that protocol. A closed word is never striped. The word is *direct* if it is
-/// neither striped nor closed.
+/// While threads compete for the word, it is *striped*: permits are taken from words on several
+/// cache lines, and the count of `newest` is the number of an epoch. [`epoch`] has that protocol. A
+/// closed word is never striped. The word is *direct* if it is neither striped nor closed.
 ///
 /// # Moving to a later bucket
 ///
-/// 1. *Close* the newest bucket, by setting the flag, and end its epoch, if it has one. From then on, no permit is taken of
-///    it.
+/// 1. *Close* the newest bucket, by setting the flag, and end its epoch, if it has one. From then
+///    on, no permit is taken of it.
 /// 2. *Note* the permits of the closed bucket in its slot.
 /// 3. *Open* the later bucket, with the sum of the notes of its window.
 ///
-/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. A second
-/// attempt at a step fails: each slot only grows, and so does the word from one step to the next.
+/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a
+/// stalled one. A second attempt at a step fails: each slot only grows, and so does the word from
+/// one step to the next.
 ///
 /// # Giving permits back
 ///
-/// While the newest bucket is open, permits that were taken in it can be given back. This lowers the count, and so does the
-/// end of an epoch, in which a count takes the place of the number of the epoch. No other change lowers the word. So a direct word
-/// may return (ABA), but only while its bucket is open, and then it has the same meaning:
+/// While the newest bucket is open, permits that were taken in it can be given back. This lowers
+/// the count, and so does the end of an epoch, in which a count takes the place of the number of
+/// the epoch. No other change lowers the word. So a direct word may return (ABA), but only while
+/// its bucket is open, and then it has the same meaning:
 ///
-/// - Taking, closing and giving back need only the bucket, the flag and the count, which are all in the word.
-/// - The notes of the earlier buckets do not change while a bucket is the newest, so a reading that finds the word it began
-///   with has read the notes of that word.
-/// - A closed word does not change before the next bucket is opened, and never returns. So a sum of notes that is swapped in
-///   against it is current.
+/// - Taking, closing and giving back need only the bucket, the flag and the count, which are all in
+///   the word.
+/// - The notes of the earlier buckets do not change while a bucket is the newest, so a reading that
+///   finds the word it began with has read the notes of that word.
+/// - A closed word does not change before the next bucket is opened, and never returns. So a sum of
+///   notes that is swapped in against it is current.
 ///
-/// The bucket of the horizon is the last one that is opened, so a time that is too far ahead does not use up the permits
-/// until then.
+/// The bucket of the horizon is the last one that is opened, so a time that is too far ahead does
+/// not use up the permits until then.
 ///
 /// # Orderings
 ///
-/// - `newest`: opening releases, and each load acquires. A thread that finds a bucket open finds the notes of all earlier
-///   ones. Taking and closing are relaxed read-modify-writes, which continue that release sequence.
-/// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later bucket finds `newest`
-///   changed.
-/// - `leaves`: relaxed. The word is complete in itself: it follows from its bucket and from the notes of the buckets before,
-///   which do not change while that bucket is the newest.
+/// - `newest`: opening releases, and each load acquires. A thread that finds a bucket open finds
+///   the notes of all earlier ones. Taking and closing are relaxed read-modify-writes, which
+///   continue that release sequence.
+/// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later
+///   bucket finds `newest` changed.
+/// - `leaves`: relaxed. The word is complete in itself: it follows from its bucket and from the
+///   notes of the buckets before, which do not change while that bucket is the newest.
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,
@@ -75,8 +81,8 @@ pub(super) struct PermitWindow {
     newest: AtomicU64,
     /// For each slot, a closed bucket and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// With the flag: a bucket that was the newest, and the number of buckets after which the first permit of its window
-    /// leaves.
+    /// With the flag: a bucket that was the newest, and the number of buckets after which the first
+    /// permit of its window leaves.
     leaves: AtomicU64,
     horizon: Horizon,
     /// Made when an epoch first begins.
@@ -126,8 +132,8 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits` permits, if `ration` has as many left. `clock` bounds `now`; it is not read for a request in the
-    /// newest bucket.
+    /// Takes `permits` permits, if `ration` has as many left. `clock` bounds `now`; it is not read
+    /// for a request in the newest bucket.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn take(
@@ -172,8 +178,8 @@ impl PermitWindow {
                 }
                 continue;
             }
-            // Relaxed: this continues the release sequence of the thread that opened the bucket, and the modification
-            // order of the word decides which thread takes permits.
+            // Relaxed: this continues the release sequence of the thread that opened the bucket,
+            // and the modification order of the word decides which thread takes permits.
             match self.newest.compare_exchange_weak(
                 word,
                 word + permits,
@@ -189,8 +195,8 @@ impl PermitWindow {
         }
     }
 
-    /// Returns the word of the newest bucket. After a failed compare-exchange, this returns the word that it found, or
-    /// a later word.
+    /// Returns the word of the newest bucket. After a failed compare-exchange, this returns the
+    /// word that it found, or a later word.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of `take`")]
     fn load(&self) -> u64 {
@@ -198,21 +204,21 @@ impl PermitWindow {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Returns the refusal of a request for `permits` permits of a full window, or the word, if another bucket has
-    /// become the newest.
+    /// Returns the refusal of a request for `permits` permits of a full window, or the word, if
+    /// another bucket has become the newest.
     #[inline]
     fn refuse(&self, word: u64, permits: u64, ration: &impl Ration) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
         let full = FullWindow { word, number: newest.number, taken: newest.count, permits };
         let refusal = ration.refuse(self, &full);
-        // The ration may have read notes of a later bucket. In that case it has acquired them, and this load finds the
-        // word changed.
+        // The ration may have read notes of a later bucket. In that case it has acquired them, and
+        // this load finds the word changed.
         let found = self.load();
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
-    /// Opens a bucket that is not older than `number`, or than the bucket of the horizon if that is older. Returns the
-    /// word of the open bucket.
+    /// Opens a bucket that is not older than `number`, or than the bucket of the horizon if that is
+    /// older. Returns the word of the open bucket.
     #[cold]
     fn roll_to(&self, mut word: u64, number: u64, ration: &impl Ration, clock: &impl Clock) -> u64 {
         let start = self.config.start_of(number).as_nanos();
@@ -227,7 +233,8 @@ impl PermitWindow {
         }
     }
 
-    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
+    /// Makes one step towards a bucket that is not older than `number`, and returns the word after
+    /// that step.
     fn roll(&self, word: u64, newest: &PackedBucket, number: u64, ration: &impl Ration) -> u64 {
         if newest.striped {
             return self.end_epoch(word, |direct| self.layout.flagged(direct));
@@ -250,8 +257,8 @@ impl PermitWindow {
 
     /// Notes the permits of a closed bucket, unless another thread has done so.
     ///
-    /// If other threads have already opened a later bucket, `permits` may be wrong. In that case they have noted the
-    /// bucket before, and this does nothing.
+    /// If other threads have already opened a later bucket, `permits` may be wrong. In that case
+    /// they have noted the bucket before, and this does nothing.
     fn note(&self, number: u64, permits: u64) {
         let slot = &self.closed[self.config.slot_of(number)];
         let closed = self.layout.flagged(self.layout.word(number, 0));
@@ -269,24 +276,24 @@ impl PermitWindow {
     /// Opens a bucket, with the noted permits of its window, and returns the word after that.
     fn open(&self, word: u64, number: u64) -> u64 {
         let opened = self.layout.word(number, self.noted(number));
-        // Release: pairs with the Acquire in `load`. A thread that finds the bucket open finds the notes of the buckets
-        // before it, made by this thread or by a thread whose notes this thread has acquired. The compare-exchange is
-        // against the word that was found closed: while that word is unchanged, the notes that were added up are
-        // current.
+        // Release: pairs with the Acquire in `load`. A thread that finds the bucket open finds the
+        // notes of the buckets before it, made by this thread or by a thread whose notes this
+        // thread has acquired. The compare-exchange is against the word that was found closed:
+        // while that word is unchanged, the notes that were added up are current.
         match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => opened,
             Err(_) => self.load(),
         }
     }
 
-    /// Returns the noted permits of the window that ends with a bucket. While that bucket is the newest, these are the
-    /// permits of the buckets before it.
+    /// Returns the noted permits of the window that ends with a bucket. While that bucket is the
+    /// newest, these are the permits of the buckets before it.
     pub(super) fn noted(&self, number: u64) -> u64 {
         self.notes(number).map(|(_, permits)| permits).sum()
     }
 
-    /// Returns the noted buckets of the window that ends with `number`, and their permits, from the oldest to the
-    /// newest.
+    /// Returns the noted buckets of the window that ends with `number`, and their permits, from the
+    /// oldest to the newest.
     fn notes(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
         let numbers = run(number, self.closed.len() as u64);
         let (newer, older) = self.closed.split_at(self.config.slot_of(*numbers.start()));
@@ -297,8 +304,8 @@ impl PermitWindow {
 
     /// Returns the noted permits of a bucket; `None` if its slot has another bucket.
     fn note_in(&self, slot: &AtomicU64, number: u64) -> Option<u64> {
-        // Acquire: pairs with the Release in `note`. A thread that finds a later bucket in the slot also finds the word
-        // changed.
+        // Acquire: pairs with the Release in `note`. A thread that finds a later bucket in the slot
+        // also finds the word changed.
         let note = self.layout.read(slot.load(Ordering::Acquire));
         (note.number == number && note.flag).then_some(note.count)
     }

@@ -5,8 +5,8 @@ use crate::flow::{Decision, Reason, Refusal};
 use crate::time::{Clock, Timestamp};
 
 impl PermitWindow {
-    /// Returns the decision on a request for `permits` permits of at most `limit`. Takes none, closes no bucket, and does
-    /// not advance the horizon. The decision is of one moment.
+    /// Returns the decision on a request for `permits` permits of at most `limit`. Takes none,
+    /// closes no bucket, and does not advance the horizon. The decision is of one moment.
     pub(in crate::flow) fn peek(
         &self,
         now: Timestamp,
@@ -45,7 +45,8 @@ impl PermitWindow {
         }
     }
 
-    /// Returns the bucket, or the bucket of the horizon if it is earlier. Does not advance the horizon.
+    /// Returns the bucket, or the bucket of the horizon if it is earlier. Does not advance the
+    /// horizon.
     pub(in crate::flow) fn within_horizon(&self, number: u64, clock: &impl Clock) -> u64 {
         self.config.bucket_number(self.bounded(self.config.start_of(number), clock))
     }
@@ -55,8 +56,8 @@ impl PermitWindow {
         Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), clock))
     }
 
-    /// Returns the refusal until `excess` permits of the window that ends with bucket `last` have left it, the oldest
-    /// first.
+    /// Returns the refusal until `excess` permits of the window that ends with bucket `last` have
+    /// left it, the oldest first.
     fn refuse_until_left(&self, last: u64, newest: &PackedBucket, excess: u64) -> Refusal {
         let mut left = 0;
         let leaves = self.buckets_of(last, newest).find(|(_, permits)| {

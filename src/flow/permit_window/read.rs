@@ -8,14 +8,15 @@ use crate::flow::BucketPermits;
 use crate::time::{Timestamp, run};
 
 impl PermitWindow {
-    /// Returns what `read` returns for the newest bucket, all of one moment. If other threads take permits from stripes
-    /// during the call, the permits of the newest bucket lie between those before and after it.
+    /// Returns what `read` returns for the newest bucket, all of one moment. If other threads take
+    /// permits from stripes during the call, the permits of the newest bucket lie between those
+    /// before and after it.
     pub(in crate::flow) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
         let mut word = self.load();
         loop {
             let view = self.newest_in(word).map(|newest| read(&newest));
-            // A thread that has read a note of a later bucket has acquired it, and finds the word changed. If the word
-            // is unchanged, the notes are of the moment of this load.
+            // A thread that has read a note of a later bucket has acquired it, and finds the word
+            // changed. If the word is unchanged, the notes are of the moment of this load.
             let again = self.load();
             match view {
                 Some(view) if again == word => return view,
@@ -24,7 +25,8 @@ impl PermitWindow {
         }
     }
 
-    /// Returns the permits of the window that ends with bucket `number`; `None` if that is not the newest bucket.
+    /// Returns the permits of the window that ends with bucket `number`; `None` if that is not the
+    /// newest bucket.
     pub(in crate::flow) fn taken_in(&self, number: u64) -> Option<u64> {
         self.view(|newest| (newest.number == number).then_some(newest.count))
     }
@@ -40,8 +42,9 @@ impl PermitWindow {
         })
     }
 
-    /// Returns the permits of the window at `now`, and the start of the first window without any of them: `now` if there
-    /// are none, and `None` if it is after the end of time. Both are of one moment.
+    /// Returns the permits of the window at `now`, and the start of the first window without any of
+    /// them: `now` if there are none, and `None` if it is after the end of time. Both are of one
+    /// moment.
     pub(in crate::flow) fn permits_and_end(&self, now: Timestamp) -> (u64, Option<Timestamp>) {
         let number = self.config.bucket_number(now);
         self.view(|newest| {
@@ -55,8 +58,9 @@ impl PermitWindow {
         })
     }
 
-    /// Returns whether the window at `now` has no permits and ends with the newest bucket, or after it. A request at an
-    /// earlier time counts in the newest bucket, and in a new window it would count in its own.
+    /// Returns whether the window at `now` has no permits and ends with the newest bucket, or after
+    /// it. A request at an earlier time counts in the newest bucket, and in a new window it would
+    /// count in its own.
     pub(in crate::flow) fn is_as_new(&self, now: Timestamp) -> bool {
         let number = self.config.bucket_number(now);
         self.view(|newest| {
@@ -77,7 +81,8 @@ impl PermitWindow {
         })
     }
 
-    /// Returns the buckets of the window that ends with bucket `last`, and their permits, from the oldest to the newest.
+    /// Returns the buckets of the window that ends with bucket `last`, and their permits, from the
+    /// oldest to the newest.
     pub(in crate::flow) fn buckets_of(
         &self,
         last: u64,

@@ -5,11 +5,12 @@ use crate::sync::Ordering;
 use crate::time::Timestamp;
 
 impl PermitWindow {
-    /// Gives back `permits` permits that were taken at `now`, if they were taken in the newest bucket and that is open.
-    /// Returns whether they were given back. Permits of a closed bucket leave the window with it.
+    /// Gives back `permits` permits that were taken at `now`, if they were taken in the newest
+    /// bucket and that is open. Returns whether they were given back. Permits of a closed bucket
+    /// leave the window with it.
     ///
-    /// A request takes its permits in the bucket of its time, or in a newer one. So if the bucket of its time is the newest
-    /// one, that is the bucket.
+    /// A request takes its permits in the bucket of its time, or in a newer one. So if the bucket
+    /// of its time is the newest one, that is the bucket.
     pub(in crate::flow) fn give_back(&self, now: Timestamp, permits: u64) -> bool {
         if permits == 0 {
             return true;
@@ -28,9 +29,9 @@ impl PermitWindow {
             {
                 return false;
             }
-            // Relaxed: as in `take`, this continues the release sequence of the thread that opened the bucket. A thread
-            // that closes the bucket does so by a compare-exchange against the whole word, so the permits are given back
-            // before that, or not at all.
+            // Relaxed: as in `take`, this continues the release sequence of the thread that opened
+            // the bucket. A thread that closes the bucket does so by a compare-exchange against the
+            // whole word, so the permits are given back before that, or not at all.
             match self.newest.compare_exchange_weak(
                 word,
                 word - permits,

@@ -136,7 +136,8 @@ fn bucket_has_no_epoch_once_its_words_are_used_up() {
     }
 }
 
-/// The node's buckets are shorter than those of the limiter, so its passes are counted again in the middle of an epoch.
+/// The node's buckets are shorter than those of the limiter, so its passes are counted again in the
+/// middle of an epoch.
 #[test]
 fn pass_with_a_permit_of_a_stripe_is_no_direct_pass() {
     let limiter = limiter(Duration::from_secs(10), 100);
@@ -165,9 +166,9 @@ impl Ration for Constant {
     }
 }
 
-/// A compare-exchange that fails although the word is unchanged has lost to no other thread, and nor has one that finds the
-/// permits of another thread given back, or another bucket. If each of them began an epoch, threads could begin and end
-/// epochs for ever without an admission.
+/// A compare-exchange that fails although the word is unchanged has lost to no other thread, and
+/// nor has one that finds the permits of another thread given back, or another bucket. If each of
+/// them began an epoch, threads could begin and end epochs for ever without an admission.
 #[test]
 fn epoch_begins_only_after_another_request_was_admitted() {
     let config = WindowConfig::new(3, Duration::from_secs(3)).unwrap();

@@ -12,26 +12,31 @@ use crate::time::Timestamp;
 pub(super) const LONGEST: Duration = Duration::MAX.saturating_sub(Duration::from_nanos(1));
 
 impl<L: Limiter> WaitQueue<L> {
-    /// Waits for `permits` permits, all of them or none, for at most `timeout`. `sleep` is the `sleep` function of an async
-    /// runtime, or a function that advances a [`ManualClock`](crate::ManualClock): it gets a time, which is not zero unless
-    /// the timeout has passed, and returns a future that completes once that time has passed.
+    /// Waits for `permits` permits, all of them or none, for at most `timeout`. `sleep` is the
+    /// `sleep` function of an async runtime, or a function that advances a
+    /// [`ManualClock`](crate::ManualClock): it gets a time, which is not zero unless the timeout
+    /// has passed, and returns a future that completes once that time has passed.
     ///
-    /// The time of the first question is read from the limiter's clock at the first poll. The time of a later one is the time of
-    /// the clock, but at least the time of the previous one plus the sleep since then. So the call also ends under a clock
-    /// that stands still, such as a [`CachedClock`](crate::CachedClock) that this thread refreshes between requests. A
-    /// request that was due before, as by a late timer, asks for the time at which it was due, so that delays do not add up.
+    /// The time of the first question is read from the limiter's clock at the first poll. The time
+    /// of a later one is the time of the clock, but at least the time of the previous one plus the
+    /// sleep since then. So the call also ends under a clock that stands still, such as a
+    /// [`CachedClock`](crate::CachedClock) that this thread refreshes between requests. A request
+    /// that was due before, as by a late timer, asks for the time at which it was due, so that
+    /// delays do not add up.
     ///
-    /// The future can be dropped at any time; see [Cancellation](Self#cancellation). It is `Send` if the limiter is `Sync`, and
-    /// `sleep` and its futures are `Send`.
+    /// The future can be dropped at any time; see [Cancellation](Self#cancellation). It is `Send`
+    /// if the limiter is `Sync`, and `sleep` and its futures are `Send`.
     ///
     /// # Errors
     ///
-    /// Returns the refusal if the limiter will never admit the request, if it cannot in [time](Self#timeout), if its retry time
-    /// is [unknown](Self#permits-that-are-given-back), or if the queue is [full](Self::with_capacity).
+    /// Returns the refusal if the limiter will never admit the request, if it cannot in
+    /// [time](Self#timeout), if its retry time is [unknown](Self#permits-that-are-given-back), or
+    /// if the queue is [full](Self::with_capacity).
     ///
     /// # Panics
     ///
-    /// Panics only if `sleep` or the limiter panics. The request then leaves the queue without a permit.
+    /// Panics only if `sleep` or the limiter panics. The request then leaves the queue without a
+    /// permit.
     ///
     /// ```
     /// use leaparray::flow::{Rate, Reason, TokenBucket, WaitQueue};
@@ -75,8 +80,8 @@ impl<L: Limiter> WaitQueue<L> {
         }
     }
 
-    /// Waits for `permits` permits, all of them or none, for at most `timeout`, and blocks this thread until then. Like
-    /// [`acquire_with`](Self::acquire_with) otherwise.
+    /// Waits for `permits` permits, all of them or none, for at most `timeout`, and blocks this
+    /// thread until then. Like [`acquire_with`](Self::acquire_with) otherwise.
     ///
     /// # Errors
     ///
@@ -110,12 +115,13 @@ impl<L: Limiter> WaitQueue<L> {
         }
     }
 
-    /// Like [`acquire_blocking`](Self::acquire_blocking), but waits by `sleep`: a synchronous acquire under a
-    /// [`ManualClock`](crate::ManualClock), for tests and simulations.
+    /// Like [`acquire_blocking`](Self::acquire_blocking), but waits by `sleep`: a synchronous
+    /// acquire under a [`ManualClock`](crate::ManualClock), for tests and simulations.
     ///
-    /// `sleep` gets each wait, and returns once that time has passed: it advances the clock, or it blocks the thread. If the
-    /// clock shows less than the wait after `sleep`, the whole wait counts. A request that waits for other requests, and not
-    /// until a known time, sleeps once until its timeout, and then asks again if it has become the first: nothing wakes it during
+    /// `sleep` gets each wait, and returns once that time has passed: it advances the clock, or it
+    /// blocks the thread. If the clock shows less than the wait after `sleep`, the whole wait
+    /// counts. A request that waits for other requests, and not until a known time, sleeps once
+    /// until its timeout, and then asks again if it has become the first: nothing wakes it during
     /// `sleep`.
     ///
     /// # Errors
@@ -157,7 +163,8 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
         mut sleep: impl FnMut(Duration),
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        // Each timer has ended when it is polled, so the future is never pending: there is always a timer.
+        // Each timer has ended when it is polled, so the future is never pending: there is always a
+        // timer.
         let sleep = |wait| {
             sleep(wait);
             ready(())

@@ -18,8 +18,8 @@ pub(super) trait Source {
     /// Returns the decision that a request would get. Takes nothing.
     fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision>;
 
-    /// Takes permits only for a request that can go ahead at `now`. The permit lets the head ask when it is dropped, whatever
-    /// panics until the request has it.
+    /// Takes permits only for a request that can go ahead at `now`. The permit lets the head ask
+    /// when it is dropped, whatever panics until the request has it.
     fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
 }
 
@@ -86,8 +86,8 @@ enum Answer<P> {
     Granted(P),
     Refused {
         refusal: Refusal,
-        /// The retry time is the time at which the request is due, as a limiter that paces has one, or from which its wait
-        /// is short enough for the limiter.
+        /// The retry time is the time at which the request is due, as a limiter that paces has one,
+        /// or from which its wait is short enough for the limiter.
         is_due_then: bool,
     },
 }
@@ -97,8 +97,8 @@ enum Answer<P> {
 pub(super) struct Attempts<S> {
     source: S,
     permits: u64,
-    /// The time that has passed for this request: of its arrival, and later of its last sleep. It may be ahead of a clock
-    /// that stands still, as one that the sleeping thread refreshes.
+    /// The time that has passed for this request: of its arrival, and later of its last sleep. It
+    /// may be ahead of a clock that stands still, as one that the sleeping thread refreshes.
     now: Timestamp,
     /// The latest time of a question.
     until: Timestamp,
@@ -133,8 +133,8 @@ impl<S: Source> Attempts<S> {
         self.until.saturating_since(self.source.now().max(self.now))
     }
 
-    /// Returns the refusal of a request that cannot be admitted in time, whatever the requests before it do; `Ok` if it
-    /// may be, or if the limiter cannot tell.
+    /// Returns the refusal of a request that cannot be admitted in time, whatever the requests
+    /// before it do; `Ok` if it may be, or if the limiter cannot tell.
     pub(super) fn foresee(&mut self) -> Result<(), Refusal> {
         if self.until <= self.now {
             return Err(out_of_time());
@@ -149,8 +149,8 @@ impl<S: Source> Attempts<S> {
         }
     }
 
-    /// Asks the limiter at the time of the arrival. `gave_back` is called after each decision that admits no request: the
-    /// limiter may have held permits for a moment.
+    /// Asks the limiter at the time of the arrival. `gave_back` is called after each decision that
+    /// admits no request: the limiter may have held permits for a moment.
     pub(super) fn ask_at_arrival(&mut self, gave_back: impl Fn()) -> Next<S::Permit> {
         self.ask_at(self.now, &gave_back)
     }
@@ -176,15 +176,17 @@ impl<S: Source> Attempts<S> {
         }
     }
 
-    /// Asks at the time at which the request was due, if that was before `now`, because the timer was late. So the delays of
-    /// many requests do not add up, and a limiter that paces keeps its rate.
+    /// Asks at the time at which the request was due, if that was before `now`, because the timer
+    /// was late. So the delays of many requests do not add up, and a limiter that paces keeps its
+    /// rate.
     fn grant_of_a_late_timer(
         &self,
         now: Timestamp,
         gave_back: &impl Fn(),
     ) -> Option<Answer<S::Permit>> {
         let (mut due, mut is_due) = self.wakes;
-        // Twice: a limiter may first name the time from which the wait is short enough for it, and then the due time.
+        // Twice: a limiter may first name the time from which the wait is short enough for it, and
+        // then the due time.
         for _ in 0..2 {
             if !is_due || due >= now {
                 break;
@@ -200,8 +202,8 @@ impl<S: Source> Attempts<S> {
         None
     }
 
-    /// Returns what the limiter says at `now`. It makes a decision only for a request that it would admit at once, or if it
-    /// cannot tell.
+    /// Returns what the limiter says at `now`. It makes a decision only for a request that it would
+    /// admit at once, or if it cannot tell.
     fn answer(&self, now: Timestamp, gave_back: &impl Fn()) -> Answer<S::Permit> {
         self.foretold(now).unwrap_or_else(|| {
             let notice = Notice::new(gave_back);
@@ -215,7 +217,8 @@ impl<S: Source> Attempts<S> {
         })
     }
 
-    /// Returns the refusal that the request would get; `None` if it would be admitted at once, or if the limiter cannot tell.
+    /// Returns the refusal that the request would get; `None` if it would be admitted at once, or
+    /// if the limiter cannot tell.
     fn foretold(&self, now: Timestamp) -> Option<Answer<S::Permit>> {
         match self.source.peek(now, self.permits)? {
             Decision::Admitted(()) => None,
@@ -243,11 +246,13 @@ impl<S: Source> Attempts<S> {
             Retry::Unknown | Retry::Never => return Next::GiveUp(refusal),
         };
         if retry_at <= now && retry_at > clock && stands_still {
-            // The sleep was longer than the limiter's lead, and the clock has not moved: no sleep would be long enough.
+            // The sleep was longer than the limiter's lead, and the clock has not moved: no sleep
+            // would be long enough.
             return Next::GiveUp(refusal);
         }
-        // A limiter whose clock is further behind than its lead returns a time that has passed here, but not by its
-        // clock: the request sleeps for what its clock lacks. A pause in any case prevents a busy loop.
+        // A limiter whose clock is further behind than its lead returns a time that has passed
+        // here, but not by its clock: the request sleeps for what its clock lacks. A pause in any
+        // case prevents a busy loop.
         let from = if retry_at > now { now } else { clock };
         let wait = retry_at.saturating_since(from).max(Duration::from_nanos(1));
         let wakes = now.saturating_add(wait);
@@ -269,7 +274,8 @@ fn refused<P>(refusal: Refusal) -> Answer<P> {
     Answer::Refused { refusal, is_due_then: refusal.reason == Reason::WaitTooLong }
 }
 
-/// The refusal of a request whose timeout has passed, and that cannot tell how much longer it would have to wait.
+/// The refusal of a request whose timeout has passed, and that cannot tell how much longer it would
+/// have to wait.
 pub(super) const fn out_of_time() -> Refusal {
     Refusal::new(Reason::WaitTooLong, Retry::Unknown)
 }

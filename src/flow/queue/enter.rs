@@ -15,11 +15,12 @@ use crate::time::{Clock, Timestamp};
 type Entered<N, C, L> = Entry<N, C, QueuePermit<<L as Limiter>::Permit>>;
 
 impl<L: Limiter> WaitQueue<L> {
-    /// Waits as [`acquire_with`](Self::acquire_with) does, and then enters the request into a node. A refused request counts
-    /// there as blocked, with its reason. The entry ends the permit.
+    /// Waits as [`acquire_with`](Self::acquire_with) does, and then enters the request into a node.
+    /// A refused request counts there as blocked, with its reason. The entry ends the permit.
     ///
-    /// All times are read from the node's clock. The request enters when it is admitted: its wait is no part of its response
-    /// time, and it is not in flight while it waits. A future that is dropped while it waits counts nothing.
+    /// All times are read from the node's clock. The request enters when it is admitted: its wait
+    /// is no part of its response time, and it is not in flight while it waits. A future that is
+    /// dropped while it waits counts nothing.
     ///
     /// # Errors
     ///
@@ -32,7 +33,8 @@ impl<L: Limiter> WaitQueue<L> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let (node, limiter) = (ResourceNode::new(NodeConfig::default()), ConcurrencyLimiter::new(1));
+    /// let (node, limiter) =
+    ///     (ResourceNode::new(NodeConfig::default()), ConcurrencyLimiter::new(1));
     /// let queue = WaitQueue::new(&limiter).with_capacity(1);
     /// let wait = Duration::from_millis(1);
     /// let entry = queue.enter_with(&node, 1, wait, tokio::time::sleep).await?;
@@ -94,8 +96,8 @@ impl<L: Limiter> WaitQueue<L> {
         }
     }
 
-    /// Waits as [`acquire_blocking`](Self::acquire_blocking) does, and enters the request as [`enter_with`](Self::enter_with)
-    /// does.
+    /// Waits as [`acquire_blocking`](Self::acquire_blocking) does, and enters the request as
+    /// [`enter_with`](Self::enter_with) does.
     ///
     /// # Errors
     ///
@@ -128,7 +130,8 @@ impl<L: Limiter> WaitQueue<L> {
         timers.block_on(self.enter_with(node, permits, timeout, |wait| timers.sleep(wait)))
     }
 
-    /// Waits as [`acquire_by`](Self::acquire_by) does, and enters the request as [`enter_with`](Self::enter_with) does.
+    /// Waits as [`acquire_by`](Self::acquire_by) does, and enters the request as
+    /// [`enter_with`](Self::enter_with) does.
     ///
     /// # Errors
     ///

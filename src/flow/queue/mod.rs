@@ -19,31 +19,36 @@ pub use permit::QueuePermit;
 use waiters::{Notice, Waiters};
 use waiting::Waiting;
 
-/// A limiter with a queue of the requests that wait for it. They are served in the order of their arrival, or
-/// [the newest first](Self::newest_first), and their number can be [bounded](Self::with_capacity).
+/// A limiter with a queue of the requests that wait for it. They are served in the order of their
+/// arrival, or [the newest first](Self::newest_first), and their number can be
+/// [bounded](Self::with_capacity).
 ///
-/// A request that finds the queue empty asks the limiter at once. Otherwise it waits until the requests before it have
-/// left the queue: a request for many permits gets its turn beside any number of requests for few. A request for 0 permits
-/// waits for no other request.
+/// A request that finds the queue empty asks the limiter at once. Otherwise it waits until the
+/// requests before it have left the queue: a request for many permits gets its turn beside any
+/// number of requests for few. A request for 0 permits waits for no other request.
 ///
-/// Only the first waiting request, the *head*, asks the limiter. It [peeks](Limiter::peek_at), and makes a decision when it
-/// would be admitted, so there is one decision for each permit that is granted, and one more whenever the decision
-/// refuses what the peek admits: if another request, or a change of the limit, comes between the two, or if the limiter
-/// also counts the [direct passes](Limiter::try_acquire_for) of a node, of which a peek knows nothing. Then there is one in
-/// each bucket until the direct passes have left the window. If the limiter cannot tell, the head makes a decision at each
-/// retry time. Each decision is made [at once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due. So
-/// a request holds no permit while it waits.
+/// Only the first waiting request, the *head*, asks the limiter. It [peeks](Limiter::peek_at), and
+/// makes a decision when it would be admitted, so there is one decision for each permit that is
+/// granted, and one more whenever the decision refuses what the peek admits: if another request, or
+/// a change of the limit, comes between the two, or if the limiter also counts the [direct
+/// passes](Limiter::try_acquire_for) of a node, of which a peek knows nothing. Then there is one in
+/// each bucket until the direct passes have left the window. If the limiter cannot tell, the head
+/// makes a decision at each retry time. Each decision is made [at
+/// once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due.
+/// So a request holds no permit while it waits.
 ///
 /// # Cancellation
 ///
-/// A future of this queue can be dropped at each of its awaits. It then has no permit, and gives up its place: the next
-/// request asks the limiter. None of the others loses its place. A future has its place from its first poll.
+/// A future of this queue can be dropped at each of its awaits. It then has no permit, and gives up
+/// its place: the next request asks the limiter. None of the others loses its place. A future has
+/// its place from its first poll.
 ///
 /// # Futures that are not polled
 ///
-/// Poll a future until it ends, or drop it. While the head is not polled, it does not ask, so each request behind it waits,
-/// until its timeout at most. In particular, a task must not wait for the same queue elsewhere while it keeps a future that
-/// it does not poll. That is a deadlock, if there is no timeout:
+/// Poll a future until it ends, or drop it. While the head is not polled, it does not ask, so each
+/// request behind it waits, until its timeout at most. In particular, a task must not wait for the
+/// same queue elsewhere while it keeps a future that it does not poll. That is a deadlock, if there
+/// is no timeout:
 ///
 /// ```text
 /// let mut acquire = pin!(queue.acquire_with(1, Duration::MAX, sleep));
@@ -55,31 +60,35 @@ use waiting::Waiting;
 ///
 /// # Timeout
 ///
-/// `timeout` is counted from the first question to the limiter. Each request is answered by then, as far as its timers and its
-/// task are on time:
+/// `timeout` is counted from the first question to the limiter. Each request is answered by then,
+/// as far as its timers and its task are on time:
 ///
 /// - The head is refused at once if the limiter admits it only after its timeout.
-/// - A request behind it is refused at once if the limiter would not even admit it in time if it were the head, and otherwise
-///   when its timeout has passed.
-/// - If the timeout is zero, a request does not wait. With [`Duration::MAX`], it waits for as long as it takes.
+/// - A request behind it is refused at once if the limiter would not even admit it in time if it
+///   were the head, and otherwise when its timeout has passed.
+/// - If the timeout is zero, a request does not wait. With [`Duration::MAX`], it waits for as long
+///   as it takes.
 ///
 /// These refusals have the reason [`Reason::WaitTooLong`], and the time to retry if it is known.
 ///
 /// # Permits that are given back
 ///
-/// If a limiter refuses for the reason [`Reason::LimitReached`] and does not know when to retry, permits are held by other
-/// requests, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter). The head then waits until a [`QueuePermit`] is
-/// dropped, or until the queue refuses another request: an [`AllOf`](super::AllOf) may have held permits for a moment before it
-/// refuses. A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
-/// does a higher limit: call [`recheck`](Self::recheck) after either.
+/// If a limiter refuses for the reason [`Reason::LimitReached`] and does not know when to retry,
+/// permits are held by other requests, as those of a
+/// [`ConcurrencyLimiter`](super::ConcurrencyLimiter). The head then waits until a [`QueuePermit`]
+/// is dropped, or until the queue refuses another request: an [`AllOf`](super::AllOf) may have held
+/// permits for a moment before it refuses. A permit that was taken from the
+/// [limiter](Self::limiter) directly wakes no request when it is given back, nor does a higher
+/// limit: call [`recheck`](Self::recheck) after either.
 ///
-/// Any other refusal without a retry time is final: an [`AdaptiveBreaker`](super::AdaptiveBreaker), for example, draws anew
-/// for each request.
+/// Any other refusal without a retry time is final: an [`AdaptiveBreaker`](super::AdaptiveBreaker),
+/// for example, draws anew for each request.
 ///
 /// # Direct requests
 ///
-/// The limiter decides without the queue: it never waits for the queue's lock, and a direct request takes its chance beside the
-/// queue. As a [`Limiter`], the queue itself refuses a request that does not wait while others do.
+/// The limiter decides without the queue: it never waits for the queue's lock, and a direct request
+/// takes its chance beside the queue. As a [`Limiter`], the queue itself refuses a request that
+/// does not wait while others do.
 ///
 /// ```
 /// use leaparray::flow::{ConcurrencyLimiter, WaitQueue};
@@ -88,12 +97,14 @@ use waiting::Waiting;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let queue = Arc::new(WaitQueue::new(Arc::new(ConcurrencyLimiter::new(2))).with_capacity(100));
+/// let queue =
+///     Arc::new(WaitQueue::new(Arc::new(ConcurrencyLimiter::new(2))).with_capacity(100));
 /// let mut tasks = Vec::new();
 /// for request in 0..10 {
 ///     let queue = Arc::clone(&queue);
 ///     tasks.push(tokio::spawn(async move {
-///         let permit = queue.acquire_with(1, Duration::from_secs(60), tokio::time::sleep).await?;
+///         let permit =
+///             queue.acquire_with(1, Duration::from_secs(60), tokio::time::sleep).await?;
 ///         tokio::task::yield_now().await;
 ///         drop(permit);
 ///         Ok::<_, leaparray::flow::Refusal>(request)
@@ -121,15 +132,17 @@ enum Begun<'a, S: Source> {
 impl<L: Limiter> WaitQueue<L> {
     /// Creates a queue without a bound, in which the oldest request is served first.
     ///
-    /// Use an `Arc<ConcurrencyLimiter>`, or a reference, for a [`ConcurrencyLimiter`](super::ConcurrencyLimiter) or an
+    /// Use an `Arc<ConcurrencyLimiter>`, or a reference, for a
+    /// [`ConcurrencyLimiter`](super::ConcurrencyLimiter) or an
     /// [`AdaptiveBreaker`](super::AdaptiveBreaker), as [everywhere](Limiter).
     #[must_use]
     pub fn new(limiter: L) -> Self {
         Self { limiter, newest_first: false, waiters: Arc::new(Waiters::new()) }
     }
 
-    /// Sets the maximum number of waiting requests. A further request is refused at once, for the reason
-    /// [`Reason::QueueFull`]. If the newest is served first, the oldest request is refused in its place. With 0, no request waits.
+    /// Sets the maximum number of waiting requests. A further request is refused at once, for the
+    /// reason [`Reason::QueueFull`]. If the newest is served first, the oldest request is refused
+    /// in its place. With 0, no request waits.
     ///
     /// ```
     /// use leaparray::flow::{ConcurrencyLimiter, Reason, WaitQueue};
@@ -148,12 +161,15 @@ impl<L: Limiter> WaitQueue<L> {
         self
     }
 
-    /// Serves the newest request first (last in, first out). It asks the limiter at once, although others wait.
+    /// Serves the newest request first (last in, first out). It asks the limiter at once, although
+    /// others wait.
     ///
-    /// Under an overload that lasts, the newest requests are answered in time, and the oldest run into their timeouts or, with a
-    /// [bound](Self::with_capacity), are refused. In turn, all requests would be late.
+    /// Under an overload that lasts, the newest requests are answered in time, and the oldest run
+    /// into their timeouts or, with a [bound](Self::with_capacity), are refused. In turn, all
+    /// requests would be late.
     ///
-    /// If the former head is asking the limiter when a newer request arrives, either of the two may be admitted first.
+    /// If the former head is asking the limiter when a newer request arrives, either of the two may
+    /// be admitted first.
     #[must_use]
     pub fn newest_first(mut self) -> Self {
         self.waiters.set_newest_first();
@@ -172,10 +188,11 @@ impl<L: Limiter> WaitQueue<L> {
         self.waiters.waiting()
     }
 
-    /// Lets the first waiting request ask the limiter again: after its limit was raised, or after a permit was given
-    /// back that was not a [`QueuePermit`].
+    /// Lets the first waiting request ask the limiter again: after its limit was raised, or after a
+    /// permit was given back that was not a [`QueuePermit`].
     ///
-    /// A request that is just about to wait until a known time may have asked before, and then asks at that time.
+    /// A request that is just about to wait until a known time may have asked before, and then asks
+    /// at that time.
     ///
     /// ```
     /// use leaparray::flow::{ConcurrencyLimiter, WaitQueue};
@@ -185,7 +202,8 @@ impl<L: Limiter> WaitQueue<L> {
     /// let queue = WaitQueue::new(&limiter);
     /// let first = queue.acquire_blocking(1, Duration::ZERO)?;
     /// std::thread::scope(|scope| {
-    ///     let second = scope.spawn(|| queue.acquire_blocking(1, Duration::from_secs(60)).map(drop));
+    ///     let second =
+    ///         scope.spawn(|| queue.acquire_blocking(1, Duration::from_secs(60)).map(drop));
     ///     limiter.set_limit(2);
     ///     queue.recheck();
     ///     second.join().unwrap()
@@ -260,7 +278,8 @@ impl<L: Limiter> WaitQueue<L> {
     }
 }
 
-/// Decides on requests that do not wait. While others wait, they are refused, unless the newest is served first.
+/// Decides on requests that do not wait. While others wait, they are refused, unless the newest is
+/// served first.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket, WaitQueue};

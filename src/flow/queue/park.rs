@@ -56,7 +56,8 @@ impl Timers {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
-            // May return early, and if other code has unparked this thread. The future is then polled once more.
+            // May return early, and if other code has unparked this thread. The future is then
+            // polled once more.
             match self.earliest.get() {
                 Some(ends) => thread::park_timeout(ends.saturating_duration_since(Instant::now())),
                 None => thread::park(),

@@ -8,13 +8,14 @@ use crate::node::{Outcome, Permit};
 use crate::sync::Arc;
 use crate::time::Timestamp;
 
-/// The permit of a limiter, from a [`WaitQueue`](super::WaitQueue). When it is dropped, it first drops the permit of the
-/// limiter, and then lets the first waiting request ask the limiter again. Its end alone does not: an [entry](crate::Entry)
-/// drops its permit right after it has ended it. A permit that is ended by hand, and whose end already gives permits back, has
-/// to be dropped as well.
+/// The permit of a limiter, from a [`WaitQueue`](super::WaitQueue). When it is dropped, it first
+/// drops the permit of the limiter, and then lets the first waiting request ask the limiter again.
+/// Its end alone does not: an [entry](crate::Entry) drops its permit right after it has ended it. A
+/// permit that is ended by hand, and whose end already gives permits back, has to be dropped as
+/// well.
 ///
-/// While no request waits for a permit to be given back, that takes no lock. A permit that gives nothing back, such as `()`, can
-/// be dropped at any time.
+/// While no request waits for a permit to be given back, that takes no lock. A permit that gives
+/// nothing back, such as `()`, can be dropped at any time.
 ///
 /// ```
 /// use leaparray::flow::{ConcurrencyLimiter, WaitQueue};
@@ -48,8 +49,9 @@ impl<P> QueuePermit<P> {
         Self { permit, _release: Release(Arc::clone(waiters)) }
     }
 
-    /// Returns the permit of the limiter, for a call that takes it by value. Its end wakes no waiting request: call
-    /// [`WaitQueue::recheck`](super::WaitQueue::recheck) after it, if the limiter waits for permits that are given back.
+    /// Returns the permit of the limiter, for a call that takes it by value. Its end wakes no
+    /// waiting request: call [`WaitQueue::recheck`](super::WaitQueue::recheck) after it, if the
+    /// limiter waits for permits that are given back.
     ///
     /// ```
     /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, WaitQueue};

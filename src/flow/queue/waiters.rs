@@ -10,28 +10,34 @@ use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The requests that wait for a limiter.
 ///
-/// One of them is the *head*: the oldest, or the newest if the newest is served first. Only the head asks the limiter. When
-/// it leaves, for whatever reason, the next head is *notified*: its flag is set, and its task is woken. No permit is
-/// handed over, so a request that leaves, or that was woken and is dropped, takes no permit with it.
+/// One of them is the *head*: the oldest, or the newest if the newest is served first. Only the
+/// head asks the limiter. When it leaves, for whatever reason, the next head is *notified*: its
+/// flag is set, and its task is woken. No permit is handed over, so a request that leaves, or that
+/// was woken and is dropped, takes no permit with it.
 ///
-/// The list is behind a lock. No code of the caller runs under it: a waker is cloned before, and woken or dropped after it.
+/// The list is behind a lock. No code of the caller runs under it: a waker is cloned before, and
+/// woken or dropped after it.
 ///
 /// # Orderings
 ///
-/// Of a limiter whose permits are given back at an unknown time, the head *announces* that it waits for that, and then
-/// asks once more. A thread that gives a permit back does so first, and then looks for an announcement. Both the
-/// announcement and the look are read-modify-writes of `awaits_release`, so one is ordered before the other:
+/// Of a limiter whose permits are given back at an unknown time, the head *announces* that it waits
+/// for that, and then asks once more. A thread that gives a permit back does so first, and then
+/// looks for an announcement. Both the announcement and the look are read-modify-writes of
+/// `awaits_release`, so one is ordered before the other:
 ///
-/// - If the look comes first, the announcement acquires what the look has released. The head's next question finds the permit.
-/// - If the announcement comes first, the look finds it, and the thread notifies the head. It does so under the lock, so
-///   the head finds the notification, or is woken by it.
+/// - If the look comes first, the announcement acquires what the look has released. The head's next
+///   question finds the permit.
+/// - If the announcement comes first, the look finds it, and the thread notifies the head. It does
+///   so under the lock, so the head finds the notification, or is woken by it.
 ///
-/// A decision that refuses counts as a release: a combination of limiters may take permits and give them back in it. The
-/// request that has asked looks for an announcement of another request.
+/// A decision that refuses counts as a release: a combination of limiters may take permits and give
+/// them back in it. The request that has asked looks for an announcement of another request.
 ///
-/// The announcement is withdrawn by a read-modify-write as well. A store would end the release sequence of an earlier look.
+/// The announcement is withdrawn by a read-modify-write as well. A store would end the release
+/// sequence of an earlier look.
 ///
-/// `waiting` orders nothing. A request that arrives after another one has begun to wait finds that by coherence.
+/// `waiting` orders nothing. A request that arrives after another one has begun to wait finds that
+/// by coherence.
 pub(super) struct Waiters {
     /// The number of requests in the list. Written under the lock.
     waiting: AtomicUsize,
@@ -53,7 +59,8 @@ struct List {
 struct Waiter {
     /// The waker of the last poll. `None` if it was used since.
     waker: Option<Waker>,
-    /// The limiter has to be asked: this request has become the head, or permits may have become available.
+    /// The limiter has to be asked: this request has become the head, or permits may have become
+    /// available.
     notified: bool,
 }
 
@@ -114,8 +121,8 @@ impl Waiters {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Adds a request to the list. If the list is full, the oldest request loses its place to it if the newest is served
-    /// first.
+    /// Adds a request to the list. If the list is full, the oldest request loses its place to it if
+    /// the newest is served first.
     pub(super) fn join(&self) -> Result<Place<'_>, Full> {
         let mut list = self.lock();
         let mut displaced = None;
@@ -136,17 +143,19 @@ impl Waiters {
         Ok(place)
     }
 
-    /// Notifies the head, if it waits for a permit to be given back. Called after a permit was given back.
+    /// Notifies the head, if it waits for a permit to be given back. Called after a permit was
+    /// given back.
     pub(super) fn released(&self) {
         if self.has_announcement() {
             self.notify_head();
         }
     }
 
-    /// Returns whether the head waits for a permit to be given back. Called after a permit was given back.
+    /// Returns whether the head waits for a permit to be given back. Called after a permit was
+    /// given back.
     fn has_announcement(&self) -> bool {
-        // AcqRel: pairs with the announcement. A read-modify-write, so that either this thread finds the announcement, or
-        // the head finds the permit.
+        // AcqRel: pairs with the announcement. A read-modify-write, so that either this thread
+        // finds the announcement, or the head finds the permit.
         self.awaits_release.fetch_add(0, Ordering::AcqRel) != 0
     }
 
@@ -158,7 +167,8 @@ impl Waiters {
 
     /// Withdraws the announcement of a head. Called under the lock.
     fn withdraw(&self) {
-        // AcqRel, and a read-modify-write: the next announcement acquires what earlier looks have released.
+        // AcqRel, and a read-modify-write: the next announcement acquires what earlier looks have
+        // released.
         self.awaits_release.swap(0, Ordering::AcqRel);
     }
 
@@ -175,8 +185,9 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// A call after a decision, unless that admits the request. Also if the limiter panics: it may have held permits for a moment,
-/// as a combination of limiters does, one of which refuses. A request that found these permits taken may wait for them.
+/// A call after a decision, unless that admits the request. Also if the limiter panics: it may have
+/// held permits for a moment, as a combination of limiters does, one of which refuses. A request
+/// that found these permits taken may wait for them.
 pub(super) struct Notice<F: Fn()>(F);
 
 impl<F: Fn()> Notice<F> {
@@ -204,7 +215,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns whether it is this request's turn, and takes its notification. `waker` is woken when that may have changed.
+    /// Returns whether it is this request's turn, and takes its notification. `waker` is woken when
+    /// that may have changed.
     pub(super) fn look(&self, waker: &Waker) -> Turn {
         let waker = waker.clone();
         let mut list = self.waiters.lock();
@@ -224,8 +236,9 @@ impl Place<'_> {
         turn
     }
 
-    /// Announces that the head waits for a permit to be given back. Returns whether this request is still the head. It then
-    /// has to ask once more: a permit that was given back before the announcement notifies no request.
+    /// Announces that the head waits for a permit to be given back. Returns whether this request is
+    /// still the head. It then has to ask once more: a permit that was given back before the
+    /// announcement notifies no request.
     pub(super) fn announce(&self) -> bool {
         let list = self.waiters.lock();
         let is_head = list.head() == Some(self.ticket);
@@ -236,8 +249,9 @@ impl Place<'_> {
         is_head
     }
 
-    /// Notifies the head as [`Waiters::released`] does, if it is another request: this one has just been refused. Otherwise,
-    /// a head whose limiter cannot tell would ask for ever, without a pause.
+    /// Notifies the head as [`Waiters::released`] does, if it is another request: this one has just
+    /// been refused. Otherwise, a head whose limiter cannot tell would ask for ever, without a
+    /// pause.
     pub(super) fn gave_back(&self) {
         if self.waiters.has_announcement() {
             let mut list = self.waiters.lock();

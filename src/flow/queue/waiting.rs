@@ -16,8 +16,8 @@ pub(super) struct Waiting<'a, S> {
     place: Place<'a>,
     attempts: Attempts<S>,
     plan: Plan,
-    /// The last answer was that permits are given back at an unknown time. The head announces that it waits for that before
-    /// it asks.
+    /// The last answer was that permits are given back at an unknown time. The head announces that
+    /// it waits for that before it asks.
     awaits_release: bool,
     has_deadline: bool,
     is_expired: bool,
@@ -37,7 +37,8 @@ enum Plan {
 }
 
 impl<'a, S: Source> Waiting<'a, S> {
-    /// Joins the queue, after the answer `next`, or without a question if another request is before this one.
+    /// Joins the queue, after the answer `next`, or without a question if another request is before
+    /// this one.
     pub(super) fn join(
         waiters: &'a Waiters,
         attempts: Attempts<S>,
@@ -63,8 +64,8 @@ impl<'a, S: Source> Waiting<'a, S> {
         poll_fn(|cx| self.poll(cx, &mut sleep, timer.as_mut(), deadline.as_mut())).await
     }
 
-    /// Goes on as far as possible without waiting. `timer` ends when the head asks again, and `deadline` when the timeout has
-    /// passed.
+    /// Goes on as far as possible without waiting. `timer` ends when the head asks again, and
+    /// `deadline` when the timeout has passed.
     fn poll<F: Future>(
         &mut self,
         cx: &mut Context<'_>,
@@ -81,7 +82,8 @@ impl<'a, S: Source> Waiting<'a, S> {
             // Stores the waker. A notification after this wakes the task.
             match self.place.look(cx.waker()) {
                 Turn::Displaced => return Poll::Ready(Err(no_room())),
-                // If this request was the head before, what it has heard is out of date by the time it is again.
+                // If this request was the head before, what it has heard is out of date by the time
+                // it is again.
                 Turn::Behind => self.plan = Plan::Ask,
                 Turn::Head { notified, announced } => {
                     if notified {

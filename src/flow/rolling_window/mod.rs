@@ -10,7 +10,8 @@ pub use sum_bucket::{Number, Sum, SumBucket};
 use crate::array::{Bucket, LeapArray, Ledger};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// A value that can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and types for which you implement this.
+/// A value that can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and types for which you
+/// implement this.
 ///
 /// ```
 /// use leaparray::flow::{Rolling, RollingWindow};
@@ -53,7 +54,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///     }
 /// }
 ///
-/// let window = RollingWindow::<Word>::new(WindowConfig::new(3, Duration::from_millis(150))?);
+/// let window =
+///     RollingWindow::<Word>::new(WindowConfig::new(3, Duration::from_millis(150))?);
 /// let now = Timestamp::from_millis(60_000);
 /// window.add_at(now, Word("window"));
 /// window.add_at(now, Word("roll"));
@@ -64,21 +66,23 @@ pub trait Rolling {
     /// The bucket to which values of this type are added.
     type Bucket: Bucket;
 
-    /// Adds the value to a bucket. Any number of threads may call this at once for one bucket. An implementation should
-    /// add on the calling thread; for an add on another thread, the conditions of [`BucketGuard`](crate::BucketGuard)
-    /// apply.
+    /// Adds the value to a bucket. Any number of threads may call this at once for one bucket. An
+    /// implementation should add on the calling thread; for an add on another thread, the
+    /// conditions of [`BucketGuard`](crate::BucketGuard) apply.
     fn add_to(self, bucket: &Self::Bucket);
 }
 
-/// A window of recent values, bucket by bucket, after [go-zero](https://github.com/zeromicro/go-zero)'s
-/// `RollingWindow`.
+/// A window of recent values, bucket by bucket, after
+/// [go-zero](https://github.com/zeromicro/go-zero)'s `RollingWindow`.
 ///
-/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the window, from the
-/// oldest to the newest, including empty buckets. Adding is lock-free. Reading writes nothing, and allocates nothing,
-/// except for allocations of a [total](Bucket::Total) of your own.
+/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the
+/// window, from the oldest to the newest, including empty buckets. Adding is lock-free. Reading
+/// writes nothing, and allocates nothing, except for allocations of a [total](Bucket::Total) of
+/// your own.
 ///
-/// In go-zero, the buckets are counted from the time at which the window was made. Here, they start at multiples of
-/// their length, as everywhere in this crate, so the readings of two windows of one geometry can be compared.
+/// In go-zero, the buckets are counted from the time at which the window was made. Here, they start
+/// at multiples of their length, as everywhere in this crate, so the readings of two windows of one
+/// geometry can be compared.
 ///
 /// ```
 /// use leaparray::flow::RollingWindow;
@@ -137,8 +141,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.add_at(self.clock.now(), value);
     }
 
-    /// Adds a value at `now`. If the slot of that time already has a newer bucket, the value is in no bucket of the
-    /// window, and [counts as late](Self::ledger_at).
+    /// Adds a value at `now`. If the slot of that time already has a newer bucket, the value is in
+    /// no bucket of the window, and [counts as late](Self::ledger_at).
     pub fn add_at(&self, now: Timestamp, value: T) {
         value.add_to(&self.array.current_bucket(now));
     }
@@ -148,11 +152,13 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.reduce_at(self.clock.now(), init, f)
     }
 
-    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
-    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
+    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty
+    /// buckets. Their number is the sample count, and smaller only within the first interval after
+    /// [`Timestamp::MIN`].
     ///
-    /// The buckets are read one after the other, the oldest first. A value that another thread adds during the call may
-    /// or may not be found. The same holds for a bucket whose slot is taken by a later bucket during the call.
+    /// The buckets are read one after the other, the oldest first. A value that another thread adds
+    /// during the call may or may not be found. The same holds for a bucket whose slot is taken by
+    /// a later bucket during the call.
     pub fn reduce_at<A>(
         &self,
         now: Timestamp,
@@ -167,8 +173,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.reduce_complete_at(self.clock.now(), init, f)
     }
 
-    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A window of a single
-    /// bucket has no complete bucket.
+    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A
+    /// window of a single bucket has no complete bucket.
     pub fn reduce_complete_at<A>(
         &self,
         now: Timestamp,
@@ -182,16 +188,18 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         }
     }
 
-    /// Returns the buckets of the window now, from the oldest to the newest; see [`buckets_at`](Self::buckets_at).
+    /// Returns the buckets of the window now, from the oldest to the newest; see
+    /// [`buckets_at`](Self::buckets_at).
     pub fn buckets(&self) -> impl Iterator<Item = RollingBucket<Total<T>>> {
         self.buckets_at(self.clock.now())
     }
 
-    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
-    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
+    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty
+    /// buckets. Their number is the sample count, and smaller only within the first interval after
+    /// [`Timestamp::MIN`].
     ///
-    /// A bucket is read when the iterator reaches it. For values that other threads add in the meantime,
-    /// [`reduce_at`](Self::reduce_at) applies.
+    /// A bucket is read when the iterator reaches it. For values that other threads add in the
+    /// meantime, [`reduce_at`](Self::reduce_at) applies.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;
@@ -244,21 +252,22 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     ) -> impl Iterator<Item = RollingBucket<Total<T>>> {
         numbers.map(|number| {
             let mut total = Total::<T>::default();
-            // Totals are added up rather than assigned: the fold may also visit empty buckets that another thread is
-            // preparing.
+            // Totals are added up rather than assigned: the fold may also visit empty buckets that
+            // another thread is preparing.
             self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
             RollingBucket { start: self.config().start_of(number), total }
         })
     }
 
-    /// Returns the totals of all values, by whether they are in the window now, expired or late; see
-    /// [`ledger_at`](Self::ledger_at).
+    /// Returns the totals of all values, by whether they are in the window now, expired or late;
+    /// see [`ledger_at`](Self::ledger_at).
     pub fn ledger(&self) -> Ledger<Total<T>> {
         self.ledger_at(self.clock.now())
     }
 
-    /// Returns the totals of all values, by whether they are in the window at `now`, expired or late: recorded = in the
-    /// window + expired + late. The result is coherent: it counts each value once. This call allocates.
+    /// Returns the totals of all values, by whether they are in the window at `now`, expired or
+    /// late: recorded = in the window + expired + late. The result is coherent: it counts each
+    /// value once. This call allocates.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;

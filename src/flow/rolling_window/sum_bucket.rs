@@ -79,8 +79,8 @@ mod sealed {
 /// assert_eq!((bucket.total().sum, bucket.total().count), (-4, 2));
 /// ```
 //
-// Orderings: an add changes the sum, and then releases the count. A total acquires the count before it reads the sum, so
-// each value that is counted is in the sum.
+// Orderings: an add changes the sum, and then releases the count. A total acquires the count before
+// it reads the sum, so each value that is counted is in the sum.
 #[derive(Debug)]
 pub struct SumBucket<T> {
     /// The bits of the sum.
@@ -117,7 +117,8 @@ impl<T: Number> Bucket for SumBucket<T> {
     type Total = Sum<T>;
 
     fn total(&self) -> Sum<T> {
-        // Acquire: pairs with the Release in `add` of every value in the count, which is read first.
+        // Acquire: pairs with the Release in `add` of every value in the count, which is read
+        // first.
         let count = self.count.load(Ordering::Acquire);
         Sum { sum: T::from_word(self.sum.load(Ordering::Relaxed)), count }
     }
@@ -131,8 +132,8 @@ impl<T: Number> Bucket for SumBucket<T> {
 
 /// The total of [`SumBucket`]s: plain data.
 ///
-/// A value that is added during a read may be in the sum and not in the count. A value in the count is always in the
-/// sum. So a mean of `u64`s is never too low because of a missing value.
+/// A value that is added during a read may be in the sum and not in the count. A value in the count
+/// is always in the sum. So a mean of `u64`s is never too low because of a missing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sum<T> {
@@ -167,7 +168,8 @@ impl Rolling for i64 {
     }
 }
 
-/// Each addition rounds, in the order of the adds. If a value is not a number, the sum of its bucket is not a number.
+/// Each addition rounds, in the order of the adds. If a value is not a number, the sum of its
+/// bucket is not a number.
 impl Rolling for f64 {
     type Bucket = SumBucket<Self>;
 

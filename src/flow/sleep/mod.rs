@@ -20,11 +20,11 @@ impl<P> Delayed<P> {
         permit
     }
 
-    /// Waits for the [wait](Self::wait), and returns the permit. `sleep` returns a future that completes after the given
-    /// time, as the `sleep` function of an async runtime does.
+    /// Waits for the [wait](Self::wait), and returns the permit. `sleep` returns a future that
+    /// completes after the given time, as the `sleep` function of an async runtime does.
     ///
-    /// If the future is dropped during the wait, the permit is dropped. The permits of a limiter that uses a rate are
-    /// then spent.
+    /// If the future is dropped during the wait, the permit is dropped. The permits of a limiter
+    /// that uses a rate are then spent.
     pub async fn sleep_with<S: Future>(self, sleep: impl FnOnce(Duration) -> S) -> P {
         let (permit, wait) = self.into_parts();
         if !wait.is_zero() {
@@ -44,7 +44,8 @@ impl<P> Decision<P> {
         self.into_result().map(Delayed::sleep)
     }
 
-    /// Waits for the [wait](Self::wait) of the decision, and returns the permit, as [`Delayed::sleep_with`] does.
+    /// Waits for the [wait](Self::wait) of the decision, and returns the permit, as
+    /// [`Delayed::sleep_with`] does.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Stripes: words on cache lines of their own, from which threads take permits while they compete for the word of a limiter.
+//! Stripes: words on cache lines of their own, from which threads take permits while they compete
+//! for the word of a limiter.
 
 mod shares;
 
@@ -11,8 +12,9 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
 
 /// The number of stripes, a power of two. If more threads ask at once, they share stripes.
 ///
-/// It does not depend on the number of processors. The system tells a thread only on how many of them that thread may run, and
-/// the call takes longer than many epochs. In models, epochs have two stripes or four.
+/// It does not depend on the number of processors. The system tells a thread only on how many of
+/// them that thread may run, and the call takes longer than many epochs. In models, epochs have two
+/// stripes or four.
 pub(super) const STRIPES: usize = if cfg!(loom) { 4 } else { 16 };
 
 /// The bit of a frozen stripe. The bits below it are the permits that the stripe has left.
@@ -26,11 +28,12 @@ const EPOCH_SHIFT: u32 = FROZEN.trailing_zeros() + 1;
 /// The stripes of a limiter, and the terms of the epoch that was prepared last. The head of
 /// [`permit_window::epoch`](super::permit_window) has the protocol and the orderings.
 ///
-/// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over the life of the limiter,
-/// so no word of an earlier epoch recurs.
+/// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over
+/// the life of the limiter, so no word of an earlier epoch recurs.
 #[derive(Debug)]
 pub(super) struct Stripes {
-    /// Twice the number of epochs that were prepared, plus one while a thread prepares the next one.
+    /// Twice the number of epochs that were prepared, plus one while a thread prepares the next
+    /// one.
     prepared: AtomicU64,
     /// The last striped word of the limiter. Only a preparing thread uses it.
     last_word: AtomicU64,
@@ -59,8 +62,9 @@ impl Stripes {
         Self { prepared, last_word, limit, granted, width: AtomicUsize::new(STRIPES), words }
     }
 
-    /// Finds a stripe that has `permits` permits, beginning with the stripe of this thread. Returns `None` if there is
-    /// none, if the epoch is ending, or if `limit` is lower than the limit of the epoch.
+    /// Finds a stripe that has `permits` permits, beginning with the stripe of this thread. Returns
+    /// `None` if there is none, if the epoch is ending, or if `limit` is lower than the limit of
+    /// the epoch.
     #[inline]
     pub(super) fn find(&self, permits: u64, limit: u64) -> Option<Offer<'_>> {
         if limit < self.limit.load(Ordering::Acquire) {
@@ -82,8 +86,8 @@ impl Stripes {
         None
     }
 
-    /// Finds a stripe that has room for `permits` permits, beginning with the stripe of this thread. Returns `None` if there
-    /// is none, or if the epoch is ending.
+    /// Finds a stripe that has room for `permits` permits, beginning with the stripe of this
+    /// thread. Returns `None` if there is none, or if the epoch is ending.
     #[inline]
     pub(super) fn find_room(&self, permits: u64) -> Option<Offer<'_>> {
         let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
@@ -103,15 +107,16 @@ impl Stripes {
     /// Freezes the stripes, and returns the permits of the limiter that are taken by then.
     pub(super) fn freeze(&self) -> u64 {
         self.sum(|stripe| {
-            // Acquire: pairs with the Release in `give_back`. The word of the limiter passes on that the stripe is frozen.
+            // Acquire: pairs with the Release in `give_back`. The word of the limiter passes on
+            // that the stripe is frozen.
             let word = stripe.fetch_or(FROZEN, Ordering::Acquire);
             stall::at(Point::StripeFrozen);
             word
         })
     }
 
-    /// Returns the permits of the limiter that are taken. If other threads take permits during the call, the result lies
-    /// between the numbers before and after it.
+    /// Returns the permits of the limiter that are taken. If other threads take permits during the
+    /// call, the result lies between the numbers before and after it.
     pub(super) fn taken(&self) -> u64 {
         self.sum(|stripe| stripe.load(Ordering::Acquire))
     }
@@ -120,7 +125,8 @@ impl Stripes {
         let granted = self.granted.load(Ordering::Acquire);
         let width = self.width.load(Ordering::Acquire);
         let left = self.words[..width].iter().map(|stripe| left_in(read(stripe))).sum();
-        // Wraps around only if the numbers are of two epochs. The caller then does not use the result.
+        // Wraps around only if the numbers are of two epochs. The caller then does not use the
+        // result.
         granted.wrapping_sub(left)
     }
 
@@ -130,8 +136,8 @@ impl Stripes {
         if found & 1 == 1 {
             return None;
         }
-        // Acquire: pairs with the Release in `drop`. This thread finds the limiter's word as the last preparing
-        // thread has left it, or later.
+        // Acquire: pairs with the Release in `drop`. This thread finds the limiter's word as the
+        // last preparing thread has left it, or later.
         let (to, order) = (found + 1, Ordering::Acquire);
         self.prepared.compare_exchange(found, to, order, Ordering::Relaxed).ok()?;
         Some(Preparation { stripes: self, epoch: found / 2 + 1 })
@@ -142,8 +148,8 @@ impl Offer<'_> {
     /// Takes permits from the stripe; fails if the stripe has changed.
     #[inline]
     pub(super) fn take(self, permits: u64) -> bool {
-        // Acquire: pairs with the Release in `give_back`. The modification order of the stripe decides whether the permits
-        // are taken before it is frozen.
+        // Acquire: pairs with the Release in `give_back`. The modification order of the stripe
+        // decides whether the permits are taken before it is frozen.
         self.change(self.word - permits, Ordering::Acquire)
     }
 
@@ -181,8 +187,8 @@ impl Preparation<'_> {
         self.stripes.last_word.store(word, Ordering::Relaxed);
     }
 
-    /// Returns a striped word that the limiter has not had yet: `step` above the last one, and at least `first`. Returns `None`
-    /// if there is no more.
+    /// Returns a striped word that the limiter has not had yet: `step` above the last one, and at
+    /// least `first`. Returns `None` if there is no more.
     pub(super) fn next_word(&self, first: u64, step: u64) -> Option<u64> {
         let last = &self.stripes.last_word;
         // Relaxed: preparations are ordered by `prepared`.
@@ -197,8 +203,8 @@ impl Preparation<'_> {
         stripes.limit.store(limit, Ordering::Release);
         stripes.width.store(shares.width, Ordering::Release);
         for stripe in &stripes.words[..shares.width] {
-            // A swap rather than a store: a thread that has stalled may freeze the stripe at the same time, and loom orders
-            // such changes only if all of them are read-modify-writes.
+            // A swap rather than a store: a thread that has stalled may freeze the stripe at the
+            // same time, and loom orders such changes only if all of them are read-modify-writes.
             stripe.swap(epoch << EPOCH_SHIFT | shares.of_stripe, Ordering::Release);
         }
     }

@@ -2,15 +2,16 @@
 
 use super::{MAX_LEFT, STRIPES};
 
-/// `w` stripes are worth an epoch if permits for `w² · REQUESTS` requests are left. An epoch costs some steps for each stripe, so with
-/// more stripes, each of them has to last for more requests.
+/// `w` stripes are worth an epoch if permits for `w² · REQUESTS` requests are left. An epoch costs
+/// some steps for each stripe, so with more stripes, each of them has to last for more requests.
 const REQUESTS: u64 = if cfg!(loom) { 1 } else { 16 };
 
-/// `w` stripes of permits that are given back are worth an epoch if permits for `w · LENT_REQUESTS` requests are left.
+/// `w` stripes of permits that are given back are worth an epoch if permits for `w · LENT_REQUESTS`
+/// requests are left.
 const LENT_REQUESTS: u64 = if cfg!(loom) { 1 } else { 8 };
 
-/// The highest number of stripes of permits that are given back. In models, all epochs of these have two stripes: the models of windows
-/// have epochs of different widths.
+/// The highest number of stripes of permits that are given back. In models, all epochs of these
+/// have two stripes: the models of windows have epochs of different widths.
 const LENT_WIDTH: usize = if cfg!(loom) { 2 } else { STRIPES };
 
 /// The division of permits among stripes.
@@ -23,7 +24,8 @@ pub(in crate::flow) struct Shares {
 }
 
 impl Shares {
-    /// Returns whether `remaining` permits can be worth an epoch for requests for `permits` permits each.
+    /// Returns whether `remaining` permits can be worth an epoch for requests for `permits` permits
+    /// each.
     #[inline]
     pub(in crate::flow) const fn is_worth(remaining: u64, permits: u64) -> bool {
         // Two stripes.
@@ -36,15 +38,17 @@ impl Shares {
         remaining / (2 * LENT_REQUESTS) >= permits
     }
 
-    /// Divides `remaining` permits among at most `max_width` stripes, a power of two, for requests for `permits` permits each.
-    /// Returns `None` if the permits are for fewer than four times [`REQUESTS`] requests.
+    /// Divides `remaining` permits among at most `max_width` stripes, a power of two, for requests
+    /// for `permits` permits each. Returns `None` if the permits are for fewer than four times
+    /// [`REQUESTS`] requests.
     pub(in crate::flow) fn of(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
         let least = permits.checked_mul(REQUESTS).filter(|&least| least <= MAX_LEFT / 2)?;
         Self::of_width((remaining / least).isqrt().min(max_width as u64), remaining, MAX_LEFT)
     }
 
-    /// As [`of`](Self::of), for permits that requests give back to the stripes, so that an epoch lasts for as long as permits
-    /// are left. A stripe has room for at least as many permits again as it gets.
+    /// As [`of`](Self::of), for permits that requests give back to the stripes, so that an epoch
+    /// lasts for as long as permits are left. A stripe has room for at least as many permits again
+    /// as it gets.
     ///
     /// Returns `None` if the permits are for fewer than twice [`LENT_REQUESTS`] requests.
     pub(in crate::flow) fn of_lent(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
@@ -53,11 +57,12 @@ impl Shares {
         Self::of_width((remaining / least).min(max_width), remaining, MAX_LEFT / 2)
     }
 
-    /// Divides seven eighths of the `remaining` permits among `widest` stripes, or the next lower power of two, at most `most` for
-    /// each.
+    /// Divides seven eighths of the `remaining` permits among `widest` stripes, or the next lower
+    /// power of two, at most `most` for each.
     ///
-    /// The last eighth is for the threads that take permits from the word while one thread prepares the stripes. If it were shared
-    /// out as well, each of these permits would make the division invalid, and the preparation would rarely come to its end.
+    /// The last eighth is for the threads that take permits from the word while one thread prepares
+    /// the stripes. If it were shared out as well, each of these permits would make the division
+    /// invalid, and the preparation would rarely come to its end.
     fn of_width(widest: u64, remaining: u64, most: u64) -> Option<Self> {
         let log = widest.checked_ilog2().filter(|&log| log > 0)?;
         let shared = remaining - remaining / 8;

@@ -11,13 +11,15 @@ use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 pub(super) use fill::{Fill, SATURATED};
 
-/// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate until it is full. A
-/// request takes one token for each permit, or is refused. The bucket is full at the beginning.
+/// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate
+/// until it is full. A request takes one token for each permit, or is refused. The bucket is full
+/// at the beginning.
 ///
-/// The bucket does not store the number of tokens, but the time at which it will be full again, as in the generic cell
-/// rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a
-/// refused request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a
-/// rate above a quarter of a permit per nanosecond, these nanoseconds may add or remove one token in a burst.
+/// The bucket does not store the number of tokens, but the time at which it will be full again, as
+/// in the generic cell rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill.
+/// An admitted request writes it once, and a refused request does not write it. Times are exact to
+/// a few nanoseconds, and rounding errors do not accumulate. At a rate above a quarter of a permit
+/// per nanosecond, these nanoseconds may add or remove one token in a burst.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -25,7 +27,8 @@ pub(super) use fill::{Fill, SATURATED};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
-/// let bucket = TokenBucket::with_clock(Rate::new(10, Duration::from_secs(1))?, 5, clock.clone());
+/// let bucket =
+///     TokenBucket::with_clock(Rate::new(10, Duration::from_secs(1))?, 5, clock.clone());
 /// assert!(bucket.try_acquire_many(4).is_admitted());
 /// let refusal = bucket.try_acquire_many(3).refusal().expect("one is left");
 /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_200)));
@@ -36,24 +39,28 @@ pub(super) use fill::{Fill, SATURATED};
 ///
 /// # Threads
 ///
-/// The bucket is one atomic, the time at which it is full, and threads that are admitted at the same time compete for its cache line. The
-/// tokens cannot be divided among several atomics without a loss of exactness: a bucket that is full loses the tokens that would be
-/// added, and how many these are depends on the time of each earlier request. A bucket that serves less than its rate is full at
-/// the time of most requests. Where many threads ask one limiter, a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) scales with them.
+/// The bucket is one atomic, the time at which it is full, and threads that are admitted at the
+/// same time compete for its cache line. The tokens cannot be divided among several atomics without
+/// a loss of exactness: a bucket that is full loses the tokens that would be added, and how many
+/// these are depends on the time of each earlier request. A bucket that serves less than its rate
+/// is full at the time of most requests. Where many threads ask one limiter, a
+/// [`SlidingWindowLimiter`](super::SlidingWindowLimiter) scales with them.
 ///
 /// # Edges
 ///
 /// - A capacity of 0 refuses every request for at least one permit, with the reason
-///   [`MoreThanLimit`](super::Reason::MoreThanLimit). So does any capacity for a request for more than the capacity: it can
-///   never be admitted ([`Retry::Never`](super::Retry::Never)).
-/// - There is no [`Rate`] of 0. The fastest rate is one permit per nanosecond, at which a burst is exact.
-/// - At a slow rate, the bucket may not be full again before the end of time, 584 years after the epoch of the clock. It
-///   then has only the tokens that are added again before the end of time, and one more. Once that one is taken, it is
-///   empty for ever, and its refusals say so ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, it gives
-///   out one token.
-/// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for n + 1 is refused, at
-///   every rate and time. If the tokens are taken one by one and a token does not take a whole number of nanoseconds, the
-///   last one may be there a nanosecond later, and one more may fit before the end of time.
+///   [`MoreThanLimit`](super::Reason::MoreThanLimit). So does any capacity for a request for more
+///   than the capacity: it can never be admitted ([`Retry::Never`](super::Retry::Never)).
+/// - There is no [`Rate`] of 0. The fastest rate is one permit per nanosecond, at which a burst is
+///   exact.
+/// - At a slow rate, the bucket may not be full again before the end of time, 584 years after the
+///   epoch of the clock. It then has only the tokens that are added again before the end of time,
+///   and one more. Once that one is taken, it is empty for ever, and its refusals say so
+///   ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, it gives out one token.
+/// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for
+///   n + 1 is refused, at every rate and time. If the tokens are taken one by one and a token does
+///   not take a whole number of nanoseconds, the last one may be there a nanosecond later, and one
+///   more may fit before the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, Reason, Retry, TokenBucket};
@@ -91,13 +98,15 @@ impl<C: Clock> TokenBucket<C> {
         Self { live, horizon: Horizon::new(), clock }
     }
 
-    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
-    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
     ///
-    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
-    /// simulation whose times are ahead of a clock that stands still.
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -141,13 +150,14 @@ impl<C: Clock> TokenBucket<C> {
         self.set_rate_at(self.now(), rate);
     }
 
-    /// Changes the rate at `now`. Other threads may ask for tokens at the same time. The tokens in the bucket stay, and so
-    /// does the fraction of the next token that has been added: after half of the old interval, the next token comes
-    /// after half of the new one.
+    /// Changes the rate at `now`. Other threads may ask for tokens at the same time. The tokens in
+    /// the bucket stay, and so does the fraction of the next token that has been added: after half
+    /// of the old interval, the next token comes after half of the new one.
     ///
-    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for one that changes them.
-    /// Threads that change settings at the same time take turns. After the first change, a decision takes some
-    /// nanoseconds longer, because it has to find the current settings.
+    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for
+    /// one that changes them. Threads that change settings at the same time take turns. After the
+    /// first change, a decision takes some nanoseconds longer, because it has to find the current
+    /// settings.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -177,8 +187,9 @@ impl<C: Clock> TokenBucket<C> {
         self.set_capacity_at(self.now(), capacity);
     }
 
-    /// Changes the capacity at `now`, as [`set_rate_at`](Self::set_rate_at) changes the rate. The tokens in the bucket
-    /// stay, up to the new capacity. A higher capacity adds no tokens: they are added at the rate.
+    /// Changes the capacity at `now`, as [`set_rate_at`](Self::set_rate_at) changes the rate. The
+    /// tokens in the bucket stay, up to the new capacity. A higher capacity adds no tokens: they
+    /// are added at the rate.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -256,25 +267,29 @@ fn decision(taken: Result<(), NotAdmitted>) -> Option<Decision> {
     }
 }
 
-/// Gives `permits` tokens back that were taken at `now`. Returns whether any was given back; `None` if the word is closed.
+/// Gives `permits` tokens back that were taken at `now`. Returns whether any was given back; `None`
+/// if the word is closed.
 ///
-/// Each attempt loads the word first, then reads the clock, and then replaces that word. So the reading is not older
-/// than any request in the word. With a reading from before the load, this interleaving would exceed a capacity of 5, at
-/// 10 tokens a second:
+/// Each attempt loads the word first, then reads the clock, and then replaces that word. So the
+/// reading is not older than any request in the word. With a reading from before the load, this
+/// interleaving would exceed a capacity of 5, at 10 tokens a second:
 ///
-/// 1. A thread takes 5 tokens at 60.0 s, so the bucket is full at 60.5 s. To give them back, the thread reads the clock,
-///    and is stopped.
-/// 2. At 60.5 s, another thread takes 2 of the 5 tokens that were added. The bucket is full at 60.7 s.
-/// 3. The first thread goes on. It takes the bucket to have been empty at 60.2 s, and deducts the tokens added until
-///    then. The bucket is full at 60.4 s, and 5 more tokens are taken at 60.5 s: 7 at one time.
+/// 1. A thread takes 5 tokens at 60.0 s, so the bucket is full at 60.5 s. To give them back, the
+///    thread reads the clock, and is stopped.
+/// 2. At 60.5 s, another thread takes 2 of the 5 tokens that were added. The bucket is full at 60.7
+///    s.
+/// 3. The first thread goes on. It takes the bucket to have been empty at 60.2 s, and deducts the
+///    tokens added until then. The bucket is full at 60.4 s, and 5 more tokens are taken at 60.5 s:
+///    7 at one time.
 fn give_back_to(
     version: &Version<Fill>,
     clock: &impl Clock,
     now: u64,
     permits: u64,
 ) -> Option<bool> {
-    // Acquire: pairs with the Release in `take_from`. The steps of a thread before it took tokens, such as a read of the
-    // clock, happen before the read below. A compare-exchange continues the release sequences of those before.
+    // Acquire: pairs with the Release in `take_from`. The steps of a thread before it took tokens,
+    // such as a read of the clock, happen before the read below. A compare-exchange continues the
+    // release sequences of those before.
     let mut full_at = version.word.load(Ordering::Acquire);
     while full_at != CLOSED {
         let reading = clock.now().as_nanos();
@@ -330,28 +345,31 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         Some(peek)
     }
 
-    /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the requests that go ahead never
-    /// exceed the capacity and the rate, also if other requests were admitted since. For this, no request's time may be
-    /// ahead of the limiter's clock; see below.
+    /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the
+    /// requests that go ahead never exceed the capacity and the rate, also if other requests were
+    /// admitted since. For this, no request's time may be ahead of the limiter's clock; see below.
     ///
-    /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and tokens that were added in
-    /// that time do not count twice. So as many tokens are deducted as are added from `now` to the time of the clock. Tokens that are given back at once are given back in full. If as many would have
-    /// been added in the meantime, none is given back, and the result is `false`.
+    /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and
+    /// tokens that were added in that time do not count twice. So as many tokens are deducted as
+    /// are added from `now` to the time of the clock. Tokens that are given back at once are given
+    /// back in full. If as many would have been added in the meantime, none is given back, and the
+    /// result is `false`.
     ///
-    /// Tokens that were taken before the rate or the capacity was changed are not given back. Nor are tokens that were taken
-    /// at the time of the change, before or after it.
+    /// Tokens that were taken before the rate or the capacity was changed are not given back. Nor
+    /// are tokens that were taken at the time of the change, before or after it.
     ///
     /// # Times ahead of the clock
     ///
-    /// If a request after `now` was ahead of the clock, and the clock has not reached its time, tokens that were added
-    /// from the reading of the clock to that time may count twice. There are at most as many as are given back, and
-    /// as are added in the [lead](TokenBucket::with_max_lead). None counts twice if that request left the
-    /// bucket empty. In a simulation, whose times are not those of the clock, give tokens back before a later request
-    /// asks.
+    /// If a request after `now` was ahead of the clock, and the clock has not reached its time,
+    /// tokens that were added from the reading of the clock to that time may count twice. There are
+    /// at most as many as are given back, and as are added in the
+    /// [lead](TokenBucket::with_max_lead). None counts twice if that request left the bucket empty.
+    /// In a simulation, whose times are not those of the clock, give tokens back before a later
+    /// request asks.
     ///
-    /// A request whose time was further ahead of the clock than the lead took its tokens at an earlier time than `now`.
-    /// They are not given back while `now` is still too far ahead. Do not give them back later: too few tokens would be
-    /// deducted.
+    /// A request whose time was further ahead of the clock than the lead took its tokens at an
+    /// earlier time than `now`. They are not given back while `now` is still too far ahead. Do not
+    /// give them back later: too few tokens would be deducted.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -378,8 +396,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         self.live.with(|version| give_back_to(version, &self.clock, now, permits))
     }
 
-    /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
-    /// time.
+    /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if
+    /// that is after the end of time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.read(|fill, full_at| {
             let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use crate::flow::WarmUpError;
 
-/// The configuration of a [`WarmUp`](super::WarmUp): its period, and the factor by which a cold service admits less.
+/// The configuration of a [`WarmUp`](super::WarmUp): its period, and the factor by which a cold
+/// service admits less.
 ///
 /// The default is the default of Sentinel: 10 seconds, and a factor of 3.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `period` and `cold_factor`.
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// with the fields `period` and `cold_factor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUpConfig {
     period: Duration,
@@ -17,12 +18,14 @@ pub struct WarmUpConfig {
 }
 
 impl WarmUpConfig {
-    /// Creates a configuration. Under full demand, a cold service admits at `1 / cold_factor` of its rate at first, and at
-    /// the whole rate after `period`. In the period, it admits `2 / (1 + cold_factor)` of the permits of a warm service.
+    /// Creates a configuration. Under full demand, a cold service admits at `1 / cold_factor` of
+    /// its rate at first, and at the whole rate after `period`. In the period, it admits
+    /// `2 / (1 + cold_factor)` of the permits of a warm service.
     ///
     /// # Errors
     ///
-    /// Returns a [`WarmUpError`] if `period` is zero, or if `cold_factor` is not a finite number above 1.
+    /// Returns a [`WarmUpError`] if `period` is zero, or if `cold_factor` is not a finite number
+    /// above 1.
     ///
     /// ```
     /// use leaparray::flow::{WarmUpConfig, WarmUpError};

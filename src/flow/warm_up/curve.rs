@@ -7,12 +7,14 @@ use crate::time::WindowConfig;
 /// The curve of Guava's `SmoothWarmingUp`, in closed form.
 ///
 /// The *coldness* `x` is 1 for a cold service and 0 for a warm one. The time between two permits is
-/// `1 + (c − 1) · x` times as long as for a warm service, with the cold factor `c`. Permits lower the coldness: from 1 to 0, a
-/// service gets the [`tokens`](Self::tokens) of the token bucket above its warning line, `2 · r · P / (1 + c)` of them,
-/// with the rate `r` of a warm service and the period `P`. The mean slowness on the way is `(1 + c) / 2`, so this takes
-/// the period. Below the line, the rate is `r`.
+/// `1 + (c − 1) · x` times as long as for a warm service, with the cold factor `c`. Permits lower
+/// the coldness: from 1 to 0, a service gets the [`tokens`](Self::tokens) of the token bucket above
+/// its warning line, `2 · r · P / (1 + c)` of them, with the rate `r` of a warm service and the
+/// period `P`. The mean slowness on the way is `(1 + c) / 2`, so this takes the period. Below the
+/// line, the rate is `r`.
 ///
-/// Times are in buckets of the window. No result is infinite or not a number, for any valid configuration.
+/// Times are in buckets of the window. No result is infinite or not a number, for any valid
+/// configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     limit: u64,
@@ -50,12 +52,14 @@ impl Curve {
         whole(self.samples)
     }
 
-    /// Returns the time over which a service keeps what it did not take. With the current bucket, this is a window.
+    /// Returns the time over which a service keeps what it did not take. With the current bucket,
+    /// this is a window.
     pub(super) const fn most_credit(&self) -> f64 {
         self.samples - 1.0
     }
 
-    /// Returns the number of permits that must leave a window before it has fewer than a cold service admits.
+    /// Returns the number of permits that must leave a window before it has fewer than a cold
+    /// service admits.
     #[expect(clippy::cast_precision_loss, reason = "a limit above 2⁵³ is not told from the next")]
     pub(super) fn above_cold_limit(&self, permits: u64) -> u64 {
         let above = permits as f64 - self.limit_at(1.0);
@@ -84,8 +88,8 @@ impl Curve {
         if time >= until_warm {
             return self.tokens * coldness + self.rate * (time - until_warm);
         }
-        // The share of the period that is left afterwards: (2 x + (c − 1) x²) / (1 + c). This is solved for x in the form
-        // that does not subtract, and in which c² does not overflow.
+        // The share of the period that is left afterwards: (2 x + (c − 1) x²) / (1 + c). This is
+        // solved for x in the form that does not subtract, and in which c² does not overflow.
         let left = (until_warm - time) / self.period;
         let cold_factor = self.config.cold_factor();
         let root = (1.0 - left).max(0.0).sqrt().hypot(cold_factor * left.sqrt());
@@ -115,7 +119,8 @@ impl Curve {
         (coldness - permits / self.tokens).max(0.0)
     }
 
-    /// Returns the coldness after a time in which the service cools: tokens are added at the rate of a warm service.
+    /// Returns the coldness after a time in which the service cools: tokens are added at the rate
+    /// of a warm service.
     pub(super) fn after_cooling(&self, coldness: f64, time: f64) -> f64 {
         let share = time * (1.0 + self.config.cold_factor()) / (2.0 * self.period);
         (coldness + share).min(1.0)

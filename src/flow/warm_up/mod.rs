@@ -16,41 +16,47 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use ration::CurveRation;
 use view::View;
 
-/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold, that is,
-/// after its start and after a time with few requests, when caches are empty and connections are closed.
+/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service
+/// is cold, that is, after its start and after a time with few requests, when caches are empty and
+/// connections are closed.
 ///
 /// # The curve
 ///
-/// A token bucket measures how cold the service is, as in Guava's `SmoothWarmingUp` and in Sentinel's warm-up
-/// controller. Admitted requests take tokens. Up to a *warning line* of tokens, the rate is the limit. From the line to
-/// the full bucket, the time between two permits rises linearly, to the cold factor times as much. The size of the bucket
-/// follows from the period: under full demand, the full bucket falls to the line in that time.
+/// A token bucket measures how cold the service is, as in Guava's `SmoothWarmingUp` and in
+/// Sentinel's warm-up controller. Admitted requests take tokens. Up to a *warning line* of tokens,
+/// the rate is the limit. From the line to the full bucket, the time between two permits rises
+/// linearly, to the cold factor times as much. The size of the bucket follows from the period:
+/// under full demand, the full bucket falls to the line in that time.
 ///
-/// Under full demand, the permits that were admitted up to the end of a bucket of the window are those of this curve, and
-/// less than one request more, for any period and also for periods shorter than the window. So if no request asks for
-/// more than 2 % of the permits of a period, the sum of the period differs from the curve by less than 2 %. With the default factor of
-/// 3, the period has half of the permits of a warm service. After it, the whole rate is admitted. A window then has the
-/// whole limit one interval later.
+/// Under full demand, the permits that were admitted up to the end of a bucket of the window are
+/// those of this curve, and less than one request more, for any period and also for periods shorter
+/// than the window. So if no request asks for more than 2 % of the permits of a period, the sum of
+/// the period differs from the curve by less than 2 %. With the default factor of 3, the period has
+/// half of the permits of a warm service. After it, the whole rate is admitted. A window then has
+/// the whole limit one interval later.
 ///
 /// # Credit and debt
 ///
-/// *Credit* is the part of the curve that no request has taken, in at most one window including the current bucket. So a
-/// burst after an idle time is at most the permits of the curve in a window. A warm service whose credit is full decides exactly as
-/// a sliding window of the whole limit does. Before its first permit, a service has no credit.
+/// *Credit* is the part of the curve that no request has taken, in at most one window including the
+/// current bucket. So a burst after an idle time is at most the permits of the curve in a window. A
+/// warm service whose credit is full decides exactly as a sliding window of the whole limit does.
+/// Before its first permit, a service has no credit.
 ///
-/// A request for several permits is admitted if any permit is free, and if the window has as many left of the whole
-/// limit. If it takes more than the curve has given, this is *debt*: later requests are refused until it is paid. So a
-/// request for the whole limit is admitted at any cold factor, and the mean rate follows the curve.
+/// A request for several permits is admitted if any permit is free, and if the window has as many
+/// left of the whole limit. If it takes more than the curve has given, this is *debt*: later
+/// requests are refused until it is paid. So a request for the whole limit is admitted at any cold
+/// factor, and the mean rate follows the curve.
 ///
-/// In all cases, any window has at most the limit. A refusal tells the first time at which the same request is admitted,
-/// if no other request asks until then.
+/// In all cases, any window has at most the limit. A refusal tells the first time at which the same
+/// request is admitted, if no other request asks until then.
 ///
 /// # Cooling
 ///
-/// Above the line, tokens are added at the rate of the limit, in each bucket without a refusal and without debt whose
-/// window has fewer permits than a cold service admits at first. A refusal counts until its bucket has left the window. A
-/// request for more than the limit can never succeed, and is no demand. An idle service is cold again after
-/// `2 / (1 + cold factor)` of the period. A service is cold at the beginning.
+/// Above the line, tokens are added at the rate of the limit, in each bucket without a refusal and
+/// without debt whose window has fewer permits than a cold service admits at first. A refusal
+/// counts until its bucket has left the window. A request for more than the limit can never
+/// succeed, and is no demand. An idle service is cold again after `2 / (1 + cold factor)` of the
+/// period. A service is cold at the beginning.
 ///
 /// The state is replaced when a bucket of the window is closed, which allocates once.
 ///
@@ -80,13 +86,13 @@ pub struct WarmUp<C = MonotonicClock> {
 }
 
 impl WarmUp {
-    /// Creates a limiter with its own [`MonotonicClock`]. `limit` is the number of permits in any window when the
-    /// service is warm.
+    /// Creates a limiter with its own [`MonotonicClock`]. `limit` is the number of permits in any
+    /// window when the service is warm.
     ///
     /// # Errors
     ///
-    /// Returns a [`LimitError`] if `limit` is zero, or above the [maximum](super::SlidingWindowLimiter::max_limit) for
-    /// that geometry.
+    /// Returns a [`LimitError`] if `limit` is zero, or above the
+    /// [maximum](super::SlidingWindowLimiter::max_limit) for that geometry.
     pub fn new(window: WindowConfig, limit: u64, config: WarmUpConfig) -> Result<Self, LimitError> {
         Self::with_clock(window, limit, config, MonotonicClock::new())
     }
@@ -112,13 +118,15 @@ impl<C: Clock> WarmUp<C> {
         Ok(Self { window: PermitWindow::new(window), ration, clock })
     }
 
-    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
     ///
-    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
-    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
     ///
-    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
-    /// simulation whose times are ahead of a clock that stands still.
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -128,7 +136,8 @@ impl<C: Clock> WarmUp<C> {
     /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
     /// let window = WindowConfig::new(10, second)?;
     /// let clock = ManualClock::new(t(60));
-    /// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
+    /// let limiter =
+    ///     WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
     /// // An hour ahead: the permits are taken at 61 s, and cost a cold service nearly a second.
     /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
     /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
@@ -151,9 +160,10 @@ impl<C: Clock> WarmUp<C> {
         self.ration.limit()
     }
 
-    /// Changes the limit at once. Other threads may ask for permits at the same time. The service stays as warm as it is,
-    /// as a share, and a debt takes the same time as before. If the new limit is lower, permits above it are not taken
-    /// back: they leave the window with their buckets.
+    /// Changes the limit at once. Other threads may ask for permits at the same time. The service
+    /// stays as warm as it is, as a share, and a debt takes the same time as before. If the new
+    /// limit is lower, permits above it are not taken back: they leave the window with their
+    /// buckets.
     ///
     /// # Errors
     ///
@@ -184,8 +194,9 @@ impl<C: Clock> WarmUp<C> {
         self.ration.config()
     }
 
-    /// Changes the period and the cold factor at once. Other threads may ask for permits at the same time. The service
-    /// stays as warm as it is, as a share: a service in the middle of its tokens is in the middle of the new ones.
+    /// Changes the period and the cold factor at once. Other threads may ask for permits at the
+    /// same time. The service stays as warm as it is, as a share: a service in the middle of its
+    /// tokens is in the middle of the new ones.
     ///
     /// ```
     /// use leaparray::flow::{WarmUp, WarmUpConfig};
@@ -208,23 +219,26 @@ impl<C: Clock> WarmUp<C> {
         self.current_limit_at(self.now())
     }
 
-    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are taken until then: from
-    /// the [limit](Self::limit) divided by the cold factor, when the service is cold, to the limit. It is rounded down,
-    /// and at least one. If a request has asked in a later bucket than `now`, the result is for that bucket.
+    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are
+    /// taken until then: from the [limit](Self::limit) divided by the cold factor, when the service
+    /// is cold, to the limit. It is rounded down, and at least one. If a request has asked in a
+    /// later bucket than `now`, the result is for that bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.view_at(now).limit()
     }
 
-    /// Returns the number of permits that can be taken now, one by one; see [`available_at`](Self::available_at).
+    /// Returns the number of permits that can be taken now, one by one; see
+    /// [`available_at`](Self::available_at).
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// Returns the number of permits that can be taken at `now`, one by one: the credit and what the curve gives in the
-    /// bucket, but not more than the window has left of the [limit](Self::limit). The result is exact if no request asks
-    /// during the call.
+    /// Returns the number of permits that can be taken at `now`, one by one: the credit and what
+    /// the curve gives in the bucket, but not more than the window has left of the
+    /// [limit](Self::limit). The result is exact if no request asks during the call.
     ///
-    /// If it is not zero, a request for more permits is admitted, up to the permits that the window has left.
+    /// If it is not zero, a request for more permits is admitted, up to the permits that the window
+    /// has left.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -252,8 +266,9 @@ impl<C: Clock> WarmUp<C> {
         self.permits_by_bucket_at(self.now())
     }
 
-    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
-    /// newest, as [`SlidingWindowLimiter::permits_by_bucket_at`](super::SlidingWindowLimiter::permits_by_bucket_at)
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
+    /// oldest bucket to the newest, as
+    /// [`SlidingWindowLimiter::permits_by_bucket_at`](super::SlidingWindowLimiter::permits_by_bucket_at)
     /// does.
     pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
         self.window.permits_by_bucket(now)
@@ -280,21 +295,24 @@ impl<C: Clock> Limiter for WarmUp<C> {
         self.window.take(now, permits, &self.ration, &self.clock)
     }
 
-    /// Returns the decision that a request would get. Takes no permits, and does not count a refusal as demand.
+    /// Returns the decision that a request would get. Takes no permits, and does not count a
+    /// refusal as demand.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
         let number = self.window.config().bucket_number(now);
         let number = self.window.within_horizon(number, &self.clock);
         Some(View::peek(&self.ration, &self.window, number, permits))
     }
 
-    /// Returns `false`: permits are not given back, since they have warmed the service up as far as the limiter knows. In an
-    /// [`AllOf`](super::AllOf), put a warm-up last: it is then asked after the other limiters have given their permits.
+    /// Returns `false`: permits are not given back, since they have warmed the service up as far as
+    /// the limiter knows. In an [`AllOf`](super::AllOf), put a warm-up last: it is then asked after
+    /// the other limiters have given their permits.
     fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
         false
     }
 
-    /// Returns the permits that can be taken at once when the credit is full, which rise and fall with the load, and those
-    /// that [can be taken](Self::available_at) now. The time at which the whole limit remains is not known.
+    /// Returns the permits that can be taken at once when the credit is full, which rise and fall
+    /// with the load, and those that [can be taken](Self::available_at) now. The time at which the
+    /// whole limit remains is not known.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let view = self.view_at(now);
         Some(Quota::new(view.burst(), view.available(), None))

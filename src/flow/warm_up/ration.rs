@@ -9,32 +9,36 @@ use crate::flow::{LimitError, Reason, Refusal};
 use crate::sync::{Arc, AtomicU64, Loaded, Ordering, Slot};
 use crate::time::WindowConfig;
 
-/// The ration of a warm-up. A request is admitted if fewer permits were taken in the newest bucket than the curve gives,
-/// and if the window has as many permits left of the whole limit.
+/// The ration of a warm-up. A request is admitted if fewer permits were taken in the newest bucket
+/// than the curve gives, and if the window has as many permits left of the whole limit.
 ///
-/// `state` is the [`Warmth`] at the start of the bucket after the last closed one. A thread that closes a bucket replaces
-/// it. For each bucket, two words are computed from it, so that a decision costs a load:
+/// `state` is the [`Warmth`] at the start of the bucket after the last closed one. A thread that
+/// closes a bucket replaces it. For each bucket, two words are computed from it, so that a decision
+/// costs a load:
 ///
-/// - `known` is `{ bucket, 1, threshold }`: a single permit is admitted while the window has fewer permits.
-/// - `retry` is `{ bucket, 1, delay }`: a single permit that is refused is admitted `delay` buckets later, if no other
-///   request asks. Permits of a bucket are not given back, so once a single permit is refused, no permits of the bucket
-///   are taken any more, and the delay is final.
+/// - `known` is `{ bucket, 1, threshold }`: a single permit is admitted while the window has fewer
+///   permits.
+/// - `retry` is `{ bucket, 1, delay }`: a single permit that is refused is admitted `delay` buckets
+///   later, if no other request asks. Permits of a bucket are not given back, so once a single
+///   permit is refused, no permits of the bucket are taken any more, and the delay is final.
 ///
-/// A change of the curve makes a new state, and then replaces both words by `{ revision }` without the flag, so that they
-/// are computed again.
+/// A change of the curve makes a new state, and then replaces both words by `{ revision }` without
+/// the flag, so that they are computed again.
 ///
 /// # Orderings
 ///
-/// `state` is loaded with Acquire and replaced by a read-modify-write with Release, as [`Slot`] says. A thread that finds
-/// a bucket open has acquired the state after all closed buckets. A thread that finds a state after its own bucket has
-/// acquired it from a thread that found the bucket closed, so it finds the word of the window changed.
+/// `state` is loaded with Acquire and replaced by a read-modify-write with Release, as [`Slot`]
+/// says. A thread that finds a bucket open has acquired the state after all closed buckets. A
+/// thread that finds a state after its own bucket has acquired it from a thread that found the
+/// bucket closed, so it finds the word of the window changed.
 ///
-/// A thread computes a word in three steps: it loads the word, then the state, and replaces the word by a
-/// compare-exchange. Suppose that a change comes in between. If its swap of the word comes before the load, the load
-/// acquires the new state. If it comes after the load, the compare-exchange fails: the word never has its old value
-/// again. A revision is stored once. A word of an older bucket is stored again only by a thread that has acquired the
-/// change, or a later word. That thread then finds a state after its bucket, because the thread with the later bucket
-/// has found its own bucket open, and does not store.
+/// A thread computes a word in three steps: it loads the word, then the state, and replaces the
+/// word by a compare-exchange. Suppose that a change comes in between. If its swap of the word
+/// comes before the load, the load acquires the new state. If it comes after the load, the
+/// compare-exchange fails: the word never has its old value again. A revision is stored once. A
+/// word of an older bucket is stored again only by a thread that has acquired the change, or a
+/// later word. That thread then finds a state after its bucket, because the thread with the later
+/// bucket has found its own bucket open, and does not store.
 ///
 /// `refused` is relaxed. A thread that closes the bucket at the same time may miss it.
 #[derive(Debug)]
@@ -93,8 +97,8 @@ impl CurveRation {
             }
         };
         let word = self.layout.revision(revision);
-        // AcqRel: a thread that finds the word acquires the state. It also acquires the state of a later change whose
-        // swap of the word came first.
+        // AcqRel: a thread that finds the word acquires the state. It also acquires the state of a
+        // later change whose swap of the word came first.
         self.known.swap(word, Ordering::AcqRel);
         self.retry.swap(word, Ordering::AcqRel);
     }
@@ -113,13 +117,15 @@ impl CurveRation {
         self.layout.flagged(self.layout.word(number, threshold))
     }
 
-    /// Stores a word that was computed for a bucket, unless the bucket is closed, or the word has changed since.
+    /// Stores a word that was computed for a bucket, unless the bucket is closed, or the word has
+    /// changed since.
     fn store(&self, cell: &AtomicU64, before: u64, state: &Warmth, number: u64, count: u64) {
         if state.since() > number || count > self.layout.max_count() {
             return;
         }
         let word = self.layout.flagged(self.layout.word(number, count));
-        // Release: passes on the state that was acquired. If the exchange fails, the next decision computes the word.
+        // Release: passes on the state that was acquired. If the exchange fails, the next decision
+        // computes the word.
         let _ = cell.compare_exchange(before, word, Ordering::Release, Ordering::Relaxed);
     }
 
@@ -129,8 +135,8 @@ impl CurveRation {
         self.limit().saturating_sub(taken)
     }
 
-    /// Returns the number of the bucket in which the request of a refusal is admitted, if no other request asks;
-    /// [`NEVER`] if it asks for more than the limit. Notes the refusal.
+    /// Returns the number of the bucket in which the request of a refusal is admitted, if no other
+    /// request asks; [`NEVER`] if it asks for more than the limit. Notes the refusal.
     #[cold]
     #[inline(never)]
     fn find_retry(&self, window: &PermitWindow, full: &FullWindow) -> u64 {
@@ -161,7 +167,8 @@ impl CurveRation {
         retry
     }
 
-    /// Returns the state after a bucket with that many permits, in the window that ends with it and in itself.
+    /// Returns the state after a bucket with that many permits, in the window that ends with it and
+    /// in itself.
     fn after(
         &self,
         state: &Warmth,
@@ -177,8 +184,8 @@ impl CurveRation {
         state.after(&EndedBucket { number, permits: of_bucket, is_refused, quiet_from })
     }
 
-    /// Returns the state at the start of bucket `number`, which is not older than the newest bucket, if no request asks in
-    /// between. Replaces nothing.
+    /// Returns the state at the start of bucket `number`, which is not older than the newest
+    /// bucket, if no request asks in between. Replaces nothing.
     pub(super) fn state_at(
         &self,
         window: &PermitWindow,
@@ -195,15 +202,15 @@ impl CurveRation {
     }
 }
 
-/// Returns the permits of a window up to which a single permit is admitted in a bucket. `before` permits of the window
-/// are of earlier buckets.
+/// Returns the permits of a window up to which a single permit is admitted in a bucket. `before`
+/// permits of the window are of earlier buckets.
 pub(super) fn threshold(state: &Warmth, number: u64, before: u64) -> u64 {
     let permits = state.at(number).permits();
     before.saturating_add(permits).min(state.curve().limit())
 }
 
-/// Returns the number of the first bucket whose window does not have the oldest `permits` permits of the window that
-/// ends with a bucket. After the end of time, it is one less than [`NEVER`].
+/// Returns the number of the first bucket whose window does not have the oldest `permits` permits
+/// of the window that ends with a bucket. After the end of time, it is one less than [`NEVER`].
 fn leaves(window: &PermitWindow, number: u64, permits: u64) -> u64 {
     let leaves = window.leave_at(number, permits);
     leaves.map_or(NEVER - 1, |time| window.config().bucket_number(time))
@@ -238,7 +245,8 @@ impl Ration for CurveRation {
 
     #[inline]
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
-        // Acquire: pairs with the Release in `store`. The thread that stored the word has noted the refusal.
+        // Acquire: pairs with the Release in `store`. The thread that stored the word has noted the
+        // refusal.
         let known = self.retry.load(Ordering::Acquire);
         let layout = window.layout();
         let is_known = layout.is_same_bucket(known, layout.flagged(full.word));
@@ -253,8 +261,8 @@ impl Ration for CurveRation {
         Refusal::until(Reason::LimitReached, window.begins(retry))
     }
 
-    /// Replaces the state by the state after a closed bucket, unless another thread has done so: a thread that opens a
-    /// later bucket has done it before.
+    /// Replaces the state by the state after a closed bucket, unless another thread has done so: a
+    /// thread that opens a later bucket has done it before.
     #[cold]
     fn close(&self, window: &PermitWindow, number: u64, of_window: u64, of_bucket: u64) {
         loop {
@@ -263,8 +271,9 @@ impl Ration for CurveRation {
             if state.since() > number {
                 return;
             }
-            // The window is read after the state. If other threads have opened a later bucket, and this thread reads
-            // their notes, they have replaced the state before, and the exchange fails.
+            // The window is read after the state. If other threads have opened a later bucket, and
+            // this thread reads their notes, they have replaced the state before, and the exchange
+            // fails.
             let after = Arc::new(self.after(state, window, number, of_window, of_bucket));
             if self.state.compare_and_swap(&found, after).is_ok() {
                 return;

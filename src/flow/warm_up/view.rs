@@ -6,7 +6,8 @@ use crate::flow::packed_bucket::PackedBucket;
 use crate::flow::permit_window::PermitWindow;
 use crate::flow::{Decision, Reason, Refusal};
 
-/// The state in which a request in a bucket is decided, if no other request asks before. All of one moment.
+/// The state in which a request in a bucket is decided, if no other request asks before. All of one
+/// moment.
 pub(super) struct View {
     number: u64,
     /// The permits of the window.
@@ -20,7 +21,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Reads what a request in bucket `number` would find, or in the newest bucket if that is later.
+    /// Reads what a request in bucket `number` would find, or in the newest bucket if that is
+    /// later.
     pub(super) fn read(ration: &CurveRation, window: &PermitWindow, number: u64) -> Self {
         window.view(|newest| Self::of(ration, window, newest, number))
     }
@@ -69,7 +71,8 @@ impl View {
         Decision::Refused(Refusal::until(Reason::LimitReached, window.begins(retry)))
     }
 
-    /// Returns the bucket with the last of the oldest `permits` permits of the window; `None` for no permits.
+    /// Returns the bucket with the last of the oldest `permits` permits of the window; `None` for
+    /// no permits.
     fn last_of(&self, window: &PermitWindow, newest: &PackedBucket, permits: u64) -> Option<u64> {
         let mut left = 0;
         let mut buckets = window.buckets_of(self.number, newest).filter(|_| permits > 0);

@@ -7,16 +7,18 @@ const ROUNDING: f64 = 1e-9;
 
 /// The state at the start of a bucket. Plain data: each closed bucket makes a new one.
 ///
-/// The *balance* is a time, in buckets. Permits cost the time in which the [curve](Curve) gives them, and each bucket
-/// adds one bucket of time. A positive balance is *credit*: the service has taken less than the curve has given. A
-/// negative balance is *debt*: a request for several permits goes ahead once any permit is free, as in Guava's
-/// `SmoothWarmingUp`, and the following requests wait until its permits are paid.
+/// The *balance* is a time, in buckets. Permits cost the time in which the [curve](Curve) gives
+/// them, and each bucket adds one bucket of time. A positive balance is *credit*: the service has
+/// taken less than the curve has given. A negative balance is *debt*: a request for several permits
+/// goes ahead once any permit is free, as in Guava's `SmoothWarmingUp`, and the following requests
+/// wait until its permits are paid.
 ///
-/// The credit is at most the window without its newest bucket. Sliding-window compliant demand of a warm service then
-/// never runs into debt: in `m` buckets, such demand is at most `⌈m / N⌉ · L` permits, and credit and time are worth
-/// `(N − 1 + m) · L / N`, which is not less.
+/// The credit is at most the window without its newest bucket. Sliding-window compliant demand of a
+/// warm service then never runs into debt: in `m` buckets, such demand is at most `⌈m / N⌉ · L`
+/// permits, and credit and time are worth `(N − 1 + m) · L / N`, which is not less.
 ///
-/// A service that has not taken any permit has no credit, so that its first buckets follow the curve.
+/// A service that has not taken any permit has no credit, so that its first buckets follow the
+/// curve.
 #[derive(Clone, Debug)]
 pub(super) struct Warmth {
     curve: Curve,
@@ -26,7 +28,8 @@ pub(super) struct Warmth {
     is_fresh: bool,
     coldness: f64,
     balance: f64,
-    /// The first bucket in which the service cools, if it takes no more permits and refuses no request.
+    /// The first bucket in which the service cools, if it takes no more permits and refuses no
+    /// request.
     cools_from: u64,
     /// The number of changes of the curve so far.
     revision: u64,
@@ -39,7 +42,8 @@ pub(super) struct EndedBucket {
     pub(super) permits: u64,
     /// Whether a request was refused in it.
     pub(super) is_refused: bool,
-    /// The first bucket whose window has fewer permits than a cold service admits, if no more are taken.
+    /// The first bucket whose window has fewer permits than a cold service admits, if no more are
+    /// taken.
     pub(super) quiet_from: u64,
 }
 
@@ -61,8 +65,8 @@ impl Warmth {
         self.revision
     }
 
-    /// Returns the state with another curve. The service is as cold as before, as a share of the tokens, and the balance
-    /// remains, as a time.
+    /// Returns the state with another curve. The service is as cold as before, as a share of the
+    /// tokens, and the balance remains, as a time.
     pub(super) fn with_curve(&self, curve: Curve) -> Self {
         Self { curve, revision: self.revision + 1, ..self.clone() }
     }
@@ -113,8 +117,8 @@ impl Warmth {
         balance.min(self.curve.most_credit())
     }
 
-    /// Returns the permits that can be taken one by one in the bucket of this state. A request is admitted if fewer were
-    /// taken in the bucket before.
+    /// Returns the permits that can be taken one by one in the bucket of this state. A request is
+    /// admitted if fewer were taken in the bucket before.
     pub(super) fn permits(&self) -> u64 {
         if !self.is_open(0) {
             return 0;
@@ -129,15 +133,16 @@ impl Warmth {
         self.balance + later as f64 + 1.0 > ROUNDING
     }
 
-    /// Returns the number of the first bucket after bucket `number` in which any permit is free, if `permits` permits are
-    /// taken in that bucket, and no request asks later.
+    /// Returns the number of the first bucket after bucket `number` in which any permit is free, if
+    /// `permits` permits are taken in that bucket, and no request asks later.
     pub(super) fn opens_after(&self, number: u64, permits: u64) -> u64 {
         self.after(&EndedBucket { number, permits, is_refused: true, quiet_from: 0 }).opens()
     }
 
     fn opens(&self) -> u64 {
         let later = whole(ROUNDING - 1.0 - self.balance);
-        // One more, unless the difference was rounded. The predicate that decides has the last word.
+        // One more, unless the difference was rounded. The predicate that decides has the last
+        // word.
         let later = if self.is_open(later) { later } else { later.saturating_add(1) };
         // Of the times after the end of time, the last one means that a request is never admitted.
         self.since.saturating_add(later).min(NEVER - 1)

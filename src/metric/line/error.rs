@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of parsing a [`MetricLine`](crate::MetricLine). Fields are named as in its documentation.
+/// The error of parsing a [`MetricLine`](crate::MetricLine). Fields are named as in its
+/// documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricLineError {

@@ -19,7 +19,8 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 /// The highest concurrency: Sentinel reads a signed 32-bit number.
 const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 
-/// A line of Sentinel's metric log: the metrics of one resource in one second. Needs the feature `sentinel-format`.
+/// A line of Sentinel's metric log: the metrics of one resource in one second. Needs the feature
+/// `sentinel-format`.
 ///
 /// There are two forms, as in Sentinel:
 ///
@@ -35,8 +36,9 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// numbers: pass|block|success|exception|rt|occupiedPass|concurrency|classification
 /// ```
 ///
-/// The timestamp and the mean response time `rt` are whole milliseconds. The date repeats the timestamp for human
-/// readers, here in UTC, in Sentinel in local time. Neither parser reads the date. A line contains no line break.
+/// The timestamp and the mean response time `rt` are whole milliseconds. The date repeats the
+/// timestamp for human readers, here in UTC, in Sentinel in local time. Neither parser reads the
+/// date. A line contains no line break.
 ///
 /// ```
 /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
@@ -55,24 +57,26 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///
 /// # What is lost
 ///
-/// Information is lost when the line is [made](Self::new), not when it is written: a line has exactly the values of its
-/// text, and parsing the text returns an equal line, in either form.
+/// Information is lost when the line is [made](Self::new), not when it is written: a line has
+/// exactly the values of its text, and parsing the text returns an equal line, in either form.
 ///
-/// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as in Sentinel for `|`. So two
-///   names can become one. Names of a [`Registry`](crate::Registry) contain no line breaks.
-/// - The second and the mean response time are rounded down to the millisecond, like Sentinel's integer division. A
-///   mean below one millisecond is 0.
-/// - Of the response times, a line has the mean only. The metrics of a line have as many response times as successes and
-///   exceptions, and as their sum the product of that number and the mean. If the mean is not 0 although the line counts
-///   neither, as with requests of 0 permits, there is one response time. The shortest and the longest are `None`, and so
-///   is their histogram.
-/// - `rt` has no value for an absent mean: Sentinel writes 0. So a 0 is a mean of [`Duration::ZERO`] if the line counts a
-///   success or an exception, since each of them has a response time, and otherwise there is none.
+/// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as in
+///   Sentinel for `|`. So two names can become one. Names of a [`Registry`](crate::Registry)
+///   contain no line breaks.
+/// - The second and the mean response time are rounded down to the millisecond, like Sentinel's
+///   integer division. A mean below one millisecond is 0.
+/// - Of the response times, a line has the mean only. The metrics of a line have as many response
+///   times as successes and exceptions, and as their sum the product of that number and the mean.
+///   If the mean is not 0 although the line counts neither, as with requests of 0 permits, there is
+///   one response time. The shortest and the longest are `None`, and so is their histogram.
+/// - `rt` has no value for an absent mean: Sentinel writes 0. So a 0 is a mean of
+///   [`Duration::ZERO`] if the line counts a success or an exception, since each of them has a
+///   response time, and otherwise there is none.
 /// - Cancelled requests are not in a line.
-/// - If the sum of the response times would exceed [`Duration::MAX`], the metrics of a line have fewer of them, with the
-///   same mean.
-/// - Numbers are cut to the range that Sentinel's dashboard reads: counts and the milliseconds of `rt` at [`i64::MAX`],
-///   the concurrency at [`i32::MAX`].
+/// - If the sum of the response times would exceed [`Duration::MAX`], the metrics of a line have
+///   fewer of them, with the same mean.
+/// - Numbers are cut to the range that Sentinel's dashboard reads: counts and the milliseconds of
+///   `rt` at [`i64::MAX`], the concurrency at [`i32::MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricLine {
     resource: String,
@@ -81,17 +85,20 @@ pub struct MetricLine {
 }
 
 impl MetricLine {
-    /// Creates the line of the metrics of `resource` in one second, less [what is lost](Self#what-is-lost).
+    /// Creates the line of the metrics of `resource` in one second, less [what is
+    /// lost](Self#what-is-lost).
     ///
-    /// The classification is the kind of the resource. Sentinel has 0 for any kind, 1 for the web, 2 for RPC, 3 for an
-    /// API gateway, 4 for SQL, and in Go 5 for a cache and 6 for a message queue. Any other number is valid as well.
+    /// The classification is the kind of the resource. Sentinel has 0 for any kind, 1 for the web,
+    /// 2 for RPC, 3 for an API gateway, 4 for SQL, and in Go 5 for a cache and 6 for a message
+    /// queue. Any other number is valid as well.
     ///
     /// ```
     /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
     /// use std::time::Duration;
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
-    /// (metrics.success, metrics.rt_sum, metrics.rt_count) = (2, Duration::from_micros(3_998), 2);
+    /// (metrics.success, metrics.rt_sum, metrics.rt_count) =
+    ///     (2, Duration::from_micros(3_998), 2);
     /// let line = MetricLine::new("a|b", 0, &metrics);
     /// assert_eq!(line.resource(), "a_b");
     /// assert_eq!(line.metrics().avg_rt(), Some(Duration::from_millis(1)));
@@ -115,8 +122,8 @@ impl MetricLine {
         self.classification
     }
 
-    /// Returns the metrics of the resource. The mean response time is in whole milliseconds; the sum and the number of the
-    /// response times [follow from it](Self#what-is-lost).
+    /// Returns the metrics of the resource. The mean response time is in whole milliseconds; the
+    /// sum and the number of the response times [follow from it](Self#what-is-lost).
     #[must_use]
     pub const fn metrics(&self) -> &SecondMetrics {
         &self.metrics
@@ -142,8 +149,8 @@ fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
     }
 }
 
-/// Returns metrics that have only response times: of the mean `millis`, and one for each request that succeeded or failed
-/// in `metrics`.
+/// Returns metrics that have only response times: of the mean `millis`, and one for each request
+/// that succeeded or failed in `metrics`.
 fn with_mean_rt(metrics: &SecondMetrics, millis: u64) -> SecondMetrics {
     let mean = Duration::from_millis(millis);
     let [success, exception] = [metrics.success, metrics.exception].map(|it| it.min(MAX_COUNT));

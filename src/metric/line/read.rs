@@ -13,13 +13,13 @@ impl FromStr for MetricLine {
 
     /// Parses the fat form, with or without a line break at its end.
     ///
-    /// Like Sentinel, it ignores the date. The last fields, from `occupiedPass` on, may be missing, since older
-    /// versions did not write them. They are then 0.
+    /// Like Sentinel, it ignores the date. The last fields, from `occupiedPass` on, may be missing,
+    /// since older versions did not write them. They are then 0.
     ///
     /// # Errors
     ///
-    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of range, if there are too
-    /// many fields, or if there is more than one line.
+    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of
+    /// range, if there are too many fields, or if there is more than one line.
     fn from_str(line: &str) -> Result<Self, MetricLineError> {
         let mut fields = Fields::new(line)?;
         let second = fields.second()?;
@@ -29,13 +29,13 @@ impl FromStr for MetricLine {
 }
 
 impl MetricLine {
-    /// Parses the thin form, with or without a line break at its end, and with the same fields optional as in
-    /// [`FromStr`].
+    /// Parses the thin form, with or without a line break at its end, and with the same fields
+    /// optional as in [`FromStr`].
     ///
     /// # Errors
     ///
-    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of range, if there are too
-    /// many fields, or if there is more than one line.
+    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of
+    /// range, if there are too many fields, or if there is more than one line.
     ///
     /// ```
     /// use leaparray::{MetricLine, Timestamp};

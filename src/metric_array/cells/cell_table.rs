@@ -16,16 +16,17 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 
 /// The cells that threads have taken for one window, each at a *place*.
 ///
-/// A cell stays at its place until the window is dropped, and goes to another thread when its owner has ended. Two
-/// masks tell readers which places to visit: `active` has the places whose cell may be bound to a bucket of the window,
-/// and `present` has the places whose cell has gauge counts. Further masks have the groups and the levels with active
-/// places, so that a sum skips the others.
+/// A cell stays at its place until the window is dropped, and goes to another thread when its owner
+/// has ended. Two masks tell readers which places to visit: `active` has the places whose cell may
+/// be bound to a bucket of the window, and `present` has the places whose cell has gauge counts.
+/// Further masks have the groups and the levels with active places, so that a sum skips the others.
 ///
 /// # Orderings
 ///
-/// A cell is stored at its place with release and loaded with acquire, after the thread that owns it has claimed it. The
-/// masks have the protocol of [`Mask`]. `len` and `turn` are relaxed. `len` gives each thread another place; a reader
-/// that must find a place is ordered after the adds of its owner.
+/// A cell is stored at its place with release and loaded with acquire, after the thread that owns
+/// it has claimed it. The masks have the protocol of [`Mask`]. `len` and `turn` are relaxed. `len`
+/// gives each thread another place; a reader that must find a place is ordered after the adds of
+/// its owner.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// The number of places that were taken.
@@ -34,7 +35,8 @@ pub(crate) struct CellTable {
     turn: AtomicU32,
     /// The depths of the levels that have active places.
     active_levels: Mask,
-    /// The first group, apart from the others: most windows have no other group, and then a read follows one pointer.
+    /// The first group, apart from the others: most windows have no other group, and then a read
+    /// follows one pointer.
     first: RacyOnce<Group>,
     more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
 }
@@ -43,8 +45,8 @@ pub(crate) struct CellTable {
 #[derive(Debug)]
 struct Level {
     groups: Box<[Group]>,
-    /// The groups that have active places. A bit stands for one group, or for several groups in a level of more than 32
-    /// groups.
+    /// The groups that have active places. A bit stands for one group, or for several groups in a
+    /// level of more than 32 groups.
     active: Mask,
 }
 
@@ -66,8 +68,8 @@ impl CellTable {
         }
     }
 
-    /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if the table or the slab
-    /// is full.
+    /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if
+    /// the table or the slab is full.
     pub(crate) fn add(&self) -> Option<(u32, &'static ThreadCell, State)> {
         // Relaxed: the update gives each thread a different place, and orders nothing.
         let taken = self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
@@ -91,8 +93,8 @@ impl CellTable {
     }
 
     pub(crate) fn len(&self) -> u32 {
-        // Relaxed: a read that must find a place happens after the adds at that place, and so after this was
-        // incremented.
+        // Relaxed: a read that must find a place happens after the adds at that place, and so after
+        // this was incremented.
         self.len.load(Ordering::Relaxed)
     }
 
@@ -113,7 +115,8 @@ impl CellTable {
         }
     }
 
-    /// Lets readers of the gauge visit the place, whose cell was bound with its gauge counts zeroed.
+    /// Lets readers of the gauge visit the place, whose cell was bound with its gauge counts
+    /// zeroed.
     pub(crate) fn make_present(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.present.insert(bit);
@@ -145,8 +148,8 @@ impl CellTable {
         self.more.get().into_iter().flatten().filter_map(RacyOnce::get)
     }
 
-    /// Returns the level of a place, its depth, and the index of the place's group in it; `None` for a place of the
-    /// first group.
+    /// Returns the level of a place, its depth, and the index of the place's group in it; `None`
+    /// for a place of the first group.
     fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
         let index = place as usize / GROUP;
         let depth = index.checked_ilog2()? as usize;
@@ -190,8 +193,9 @@ impl CellTable {
         })
     }
 
-    /// Visits the active cells until `visit` returns `None`, if all of them are in the first group. Returns `None` if
-    /// `visit` does, if an active cell is in another group, or if there is no group.
+    /// Visits the active cells until `visit` returns `None`, if all of them are in the first group.
+    /// Returns `None` if `visit` does, if an active cell is in another group, or if there is no
+    /// group.
     #[inline]
     pub(crate) fn try_for_each_active_of_first(
         &self,
@@ -250,15 +254,17 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Returns whether this is the group of that place, and none of its other places is in the masks.
+    /// Returns whether this is the group of that place, and none of its other places is in the
+    /// masks.
     pub(crate) fn has_only(&self, place: u32) -> bool {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let bits = self.group.active.load() | self.group.present.load();
         index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
-    /// Removes the cells for which `is_idle` holds from the mask of active places, and retired cells from the mask of
-    /// present places. Returns whether it found an abandoned cell that has not been retired.
+    /// Removes the cells for which `is_idle` holds from the mask of active places, and retired
+    /// cells from the mask of present places. Returns whether it found an abandoned cell that has
+    /// not been retired.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
         let Group { active, present, cells } = self.group;
         let mut is_unretired = false;
@@ -296,7 +302,8 @@ impl GroupOfCells<'_> {
 }
 
 impl Drop for CellTable {
-    /// Gives the cells back to the slab. A thread cache may still refer to them, with states that they no longer have.
+    /// Gives the cells back to the slab. A thread cache may still refer to them, with states that
+    /// they no longer have.
     fn drop(&mut self) {
         self.for_each_cell(|cell| {
             cell.disown();
@@ -382,7 +389,8 @@ mod tests {
 
     #[test]
     fn idle_groups_and_levels_leave_the_masks() {
-        // The last place is in group 93, of the level of 64 groups: there, a bit stands for two groups.
+        // The last place is in group 93, of the level of 64 groups: there, a bit stands for two
+        // groups.
         const PLACES_USED: u32 = 3_000;
         let table = CellTable::new();
         let added: Vec<_> = (0..PLACES_USED).filter_map(|_| table.add()).collect();

@@ -5,12 +5,13 @@ use super::thread_cell::ThreadCell;
 use crate::sync::{PrivateU16, PrivateU32, PrivateU64};
 use crate::time::Timestamp;
 
-/// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
-/// request may have brought the concurrency to a new maximum, and not otherwise.
+/// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all
+/// threads when a request may have brought the concurrency to a new maximum, and not otherwise.
 ///
-/// The *own* requests of a cell are the requests that entered in it. To know how many of them are in flight, the thread
-/// also counts the own requests that ended in other cells (see [`Origin`]). If the cell had another owner before,
-/// requests of that owner can end as own requests; that lowers the number in flight on all threads as well.
+/// The *own* requests of a cell are the requests that entered in it. To know how many of them are
+/// in flight, the thread also counts the own requests that ended in other cells (see [`Origin`]).
+/// If the cell had another owner before, requests of that owner can end as own requests; that
+/// lowers the number in flight on all threads as well.
 ///
 /// The thread looks at the gauge
 ///
@@ -20,23 +21,24 @@ use crate::time::Timestamp;
 ///
 /// # The limit
 ///
-/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if
-/// the limit stayed there, each further request would look until the usual number of requests is in flight. So after a
-/// look by time, each further look raises the limit above that number, by a step of 1, 2, 4, and so on. The limit does
-/// not rise beyond
+/// A look sets the limit to the number of own requests in flight. At a look by time, that is an
+/// arbitrary number: if the limit stayed there, each further request would look until the usual
+/// number of requests is in flight. So after a look by time, each further look raises the limit
+/// above that number, by a step of 1, 2, 4, and so on. The limit does not rise beyond
 ///
 /// - the limit that was in force before the look by time;
-/// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread
-///   has recorded in the bucket.
+/// - the number at which the concurrency, by the requests of this thread alone, would be the
+///   highest that the thread has recorded in the bucket.
 ///
-/// So between two looks, the number of own requests rises by at most as much as it had risen from the last look by time
-/// to the first of the two. The next request beyond that looks.
+/// So between two looks, the number of own requests rises by at most as much as it had risen from
+/// the last look by time to the first of the two. The next request beyond that looks.
 ///
 /// # Orderings
 ///
-/// A thread that ends a request of another cell first notes this, and then counts the end with Release. When the owner
-/// looks, it acquires the ends that it counts, and reads the notes after that. So the look has read the note of each
-/// end that is in the gauge, and none of these notes raises the limit afterwards.
+/// A thread that ends a request of another cell first notes this, and then counts the end with
+/// Release. When the owner looks, it acquires the ends that it counts, and reads the notes after
+/// that. So the look has read the note of each end that is in the gauge, and none of these notes
+/// raises the limit afterwards.
 #[derive(Debug)]
 pub(crate) struct GaugeWatch {
     /// The amount by which the limit may still rise, to its value before the last look by time.
@@ -45,9 +47,9 @@ pub(crate) struct GaugeWatch {
     step: PrivateU16,
     /// The number of own requests that have ended elsewhere, as last read.
     ended_elsewhere: PrivateU32,
-    /// The limit, as a limit of the cell's balance, in two's complement. Balance and limit change together when a
-    /// request of another thread ends in the cell. The end of an own request elsewhere is added to the limit when
-    /// [`due`](Self::due) finds it.
+    /// The limit, as a limit of the cell's balance, in two's complement. Balance and limit change
+    /// together when a request of another thread ends in the cell. The end of an own request
+    /// elsewhere is added to the limit when [`due`](Self::due) finds it.
     limit: PrivateU64,
     /// The time at which the thread last looked, in nanoseconds.
     looked_at: PrivateU64,
@@ -91,8 +93,8 @@ impl GaugeWatch {
         self.looked_at.set(other.looked_at.get());
     }
 
-    /// Returns whether the thread may have to look, at this balance of its cell. If not, the thread need not call
-    /// [`due`](Self::due).
+    /// Returns whether the thread may have to look, at this balance of its cell. If not, the thread
+    /// need not call [`due`](Self::due).
     #[inline]
     pub(crate) fn may_be_due(&self, balance: i64, now: Timestamp, look_after: u64) -> bool {
         balance > self.limit() || self.is_due_by_time(now, look_after)
@@ -117,8 +119,8 @@ impl GaugeWatch {
         }
     }
 
-    /// Notes that the thread has looked. By the thread's own requests alone, the concurrency can rise by `slack`
-    /// without exceeding the maximum that the thread has recorded in this bucket.
+    /// Notes that the thread has looked. By the thread's own requests alone, the concurrency can
+    /// rise by `slack` without exceeding the maximum that the thread has recorded in this bucket.
     pub(crate) fn note_look(
         &self,
         due: Due,
@@ -161,7 +163,8 @@ impl GaugeWatch {
 
     #[inline]
     fn is_due_by_time(&self, now: Timestamp, look_after: u64) -> bool {
-        // For a time before the last look, the difference wraps around, as if the look were long ago.
+        // For a time before the last look, the difference wraps around, as if the look were long
+        // ago.
         now.as_nanos().wrapping_sub(self.looked_at.get()) >= look_after
     }
 }

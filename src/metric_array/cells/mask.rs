@@ -7,16 +7,18 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// # Protocol
 ///
-/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once the cell is no
-/// longer idle. An insertion changes the word even if the bit is set. If the insertion precedes the load by the
-/// removing thread, that thread finds the cell in use; otherwise the thread's compare-exchange fails. The masks of a
-/// level and of all levels follow the same protocol: a group or a level is removed by a thread that has found it empty,
-/// and inserted after the place.
+/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner
+/// once the cell is no longer idle. An insertion changes the word even if the bit is set. If the
+/// insertion precedes the load by the removing thread, that thread finds the cell in use; otherwise
+/// the thread's compare-exchange fails. The masks of a level and of all levels follow the same
+/// protocol: a group or a level is removed by a thread that has found it empty, and inserted after
+/// the place.
 ///
 /// # Orderings
 ///
-/// Insertions and removals release, and a load acquires. A reader that finds a place finds its cell bound. A sweeper
-/// finds the binding, or its removal fails. A reader that misses a place that was removed finds the bucket that has made the cell idle.
+/// Insertions and removals release, and a load acquires. A reader that finds a place finds its cell
+/// bound. A sweeper finds the binding, or its removal fails. A reader that misses a place that was
+/// removed finds the bucket that has made the cell idle.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
@@ -27,9 +29,9 @@ impl Mask {
 
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        // Acquire: pairs with the Release in `insert`, so that a thread that sees the bit sees the cell bound; and with
-        // the Release in `remove`, so that a reader that does not see the bit sees the bucket that has made the cell
-        // idle.
+        // Acquire: pairs with the Release in `insert`, so that a thread that sees the bit sees the
+        // cell bound; and with the Release in `remove`, so that a reader that does not see the bit
+        // sees the bucket that has made the cell idle.
         self.0.load(Ordering::Acquire)
     }
 
@@ -37,8 +39,8 @@ impl Mask {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let inserted = (word | 1 << bit).wrapping_add(1 << 32);
-            // Release: pairs with the Acquire in `load`. Earlier stores by other threads stay released: a
-            // read-modify-write continues their release sequences.
+            // Release: pairs with the Acquire in `load`. Earlier stores by other threads stay
+            // released: a read-modify-write continues their release sequences.
             match self.0.compare_exchange(word, inserted, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(found) => word = found,
@@ -46,8 +48,8 @@ impl Mask {
         }
     }
 
-    /// Removes a place if it is in the set, and the set has not changed since it was `observed`. Returns whether it
-    /// removed the place.
+    /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
+    /// Returns whether it removed the place.
     pub(crate) fn remove(&self, observed: u64, bit: usize) -> bool {
         if observed & 1 << bit == 0 {
             return false;

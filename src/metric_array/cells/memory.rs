@@ -4,8 +4,8 @@ use super::slab::{SlabMemory, slab};
 use super::thread_cache;
 use crate::metric_array::latency::RecorderMemory;
 
-/// The memory that the cells of all windows, the threads' caches of cells, and the recorders of response times take in this
-/// process.
+/// The memory that the cells of all windows, the threads' caches of cells, and the recorders of
+/// response times take in this process.
 ///
 /// Each thread that records in a window has one cell for it. The memory is never returned to the
 /// allocator: cells of dropped windows and caches of ended threads are recycled.
@@ -27,12 +27,12 @@ pub struct CellMemory {
     pub in_use: usize,
     /// The number of cells that were used, and are free for another window.
     pub free: usize,
-    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more for
-    /// each cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode) that entered in one of them has
-    /// ended in another cell.
+    /// The number of bytes that all cells take, including cells that were never used: 128 for each,
+    /// and 64 more for each cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode)
+    /// that entered in one of them has ended in another cell.
     pub bytes: usize,
-    /// The number of bytes that the threads' caches of cells take: one cache for each thread that has recorded and not
-    /// ended, and the caches that are free for another thread.
+    /// The number of bytes that the threads' caches of cells take: one cache for each thread that
+    /// has recorded and not ended, and the caches that are free for another thread.
     pub cache_bytes: usize,
     /// The number of recorders of response times that belong to a cell of a window with a
     /// [histogram](crate::SlidingWindow::with_histogram).
@@ -44,8 +44,8 @@ pub struct CellMemory {
 }
 
 impl CellMemory {
-    /// Returns the memory that the cells and the recorders take now. While other threads record, the values may be of
-    /// slightly different moments.
+    /// Returns the memory that the cells and the recorders take now. While other threads record,
+    /// the values may be of slightly different moments.
     #[must_use]
     pub fn current() -> Self {
         let SlabMemory { in_use, free, bytes } = slab().memory();

@@ -1,4 +1,5 @@
-//! The cells in which threads count, the slab from which they come, and each thread's cache of its cells.
+//! The cells in which threads count, the slab from which they come, and each thread's cache of its
+//! cells.
 
 pub(super) mod cell_table;
 mod gauge_watch;

@@ -6,11 +6,11 @@ use crate::sync::Ordering;
 
 /// The cell in which a request entered; none if the request was recorded without a cell.
 ///
-/// If a request ends in another cell, because it ends on another thread, this is noted in a word of the cell in which
-/// it entered. So the thread that enters requests knows how many of them are in flight: see
-/// [`GaugeWatch`](super::gauge_watch::GaugeWatch). The word decides only when the gauge is added up, and has no effect
-/// on the result. It is never reset, and goes on counting for later owners and windows of the cell; each of them
-/// remembers the value that it has read.
+/// If a request ends in another cell, because it ends on another thread, this is noted in a word of
+/// the cell in which it entered. So the thread that enters requests knows how many of them are in
+/// flight: see [`GaugeWatch`](super::gauge_watch::GaugeWatch). The word decides only when the gauge
+/// is added up, and has no effect on the result. It is never reset, and goes on counting for later
+/// owners and windows of the cell; each of them remembers the value that it has read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin(Option<&'static ThreadCell>);
 
@@ -29,7 +29,8 @@ impl Origin {
     /// Returns the number of requests that entered here and have ended elsewhere. It wraps around.
     pub(crate) fn ended_elsewhere(self) -> u32 {
         let word = self.0.and_then(|cell| slab().ended_elsewhere(cell));
-        // Relaxed: a look first acquires the ends that it counts, and each end is noted before it is counted.
+        // Relaxed: a look first acquires the ends that it counts, and each end is noted before it
+        // is counted.
         word.map_or(0, |EndedElsewhere(count)| count.load(Ordering::Relaxed))
     }
 

@@ -15,13 +15,14 @@ process_static! {
 #[derive(Debug)]
 pub(crate) struct Cells {
     slab: Slab<ThreadCell>,
-    /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk first ends in another
-    /// cell.
+    /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk
+    /// first ends in another cell.
     ended_elsewhere: [RacyOnce<Box<[EndedElsewhere]>>; SLAB_CHUNKS],
 }
 
-/// The number of requests that entered in a cell and have ended in other cells. It has a cache line of its own, since
-/// the threads that end requests write it, and the cell's owner should not lose a line that it writes itself.
+/// The number of requests that entered in a cell and have ended in other cells. It has a cache line
+/// of its own, since the threads that end requests write it, and the cell's owner should not lose a
+/// line that it writes itself.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct EndedElsewhere(pub(super) AtomicU32);
@@ -67,7 +68,8 @@ impl Cells {
         self.slab.give(cell);
     }
 
-    /// Returns the word of the cell's requests that have ended elsewhere, if any cell of its chunk had such a request.
+    /// Returns the word of the cell's requests that have ended elsewhere, if any cell of its chunk
+    /// had such a request.
     pub(super) fn ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
         let (chunk, offset) = place::<ThreadCell>(cell.index())?;
         self.ended_elsewhere.get(chunk)?.get()?.get(offset)

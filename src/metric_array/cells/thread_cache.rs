@@ -14,8 +14,8 @@ use crate::sync::{
 use crate::time::Timestamp;
 
 thread_local! {
-    /// The cache of the thread. It has no destructor, so an access has no state to check. It is one word, so a thread
-    /// that never records takes no other memory.
+    /// The cache of the thread. It has no destructor, so an access has no state to check. It is one
+    /// word, so a thread that never records takes no other memory.
     static CACHE: Cell<&'static ThreadCache> = const { Cell::new(&NONE) };
 }
 
@@ -23,33 +23,36 @@ thread_local! {
     static CLEANUP: Cleanup = const { Cleanup(Cell::new(None)) };
 }
 
-/// The cache of all threads that have recorded nothing, or that are ending: no window is ever found in it, and nothing
-/// is written to it.
+/// The cache of all threads that have recorded nothing, or that are ending: no window is ever found
+/// in it, and nothing is written to it.
 static NONE: ThreadCache = ThreadCache::new();
 
-/// A set-associative cache of one thread's cells by the ids of their windows: each set has two ways.
+/// A set-associative cache of one thread's cells by the ids of their windows: each set has two
+/// ways.
 ///
-/// It has plain references to cells of the process-wide slab. The thread owns these cells until it abandons them: when
-/// it ends, or when a third window needs a way of the same set. A dropped window returns its cells to the slab; an
-/// entry of such a window never matches again, since no id is used twice.
+/// It has plain references to cells of the process-wide slab. The thread owns these cells until it
+/// abandons them: when it ends, or when a third window needs a way of the same set. A dropped
+/// window returns its cells to the slab; an entry of such a window never matches again, since no id
+/// is used twice.
 ///
-/// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a leaked cache can go
-/// from a thread that has ended to a thread that begins, without unsafe code.
+/// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a
+/// leaked cache can go from a thread that has ended to a thread that begins, without unsafe code.
 #[derive(Debug)]
 struct ThreadCache {
     sets: [Set; THREAD_CACHE_SETS],
-    /// The states of the cells, as this thread has last changed them. They are apart from the sets, since only a change
-    /// of the bucket needs them.
+    /// The states of the cells, as this thread has last changed them. They are apart from the sets,
+    /// since only a change of the bucket needs them.
     states: [[PrivateU64; WAYS]; THREAD_CACHE_SETS],
 }
 
 const WAYS: usize = 2;
 
-/// Window ids are multiples of the size of a set, so the low bits of an id are the offset of its set.
+/// Window ids are multiples of the size of a set, so the low bits of an id are the offset of its
+/// set.
 const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
 
-/// Marks the id of a window whose cell no record finds in the cache: each record takes the slow path. No id has this
-/// bit.
+/// Marks the id of a window whose cell no record finds in the cache: each record takes the slow
+/// path. No id has this bit.
 const LOOK_UP: u64 = 1;
 
 /// Returns a window id that was never returned before; never 0.
@@ -57,8 +60,8 @@ pub(crate) fn new_window_id() -> u64 {
     (unique() + 1) * WINDOW_STRIDE
 }
 
-/// The entries of windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads the first of the
-/// set's two cache lines.
+/// The entries of windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads
+/// the first of the set's two cache lines.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Set {
@@ -174,23 +177,25 @@ fn get_entry(
     } else {
         return None;
     };
-    // One comparison for both ends of the bucket: for a time before the bucket, the difference wraps around.
+    // One comparison for both ends of the bucket: for a time before the bucket, the difference
+    // wraps around.
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
     Some((entry, lease))
 }
 
-/// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the compiler merges the two
-/// tests into one, which takes more instructions than two predicted branches.
+/// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the
+/// compiler merges the two tests into one, which takes more instructions than two predicted
+/// branches.
 #[cold]
 #[inline(never)]
 fn no_cell() -> Option<&'static ThreadCell> {
     None
 }
 
-/// Notes that a request that entered in another cell has ended on the calling thread, so it is none of the requests
-/// that entered in the thread's own cell.
+/// Notes that a request that entered in another cell has ended on the calling thread, so it is none
+/// of the requests that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
     if let Some(Leased { way, .. }) = find(window) {
         way.lease.gauge.note_end_of_other();
@@ -206,8 +211,8 @@ pub(crate) fn find(window: u64) -> Option<Leased> {
     Some(Leased { way, place, cell, state })
 }
 
-/// Inserts a cell that the calling thread has become the owner of. If the set of the window is full, the cell in its
-/// second way is abandoned, and the cell in the first way moves there.
+/// Inserts a cell that the calling thread has become the owner of. If the set of the window is
+/// full, the cell in its second way is abandoned, and the cell in the first way moves there.
 ///
 /// The thread must have a cache: [`may_own`] has returned true.
 pub(crate) fn insert(
@@ -230,9 +235,10 @@ pub(crate) fn insert(
     Leased { way, place, cell, state }
 }
 
-/// Lets records in the bucket that starts at `start` find the cell, which is bound to that bucket in this state.
-/// Without a start, the cell stays in the cache, but each record takes the slow path: the last bucket of all time is
-/// cut short, and the comparison in [`get`] would also hold for the first times of all.
+/// Lets records in the bucket that starts at `start` find the cell, which is bound to that bucket
+/// in this state. Without a start, the cell stays in the cache, but each record takes the slow
+/// path: the last bucket of all time is cut short, and the comparison in [`get`] would also hold
+/// for the first times of all.
 pub(crate) fn rebind(
     window: u64,
     leased: Leased,
@@ -251,8 +257,8 @@ pub(crate) fn rebind(
     OwnedCell { cell, lease }
 }
 
-/// Returns whether the calling thread may own cells. It may if it has a cache, and gets one now if it has none. A
-/// thread that is ending and has abandoned its cells may not: it records directly.
+/// Returns whether the calling thread may own cells. It may if it has a cache, and gets one now if
+/// it has none. A thread that is ending and has abandoned its cells may not: it records directly.
 pub(crate) fn may_own() -> bool {
     CLEANUP
         .try_with(|cleanup| {
@@ -368,7 +374,8 @@ impl Way<'_> {
     }
 }
 
-/// A cache that is never freed. It is in a list that only grows, and one thread after another uses it.
+/// A cache that is never freed. It is in a list that only grows, and one thread after another uses
+/// it.
 #[derive(Debug)]
 struct Leaked {
     cache: ThreadCache,
@@ -388,11 +395,13 @@ pub(crate) fn bytes() -> usize {
 }
 
 impl Leaked {
-    /// Takes a cache that no other thread uses: the first free cache in the list, or a new cache at its end.
+    /// Takes a cache that no other thread uses: the first free cache in the list, or a new cache at
+    /// its end.
     fn take() -> &'static Self {
         let mut link: &OnceRef<'static, Self> = &FIRST;
         while let Some(leaked) = link.get() {
-            // Acquire: pairs with the Release in `Cleanup`. The last thread's accesses happen before.
+            // Acquire: pairs with the Release in `Cleanup`. The last thread's accesses happen
+            // before.
             let taken =
                 leaked.is_taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_ok() {
@@ -412,15 +421,15 @@ impl Leaked {
 
 /// Abandons the cells of a thread when it ends.
 ///
-/// The destructor may never run, for example on the main thread. Then the cells stay as they are, and each read counts
-/// them.
+/// The destructor may never run, for example on the main thread. Then the cells stay as they are,
+/// and each read counts them.
 struct Cleanup(Cell<Option<&'static Leaked>>);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let Some(leaked) = self.0.get() else { return };
-        // First, so that a record in another destructor finds no cell. (Loom drops all locals of a thread together, so
-        // `CACHE` is gone then.)
+        // First, so that a record in another destructor finds no cell. (Loom drops all locals of a
+        // thread together, so `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(&NONE));
         (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
         // Release: pairs with the Acquire in `take`.

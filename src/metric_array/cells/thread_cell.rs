@@ -7,44 +7,47 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The counters that one thread writes for one window, for one bucket at a time.
 ///
-/// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into the window's
-/// history, and can then be bound to another bucket. Cells live in the process-wide [slab](super::slab::Slab) and are
-/// never freed, so a thread cache can keep a plain reference.
+/// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into
+/// the window's history, and can then be bound to another bucket. Cells live in the process-wide
+/// [slab](super::slab::Slab) and are never freed, so a thread cache can keep a plain reference.
 ///
 /// # Ownership
 ///
-/// Exactly one thread may write a cell: its owner. Only the owner binds, and only the owner starts to
-/// seal; any thread may complete a seal that has been published. A cell that its owner has
-/// *abandoned* has no owner until another thread adopts it by a compare-exchange on `state`.
+/// Exactly one thread may write a cell: its owner. Only the owner binds, and only the owner starts
+/// to seal; any thread may complete a seal that has been published. A cell that its owner
+/// has *abandoned* has no owner until another thread adopts it by a compare-exchange on `state`.
 ///
 /// # Orderings
 ///
-/// - Binding stores `state` with Release, after the counters were zeroed; a reader loads `state` with
-///   Acquire, so it never adds counts of an earlier binding to a later one.
-/// - A release fence precedes the zeroing of the counters. A reader that sees counts of a later binding finds, after
-///   its acquire fence, that the history's head has moved on, and retries.
+/// - Binding stores `state` with Release, after the counters were zeroed; a reader loads `state`
+///   with Acquire, so it never adds counts of an earlier binding to a later one.
+/// - A release fence precedes the zeroing of the counters. A reader that sees counts of a later
+///   binding finds, after its acquire fence, that the history's head has moved on, and retries.
 /// - Abandoning is a Release and adopting an Acquire: the adopter continues from the counts of the
 ///   previous owner.
 //
-// 128 bytes: the adjacent-line prefetcher of x86 fetches pairs of lines, so the writes of a neighbour would disturb a
-// cell of 64 bytes.
+// 128 bytes: the adjacent-line prefetcher of x86 fetches pairs of lines, so the writes of a
+// neighbour would disturb a cell of 64 bytes.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct ThreadCell {
-    /// `{ version, RETIRED, ABANDONED, BOUND }`. The version only grows, also from one window to the next, so a state
-    /// identifies one binding for ever.
+    /// `{ version, RETIRED, ABANDONED, BOUND }`. The version only grows, also from one window to
+    /// the next, so a state identifies one binding for ever.
     state: AtomicU64,
-    /// The number of the bucket that the cell is bound to, with [`LATE`] if the cell was bound late.
+    /// The number of the bucket that the cell is bound to, with [`LATE`] if the cell was bound
+    /// late.
     bucket: AtomicU64,
     counts: MetricCell,
-    /// The number of requests that entered in the cell, since the first binding after it was claimed or retired.
+    /// The number of requests that entered in the cell, since the first binding after it was
+    /// claimed or retired.
     entered: AtomicU64,
     /// The number of requests that ended in the cell, since then.
     ended: AtomicU64,
     /// The cell's index in the slab.
     index: u32,
-    /// While the cell is free, the index of the next free cell, plus 1, or 0 for none. While it belongs to a window, the
-    /// index of its [latency recorder](crate::metric_array::latency::LatencyRecorder), plus 1, or 0 for none.
+    /// While the cell is free, the index of the next free cell, plus 1, or 0 for none. While it
+    /// belongs to a window, the index of its [latency
+    /// recorder](crate::metric_array::latency::LatencyRecorder), plus 1, or 0 for none.
     link: AtomicU32,
 }
 
@@ -74,7 +77,8 @@ impl State {
         self.0 & Self::RETIRED != 0
     }
 
-    /// Returns whether the cell is abandoned and not retired, so that its gauge counts are still in it.
+    /// Returns whether the cell is abandoned and not retired, so that its gauge counts are still in
+    /// it.
     pub(crate) const fn is_unretired(self) -> bool {
         self.is_abandoned() && !self.is_retired()
     }
@@ -89,7 +93,8 @@ impl State {
         self.next(0)
     }
 
-    /// Returns the state of a cell once its counts and its gauge are sealed, while its owner has more to take from it.
+    /// Returns the state of a cell once its counts and its gauge are sealed, while its owner has
+    /// more to take from it.
     pub(crate) const fn retired_by_owner(self) -> Self {
         self.next(Self::RETIRED)
     }
@@ -137,7 +142,8 @@ impl ThreadCell {
         self.counts.sum(event)
     }
 
-    /// Returns the raw value of the counter of `event`: 2⁶² or more if the counter is at its ceiling.
+    /// Returns the raw value of the counter of `event`: 2⁶² or more if the counter is at its
+    /// ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.counts.unbounded_sum(event)
@@ -156,8 +162,8 @@ impl ThreadCell {
         self.bucket.load(Ordering::Relaxed)
     }
 
-    /// Binds a cell that is not bound, as its owner, and returns its new state. `recorder` is the cell's recorder, if it has
-    /// one.
+    /// Binds a cell that is not bound, as its owner, and returns its new state. `recorder` is the
+    /// cell's recorder, if it has one.
     #[inline]
     pub(crate) fn bind(
         &self,
@@ -165,8 +171,8 @@ impl ThreadCell {
         bucket: u64,
         recorder: Option<&LatencyRecorder>,
     ) -> State {
-        // Release: pairs with the acquire fence of a reader. A reader that sees the zeros sees that the history's head
-        // has moved on.
+        // Release: pairs with the acquire fence of a reader. A reader that sees the zeros sees that
+        // the history's head has moved on.
         fence(Ordering::Release);
         if sealed.is_retired() {
             self.entered.store(0, Ordering::Relaxed);
@@ -184,7 +190,8 @@ impl ThreadCell {
         bound
     }
 
-    /// Returns the index of the cell's recorder of response times, plus 1, or 0 if the cell has none.
+    /// Returns the index of the cell's recorder of response times, plus 1, or 0 if the cell has
+    /// none.
     pub(crate) fn recorder_word(&self) -> u32 {
         // Acquire: pairs with the Release in `set_recorder_word`. The recorder has been made.
         self.link.load(Ordering::Acquire)
@@ -214,18 +221,21 @@ impl ThreadCell {
         );
     }
 
-    /// Makes the calling thread the owner of a cell, if the cell is abandoned. Returns the new state.
+    /// Makes the calling thread the owner of a cell, if the cell is abandoned. Returns the new
+    /// state.
     pub(crate) fn adopt(&self) -> Option<State> {
         self.adopt_if(State::is_abandoned)
     }
 
-    /// Makes the calling thread the owner of a cell, if the cell is abandoned and not retired. Returns the new state.
+    /// Makes the calling thread the owner of a cell, if the cell is abandoned and not retired.
+    /// Returns the new state.
     pub(crate) fn adopt_unretired(&self) -> Option<State> {
         self.adopt_if(State::is_unretired)
     }
 
-    /// Decides by one load, and makes the compare-exchange against the loaded state: if two sweepers find the same
-    /// cell, the second one must not adopt it once the first one has retired it.
+    /// Decides by one load, and makes the compare-exchange against the loaded state: if two
+    /// sweepers find the same cell, the second one must not adopt it once the first one has retired
+    /// it.
     fn adopt_if(&self, may_adopt: impl Fn(State) -> bool) -> Option<State> {
         let state = self.state();
         if !may_adopt(state) {
@@ -233,7 +243,8 @@ impl ThreadCell {
         }
         let owned = State(state.0 & !State::ABANDONED);
         stall::at(Point::AbandonedSeen);
-        // Acquire: pairs with the Release in `abandon`. If two threads adopt the same cell, only one succeeds.
+        // Acquire: pairs with the Release in `abandon`. If two threads adopt the same cell, only
+        // one succeeds.
         self.state
             .compare_exchange(state.0, owned.0, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -251,7 +262,8 @@ impl ThreadCell {
         claimed
     }
 
-    /// Invalidates every state that a thread cache may remember, before the cell returns to the slab.
+    /// Invalidates every state that a thread cache may remember, before the cell returns to the
+    /// slab.
     pub(crate) fn disown(&self) {
         // A read-modify-write: the owner may abandon the cell at this moment. Relaxed: the slab's
         // free list orders it before the next owner.
@@ -264,29 +276,32 @@ impl ThreadCell {
         self.counts.counts()
     }
 
-    /// Returns the sum of the response times since the cell was bound, in nanoseconds. What is read after it includes each of
-    /// them.
+    /// Returns the sum of the response times since the cell was bound, in nanoseconds. What is read
+    /// after it includes each of them.
     pub(crate) fn rt_nanos(&self) -> u64 {
         self.counts.rt().0
     }
 
-    /// Counts a request that enters, as the owner. Returns the [`balance`](Self::balance) after that.
+    /// Counts a request that enters, as the owner. Returns the [`balance`](Self::balance) after
+    /// that.
     #[inline]
     pub(crate) fn enter(&self) -> i64 {
         let entered = self.entered.load(Ordering::Relaxed).wrapping_add(1);
         stall::at(Point::CounterRead);
-        // Release: pairs with the Acquire in `entered`. A reader that sees this request enter sees the ends that came
-        // before.
+        // Release: pairs with the Acquire in `entered`. A reader that sees this request enter sees
+        // the ends that came before.
         self.entered.store(entered, Ordering::Release);
         entered.wrapping_sub(self.ended.load(Ordering::Relaxed)).cast_signed()
     }
 
-    /// Returns the highest concurrency that was recorded since the cell was bound; 0 if there is none.
+    /// Returns the highest concurrency that was recorded since the cell was bound; 0 if there is
+    /// none.
     pub(crate) fn max_concurrency(&self) -> u64 {
         self.counts.max_concurrency().unwrap_or(0)
     }
 
-    /// Returns the number of requests that entered in this cell less the number that ended in it, for the owner only.
+    /// Returns the number of requests that entered in this cell less the number that ended in it,
+    /// for the owner only.
     pub(crate) fn balance(&self) -> i64 {
         let [entered, ended] = [&self.entered, &self.ended].map(|it| it.load(Ordering::Relaxed));
         entered.wrapping_sub(ended).cast_signed()
@@ -296,7 +311,8 @@ impl ThreadCell {
     #[inline]
     pub(crate) fn end(&self) {
         let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
-        // Release: pairs with the Acquire in `ended`. A reader that sees this request end sees it enter, on any thread.
+        // Release: pairs with the Acquire in `ended`. A reader that sees this request end sees it
+        // enter, on any thread.
         self.ended.store(ended, Ordering::Release);
     }
 

@@ -5,11 +5,12 @@ use crate::sync::{Ordering, Payload, payload, seen_payload};
 
 /// A word for each event, in a block that is filled privately and then published.
 ///
-/// All accesses are relaxed. A block is filled by one thread and published by a compare-exchange on the history's head.
-/// A reader that reads a block while it is filled again finds, after its acquire fence, that the head has moved on.
+/// All accesses are relaxed. A block is filled by one thread and published by a compare-exchange on
+/// the history's head. A reader that reads a block while it is filled again finds, after its
+/// acquire fence, that the head has moved on.
 //
-// Loom models the word of the first event only: the other words are written and read together with it, and would
-// multiply the executions.
+// Loom models the word of the first event only: the other words are written and read together with
+// it, and would multiply the executions.
 #[derive(Debug)]
 pub(crate) struct EventWords([Payload; MetricEvent::COUNT]);
 

@@ -8,7 +8,8 @@ use crate::metric::{CEILING, Counts, MetricEvent};
 use crate::metric_array::cells::thread_cell::State;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The record of a publication: its steps, which any thread can complete, and the running totals after it.
+/// The record of a publication: its steps, which any thread can complete, and the running totals
+/// after it.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     /// The slot that changes, plus 1, or 0 if none does; its word before and after.
@@ -25,11 +26,13 @@ pub(crate) struct Descriptor {
     late: AtomicCounts,
     /// 1 if `late` is filled, 0 if nothing was late: then `late` is neither read nor written.
     has_late: AtomicU64,
-    /// The *recent sums*: the sums of the rows of the N − 1 buckets that end with the newest sealed bucket.
+    /// The *recent sums*: the sums of the rows of the N − 1 buckets that end with the newest sealed
+    /// bucket.
     ///
-    /// A read of the whole window takes these sums instead of adding up N rows. In the bucket after the newest sealed
-    /// bucket, which is not sealed itself while its threads record in it, the sums are taken as they are. At other
-    /// times, the read adds or subtracts the few rows that differ.
+    /// A read of the whole window takes these sums instead of adding up N rows. In the bucket after
+    /// the newest sealed bucket, which is not sealed itself while its threads record in it, the
+    /// sums are taken as they are. At other times, the read adds or subtracts the few rows that
+    /// differ.
     recent: EventWords,
     /// The number of the first of these buckets.
     recent_first: AtomicU64,
@@ -42,8 +45,9 @@ pub(crate) struct Descriptor {
     ended: AtomicU64,
     /// The row that the next publisher fills together with this descriptor, plus 1, or 0 for none.
     spare_row: AtomicU32,
-    /// The same for a row of the last slot, which has the bins of retired cells. It is separate because a list of
-    /// words only grows, and the list of such a row may be longer than the list of any bucket.
+    /// The same for a row of the last slot, which has the bins of retired cells. It is separate
+    /// because a list of words only grows, and the list of such a row may be longer than the list
+    /// of any bucket.
     spare_lifetime_row: AtomicU32,
     /// The index of the next free descriptor, plus 1, or 0 for none, while this descriptor is free.
     next_free: AtomicU32,
@@ -80,8 +84,9 @@ pub(crate) struct GaugeCounts {
 }
 
 impl Descriptor {
-    /// The value of `recent_end` once the recent sums are unknown, which they then remain: a sum is so large that the
-    /// next sum might overflow, or the end of time cuts the next bucket short. No bucket has this number.
+    /// The value of `recent_end` once the recent sums are unknown, which they then remain: a sum is
+    /// so large that the next sum might overflow, or the end of time cuts the next bucket short. No
+    /// bucket has this number.
     const UNKNOWN: u64 = u64::MAX;
 
     /// Creates the descriptor of an empty history.
@@ -109,8 +114,8 @@ impl Descriptor {
         }
     }
 
-    /// Sets the expired counts to the expired counts of `current` and `more`. As in the setters below, no other thread
-    /// writes this descriptor at the same time.
+    /// Sets the expired counts to the expired counts of `current` and `more`. As in the setters
+    /// below, no other thread writes this descriptor at the same time.
     #[inline]
     pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
         let mut expired = current.expired();
@@ -149,11 +154,12 @@ impl Descriptor {
         self.recent.store_all(&current.recent.load_all());
     }
 
-    /// Sets the buckets of the recent sums, which must have been stored; or [`UNKNOWN`](Self::UNKNOWN).
+    /// Sets the buckets of the recent sums, which must have been stored; or
+    /// [`UNKNOWN`](Self::UNKNOWN).
     #[inline]
     pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
-        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is at most 2⁶², so the next sums do
-        // not overflow.
+        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is at most 2⁶², so
+        // the next sums do not overflow.
         let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
         // The last bucket of all time may be cut short.
         let end_start = end.checked_mul(bucket_nanos);
@@ -177,7 +183,8 @@ impl Descriptor {
         }
     }
 
-    /// Returns the steps. They belong to one publication only if the head is still the same after an acquire fence.
+    /// Returns the steps. They belong to one publication only if the head is still the same after
+    /// an acquire fence.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "`set_steps` converted them from a usize and a u32"
@@ -221,8 +228,8 @@ impl Descriptor {
         (end != Self::UNKNOWN).then(|| self.recent_first.load(Ordering::Relaxed)..end)
     }
 
-    /// Returns the number and the start of the bucket after the recent sums. If the sums are unknown, no thread records
-    /// in a bucket with that number.
+    /// Returns the number and the start of the bucket after the recent sums. If the sums are
+    /// unknown, no thread records in a bucket with that number.
     #[inline]
     pub(crate) fn after_recent(&self) -> (u64, u64) {
         let [number, start] = [&self.recent_end, &self.recent_end_start];

@@ -6,7 +6,8 @@ use crate::collections::Pool;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of descriptors inside the history itself: as many as alternate while one thread publishes at a time.
+/// The number of descriptors inside the history itself: as many as alternate while one thread
+/// publishes at a time.
 const FIRST: u32 = 2;
 
 /// The descriptors of a history, which its publishers take in turn, by their indices.
@@ -15,15 +16,17 @@ const FIRST: u32 = 2;
 ///
 /// # Orderings
 ///
-/// A push onto a stack releases, and the load of its top acquires: a thread that takes a descriptor comes after all
-/// earlier fillings and publications of it and of its spare row. Readers may still read both; see [`History`](super::History). The tag grows with each change, so a stale compare-exchange fails (ABA).
+/// A push onto a stack releases, and the load of its top acquires: a thread that takes a descriptor
+/// comes after all earlier fillings and publications of it and of its spare row. Readers may still
+/// read both; see [`History`](super::History). The tag grows with each change, so a stale
+/// compare-exchange fails (ABA).
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     first: [Descriptor; FIRST as usize],
     more: Pool<Descriptor>,
     made: AtomicU32,
-    /// Two Treiber stacks of free descriptors, `{ tag: 40, index + 1: 24 }` with 0 for an empty stack: one for the
-    /// first descriptors, and one for the others.
+    /// Two Treiber stacks of free descriptors, `{ tag: 40, index + 1: 24 }` with 0 for an empty
+    /// stack: one for the first descriptors, and one for the others.
     free: [AtomicU64; 2],
 }
 
@@ -50,7 +53,8 @@ impl Descriptors {
         first.unwrap_or_else(|| self.more.get(index - FIRST))
     }
 
-    /// Takes a descriptor to fill: one of the first if one is free, since these are read without a look-up in the pool.
+    /// Takes a descriptor to fill: one of the first if one is free, since these are read without a
+    /// look-up in the pool.
     #[inline]
     pub(crate) fn take(&self) -> (u32, &Descriptor) {
         if let Some(descriptor) = self.free.iter().find_map(|free| self.take_from(free)) {
@@ -69,7 +73,8 @@ impl Descriptors {
         let mut top = free.load(Ordering::Acquire);
         while let Some(index) = index_of(top).checked_sub(1) {
             let descriptor = self.get(index);
-            // If another thread has taken the descriptor by now, the tag has changed, and the compare-exchange fails.
+            // If another thread has taken the descriptor by now, the tag has changed, and the
+            // compare-exchange fails.
             let next = descriptor.next_free().load(Ordering::Relaxed);
             stall::at(Point::FreeDescriptorSeen);
             let below = next_word(top, next);
@@ -105,7 +110,8 @@ impl Descriptors {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Returns the free descriptors, by their indices plus 1. No thread may publish during the call.
+    /// Returns the free descriptors, by their indices plus 1. No thread may publish during the
+    /// call.
     pub(crate) fn free_ones(&self) -> impl Iterator<Item = u32> {
         self.free.iter().flat_map(|free| {
             let top = index_of(free.load(Ordering::Relaxed));

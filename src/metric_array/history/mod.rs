@@ -73,24 +73,27 @@ pub(crate) enum Target {
 ///
 /// # Publishing
 ///
-/// A sealer fills a private descriptor and a private row, from the current ones and a cell's counts, and publishes both
-/// by one compare-exchange on `head`: the linearization point. A published descriptor has the steps that complete the
-/// publication: the row takes its slot, the cell becomes sealed, and `head` becomes *complete*. Each step is a
-/// compare-exchange that can succeed only once, so any thread may complete the steps for a publisher that has stalled
-/// (helping), and the later steps of a stalled helper fail. The next publication begins from a complete head.
+/// A sealer fills a private descriptor and a private row, from the current ones and a cell's
+/// counts, and publishes both by one compare-exchange on `head`: the linearization point. A
+/// published descriptor has the steps that complete the publication: the row takes its slot, the
+/// cell becomes sealed, and `head` becomes *complete*. Each step is a compare-exchange that can
+/// succeed only once, so any thread may complete the steps for a publisher that has stalled
+/// (helping), and the later steps of a stalled helper fail. The next publication begins from a
+/// complete head.
 ///
 /// # Reading
 ///
-/// A reader takes a complete head, reads rows, totals and cells, and compares the head again after an acquire fence. If
-/// it has not changed, nothing was published in between: rows and totals are of one moment, and each cell that was seen
-/// bound has stayed bound.
+/// A reader takes a complete head, reads rows, totals and cells, and compares the head again after
+/// an acquire fence. If it has not changed, nothing was published in between: rows and totals are
+/// of one moment, and each cell that was seen bound has stayed bound.
 ///
 /// # Orderings
 ///
 /// - Publishing releases: a thread that acquires the head sees the descriptor and the row filled.
 /// - Each step releases, and the head becomes complete after all of them.
-/// - A release fence precedes the filling of a row or a descriptor that was used before. It pairs with the readers'
-///   acquire fence: a reader that sees a word of the new filling sees that the head has moved on.
+/// - A release fence precedes the filling of a row or a descriptor that was used before. It pairs
+///   with the readers' acquire fence: a reader that sees a word of the new filling sees that the
+///   head has moved on.
 #[derive(Debug)]
 pub(crate) struct History {
     /// See [`Head`].
@@ -99,8 +102,8 @@ pub(crate) struct History {
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
-    /// The bins of each row, if there is a histogram. The row in the last slot, which is no bucket's, has the bins of
-    /// retired cells.
+    /// The bins of each row, if there is a histogram. The row in the last slot, which is no
+    /// bucket's, has the bins of retired cells.
     bins: Option<Pool<SealedBins>>,
     descriptors: Descriptors,
 }
@@ -108,13 +111,14 @@ pub(crate) struct History {
 /// Orders a load of the head, which validates a read, after all loads of the read.
 #[inline]
 pub(crate) fn validate_reads() {
-    // Acquire: pairs with the release fences in `History::publish` and `ThreadCell::bind`, and with the Release of each
-    // step. A reader that has seen anything of a later publication sees its head.
+    // Acquire: pairs with the release fences in `History::publish` and `ThreadCell::bind`, and with
+    // the Release of each step. A reader that has seen anything of a later publication sees its
+    // head.
     fence(Ordering::Acquire);
 }
 
-/// `{ tag: 39, complete: 1, descriptor: 24 }`: the current descriptor, and whether its steps are completed. As a
-/// number, the head only grows.
+/// `{ tag: 39, complete: 1, descriptor: 24 }`: the current descriptor, and whether its steps are
+/// completed. As a number, the head only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
@@ -150,8 +154,8 @@ impl Head {
 }
 
 impl History {
-    /// The number of rows beyond one for each slot for which the pool has room from the start: a row for each thread
-    /// that seals at the same time.
+    /// The number of rows beyond one for each slot for which the pool has room from the start: a
+    /// row for each thread that seals at the same time.
     const SPARE_ROWS: usize = 32;
 
     pub(crate) fn new(config: &WindowConfig, has_bins: bool) -> Self {
@@ -167,7 +171,8 @@ impl History {
         }
     }
 
-    /// Returns a complete head. If the steps of the head are not completed, this thread completes them.
+    /// Returns a complete head. If the steps of the head are not completed, this thread completes
+    /// them.
     #[inline]
     pub(crate) fn complete_head(&self, cells: &CellTable) -> Head {
         // Acquire: pairs with the Release in `publish` and `perform_steps`.
@@ -195,8 +200,8 @@ impl History {
         }
     }
 
-    /// Returns whether nothing was published since `head` was loaded. If so, everything that was read since then
-    /// belongs to it.
+    /// Returns whether nothing was published since `head` was loaded. If so, everything that was
+    /// read since then belongs to it.
     #[inline]
     pub(crate) fn is_still(&self, head: Head) -> bool {
         validate_reads();
@@ -208,8 +213,8 @@ impl History {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// Returns the current descriptor, if it is one of the first. It is one of them unless threads have
-    /// published at the same time.
+    /// Returns the current descriptor, if it is one of the first. It is one of them unless threads
+    /// have published at the same time.
     #[inline]
     pub(crate) fn first_descriptor(&self, head: Head) -> Option<&Descriptor> {
         self.descriptors.first(head.descriptor())
@@ -224,8 +229,9 @@ impl History {
     /// Returns the row in a slot.
     #[inline]
     pub(crate) fn row_in(&self, slot: usize) -> Option<&Row> {
-        // Acquire: pairs with the Release of the step that put the row there, so the row has been made. The caller
-        // validates the head to find out whether the row was there when the read began.
+        // Acquire: pairs with the Release of the step that put the row there, so the row has been
+        // made. The caller validates the head to find out whether the row was there when the read
+        // began.
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
@@ -265,8 +271,9 @@ impl History {
     ) {
         let (index, draft) = self.descriptors.take();
         let mut spare = draft.spare_of(sealed.target).load(Ordering::Relaxed);
-        // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is filled from here on
-        // sees that the head has moved on since the descriptor and the row were last current.
+        // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is
+        // filled from here on sees that the head has moved on since the descriptor and the row were
+        // last current.
         fence(Ordering::Release);
         let (head, current) = loop {
             let head = self.complete_head(cells);
@@ -275,8 +282,9 @@ impl History {
             let slot = self.fill(draft, config, current, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
-            // Release: publishes the descriptor and the row. If the compare-exchange succeeds, nothing was published
-            // since `head` was read, so they were made from the current state. There is no ABA, since the tag grows.
+            // Release: publishes the descriptor and the row. If the compare-exchange succeeds,
+            // nothing was published since `head` was read, so they were made from the current
+            // state. There is no ABA, since the tag grows.
             let published =
                 self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
             if published.is_ok() {
@@ -288,15 +296,17 @@ impl History {
         self.descriptors.give(head.descriptor(), current);
     }
 
-    /// Fills a descriptor, and a row if the counts go into a row, with the publication that follows the current one. If
-    /// other threads publish at the same time, this may read parts of several publications. Then the compare-exchange
-    /// against the head fails, and nothing of it is published.
+    /// Fills a descriptor, and a row if the counts go into a row, with the publication that follows
+    /// the current one. If other threads publish at the same time, this may read parts of several
+    /// publications. Then the compare-exchange against the head fails, and nothing of it is
+    /// published.
     ///
-    /// `spare` is the row to fill, plus 1, or 0 for a new row. The row that the publication replaces becomes the
-    /// descriptor's spare row. Returns the step that puts the filled row into its slot.
+    /// `spare` is the row to fill, plus 1, or 0 for a new row. The row that the publication
+    /// replaces becomes the descriptor's spare row. Returns the step that puts the filled row into
+    /// its slot.
     //
-    // Out of line, and one part after the other: if it is inlined into the loop of `publish`, the compiler keeps copies
-    // of all words, which takes longer than loading them again.
+    // Out of line, and one part after the other: if it is inlined into the loop of `publish`, the
+    // compiler keeps copies of all words, which takes longer than loading them again.
     #[inline(never)]
     fn fill(
         &self,
@@ -355,7 +365,8 @@ impl History {
         self.rows.get(*spare - 1)
     }
 
-    /// Fills the bins of the row with that index plus 1: the sum of `more` and of `same`, if there are any.
+    /// Fills the bins of the row with that index plus 1: the sum of `more` and of `same`, if there
+    /// are any.
     #[inline]
     fn fill_bins(&self, row: u32, more: BinSource<'_>, same: Option<&SealedBins>) {
         if let Some(bins) = &self.bins {
@@ -363,7 +374,8 @@ impl History {
         }
     }
 
-    /// Fills a descriptor, and a row for the last slot, with the publication that adds bins to those of retired cells.
+    /// Fills a descriptor, and a row for the last slot, with the publication that adds bins to
+    /// those of retired cells.
     #[inline(never)]
     fn fill_lifetime(
         &self,
@@ -409,8 +421,8 @@ impl History {
         } else {
             recent.store_all(&current.recent().load_all());
         }
-        // The buckets that leave the recent sums: one, unless there was a gap. There are no more than N, unless the
-        // start and the end of `before` are of different publications.
+        // The buckets that leave the recent sums: one, unless there was a gap. There are no more
+        // than N, unless the start and the end of `before` are of different publications.
         let leaving = before.start..first.min(before.end);
         if leaving.start + 1 == leaving.end && number == before.end {
             // The leaving bucket is N − 1 before the sealed bucket, so its row is in the next slot.
@@ -435,8 +447,8 @@ impl History {
     /// Completes a publication. Any thread may call this, at any later time.
     fn complete(&self, head: Head, cells: &CellTable) {
         let steps = self.descriptor(head).steps();
-        // The steps belong to this publication only if the descriptor was not filled again since. If it was, another
-        // thread has completed them.
+        // The steps belong to this publication only if the descriptor was not filled again since.
+        // If it was, another thread has completed them.
         if !self.is_still(head) {
             return;
         }
@@ -447,8 +459,8 @@ impl History {
     fn perform_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
         if let Some(SlotStep { slot, from, to }) = steps.slot {
-            // Fails if the step was taken before: the tag of a slot only grows. Release: pairs with the Acquire in
-            // `row_in`.
+            // Fails if the step was taken before: the tag of a slot only grows. Release: pairs with
+            // the Acquire in `row_in`.
             let slot = &self.slots[slot];
             let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
         }
@@ -460,9 +472,9 @@ impl History {
         }
         stall::at(Point::CellSealed);
         let completed = head.completed();
-        // Release: pairs with the Acquire in `complete_head`. All steps happen before: this thread has taken them, or
-        // has found them taken. A thread that finds the head complete finds no earlier word in the slot or the cell
-        // than this thread has found.
+        // Release: pairs with the Acquire in `complete_head`. All steps happen before: this thread
+        // has taken them, or has found them taken. A thread that finds the head complete finds no
+        // earlier word in the slot or the cell than this thread has found.
         let _ =
             self.head.compare_exchange(head.0, completed.0, Ordering::Release, Ordering::Relaxed);
     }
@@ -484,8 +496,8 @@ impl History {
         (self.rows_made.load(Ordering::Relaxed), self.descriptors.made())
     }
 
-    /// Returns all rows that are in slots or spare, and all descriptors that are current or free, by their indices plus
-    /// 1, each list in order. No thread may publish during the call.
+    /// Returns all rows that are in slots or spare, and all descriptors that are current or free,
+    /// by their indices plus 1, each list in order. No thread may publish during the call.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
         let spare = (0..self.descriptors.made()).flat_map(|index| {

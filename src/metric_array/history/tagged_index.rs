@@ -1,7 +1,7 @@
 //! An index and a tag in one word: `{ tag: 40, index: 24 }`.
 //!
-//! Each change of such a word increments the tag, so a compare-exchange against an earlier word fails even if the index
-//! is the same again (ABA).
+//! Each change of such a word increments the tag, so a compare-exchange against an earlier word
+//! fails even if the index is the same again (ABA).
 
 pub(crate) const INDEX_BITS: u32 = 24;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;

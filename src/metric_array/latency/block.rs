@@ -26,7 +26,8 @@ pub(crate) struct BinBlock {
     before: [AtomicI64; BLOCK_BINS],
 }
 
-/// Creates the words of a block. A model sees the first one: it records response times of the first bin of a block.
+/// Creates the words of a block. A model sees the first one: it records response times of the first
+/// bin of a block.
 fn words() -> [AtomicI64; BLOCK_BINS] {
     std::array::from_fn(|bin| if bin == 0 { AtomicI64::new(0) } else { unmodelled_word(0) })
 }
@@ -72,7 +73,8 @@ impl BinBlock {
         loaded
     }
 
-    /// Visits the groups of this block, the block with that index, that were counted in since the cell was bound.
+    /// Visits the groups of this block, the block with that index, that were counted in since the
+    /// cell was bound.
     #[inline]
     pub(crate) fn for_each_bucket_group(
         &self,
@@ -85,7 +87,8 @@ impl BinBlock {
         for_each_group(block, touched, since, visit);
     }
 
-    /// Visits the groups of this block, the block with that index, that have counts since the cell was claimed.
+    /// Visits the groups of this block, the block with that index, that have counts since the cell
+    /// was claimed.
     pub(crate) fn for_each_lifetime_group(
         &self,
         block: usize,

@@ -9,8 +9,9 @@ use crate::metric::MetricTotals;
 
 /// The sums of bins over rows and cells.
 ///
-/// Most groups of a list have eight counts below 16, in a word of eight nibbles. Such a word is added by one addition to
-/// eight lanes of a byte. The lanes have room for the nibbles of [`LISTS`] lists, and are then added to the counts.
+/// Most groups of a list have eight counts below 16, in a word of eight nibbles. Such a word is
+/// added by one addition to eight lanes of a byte. The lanes have room for the nibbles of [`LISTS`]
+/// lists, and are then added to the counts.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// The counts by position, in whole blocks.
@@ -64,7 +65,8 @@ impl BlockSums<'_> {
         }
     }
 
-    /// Adds the counts of a group that are the nibbles of a word, the first one in the lowest nibble.
+    /// Adds the counts of a group that are the nibbles of a word, the first one in the lowest
+    /// nibble.
     #[inline]
     pub(crate) fn add_nibbles(&mut self, group: usize, word: u32) {
         let lanes = u64::from(word & EVEN) | u64::from(word >> 4 & EVEN) << 32;
@@ -127,7 +129,8 @@ impl Collector {
         }
     }
 
-    /// Replaces the contents of `into` by the collected bins, and the sum and the extremes of `totals`.
+    /// Replaces the contents of `into` by the collected bins, and the sum and the extremes of
+    /// `totals`.
     pub(crate) fn store(
         &mut self,
         config: HistogramConfig,

@@ -16,7 +16,8 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn add(&mut self, counts: &[u64; GROUP_BINS]) {
         for (sum, count) in self.counts.iter_mut().zip(counts) {
-            // It wraps around only in a draft that is made from several publications, and is discarded.
+            // It wraps around only in a draft that is made from several publications, and is
+            // discarded.
             *sum = sum.wrapping_add(*count);
         }
     }

@@ -15,17 +15,20 @@ process_static! {
 
 /// The counters of the response times that one thread records in one window, by bins.
 ///
-/// A recorder belongs to a [cell](crate::metric_array::cells::thread_cell::ThreadCell), and the rules of its ownership
-/// are those of the cell: the cell's owner writes it, and readers validate what they read. It comes from a
-/// process-wide slab of its scale when a thread becomes the owner of a cell that has none, and returns there when the
-/// cell is retired, or when the window is dropped.
+/// A recorder belongs to a [cell](crate::metric_array::cells::thread_cell::ThreadCell), and the
+/// rules of its ownership are those of the cell: the cell's owner writes it, and readers validate
+/// what they read. It comes from a process-wide slab of its scale when a thread becomes the owner
+/// of a cell that has none, and returns there when the cell is retired, or when the window is
+/// dropped.
 ///
 /// # Orderings
 ///
-/// - A response time is recorded in this order: the extremes, the bin (Release), the sum (Release). A reader reads in the
-///   opposite order. So a response time that is in the sum is in its bin, and the extremes include all that are in bins.
-/// - A release fence precedes the stores of another bucket, and of another window. It pairs with the acquire fence of
-///   a reader: a reader that sees one of these stores sees that the history's head has moved on.
+/// - A response time is recorded in this order: the extremes, the bin (Release), the sum (Release).
+///   A reader reads in the opposite order. So a response time that is in the sum is in its bin, and
+///   the extremes include all that are in bins.
+/// - A release fence precedes the stores of another bucket, and of another window. It pairs with
+///   the acquire fence of a reader: a reader that sees one of these stores sees that the history's
+///   head has moved on.
 /// - A block is made with release and found with acquire, so a reader finds its counters zeroed.
 //
 // 128 bytes, as a cell: the owner of a neighbour writes `touched`.
@@ -128,8 +131,8 @@ impl LatencyRecorder {
         block.is_touched(bin).then_some(Bin(Some((block, bin))))
     }
 
-    /// Returns the bin of a response time, as a bin that is counted in now. Makes its block, if that has not been made
-    /// yet.
+    /// Returns the bin of a response time, as a bin that is counted in now. Makes its block, if
+    /// that has not been made yet.
     pub(crate) fn touched_bin(&'static self, nanos: u64) -> Bin {
         let position = self.layout.position(nanos);
         let index = position / BLOCK_BINS;
@@ -149,13 +152,15 @@ impl LatencyRecorder {
         self.touched.store(0, Ordering::Relaxed);
     }
 
-    /// Visits the groups that were counted in since the cell was bound, with the counts since then, in ascending order.
+    /// Visits the groups that were counted in since the cell was bound, with the counts since then,
+    /// in ascending order.
     #[inline]
     pub(crate) fn for_each_bucket_group(&self, mut visit: impl VisitGroup) {
         self.for_each_touched_block(|index, block| block.for_each_bucket_group(index, &mut visit));
     }
 
-    /// Visits the groups of all blocks, with the counts since the cell was claimed, in ascending order.
+    /// Visits the groups of all blocks, with the counts since the cell was claimed, in ascending
+    /// order.
     pub(crate) fn for_each_lifetime_group(&self, mut visit: impl VisitGroup) {
         for (index, block) in self.blocks.iter().enumerate() {
             if let Some(block) = block.get() {
@@ -167,8 +172,9 @@ impl LatencyRecorder {
     /// The number of stages of [`load_ahead`](Self::load_ahead).
     pub(crate) const STAGES: usize = 3;
 
-    /// Loads a word of each line that a read of the bucket loads in a stage: of this recorder, of its blocks, and of their
-    /// counts. See [`MetricArray::load_ahead`](crate::metric_array::MetricArray::load_ahead).
+    /// Loads a word of each line that a read of the bucket loads in a stage: of this recorder, of
+    /// its blocks, and of their counts. See
+    /// [`MetricArray::load_ahead`](crate::metric_array::MetricArray::load_ahead).
     pub(crate) fn load_ahead(&self, stage: usize) -> u64 {
         let mut loaded = self.touched.load(Ordering::Relaxed);
         match stage {
@@ -179,7 +185,8 @@ impl LatencyRecorder {
         loaded
     }
 
-    /// Visits the blocks that may have been counted in since the cell was bound, with their indices.
+    /// Visits the blocks that may have been counted in since the cell was bound, with their
+    /// indices.
     #[inline]
     fn for_each_touched_block(&self, mut visit: impl FnMut(usize, &BinBlock)) {
         for_each_bit(self.touched.load(Ordering::Relaxed), |bit| {
@@ -192,7 +199,8 @@ impl LatencyRecorder {
     }
 }
 
-/// The numbers of recorders that belong to a cell and of free recorders, and the bytes of all recorders.
+/// The numbers of recorders that belong to a cell and of free recorders, and the bytes of all
+/// recorders.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecorderMemory {
     pub(crate) in_use: usize,

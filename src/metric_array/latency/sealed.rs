@@ -10,17 +10,17 @@ const SEGMENT_WORDS: usize = 14;
 
 /// The bins of a bucket that have counts, in a list of words that only grows.
 ///
-/// A block that has counts is a header and the counts of its groups. The counts of a group are packed into lanes of one
-/// width, the narrowest that has room for each of them:
+/// A block that has counts is a header and the counts of its groups. The counts of a group are
+/// packed into lanes of one width, the narrowest that has room for each of them:
 ///
 /// ```text
 /// header: { block: 8, width of group 7: 3, … , width of group 0: 3 }     0 in all widths is the end of the list
 /// width:  0 for a group without counts; or 1, 2, 3, 4, 5 for lanes of 4, 8, 16, 32, 64 bits, in 1, 2, 4, 8, 16 words
 /// ```
 ///
-/// The list belongs to a row: a publisher fills it together with a private row, and a reader validates what it has
-/// read. A reader that reads it while it is filled again may find any mixture of words, and what it reads is discarded.
-/// The read must terminate and must not panic.
+/// The list belongs to a row: a publisher fills it together with a private row, and a reader
+/// validates what it has read. A reader that reads it while it is filled again may find any mixture
+/// of words, and what it reads is discarded. The read must terminate and must not panic.
 #[derive(Debug)]
 pub(crate) struct SealedBins {
     first: Segment,
@@ -82,7 +82,8 @@ impl SealedBins {
         same: Option<&Self>,
     ) {
         let mut writer = Writer::new(&self.first);
-        // `flat_map` does not ask `groups` again after its end: words of an earlier, longer list may follow it.
+        // `flat_map` does not ask `groups` again after its end: words of an earlier, longer list
+        // may follow it.
         let mut others = same.into_iter().flat_map(Self::groups);
         let mut other = others.next();
         for_each_group(&mut |index, counts| {
@@ -246,7 +247,8 @@ const fn lane_bits(width: u32) -> usize {
 /// The start of a block in a list.
 struct Header {
     block: usize,
-    /// The widths of the groups that were not visited yet, the next group's lowest. The bits of the others are 0.
+    /// The widths of the groups that were not visited yet, the next group's lowest. The bits of the
+    /// others are 0.
     widths: u32,
 }
 

@@ -9,12 +9,13 @@ use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::Ordering;
 
 impl MetricArray {
-    /// Loads a word of each cache line that a read of the buckets with those numbers loads in a stage, from 0 to
-    /// [`STAGES`](Self::STAGES) − 1.
+    /// Loads a word of each cache line that a read of the buckets with those numbers loads in a
+    /// stage, from 0 to [`STAGES`](Self::STAGES) − 1.
     ///
-    /// The lines of a stage are found through those of the stages before, so a read of one array waits for one line after the
-    /// other. If a stage is done for many arrays before the next stage, the processor fetches their lines at the same
-    /// time. The result has no meaning. The caller passes it to `black_box`, so that the loads are not removed.
+    /// The lines of a stage are found through those of the stages before, so a read of one array
+    /// waits for one line after the other. If a stage is done for many arrays before the next
+    /// stage, the processor fetches their lines at the same time. The result has no meaning. The
+    /// caller passes it to `black_box`, so that the loads are not removed.
     pub(crate) fn load_ahead(&self, stage: usize, numbers: &RangeInclusive<u64>) -> u64 {
         match stage {
             // Relaxed: the value is not used.

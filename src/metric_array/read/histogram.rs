@@ -12,8 +12,9 @@ use crate::metric_array::recorders::found_recorder;
 use crate::sync::{Ordering, fence};
 
 impl MetricArray {
-    /// Replaces the contents of `into` by the histogram of the buckets with those numbers, and returns their totals, which
-    /// are of the same moment. Returns `None`, and changes nothing, if the array has no histogram.
+    /// Replaces the contents of `into` by the histogram of the buckets with those numbers, and
+    /// returns their totals, which are of the same moment. Returns `None`, and changes nothing, if
+    /// the array has no histogram.
     pub(crate) fn histogram_into(
         &self,
         numbers: RangeInclusive<u64>,
@@ -25,8 +26,9 @@ impl MetricArray {
         })
     }
 
-    /// Replaces the contents of `into` by the histogram of all response times that were ever recorded, and returns the
-    /// totals of all records. Returns `None`, and changes nothing, if the array has no histogram.
+    /// Replaces the contents of `into` by the histogram of all response times that were ever
+    /// recorded, and returns the totals of all records. Returns `None`, and changes nothing, if the
+    /// array has no histogram.
     pub(crate) fn lifetime_histogram_into(
         &self,
         into: &mut LatencyHistogram,
@@ -85,9 +87,9 @@ impl Collection<'_> {
         }
     }
 
-    /// Adds the counts of a bound cell, with a sum of response times that was read before the bins. So each response time of
-    /// the sum is in a bin, and each one in a bin is in the number of response times and within the extremes, and the end of its
-    /// request is counted.
+    /// Adds the counts of a bound cell, with a sum of response times that was read before the bins.
+    /// So each response time of the sum is in a bin, and each one in a bin is in the number of
+    /// response times and within the extremes, and the end of its request is counted.
     fn add_cell(&mut self, cell: &ThreadCell, nanos: u64) {
         // Acquire: pairs with the Release in `BinBlock::count`.
         fence(Ordering::Acquire);
@@ -96,8 +98,9 @@ impl Collection<'_> {
         self.counts.add(&counts);
     }
 
-    /// Adds everything that was ever recorded: the counts of all rows and cells, and of what has left them; and the bins of all
-    /// cells, which have counted since they were claimed, and those of retired cells.
+    /// Adds everything that was ever recorded: the counts of all rows and cells, and of what has
+    /// left them; and the bins of all cells, which have counted since they were claimed, and those
+    /// of retired cells.
     fn add_lifetime(&mut self, moment: &Moment<'_>) {
         for slot in 0..moment.array.config.sample_count() {
             if let Some(row) = moment.row_in(slot) {
@@ -124,7 +127,8 @@ impl Collection<'_> {
         {
             recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
         }
-        // Loaded again: the bins may have response times of a cell that was bound after the first look.
+        // Loaded again: the bins may have response times of a cell that was bound after the first
+        // look.
         if cell.state().is_bound() {
             self.add_cell(cell, nanos);
         }

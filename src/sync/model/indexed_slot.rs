@@ -7,13 +7,13 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Loaded;
 
-/// Index 0 is the empty slot. When a value is swapped out, its entry in the table is emptied, and its index is never
-/// used again.
+/// Index 0 is the empty slot. When a value is swapped out, its entry in the table is emptied, and
+/// its index is never used again.
 ///
-/// The table is behind the standard library's mutex, so loom sees the index alone. An inner `Arc` is never cloned or
-/// dropped under that lock: loom may switch threads at these operations, and all threads of a model run on one thread
-/// of the operating system, which would then wait for its own lock. So each inner `Arc` is in an outer one, which loom
-/// does not see.
+/// The table is behind the standard library's mutex, so loom sees the index alone. An inner `Arc`
+/// is never cloned or dropped under that lock: loom may switch threads at these operations, and all
+/// threads of a model run on one thread of the operating system, which would then wait for its own
+/// lock. So each inner `Arc` is in an outer one, which loom does not see.
 pub(crate) struct IndexedSlot<T> {
     index: AtomicUsize,
     values: Mutex<Vec<Option<Invisible<Arc<T>>>>>,
@@ -34,8 +34,8 @@ impl<T> IndexedSlot<T> {
             if let Some(value) = value {
                 return Loaded(Some(Arc::clone(&value)));
             }
-            // The value was swapped out since the load. Retry with the newest index, as arc-swap does if its validation
-            // fails. Only a read-modify-write is certain to read the newest.
+            // The value was swapped out since the load. Retry with the newest index, as arc-swap
+            // does if its validation fails. Only a read-modify-write is certain to read the newest.
             index = self.index.fetch_add(0, Ordering::Acquire);
         }
     }

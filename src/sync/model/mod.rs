@@ -1,8 +1,8 @@
 //! Loom's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
 //!
-//! The default stand-in is an index that is swapped atomically. It synchronizes as an acquire load and a release swap
-//! do, and no more. If `LOCKED_SLOT` is set in the environment, a mutex replaces it, as a cross-check. The mutex is
-//! simpler, but orders more than a real slot does.
+//! The default stand-in is an index that is swapped atomically. It synchronizes as an acquire load
+//! and a release swap do, and no more. If `LOCKED_SLOT` is set in the environment, a mutex replaces
+//! it, as a cross-check. The mutex is simpler, but orders more than a real slot does.
 
 mod indexed_slot;
 mod locked_slot;
@@ -33,12 +33,13 @@ pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::try_unwrap(value).ok()
 }
 
-/// The name of a resource or a context. A name never changes, so loom need not see its reference count.
+/// The name of a resource or a context. A name never changes, so loom need not see its reference
+/// count.
 pub(crate) type Name = std::sync::Arc<str>;
 
-/// Returns a number that was never returned before in this execution. Each execution starts anew, so whether two
-/// windows share a set of the thread cache does not depend on other models. The atomic is the standard library's: the
-/// numbers only have to differ.
+/// Returns a number that was never returned before in this execution. Each execution starts anew,
+/// so whether two windows share a set of the thread cache does not depend on other models. The
+/// atomic is the standard library's: the numbers only have to differ.
 pub(crate) fn unique() -> u64 {
     loom::lazy_static! {
         static ref NEXT: std::sync::Arc<std::sync::atomic::AtomicU64> = std::sync::Arc::default();
@@ -51,8 +52,8 @@ pub(crate) fn unmodelled_word(value: i64) -> AtomicI64 {
     AtomicI64::unmodelled(value)
 }
 
-/// Defines a static of one execution. It is leaked: loom drops its statics before the thread-locals of the last thread,
-/// which may still refer to it.
+/// Defines a static of one execution. It is leaked: loom drops its statics before the thread-locals
+/// of the last thread, which may still refer to it.
 macro_rules! process_static {
     (static $name:ident: $type:ty = $init:expr;) => {
         loom::lazy_static! {
@@ -85,13 +86,15 @@ use std::fmt;
 
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 
-/// The number of values of a pool that are made together: two, so that a model has few atomics that it does not need.
+/// The number of values of a pool that are made together: two, so that a model has few atomics that
+/// it does not need.
 pub(crate) const CHUNK_LEN: u32 = 2;
 
 /// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 1;
 
-/// Returns the least number of shards of a keyed limiter: two, so that a model has few locks that it does not need.
+/// Returns the least number of shards of a keyed limiter: two, so that a model has few locks that
+/// it does not need.
 pub(crate) fn least_shards(_max_keys: usize) -> usize {
     2
 }

@@ -19,10 +19,10 @@ const GONE: usize = usize::MAX;
 
 type Entry<V> = Invisible<(Name, Arc<V>)>;
 
-/// A map with open addressing, in which the probe of each name starts at the first place. An insertion puts the name
-/// into the first empty place by one compare-exchange, so each name is there once. The map synchronizes as an acquire
-/// load and a release swap of an entry do, as `papaya` does, and no more: a lock would also order a look-up before
-/// later operations.
+/// A map with open addressing, in which the probe of each name starts at the first place. An
+/// insertion puts the name into the first empty place by one compare-exchange, so each name is
+/// there once. The map synchronizes as an acquire load and a release swap of an entry do, as
+/// `papaya` does, and no more: a lock would also order a look-up before later operations.
 ///
 /// The table of entries is behind the standard library's mutex, as in `IndexedSlot`.
 pub(crate) struct Names<V> {

@@ -4,7 +4,8 @@ use std::ptr;
 
 use super::RacyOnce;
 
-/// A reference that is set once. It synchronizes as a release store and an acquire load do, as `once_cell`'s does.
+/// A reference that is set once. It synchronizes as a release store and an acquire load do, as
+/// `once_cell`'s does.
 #[derive(Debug)]
 pub(crate) struct OnceRef<'a, T>(RacyOnce<&'a T>);
 

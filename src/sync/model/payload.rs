@@ -4,8 +4,8 @@ use std::sync::atomic as invisible;
 
 use loom::sync::atomic::{self as visible, Ordering};
 
-/// Defines a word that loom sees, or a word that is written and read together with such a word. The latter orders nothing,
-/// and every load of it finds the last store.
+/// Defines a word that loom sees, or a word that is written and read together with such a word. The
+/// latter orders nothing, and every load of it finds the last store.
 macro_rules! payload {
     ($name:ident, $value:ty, $atomic:ident, $unseen:ident, $seen:ident) => {
         #[derive(Debug)]

@@ -11,9 +11,9 @@ use crate::sync::stall::{self, Point};
 /// The number of threads that loom can run. Each makes at most one value.
 const RACERS: usize = 5;
 
-/// A value that is made when it is first needed. An index into the values that the threads have made is set once. It
-/// stands for the pointer of `OnceBox`, and synchronizes as that pointer does. A value that lost the race is kept until
-/// the `RacyOnce` is dropped.
+/// A value that is made when it is first needed. An index into the values that the threads have
+/// made is set once. It stands for the pointer of `OnceBox`, and synchronizes as that pointer does.
+/// A value that lost the race is kept until the `RacyOnce` is dropped.
 #[derive(Debug)]
 pub(crate) struct RacyOnce<T> {
     /// The index + 1; 0 before a value is published.

@@ -1,13 +1,14 @@
 //! Atomics whose loads conflict with each other for loom, and words that loom need not see.
 //!
-//! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads and then stores, the
-//! second load hides the first one from the store, and loom explores only one of the two orders. Every add to an owned
-//! cell is such a load and store. A *shadow* is an atomic that is never loaded. A relaxed store to the shadow before
-//! each load makes the two loads conflict, so loom explores both orders.
+//! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads
+//! and then stores, the second load hides the first one from the store, and loom explores only one
+//! of the two orders. Every add to an owned cell is such a load and store. A *shadow* is an atomic
+//! that is never loaded. A relaxed store to the shadow before each load makes the two loads
+//! conflict, so loom explores both orders.
 //!
-//! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s have a shadow in
-//! a model that calls [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment. Shadows multiply
-//! the executions.
+//! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and
+//! `AtomicUsize`s have a shadow in a model that calls [`shadow_all_words`], and in all models if
+//! `SHADOWS` is set in the environment. Shadows multiply the executions.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -19,23 +20,25 @@ std::thread_local! {
     /// Whether [`AtomicI64::unmodelled`] makes words that loom sees.
     static SHOW_ALL: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether all of these atomics have a shadow. Loom runs all threads of a model on the thread of its test.
+    /// Whether all of these atomics have a shadow. Loom runs all threads of a model on the thread
+    /// of its test.
     static SHADOW_ALL: Cell<bool> = Cell::new(std::env::var_os("SHADOWS").is_some());
 }
 
-/// Makes loom see every word of a cell, and not only the first counter, in the models that the calling thread explores
-/// after this call. Use it for models of the relations between these words.
+/// Makes loom see every word of a cell, and not only the first counter, in the models that the
+/// calling thread explores after this call. Use it for models of the relations between these words.
 pub fn show_all_words() {
     SHOW_ALL.set(true);
 }
 
-/// Gives all `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s a shadow in the models that the calling thread explores
-/// after this call.
+/// Gives all `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s a shadow in the models that the calling
+/// thread explores after this call.
 pub fn shadow_all_words() {
     SHADOW_ALL.set(true);
 }
 
-/// Defines an atomic that has a shadow if all have one. Its operations, except for `load`, are loom's.
+/// Defines an atomic that has a shadow if all have one. Its operations, except for `load`, are
+/// loom's.
 macro_rules! shadowed {
     ($name:ident of $value:ty) => {
         #[derive(Debug)]

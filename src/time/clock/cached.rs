@@ -11,13 +11,14 @@ use crate::time::timestamp::Timestamp;
 
 /// A clock that shows the time of another clock at the last refresh. A reading is one load.
 ///
-/// [`CachedClock::start`] starts a thread that refreshes the clock, and that ends when the last clone is dropped. With
-/// [`CachedClock::new`], the caller refreshes it, for example from an event loop. A cached clock never goes back, even
-/// if its source goes back.
+/// [`CachedClock::start`] starts a thread that refreshes the clock, and that ends when the last
+/// clone is dropped. With [`CachedClock::new`], the caller refreshes it, for example from an event
+/// loop. A cached clock never goes back, even if its source goes back.
 ///
-/// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket of the reading, so
-/// the period should be well below the length of a bucket. The thread does not survive a `fork`: start a clock in the
-/// child. If the source panics in that thread, the clock stops.
+/// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket
+/// of the reading, so the period should be well below the length of a bucket. The thread does not
+/// survive a `fork`: start a clock in the child. If the source panics in that thread, the clock
+/// stops.
 ///
 /// ```
 /// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
@@ -36,7 +37,8 @@ pub struct CachedClock<C> {
 }
 
 impl<C: Clock> CachedClock<C> {
-    /// Creates a clock that shows the time of `source` at this call, until it is [refreshed](Self::refresh).
+    /// Creates a clock that shows the time of `source` at this call, until it is
+    /// [refreshed](Self::refresh).
     #[must_use]
     pub fn new(source: C) -> Self {
         let nanos = AtomicU64::new(source.now().as_nanos());
@@ -50,7 +52,8 @@ impl<C: Clock> CachedClock<C> {
 }
 
 impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
-    /// Creates a clock with a thread that refreshes it every `period`. With a period of zero, the thread never pauses.
+    /// Creates a clock with a thread that refreshes it every `period`. With a period of zero, the
+    /// thread never pauses.
     ///
     /// # Errors
     ///
@@ -91,7 +94,8 @@ struct Cache<C> {
 
 impl<C: Clock> Cache<C> {
     fn refresh(&self) {
-        // `fetch_max`: if two threads refresh at once, the later reading wins. Relaxed: the time orders nothing.
+        // `fetch_max`: if two threads refresh at once, the later reading wins. Relaxed: the time
+        // orders nothing.
         self.nanos.fetch_max(self.source.now().as_nanos(), Ordering::Relaxed);
     }
 }

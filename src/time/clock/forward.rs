@@ -8,19 +8,20 @@ use crate::time::timestamp::Timestamp;
 
 /// A clock that goes on when its source is set back: for a source such as the time of day.
 ///
-/// If the source goes back by more than a millisecond, this clock continues from its highest reading, at the rate of the
-/// source. It does so by an offset that is added to the source from then on. If the source goes back by less, this clock
-/// stands still until the source has caught up. No reading is more than a millisecond below an earlier one, on any
-/// thread.
+/// If the source goes back by more than a millisecond, this clock continues from its highest
+/// reading, at the rate of the source. It does so by an offset that is added to the source from
+/// then on. If the source goes back by less, this clock stands still until the source has caught
+/// up. No reading is more than a millisecond below an earlier one, on any thread.
 ///
-/// A step forward is followed, also one that corrects an earlier step back: the two cannot be told from a pause in which
-/// no thread read the clock. So the clock is ahead of its source by the sum of all steps back, which
-/// [`ahead`](Self::ahead) returns, and buckets do not begin at the full seconds of the source any more. To return to the
-/// time of the source, make a new clock.
+/// A step forward is followed, also one that corrects an earlier step back: the two cannot be told
+/// from a pause in which no thread read the clock. So the clock is ahead of its source by the sum
+/// of all steps back, which [`ahead`](Self::ahead) returns, and buckets do not begin at the full
+/// seconds of the source any more. To return to the time of the source, make a new clock.
 ///
-/// A reading is two loads more than a reading of the source. It writes once the time has advanced by a millisecond, and
-/// when the source has gone back. Clones share one timeline. A [`MonotonicClock`](super::MonotonicClock) and a
-/// [`CachedClock`](super::CachedClock) do not go back and need no wrapper.
+/// A reading is two loads more than a reading of the source. It writes once the time has advanced
+/// by a millisecond, and when the source has gone back. Clones share one timeline. A
+/// [`MonotonicClock`](super::MonotonicClock) and a [`CachedClock`](super::CachedClock) do not go
+/// back and need no wrapper.
 ///
 /// ```
 /// use leaparray::{Clock, ForwardClock, ManualClock, Timestamp};
@@ -38,16 +39,17 @@ use crate::time::timestamp::Timestamp;
 #[derive(Clone, Debug)]
 pub struct ForwardClock<C>(Arc<State<C>>);
 
-/// The time in nanoseconds by which the source may go back before it counts as a step, and by which readings may be
-/// above `highest`.
+/// The time in nanoseconds by which the source may go back before it counts as a step, and by which
+/// readings may be above `highest`.
 const TOLERANCE: u64 = 1_000_000;
 
 /// # Orderings
 ///
-/// Both words only grow. `highest` is loaded first, then `offset`, and the source is read last. Both are released after
-/// the source was read, and loaded with acquire. So a thread that finds the highest reading finds the offset with which
-/// it was made, and reads the source after that. If its time is lower nevertheless, the source has gone back, and the
-/// thread has not merely stalled. A thread that finds a raised offset reads the source after the step.
+/// Both words only grow. `highest` is loaded first, then `offset`, and the source is read last.
+/// Both are released after the source was read, and loaded with acquire. So a thread that finds the
+/// highest reading finds the offset with which it was made, and reads the source after that. If its
+/// time is lower nevertheless, the source has gone back, and the thread has not merely stalled. A
+/// thread that finds a raised offset reads the source after the step.
 #[derive(Debug)]
 struct State<C> {
     source: C,
@@ -65,7 +67,8 @@ impl<C: Clock> ForwardClock<C> {
         Self(Arc::new(State { source, highest, offset }))
     }
 
-    /// Returns the time by which the clock is ahead of its source: the sum of all steps back that a reading has found.
+    /// Returns the time by which the clock is ahead of its source: the sum of all steps back that a
+    /// reading has found.
     #[must_use]
     pub fn ahead(&self) -> Duration {
         Duration::from_nanos(self.0.offset.load(Ordering::Relaxed))
@@ -98,12 +101,13 @@ impl<C: Clock> State<C> {
         }
     }
 
-    /// Notes a reading that is higher than the highest, or raises the offset after a step back. Returns the reading;
-    /// `None` if another thread has raised the offset.
+    /// Notes a reading that is higher than the highest, or raises the offset after a step back.
+    /// Returns the reading; `None` if another thread has raised the offset.
     #[cold]
     fn settle(&self, highest: u64, offset: u64, nanos: u64) -> Option<u64> {
         if nanos >= highest {
-            // Release: pairs with the Acquire in `nanos`. A thread that finds this reading reads the source after it.
+            // Release: pairs with the Acquire in `nanos`. A thread that finds this reading reads
+            // the source after it.
             self.highest.fetch_max(nanos, Ordering::Release);
             return Some(nanos);
         }
@@ -112,8 +116,9 @@ impl<C: Clock> State<C> {
             // Sources that differ between cores by as much must not move the clock ahead.
             return Some(highest);
         }
-        // A compare-exchange: if two threads find the same step, one of them raises the offset. Release: pairs with the
-        // Acquire in `nanos`. A thread that finds the new offset reads the source after the step.
+        // A compare-exchange: if two threads find the same step, one of them raises the offset.
+        // Release: pairs with the Acquire in `nanos`. A thread that finds the new offset reads the
+        // source after the step.
         let raised = offset.saturating_add(step);
         self.offset
             .compare_exchange(offset, raised, Ordering::Release, Ordering::Relaxed)

@@ -31,14 +31,15 @@ impl ManualClock {
 
     /// Sets the time, forward or back.
     pub fn set(&self, now: Timestamp) {
-        // Release: pairs with the Acquire in `now`. A thread that sees the new time also sees everything that this
-        // thread did before, as with a real clock.
+        // Release: pairs with the Acquire in `now`. A thread that sees the new time also sees
+        // everything that this thread did before, as with a real clock.
         self.0.store(now.as_nanos(), Ordering::Release);
     }
 
     /// Advances the time, at most to [`Timestamp::MAX`].
     pub fn advance(&self, by: Duration) {
-        // Release: as in `set`. A read-modify-write, so it continues the release sequence of the previous time.
+        // Release: as in `set`. A read-modify-write, so it continues the release sequence of the
+        // previous time.
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |nanos| {
             Some(Timestamp::from_nanos(nanos).saturating_add(by).as_nanos())
         });

@@ -17,8 +17,8 @@ use crate::time::timestamp::Timestamp;
 
 /// A source of timestamps. Each window has a clock of its own; there is no global clock.
 ///
-/// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a newer bucket count as
-/// late. A [`ForwardClock`] keeps a source of your own from going back; see
+/// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a
+/// newer bucket count as late. A [`ForwardClock`] keeps a source of your own from going back; see
 /// [When a clock steps](crate::guide#when-a-clock-steps).
 ///
 /// ```

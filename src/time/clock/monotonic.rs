@@ -7,21 +7,24 @@ use super::steering::{Source, Steering};
 use crate::sync::Arc;
 use crate::time::timestamp::{Timestamp, saturating_nanos};
 
-/// The default clock, which is precise: the processor's time stamp counter, read through `quanta`, and corrected by the
-/// operating system's monotonic clock.
+/// The default clock, which is precise: the processor's time stamp counter, read through `quanta`,
+/// and corrected by the operating system's monotonic clock.
 ///
-/// It starts at the system's time of day and does not follow later jumps of the time of day. On one thread, it never
-/// goes back. Between threads, it may go back, by the difference between the counters of their cores, and because a
-/// core may read its counter before the loads that precede it: by nanoseconds as a rule, and by up to 26 µs on a
-/// virtual machine with several times more threads than cores. It is at most about 0.3 µs behind the operating system's
-/// clock, for any run time. If a reader is preempted in the middle of a correction, the clock falls behind further,
-/// until the next correction at most 0.3 ms later. A reader that finds a correction due makes it; there is no
-/// background thread. Without a usable counter, `quanta` reads the operating system's clock instead.
+/// It starts at the system's time of day and does not follow later jumps of the time of day. On one
+/// thread, it never goes back. Between threads, it may go back, by the difference between the
+/// counters of their cores, and because a core may read its counter before the loads that precede
+/// it: by nanoseconds as a rule, and by up to 26 µs on a virtual machine with several times more
+/// threads than cores. It is at most about 0.3 µs behind the operating system's clock, for any run
+/// time. If a reader is preempted in the middle of a correction, the clock falls behind further,
+/// until the next correction at most 0.3 ms later. A reader that finds a correction due makes it;
+/// there is no background thread. Without a usable counter, `quanta` reads the operating system's
+/// clock instead.
 ///
-/// Clones share one timeline. If the time of day is set between the creation of two clocks, the two clocks differ. So
-/// windows that should agree need clones of one clock.
+/// Clones share one timeline. If the time of day is set between the creation of two clocks, the two
+/// clocks differ. So windows that should agree need clones of one clock.
 ///
-/// Creating the first clock of a process takes up to 0.2 s, in which `quanta` calibrates the counter.
+/// Creating the first clock of a process takes up to 0.2 s, in which `quanta` calibrates the
+/// counter.
 ///
 /// ```
 /// use leaparray::{Clock, MonotonicClock};

@@ -8,7 +8,8 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A simulated source. The reference is the true time, in nanoseconds; the counter runs at a rate of its own.
+/// A simulated source. The reference is the true time, in nanoseconds; the counter runs at a rate
+/// of its own.
 #[derive(Debug)]
 struct Simulated {
     true_time: Cell<u64>,
@@ -16,7 +17,8 @@ struct Simulated {
     counter_ppm: Cell<i64>,
     /// The counter in millionths of a nanosecond, so that no rounding adds up.
     counter: Cell<u128>,
-    /// The true time that passes before and after each read of the reference, as if the thread were preempted there.
+    /// The true time that passes before and after each read of the reference, as if the thread were
+    /// preempted there.
     stalls: Cell<[u64; 2]>,
 }
 
@@ -66,8 +68,8 @@ fn read(steering: &Steering<Simulated>, last: u64, behind: u64, ahead: u64) -> u
     now
 }
 
-/// Returns the time by which a steady counter may fall behind: the slowdown and the counter's own error, over one
-/// `HOLD`.
+/// Returns the time by which a steady counter may fall behind: the slowdown and the counter's own
+/// error, over one `HOLD`.
 fn bound(ppm: i64) -> u64 {
     let error = u64::try_from(977 - ppm).unwrap() * HOLD / 1_000_000;
     error + 2
@@ -78,8 +80,8 @@ fn drift_is_bounded_for_ten_years_at_any_steady_rate() {
     for ppm in [-1_000, -500, -10, 0, 10, 500, 970] {
         let steering = Steering::new(Simulated::new(ppm));
         let mut last = 0;
-        // Bursts of reads, an hour apart. With a single calibration, a counter with an error of 10 ppm would be off by
-        // 53 minutes in the end.
+        // Bursts of reads, an hour apart. With a single calibration, a counter with an error of 10
+        // ppm would be off by 53 minutes in the end.
         for _ in 0..10 * 365 * 24 {
             for _ in 0..4 {
                 last = read(&steering, last, bound(ppm), 0);
@@ -170,9 +172,9 @@ proptest! {
         for (i, (step, stalls, in_a_hold)) in steps.into_iter().enumerate() {
             steering.source.counter_ppm.set(rates[i % rates.len()]);
             steering.source.stalls.set(stalls);
-            // A reader that is preempted in the middle of a correction makes the clock fall behind by the length of the
-            // stall until the next correction. That is at most `HOLD`, since after a longer stall the next reading
-            // makes a correction.
+            // A reader that is preempted in the middle of a correction makes the clock fall behind
+            // by the length of the stall until the next correction. That is at most `HOLD`, since
+            // after a longer stall the next reading makes a correction.
             last = read(&steering, last, HOLD + bound(-900), 1);
             steering.source.pass(if in_a_hold { step % HOLD } else { step });
         }

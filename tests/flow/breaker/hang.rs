@@ -5,7 +5,8 @@ use leaparray::Outcome;
 use super::simulation::{Answer, Report, simulate};
 use super::*;
 
-/// Simulates a backend that answers after 20 ms, and from `start` on hangs for a share of the requests. Times are in seconds.
+/// Simulates a backend that answers after 20 ms, and from `start` on hangs for a share of the
+/// requests. Times are in seconds.
 fn hang(rate: f64, start: f64, length: f64, share: f64, seed: u64) -> Report {
     let rt = MILLI * 20;
     let backend = |secs, draw| {
@@ -18,8 +19,8 @@ fn first_drop(report: &Report) -> f64 {
     report.first_drop.expect("the backend hangs").as_secs_f64()
 }
 
-/// Simulates a backend that accepts each request after a time, which depends on the time of the request in seconds and on
-/// a random number. Returns the number of dropped requests.
+/// Simulates a backend that accepts each request after a time, which depends on the time of the
+/// request in seconds and on a random number. Returns the number of dropped requests.
 fn dropped(parts: &[(f64, f64)], rt: impl Fn(f64, f64) -> Duration, seed: u64) -> u64 {
     let backend = |secs, draw| Answer::accepted(rt(secs, draw));
     simulate(BreakerConfig::default(), parts, backend, seed).dropped(0.0, f64::MAX)
@@ -37,7 +38,8 @@ fn backend_that_hangs_is_noticed_within_four_seconds() {
     }
 }
 
-/// The response time before does not matter: the first drop comes 3 to 3.5 seconds after the last answer.
+/// The response time before does not matter: the first drop comes 3 to 3.5 seconds after the last
+/// answer.
 #[test]
 fn backend_that_hangs_is_noticed_as_early_if_it_was_slow() {
     for millis in [20, 600, 1_000, 2_000, 3_000] {
@@ -135,8 +137,8 @@ fn few_requests_wait_for_a_backend_that_hangs() {
     }
 }
 
-/// The attempts are accepted when the hang ends, or are rejected after 30 seconds each. The last of these rejections comes
-/// three and a half seconds after the end of the hang.
+/// The attempts are accepted when the hang ends, or are rejected after 30 seconds each. The last of
+/// these rejections comes three and a half seconds after the end of the hang.
 #[test]
 fn breaker_recovers_after_a_hang() {
     for accepts in [true, false] {
@@ -169,7 +171,8 @@ fn slow_backend_that_accepts_is_not_dropped() {
     }
 }
 
-/// The load grows when the backend becomes slower, so most attempts are of the slow backend before it first answers.
+/// The load grows when the backend becomes slower, so most attempts are of the slow backend before
+/// it first answers.
 #[test]
 fn backend_that_becomes_slower_as_the_load_grows_is_not_dropped() {
     for millis in [600, 1_000, 1_400, 2_000, 2_500, 2_900] {
@@ -205,7 +208,8 @@ fn backend_with_two_response_times_is_not_dropped_for_the_longer_one() {
     }
 }
 
-/// The bound: a backend whose first answer takes more than three tenths of the window looks as if it hangs.
+/// The bound: a backend whose first answer takes more than three tenths of the window looks as if
+/// it hangs.
 #[test]
 fn backend_that_takes_longer_than_the_bound_is_dropped_until_it_answers() {
     let report = simulate(

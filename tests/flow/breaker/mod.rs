@@ -23,7 +23,8 @@ const NOON: Timestamp = Timestamp::from_secs(43_200);
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A random source that always draws 0, which drops each request whose drop probability is above zero.
+/// A random source that always draws 0, which drops each request whose drop probability is above
+/// zero.
 struct Strict;
 
 impl RandomSource for Strict {
@@ -55,8 +56,8 @@ fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, Ma
     (AdaptiveBreaker::with_source(config, clock.clone(), random), clock)
 }
 
-/// A breaker without a minimum of requests that drops each request whose drop probability is above zero, except for
-/// probes.
+/// A breaker without a minimum of requests that drops each request whose drop probability is above
+/// zero, except for probes.
 fn strict() -> (Breaker<Strict>, ManualClock) {
     breaker(BreakerConfig::default().min_requests(0), Strict)
 }
@@ -66,7 +67,8 @@ fn counts<R: RandomSource>(breaker: &Breaker<R>) -> [u64; 3] {
     [Success, Exception, Block].map(|event| breaker.window().lifetime().sum(event))
 }
 
-/// Asks for one request, which the backend accepts or rejects at once. Returns whether the request got through.
+/// Asks for one request, which the backend accepts or rejects at once. Returns whether the request
+/// got through.
 fn ask<R: RandomSource>(breaker: &Breaker<R>, accepts: bool) -> bool {
     match breaker.try_acquire().at_once() {
         Ok(permit) => {
@@ -136,7 +138,8 @@ fn decision_reflects_the_request_that_ended_last() {
     let [one, two, three] =
         [(); 3].map(|()| breaker.try_acquire().at_once().expect("nothing has ended"));
     assert!(ask(&breaker, false));
-    // The drop probability is 1 / 2. The first request that might be dropped is a probe, and the next one is dropped.
+    // The drop probability is 1 / 2. The first request that might be dropped is a probe, and the
+    // next one is dropped.
     assert!(ask(&breaker, false) && !ask(&breaker, true));
     // 1 of 4 requests is accepted: (4 − 1.5 · 1) / 5 = 0.5.
     one.accept();

@@ -134,7 +134,8 @@ fn cancelled_probe_leaves_its_turn_to_the_next_request() {
     assert_eq!(counts(&breaker), [before[0], before[1] + 1, before[2] + 1]);
 }
 
-/// A request gets through by chance after a probe, and the probe is cancelled. The next probe follows from the request.
+/// A request gets through by chance after a probe, and the probe is cancelled. The next probe
+/// follows from the request.
 #[test]
 fn cancelled_probe_leaves_no_turn_if_another_request_got_through_since() {
     let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
@@ -151,8 +152,8 @@ fn cancelled_probe_leaves_no_turn_if_another_request_got_through_since() {
     lucky.cancel();
 }
 
-/// A probe is cancelled after another request got through, and so leaves its time to that request. If that one is cancelled
-/// as well, the next probe follows from the time of the first.
+/// A probe is cancelled after another request got through, and so leaves its time to that request.
+/// If that one is cancelled as well, the next probe follows from the time of the first.
 #[test]
 fn cancelled_probe_postpones_the_next_one_if_the_request_after_it_is_cancelled_later() {
     for in_order in [true, false] {
@@ -186,7 +187,8 @@ fn cancelled_request_does_not_postpone_the_next_probe() {
     assert!(ask(&breaker, false), "a second after the last probe");
 }
 
-/// Clients give up after two seconds, whatever the backend does. The breaker learns nothing from them.
+/// Clients give up after two seconds, whatever the backend does. The breaker learns nothing from
+/// them.
 #[test]
 fn attempts_that_are_cancelled_drop_nothing() {
     let answer = |secs: f64| Answer { after: MILLI * 2_000, outcome: outcome_until(secs, 20.0) };

@@ -1,4 +1,5 @@
-//! The plain formula of the *Site Reliability Engineering* book with a probe a second, to compare with.
+//! The plain formula of the *Site Reliability Engineering* book with a probe a second, to compare
+//! with.
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -30,7 +31,8 @@ impl Window {
     }
 }
 
-/// Does as [`simulate`](super::simulation::simulate), for one rate and for a backend whose response times are all equal.
+/// Does as [`simulate`](super::simulation::simulate), for one rate and for a backend whose response
+/// times are all equal.
 pub(super) fn simulate_plain(
     rate: f64,
     length: f64,

@@ -13,12 +13,14 @@ fn breaker_recovers_by_time_alone() {
     }
     assert!(!ask(&breaker, false));
     clock.advance(SECOND * 10);
-    // The first request might be a probe. The second one gets through only if the drop probability is zero.
+    // The first request might be a probe. The second one gets through only if the drop probability
+    // is zero.
     let permits = [(); 2].map(|()| breaker.try_acquire().at_once());
     assert!(permits.iter().all(Result::is_ok));
 }
 
-/// Simulates a backend that rejects every request from second 10 to second 40, and a share of `errors` otherwise.
+/// Simulates a backend that rejects every request from second 10 to second 40, and a share of
+/// `errors` otherwise.
 fn outage(rate: f64, errors: f64, seed: u64) -> Report {
     let backend = |secs: f64, draw| {
         let is_down = (10.0..40.0).contains(&secs);
@@ -66,7 +68,8 @@ fn recovery_is_gradual() {
     }
 }
 
-/// The time of one answer is between a request and the evidence of it, so a slow backend recovers later.
+/// The time of one answer is between a request and the evidence of it, so a slow backend recovers
+/// later.
 #[test]
 fn slow_backend_recovers_later() {
     for (millis, limit) in [(20, 10.0), (500, 10.0), (1_000, 11.0), (2_000, 16.0)] {
@@ -121,7 +124,8 @@ fn no_more_requests_get_through_than_with_the_plain_formula() {
     }
 }
 
-/// In an outage, about one probe a second gets through, and as many by chance, also if the backend accepts a few.
+/// In an outage, about one probe a second gets through, and as many by chance, also if the backend
+/// accepts a few.
 #[test]
 fn few_requests_get_through_while_the_backend_is_down() {
     for (failing, limit) in [(1.0, 2.0), (0.99, 2.0), (0.9, 3.0)] {

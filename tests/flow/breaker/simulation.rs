@@ -1,4 +1,5 @@
-//! A simulation of clients, a breaker and a backend, in virtual time. Each run with the same input has the same result.
+//! A simulation of clients, a breaker and a backend, in virtual time. Each run with the same input
+//! has the same result.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -39,7 +40,8 @@ type Breaker = AdaptiveBreaker<ManualClock, SeededRandom>;
 /// An attempt in flight.
 struct Attempt<'a> {
     end: Timestamp,
-    /// The number of the request. Of two attempts that end at the same time, the earlier request ends first.
+    /// The number of the request. Of two attempts that end at the same time, the earlier request
+    /// ends first.
     number: u64,
     outcome: Outcome,
     permit: FeedbackPermit<&'a Breaker>,
@@ -114,8 +116,8 @@ impl Report {
         self.admitted(from, to) as f64 / self.sum(from, to, |tenth| tenth.asked) as f64
     }
 
-    /// Returns the time from `from`, in seconds, to the end of the last tenth of a second in which fewer than 99 % of the
-    /// requests got through.
+    /// Returns the time from `from`, in seconds, to the end of the last tenth of a second in which
+    /// fewer than 99 % of the requests got through.
     pub(crate) fn recovery(&self, from: f64) -> f64 {
         let first = (from * 10.0).round() as usize;
         let bad = |tenth: &Tenth| tenth.admitted * 100 < tenth.asked * 99;
@@ -124,8 +126,9 @@ impl Report {
     }
 }
 
-/// Asks at a steady rate from `parts`, each with a rate of requests per second and a duration, one after the other. The
-/// backend is told the time since the beginning, and has a random number from 0 to 1 for each admitted request.
+/// Asks at a steady rate from `parts`, each with a rate of requests per second and a duration, one
+/// after the other. The backend is told the time since the beginning, and has a random number from
+/// 0 to 1 for each admitted request.
 pub(crate) fn simulate(
     config: BreakerConfig,
     parts: &[(f64, f64)],

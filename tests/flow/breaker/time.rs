@@ -10,8 +10,8 @@ fn time_that_stands_still() {
     assert_eq!(counts(&breaker), [0, 2, 9_998]);
 }
 
-/// A thread reads its clock in the last nanosecond of a bucket, stalls, and reports an acceptance at that stale
-/// timestamp.
+/// A thread reads its clock in the last nanosecond of a bucket, stalls, and reports an acceptance
+/// at that stale timestamp.
 #[test]
 fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
@@ -37,7 +37,8 @@ fn time_that_goes_back() {
         ask(&breaker, false);
         clock.advance(MILLI * 20);
     }
-    // Back by less than the window, as with a stale timestamp. Probes begin again once time has caught up.
+    // Back by less than the window, as with a stale timestamp. Probes begin again once time has
+    // caught up.
     clock.set(NOON.saturating_sub(SECOND).saturating_add(MILLI * 500));
     assert!(ask(&breaker, false), "the window at that time is empty");
     let through = (0..300).filter(|_| {
@@ -63,11 +64,12 @@ fn both_ends_of_time() {
         clock.set(end);
         assert!(ask(&breaker, false));
         let through = (0..100).filter(|_| ask(&breaker, false)).count();
-        // The time of the last pass is 0 at first, as if a request had got through at the beginning of time.
+        // The time of the last pass is 0 at first, as if a request had got through at the beginning
+        // of time.
         assert_eq!(through, usize::from(end == Timestamp::MAX));
         let refusal = breaker.try_acquire().refusal().expect("all requests have failed");
-        // At a probability of one half, the time to ask again is unknown. Above, it is the next probe, before which time
-        // ends.
+        // At a probability of one half, the time to ask again is unknown. Above, it is the next
+        // probe, before which time ends.
         assert_eq!(refusal.retry, retry);
     }
 }

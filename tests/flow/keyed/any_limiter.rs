@@ -47,7 +47,8 @@ fn stale_request_of_an_evicted_limiter_is_decided_at_the_time_of_the_eviction() 
     assert!(limiter.try_acquire_at(&1, at(60_500), 1).is_refused());
 }
 
-/// Asks for all 5 permits of a key twice at one time, with an examination in between at a time that only the keyed limiter's lead covers.
+/// Asks for all 5 permits of a key twice at one time, with an examination in between at a time that
+/// only the keyed limiter's lead covers.
 fn expect_no_eviction_beyond_the_lead<L>(make: impl Fn(ManualClock) -> L + Send + Sync + 'static)
 where
     Arc<L>: Limiter,
@@ -144,7 +145,8 @@ where
     assert_eq!([65_999, 66_000].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
 }
 
-/// A bucket of 100 tokens with a rest of 40, while none of the few permits of the other limiter is in use.
+/// A bucket of 100 tokens with a rest of 40, while none of the few permits of the other limiter is
+/// in use.
 #[test]
 fn combination_is_as_new_once_each_of_its_limiters_is() {
     let make = || {

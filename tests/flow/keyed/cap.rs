@@ -62,7 +62,8 @@ fn invented_keys_never_displace_one_that_has_come_back() {
     assert!(limiter.try_acquire_at(&known, at(60_000), 1).is_admitted());
     assert!(limiter.try_acquire_at(&known, at(60_200), 1).is_admitted(), "full since 60.1 s");
     let mut invented = 1;
-    // In each second, an attacker invents more keys than there are places. Its earlier keys are as new by then.
+    // In each second, an attacker invents more keys than there are places. Its earlier keys are as
+    // new by then.
     for second in 61..=70 {
         for _ in 0..1_000 {
             let _ = limiter.try_acquire_at(&invented, at(second * 1_000), 1);

@@ -1,4 +1,5 @@
-//! An evicted key that comes back gets no more than it would have had: against limiters that evict nothing.
+//! An evicted key that comes back gets no more than it would have had: against limiters that evict
+//! nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -97,7 +98,8 @@ proptest! {
         });
     }
 
-    /// Also with stale times: a bucket that is asked for nothing but the admitted requests admits them all.
+    /// Also with stale times: a bucket that is asked for nothing but the admitted requests admits
+    /// them all.
     #[test]
     fn token_bucket_admits_nothing_that_one_without_eviction_would_not(
         rate in any_rate(),
@@ -155,15 +157,17 @@ proptest! {
         });
     }
 
-    /// Also with stale times. Each request counts in the interval of its time or in a later one, up to that of the newest time. So
-    /// the requests that can count in no other intervals than some have no more permits than these.
+    /// Also with stale times. Each request counts in the interval of its time or in a later one, up
+    /// to that of the newest time. So the requests that can count in no other intervals than some
+    /// have no more permits than these.
     #[test]
     fn fixed_window_with_stale_times_admits_no_more_than_its_intervals(
         steps in steps(900),
         keep in 0..300_u64,
     ) {
         let limiter = keyed(FixedWindowPerKey::new(ms(500), 4).unwrap(), 100, ms(keep));
-        // Of each of two keys: the first and the last interval in which a request can count, and its permits.
+        // Of each of two keys: the first and the last interval in which a request can count, and
+        // its permits.
         let mut admitted = [const { Vec::new() }; 2];
         let mut newest = 60_000;
         for step in steps {

@@ -14,8 +14,8 @@ use leaparray::flow::{
 use super::{Keyed, keyed};
 use crate::{at, ms, rate};
 
-/// Threads ask for few keys at a shared time that moves on, while keys are evicted and places are scarce. No key gets more
-/// than its burst and what was added.
+/// Threads ask for few keys at a shared time that moves on, while keys are evicted and places are
+/// scarce. No key gets more than its burst and what was added.
 #[test]
 fn no_key_exceeds_its_rate_while_keys_are_evicted() {
     const KEYS: u64 = 40;
@@ -53,7 +53,8 @@ fn no_key_exceeds_its_rate_while_keys_are_evicted() {
     assert!(limiter.counts().evicted_keys > 100, "{limiter:?}");
 }
 
-/// A limit that stops a request for [`STOPPED`](Self::STOPPED) permits, under the lock of its shard, between two barriers.
+/// A limit that stops a request for [`STOPPED`](Self::STOPPED) permits, under the lock of its
+/// shard, between two barriers.
 struct Stopping<'a> {
     bucket: TokenBucketPerKey,
     barriers: &'a [Barrier; 2],
@@ -126,8 +127,9 @@ type Permit = <Concurrency as PerKey>::Permit;
 /// The permits at once of a key with a [`ConcurrencyLimiter`] of its own.
 const AT_ONCE: u64 = 2;
 
-/// Threads take the permits of few keys, and each drops permits that another one has taken, while keys are evicted without a
-/// keep time and places are scarce. An evicted limiter would be replaced by one that has all permits.
+/// Threads take the permits of few keys, and each drops permits that another one has taken, while
+/// keys are evicted without a keep time and places are scarce. An evicted limiter would be replaced
+/// by one that has all permits.
 #[test]
 fn no_key_exceeds_its_concurrency_while_keys_are_evicted() {
     let limit = || LimiterPerKey::new(|| ConcurrencyLimiter::new(AT_ONCE));
@@ -182,7 +184,8 @@ fn hold_and_drop(limiter: &Keyed<Concurrency>) {
     held.into_inner().unwrap().into_iter().for_each(give_back);
 }
 
-/// Keys without a place share one state. At one time, all of them together get its tokens, and no more.
+/// Keys without a place share one state. At one time, all of them together get its tokens, and no
+/// more.
 #[test]
 fn keys_without_a_place_get_the_tokens_of_one_bucket() {
     const TOKENS: u64 = 500_000;

@@ -12,8 +12,8 @@ use crate::{ms, rate};
 /// The result of a request: when it was admitted, or when it was refused and why.
 type Outcome = (usize, u64, Result<(), Refusal>);
 
-/// Lets `requests` requests for one permit arrive, 1 ms after each other. A request holds its permit for 100 ms. Returns
-/// the outcomes in their order.
+/// Lets `requests` requests for one permit arrive, 1 ms after each other. A request holds its
+/// permit for 100 ms. Returns the outcomes in their order.
 fn outcomes<L: Limiter>(queue: &WaitQueue<L>, timers: &Timers, requests: usize) -> Vec<Outcome> {
     let outcomes = RefCell::new(Vec::new());
     let simulation = Simulation::new(timers);
@@ -72,7 +72,8 @@ fn newest_first_serves_the_newest_request() {
     assert!(format!("{queue:?}").ends_with("newest_first: true, waiting: 0, .. }"), "{queue:?}");
 }
 
-/// The request that arrives last asks at once, although another one waits: for more permits than there are.
+/// The request that arrives last asks at once, although another one waits: for more permits than
+/// there are.
 #[test]
 fn newest_request_takes_what_the_others_cannot_use() {
     let (timers, limiter) = (Timers::new(), ConcurrencyLimiter::new(3));
@@ -102,7 +103,8 @@ fn queue_without_room_lets_no_request_wait() {
     }
 }
 
-/// The only waiting request is the head. Another one takes its place just after a permit was given back, and gets it.
+/// The only waiting request is the head. Another one takes its place just after a permit was given
+/// back, and gets it.
 #[test]
 fn request_that_displaces_the_head_takes_over_its_turn() {
     let (timers, limiter) = (Timers::new(), ConcurrencyLimiter::new(2));

@@ -36,7 +36,8 @@ fn is_admitted<P>(taken: &mut Taken<'_, P>) -> bool {
     }
 }
 
-/// Each of three waiting requests is dropped before and after the permit is given back. The others are served in turn.
+/// Each of three waiting requests is dropped before and after the permit is given back. The others
+/// are served in turn.
 #[test]
 fn request_that_is_dropped_while_it_waits_keeps_no_other_from_its_turn() {
     for dropped in 0..3 {
@@ -94,7 +95,8 @@ fn woken_request_that_is_dropped_passes_its_turn_on() {
     assert_eq!(limiter.in_use(), 0);
 }
 
-/// The head of a queue for tokens is dropped while it sleeps. The next request takes the token that it slept for.
+/// The head of a queue for tokens is dropped while it sleeps. The next request takes the token that
+/// it slept for.
 #[test]
 fn sleeping_head_that_is_dropped_leaves_its_token() {
     let (timers, got) = (Timers::new(), RefCell::new(Vec::new()));
@@ -116,8 +118,8 @@ fn sleeping_head_that_is_dropped_leaves_its_token() {
     assert_eq!(*got.borrow(), [(0, 0), (2, 100), (3, 200)]);
 }
 
-/// 500 requests of a leaky bucket of 100 a second give up after 5 ms, and come again 4 ms later. A permit goes ahead
-/// whenever one is due, however many requests give up.
+/// 500 requests of a leaky bucket of 100 a second give up after 5 ms, and come again 4 ms later. A
+/// permit goes ahead whenever one is due, however many requests give up.
 #[test]
 fn requests_that_give_up_cost_no_permit() {
     let (timers, admitted) = (Timers::new(), Cell::new(0_u64));

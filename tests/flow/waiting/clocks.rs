@@ -83,7 +83,8 @@ impl Limiter for Closed {
     }
 }
 
-/// Calls `acquire_by` and then `acquire_with`, and returns the result and the waits, which must be the same for both.
+/// Calls `acquire_by` and then `acquire_with`, and returns the result and the waits, which must be
+/// the same for both.
 fn acquire(
     limiter: impl Fn() -> Closed,
     timeout: Duration,
@@ -140,7 +141,8 @@ fn time_that_passes_beyond_the_wait_counts_for_the_timeout() {
     assert_eq!(result, Err(Refusal::new(Reason::WaitTooLong, retry)));
 }
 
-/// The clock stands still for longer than the lead of the limiter. The attempts go on at the pace of the limiter's waits.
+/// The clock stands still for longer than the lead of the limiter. The attempts go on at the pace
+/// of the limiter's waits.
 #[test]
 fn acquire_under_a_clock_that_stands_still_for_longer_than_the_lead_ends() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -198,8 +200,8 @@ fn acquire_under_a_clock_that_stands_still_is_admitted_after_its_wait() {
     assert_eq!(slept, [100, 200].map(ms));
 }
 
-/// The clock goes back by an hour while two requests wait. Each counts from the time of its arrival, and sleeps no longer
-/// than for its token: the second begins to sleep after 100 ms.
+/// The clock goes back by an hour while two requests wait. Each counts from the time of its
+/// arrival, and sleeps no longer than for its token: the second begins to sleep after 100 ms.
 #[test]
 fn clock_that_goes_back_delays_no_waiting_request_by_more_than_its_sleep() {
     let timers = Timers::new();
@@ -220,7 +222,8 @@ fn clock_that_goes_back_delays_no_waiting_request_by_more_than_its_sleep() {
     assert_eq!(simulation.unfinished(), 0);
 }
 
-/// The other requests are not the head, and the clock does not show how long they wait. Their timers do.
+/// The other requests are not the head, and the clock does not show how long they wait. Their
+/// timers do.
 #[test]
 fn request_under_a_clock_that_stands_still_is_refused_at_its_timeout() {
     let timers = Timers::new();
@@ -235,8 +238,8 @@ fn request_under_a_clock_that_stands_still_is_refused_at_its_timeout() {
         });
     }
     simulation.run_until(5_000);
-    // The third would sleep for 200 ms, by the clock that it sees. The fourth has become the head when its timeout passes,
-    // and its token is there by then.
+    // The third would sleep for 200 ms, by the clock that it sees. The fourth has become the head
+    // when its timeout passes, and its token is there by then.
     let expected = [(0, true), (100, true), (250, false), (250, true), (250, false)];
     assert_eq!(*results.borrow(), expected);
 }

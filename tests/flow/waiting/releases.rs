@@ -91,8 +91,8 @@ impl Wake for Wakes {
     }
 }
 
-/// A limiter that refuses one request in the way of a combination: it takes a permit, and gives it back since another limiter
-/// refuses. It calls `meanwhile` before it gives the permit back.
+/// A limiter that refuses one request in the way of a combination: it takes a permit, and gives it
+/// back since another limiter refuses. It calls `meanwhile` before it gives the permit back.
 struct Lends {
     limiter: Arc<ConcurrencyLimiter>,
     meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
@@ -189,8 +189,8 @@ const ASKS: [fn(&Queue); 6] = [
     |queue| assert!(queue.try_acquire_at_once(None, at(60_000), 1).is_refused()),
 ];
 
-/// A request is refused after it held the only permit for a moment, or the limiter panics. The one that has begun to wait is
-/// woken.
+/// A request is refused after it held the only permit for a moment, or the limiter panics. The one
+/// that has begun to wait is woken.
 #[test]
 fn permits_that_a_refused_request_held_for_a_moment_wake_the_head() {
     for asks in ASKS {

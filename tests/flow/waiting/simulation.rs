@@ -1,4 +1,5 @@
-//! An executor in virtual time. Tasks run one after the other, in the order in which they were woken.
+//! An executor in virtual time. Tasks run one after the other, in the order in which they were
+//! woken.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -10,8 +10,8 @@ use leaparray::flow::{
 use super::simulation::{BEGIN, Simulation, Timers};
 use crate::{at, ms, rate};
 
-/// Lets a request for one permit wait behind two with a long timeout. Returns its refusal, and the time of it in
-/// milliseconds.
+/// Lets a request for one permit wait behind two with a long timeout. Returns its refusal, and the
+/// time of it in milliseconds.
 fn refused_behind_two<L: Limiter>(
     queue: &WaitQueue<L>,
     timers: &Timers,
@@ -67,8 +67,8 @@ fn request_behind_others_is_refused_at_its_timeout() {
     assert_eq!(millis, 300);
 }
 
-/// Nothing tells the head when a permit is given back that was taken directly. It is refused at its timeout, and the next
-/// request at its own.
+/// Nothing tells the head when a permit is given back that was taken directly. It is refused at its
+/// timeout, and the next request at its own.
 #[test]
 fn head_that_waits_for_a_release_is_refused_at_its_timeout() {
     let (timers, refused) = (Timers::new(), RefCell::new(Vec::new()));
@@ -131,7 +131,8 @@ fn longest_timeout_takes_no_timer() {
     assert_eq!(simulation.unfinished(), 0);
 }
 
-/// A synchronous sleep cannot be woken. After it, the request asks once more if it has become the first.
+/// A synchronous sleep cannot be woken. After it, the request asks once more if it has become the
+/// first.
 #[test]
 fn synchronous_request_asks_once_more_at_its_timeout() {
     let limiter = ConcurrencyLimiter::new(1);

@@ -83,7 +83,8 @@ fn request_for_five_gets_its_turn_beside_loops_of_one() {
     simulation.cancel(five);
 }
 
-/// The others give up after 10 ms, and come again 10 ms later. Each would find a token before there are five.
+/// The others give up after 10 ms, and come again 10 ms later. Each would find a token before there
+/// are five.
 #[test]
 fn request_for_five_gets_its_turn_beside_requests_that_come_and_go() {
     let (timers, admitted) = (Timers::new(), Cell::new(None));
@@ -153,7 +154,8 @@ fn waiting_for_releases_takes_one_decision() {
     assert_eq!(queue.limiter().decisions.get(), 4 + 1);
 }
 
-/// Runs 200 requests of 100 a second through a leaky bucket. Returns the time of the last one, in milliseconds.
+/// Runs 200 requests of 100 a second through a leaky bucket. Returns the time of the last one, in
+/// milliseconds.
 fn last_of_200(timers: &Timers) -> u64 {
     let (bucket, last) =
         (LeakyBucket::with_clock(rate(100, 1_000), ms(10_000), timers.clock.clone()), Cell::new(0));
@@ -177,7 +179,8 @@ fn late_timers_do_not_lower_the_rate() {
     assert_eq!(last_of_200(&Timers::late_by(ms(3))), 1_993);
 }
 
-/// The timers are late by more than the bucket lets a request wait: its retry times are before the due times.
+/// The timers are late by more than the bucket lets a request wait: its retry times are before the
+/// due times.
 #[test]
 fn timers_later_than_the_longest_wait_do_not_lower_the_rate() {
     let (timers, admitted) = (Timers::late_by(ms(50)), RefCell::new(Vec::new()));
@@ -209,7 +212,8 @@ fn request_that_was_due_long_ago_does_not_hasten_the_next_ones() {
         });
     }
     simulation.run_until(1_000);
-    // The second was due at 10 ms and goes ahead at 110 ms, the third at once, and the fourth is due at 120 ms.
+    // The second was due at 10 ms and goes ahead at 110 ms, the third at once, and the fourth is
+    // due at 120 ms.
     assert_eq!(*admitted.borrow(), [0, 110, 110, 220]);
 }
 
@@ -231,7 +235,8 @@ fn request_for_nothing_waits_for_no_other() {
     assert_eq!(simulation.unfinished(), 0);
 }
 
-/// The limiter itself still admits direct requests. The queue, as a limiter, does not while requests wait.
+/// The limiter itself still admits direct requests. The queue, as a limiter, does not while
+/// requests wait.
 #[test]
 fn request_that_does_not_wait_is_refused_behind_others() {
     let timers = Timers::new();

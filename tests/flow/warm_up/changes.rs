@@ -42,8 +42,9 @@ fn coldness_and_debt_stay_under_another_limit_and_curve() {
     assert_eq!(service.limiter.config(), config(20_000, 9.0));
 }
 
-/// The permits of the bucket in which the change comes are paid by the new curve: at a mean of 2.8 times the time of a
-/// warm service with the first, and 7 times with the second. The limit is 100 permits in a bucket.
+/// The permits of the bucket in which the change comes are paid by the new curve: at a mean of 2.8
+/// times the time of a warm service with the first, and 7 times with the second. The limit is 100
+/// permits in a bucket.
 #[test]
 fn refusals_after_a_change_tell_the_time_of_the_new_curve() {
     let service = Service::of(1_000);

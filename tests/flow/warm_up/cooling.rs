@@ -1,4 +1,5 @@
-//! A service cools in buckets with little demand: no refusal, no debt, and fewer permits than a cold service admits.
+//! A service cools in buckets with little demand: no refusal, no debt, and fewer permits than a
+//! cold service admits.
 
 use super::{BEGIN, Service, config, second};
 use leaparray::flow::WarmUp;
@@ -13,7 +14,8 @@ fn warm(limit: u64) -> Service {
     service
 }
 
-/// The limit at the start of the last bucket, if `permits` single permits are asked for in each bucket.
+/// The limit at the start of the last bucket, if `permits` single permits are asked for in each
+/// bucket.
 fn limit_after(service: &Service, buckets: std::ops::Range<u64>, permits: u64) -> u64 {
     let end = buckets.end;
     for bucket in buckets {
@@ -24,8 +26,8 @@ fn limit_after(service: &Service, buckets: std::ops::Range<u64>, permits: u64) -
     service.current_limit(end)
 }
 
-/// The last refusal is in bucket 149. It is demand until its bucket leaves the window, in bucket 159. The tokens then
-/// rise at the rate of the limit: 5,000 tokens at 100 in a bucket.
+/// The last refusal is in bucket 149. It is demand until its bucket leaves the window, in
+/// bucket 159. The tokens then rise at the rate of the limit: 5,000 tokens at 100 in a bucket.
 #[test]
 fn idle_service_is_cold_after_half_of_the_period() {
     let service = warm(1_000);
@@ -35,8 +37,8 @@ fn idle_service_is_cold_after_half_of_the_period() {
     assert!(read.is_sorted_by(|earlier, later| earlier >= later), "{read:?}");
 }
 
-/// Without a refusal, a service cools once its window has fewer permits than a cold service admits: 9 permits in each
-/// of 10 buckets, and 29 in the window that ends with bucket 166.
+/// Without a refusal, a service cools once its window has fewer permits than a cold service admits:
+/// 9 permits in each of 10 buckets, and 29 in the window that ends with bucket 166.
 #[test]
 fn service_without_refusals_cools_once_its_window_is_quiet() {
     let service = warm(90);
@@ -47,8 +49,8 @@ fn service_without_refusals_cools_once_its_window_is_quiet() {
     assert_eq!(limits, [90, 86]);
 }
 
-/// 30 permits a second, as many as a cold service admits, keep it warm; 29 do not. There is room for 450 tokens above
-/// the line; 90 tokens a second are added, and 29 are taken.
+/// 30 permits a second, as many as a cold service admits, keep it warm; 29 do not. There is room
+/// for 450 tokens above the line; 90 tokens a second are added, and 29 are taken.
 #[test]
 fn demand_of_a_cold_service_keeps_it_warm_and_less_cools() {
     let service = warm(90);
@@ -64,8 +66,8 @@ fn demand_of_a_cold_service_keeps_it_warm_and_less_cools() {
     assert_eq!([fewer(&service, 2_020..2_060), fewer(&service, 2_060..2_200)], [34, 30]);
 }
 
-/// Half of the demand that the service gets is not refused. It stays cold if that is less than a cold service admits,
-/// and becomes warm otherwise.
+/// Half of the demand that the service gets is not refused. It stays cold if that is less than a
+/// cold service admits, and becomes warm otherwise.
 #[test]
 fn demand_that_is_not_refused_warms_if_it_is_more_than_a_cold_service_admits() {
     let demand = |permits| limit_after(&Service::of(1_000), 0..400, permits);
@@ -77,7 +79,8 @@ fn demand_that_is_not_refused_warms_if_it_is_more_than_a_cold_service_admits() {
 fn service_does_not_cool_while_a_debt_is_paid() {
     let service = Service::of(1_000);
     assert!(service.ask(0, 1_000).is_admitted());
-    // It takes 28 buckets. The service has taken a fifth of its tokens, which come back in ten buckets.
+    // It takes 28 buckets. The service has taken a fifth of its tokens, which come back in ten
+    // buckets.
     let limits = [1, 28, 29, 37, 38].map(|bucket| service.current_limit(bucket));
     assert_eq!(limits, [384, 384, 378, 337, 333]);
 }

@@ -1,4 +1,5 @@
-//! Full demand: each bucket asks for more than it gets. The permits follow the integral of the rate.
+//! Full demand: each bucket asks for more than it gets. The permits follow the integral of the
+//! rate.
 
 use leaparray::WindowConfig;
 use leaparray::flow::{Limiter, SlidingWindowLimiter, WarmUp, WarmUpConfig};
@@ -6,8 +7,9 @@ use leaparray::flow::{Limiter, SlidingWindowLimiter, WarmUp, WarmUpConfig};
 use super::{Service, config, second};
 use crate::{at, ms};
 
-/// A cold service under full demand, by the definition of Guava's `SmoothWarmingUp`: the time between two permits rises
-/// linearly from the warning line to the full bucket. Integrated in small steps, with times in buckets.
+/// A cold service under full demand, by the definition of Guava's `SmoothWarmingUp`: the time
+/// between two permits rises linearly from the warning line to the full bucket. Integrated in small
+/// steps, with times in buckets.
 struct Integral {
     /// The tokens above the warning line.
     tokens: f64,
@@ -46,8 +48,8 @@ impl Integral {
     }
 }
 
-/// Full demand for the period and two windows. At the end of each bucket, the permits are those of the integral, and
-/// less than one batch more.
+/// Full demand for the period and two windows. At the end of each bucket, the permits are those of
+/// the integral, and less than one batch more.
 fn follow(window: WindowConfig, limit: u64, config: WarmUpConfig, batch: u64) {
     let service = Service::new(window, limit, config);
     let mut integral = Integral::new(window, limit, config);
@@ -116,7 +118,8 @@ fn period_of_half_a_window_or_less_is_followed_as_well() {
     }
 }
 
-/// The limit of 1,000 and a period of ten seconds: 5,000 permits, in seconds that rise as the rate does.
+/// The limit of 1,000 and a period of ten seconds: 5,000 permits, in seconds that rise as the rate
+/// does.
 #[test]
 fn ten_seconds_of_the_defaults_have_half_of_the_permits() {
     let service = Service::of(1_000);
@@ -138,7 +141,8 @@ fn small_limit_is_whole_after_the_period() {
     assert!((98..=101).contains(&whole.unwrap()), "{whole:?}");
 }
 
-/// A request for the whole limit goes when there is no debt, and is paid afterwards. It costs a cold service 2.8 s.
+/// A request for the whole limit goes when there is no debt, and is paid afterwards. It costs a
+/// cold service 2.8 s.
 #[test]
 fn whole_limit_at_once_is_paid_at_the_rate_of_the_curve() {
     let service = Service::of(1_000);
@@ -157,7 +161,8 @@ fn whole_limit_at_once_depends_on_the_cold_factor() {
     assert_eq!([1.01, 1.5, 3.0, 9.0].map(admitted), [10, 8, 5, 2]);
 }
 
-/// A warm service whose demand leaves it credit decides as a sliding window of the whole limit does.
+/// A warm service whose demand leaves it credit decides as a sliding window of the whole limit
+/// does.
 #[test]
 fn warm_service_decides_as_a_sliding_window() {
     let window = second(10);

@@ -166,7 +166,8 @@ fn service(case: &Case) -> Service {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Each decision and each time to retry agree with the reckoning. A peek is the same as the decision.
+    /// Each decision and each time to retry agree with the reckoning. A peek is the same as the
+    /// decision.
     #[test]
     fn decisions_are_those_of_the_reckoning(case in cases()) {
         let (service, mut reckoning) = (service(&case), Reckoning::new(&case));

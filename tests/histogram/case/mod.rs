@@ -1,4 +1,5 @@
-//! A case: turns that are applied to three histograms and to an oracle of each, and a comparison after each turn.
+//! A case: turns that are applied to three histograms and to an oracle of each, and a comparison
+//! after each turn.
 //!
 //! The first three bytes are the scales of the histograms. Each turn has ten bytes:
 //!
@@ -42,7 +43,8 @@ impl Case {
     pub(crate) const TURN_LEN: usize = 10;
     const MOST_TURNS: usize = 64;
 
-    /// Reads a case. Scales that are missing are 0; part of a turn, and turns after 64, are ignored.
+    /// Reads a case. Scales that are missing are 0; part of a turn, and turns after 64, are
+    /// ignored.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let (head, rest) = bytes.split_at(bytes.len().min(Self::HEAD_LEN));
         let mut scales = [0; Self::HEAD_LEN];

@@ -81,8 +81,9 @@ impl Oracle {
         self.check_buckets(histogram);
     }
 
-    /// Asserts that each bucket has the response times between its bounds. At scale 0 and coarser, an `f64` has the bounds
-    /// exactly. At a finer scale, a response time that is next to a bound may be on either side.
+    /// Asserts that each bucket has the response times between its bounds. At scale 0 and coarser,
+    /// an `f64` has the bounds exactly. At a finer scale, a response time that is next to a bound
+    /// may be on either side.
     #[track_caller]
     fn check_buckets(&self, histogram: &LatencyHistogram) {
         let between = |low: f64, high: f64| {
@@ -102,7 +103,8 @@ impl Oracle {
         }
     }
 
-    /// Asserts that the quantile of a share `numerator / denominator` is near the response time of its rank.
+    /// Asserts that the quantile of a share `numerator / denominator` is near the response time of
+    /// its rank.
     #[track_caller]
     pub(crate) fn check_quantile(
         &self,
@@ -136,7 +138,8 @@ impl Oracle {
         }
     }
 
-    /// Asserts that a count of response times is at most the true one, and includes the response times that are certainly in a lower bin.
+    /// Asserts that a count of response times is at most the true one, and includes the response
+    /// times that are certainly in a lower bin.
     #[track_caller]
     pub(crate) fn check_count_at_or_below(&self, histogram: &LatencyHistogram, limit: u64) {
         let at_or_below =

@@ -1,4 +1,5 @@
-//! The encoding of a case: six bytes for the geometry and the origin of time, then four bytes for each turn.
+//! The encoding of a case: six bytes for the geometry and the origin of time, then four bytes for
+//! each turn.
 //!
 //! | byte | of the head | of a turn |
 //! |---|---|---|
@@ -9,15 +10,15 @@
 //! | 4 | the end of time from which the origin is counted | |
 //! | 5 | the origin, a [`size`] | |
 //!
-//! Any bytes are a case: missing bytes are zero. All turns have the same length, so a mutation or a shrinking step that
-//! removes, inserts or swaps a turn leaves the others as they are.
+//! Any bytes are a case: missing bytes are zero. All turns have the same length, so a mutation or a
+//! shrinking step that removes, inserts or swaps a turn leaves the others as they are.
 
 use leaparray::MetricEvent;
 
 use super::{Case, Geometry, Operation, Record, Step, Through, Turn};
 
-/// The maximum number of turns. The comparison after each turn adds up all turns before it, so further turns would cost
-/// more than they would find.
+/// The maximum number of turns. The comparison after each turn adds up all turns before it, so
+/// further turns would cost more than they would find.
 const MAX_TURNS: usize = 64;
 
 impl Case {
@@ -45,7 +46,8 @@ fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
 }
 
-/// A byte below 192 is the size itself. The other bytes are 2⁶⁴ − 1, shifted right by the byte less 192.
+/// A byte below 192 is the size itself. The other bytes are 2⁶⁴ − 1, shifted right by the byte
+/// less 192.
 fn size(byte: u8) -> u64 {
     if byte < 192 { byte.into() } else { u64::MAX >> (byte - 192) }
 }

@@ -78,7 +78,8 @@ fn part(nanos: u64, parts: u64) -> u64 {
     nanos / 256 * parts + nanos % 256 * parts / 256
 }
 
-/// How time moves before an operation: often by lengths of a bucket or of a lap, at which readings change.
+/// How time moves before an operation: often by lengths of a bucket or of a lap, at which readings
+/// change.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Stand,

@@ -1,7 +1,8 @@
-//! A case, for which a window and an array are compared with their oracles: a geometry, an origin of time, and turns.
+//! A case, for which a window and an array are compared with their oracles: a geometry, an origin
+//! of time, and turns.
 //!
-//! A case is made from bytes: proptest makes random bytes, the fuzz target gets them from libFuzzer, and a test reads
-//! the corpus of the fuzz target. [`bytes`] documents the encoding.
+//! A case is made from bytes: proptest makes random bytes, the fuzz target gets them from
+//! libFuzzer, and a test reads the corpus of the fuzz target. [`bytes`] documents the encoding.
 
 mod bytes;
 mod compare;
@@ -69,8 +70,8 @@ impl Case {
     }
 }
 
-/// A window with a view, an array of the same geometry, and an oracle for each of the two. All of them get the same
-/// records.
+/// A window with a view, an array of the same geometry, and an oracle for each of the two. All of
+/// them get the same records.
 struct Subjects<'a> {
     case: &'a Case,
     window: &'a SlidingWindow<ManualClock>,

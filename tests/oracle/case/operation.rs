@@ -8,7 +8,8 @@ pub(super) enum Operation {
     Record {
         record: Record,
         through: Through,
-        /// Whether to record by the method that takes the time, not by the method that reads the clock.
+        /// Whether to record by the method that takes the time, not by the method that reads the
+        /// clock.
         at: bool,
     },
     /// Releases the pinned buckets of the array.
@@ -24,7 +25,7 @@ pub(super) enum Through {
     Clone,
     /// The window. The array's bucket is pinned from then on.
     Hold,
-    /// Every pinned bucket of the array, whatever the time, and the window, at the time for which the bucket was looked
-    /// up.
+    /// Every pinned bucket of the array, whatever the time, and the window, at the time for which
+    /// the bucket was looked up.
     Pinned,
 }

@@ -21,10 +21,11 @@ pub(super) struct Oracle {
 pub(super) enum Rules {
     /// A `SlidingWindow` of N buckets that one thread records in.
     ///
-    /// A run has the records that the thread makes in one bucket before it records in another one: then the counters of
-    /// its cell start from zero.
+    /// A run has the records that the thread makes in one bucket before it records in another one:
+    /// then the counters of its cell start from zero.
     Window,
-    /// A `LeapArray<MetricBucket>` of N slots. All records in one bucket are one run, and so are all late records.
+    /// A `LeapArray<MetricBucket>` of N slots. All records in one bucket are one run, and so are
+    /// all late records.
     Array,
 }
 
@@ -87,12 +88,14 @@ impl Oracle {
         age.is_some_and(|age| ages.contains(&age)) && !self.is_gone(run.bucket)
     }
 
-    /// The records in the buckets of those ages. The age of a bucket is its distance from the bucket of `now`.
+    /// The records in the buckets of those ages. The age of a bucket is its distance from the
+    /// bucket of `now`.
     pub(super) fn aged(&self, now: u64, ages: &Range<u64>) -> Part<'_> {
         Part::of(self.in_time().filter(|run| self.has_age(run, now, ages)))
     }
 
-    /// The buckets of those ages that have records and are not gone, each with its start. The oldest one is the first.
+    /// The buckets of those ages that have records and are not gone, each with its start. The
+    /// oldest one is the first.
     pub(super) fn buckets(&self, now: u64, ages: &Range<u64>) -> Vec<(u64, Part<'_>)> {
         let newest = self.geometry.bucket(now);
         let numbers = ages.clone().rev().filter_map(|age| newest.checked_sub(age));
@@ -115,8 +118,9 @@ impl Oracle {
         Part::of(self.runs.iter())
     }
 
-    /// The time that a window of `buckets` covers at `now`: from the start of its oldest bucket, or from the time at
-    /// which it was made, if that is between the two. At least a tenth of a bucket.
+    /// The time that a window of `buckets` covers at `now`: from the start of its oldest bucket, or
+    /// from the time at which it was made, if that is between the two. At least a tenth of a
+    /// bucket.
     pub(super) fn covered_nanos(&self, now: u64, buckets: u64) -> u64 {
         let oldest = self.geometry.bucket(now).saturating_sub(buckets - 1);
         self.existed_nanos(oldest * self.geometry.bucket_nanos, now)

@@ -1,5 +1,6 @@
-//! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, hang, or are slow. Prints the tables of the
-//! guide. Times are simulated, and the random numbers have fixed seeds, so each run prints the same.
+//! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, hang, or are slow.
+//! Prints the tables of the guide. Times are simulated, and the random numbers have fixed seeds, so
+//! each run prints the same.
 
 #[path = "../../../../tests/flow/breaker/simulation.rs"]
 mod simulation;
@@ -44,7 +45,8 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A backend that rejects every request during the outage, and a share of `errors` before and after it.
+/// A backend that rejects every request during the outage, and a share of `errors` before and after
+/// it.
 fn outage(rate: f64, errors: f64) -> Report {
     run(rate, 60.0, |secs, draw| {
         let is_down = (DOWN..UP).contains(&secs);

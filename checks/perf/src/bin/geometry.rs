@@ -1,5 +1,6 @@
-//! Measures the error of the rate of a Poisson stream, and the bytes, for each number of buckets in a second. Prints the
-//! table of the guide. Times are simulated, and the random numbers have a fixed seed, so each run prints the same.
+//! Measures the error of the rate of a Poisson stream, and the bytes, for each number of buckets in
+//! a second. Prints the table of the guide. Times are simulated, and the random numbers have a
+//! fixed seed, so each run prints the same.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -128,7 +129,8 @@ impl Error {
         self.sum / self.readings
     }
 
-    /// The root mean square error, as a multiple of the error of a window of exactly the last second.
+    /// The root mean square error, as a multiple of the error of a window of exactly the last
+    /// second.
     fn relative(&self) -> f64 {
         (self.squares / self.readings / PER_SECOND).sqrt()
     }

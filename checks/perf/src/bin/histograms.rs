@@ -1,4 +1,5 @@
-//! Measures histograms of response times beside those of other crates, and writes the results to `docs`.
+//! Measures histograms of response times beside those of other crates, and writes the results to
+//! `docs`.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! Measures the limit of a fleet, in the process and on its server, and writes the results to `docs`.
+//! Measures the limit of a fleet, in the process and on its server, and writes the results to
+//! `docs`.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! Measures the window over a fleet, on its server and in its reader, and writes the results to `docs`.
+//! Measures the window over a fleet, on its server and in its reader, and writes the results to
+//! `docs`.
 
 use std::error::Error;
 

@@ -22,7 +22,8 @@ const CLOSED: &str = "`CircuitBreaker`, closed";
 const CLOSED_LAST: &str = "`CircuitBreaker` of the last 100 calls, closed";
 const OPEN: &str = "`CircuitBreaker`, open";
 const FULL: &str = "`AdaptiveLimiter`, at its limit";
-// An admission takes a permit, which its end gives back: a case of admissions alone would reach the limit.
+// An admission takes a permit, which its end gives back: a case of admissions alone would reach the
+// limit.
 const ADMITTED: &str = "`AdaptiveLimiter`, admitted, with its cancellation";
 const ADMITTED_ENDED: &str = "`AdaptiveLimiter`, admitted, with its end";
 

@@ -18,12 +18,13 @@ use crate::{MAX_WAIT, goals};
 /// The crates whose versions the report lists.
 const CRATES: &str = "leaparray quanta governor";
 
-/// Runs the measurements of the circuit breaker and the adaptive limiter, and prints and writes the report.
+/// Runs the measurements of the circuit breaker and the adaptive limiter, and prints and writes the
+/// report.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("feedback")?;
     let run = measure(options.plan);

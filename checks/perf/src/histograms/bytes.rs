@@ -1,4 +1,5 @@
-//! Counts the heap bytes of nodes and of the peers' histograms, in the separate program with the counting allocator.
+//! Counts the heap bytes of nodes and of the peers' histograms, in the separate program with the
+//! counting allocator.
 
 mod node;
 
@@ -27,11 +28,13 @@ const MOST_UNUSED: usize = 200;
 pub(super) struct Counted {
     /// The name of each scale, and the bytes of a node in each of the [`COLUMNS`].
     pub(super) nodes: Vec<(String, Vec<usize>)>,
-    /// The name of each peer, and its bytes after a minute of 2,000 requests per second on one thread.
+    /// The name of each peer, and its bytes after a minute of 2,000 requests per second on one
+    /// thread.
     pub(super) peers: Vec<(String, usize)>,
 }
 
-/// Counts the bytes and prints them; `histograms` parses the lines. The global allocator must be `dhat`'s.
+/// Counts the bytes and prints them; `histograms` parses the lines. The global allocator must be
+/// `dhat`'s.
 pub(crate) fn print() {
     let _profiler = dhat::Profiler::builder().testing().build();
     peers::visit_all(&mut Lines(&MonotonicClock::new()));
@@ -55,7 +58,8 @@ impl Visitor for Lines<'_> {
             let _recorder = peer.recorder();
             heap() - before + size_of::<P>()
         };
-        // The first one also allocates what the thread takes once for all histograms, and chunks of the slabs.
+        // The first one also allocates what the thread takes once for all histograms, and chunks of
+        // the slabs.
         count();
         println!("peer\t{}\t{}", P::ABOUT.name, count());
     }

@@ -7,8 +7,8 @@ use super::peers::{self, Peer, QUANTILES, Visitor};
 
 /// The streams of response times.
 pub(super) const STREAMS: u64 = 100;
-/// The response times of a stream. With 1,000 n + 1 of them, the rank of each quantile is a whole number, so all
-/// definitions of a rank agree.
+/// The response times of a stream. With 1,000 n + 1 of them, the rank of each quantile is a whole
+/// number, so all definitions of a rank agree.
 pub(super) const RTS: usize = 10_001;
 
 /// The name of each peer, and the largest error of its quantiles, if it has any.

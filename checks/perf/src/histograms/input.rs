@@ -1,4 +1,5 @@
-//! The response times that are recorded, in nanoseconds: one of them again and again, or 4,096 different ones.
+//! The response times that are recorded, in nanoseconds: one of them again and again, or 4,096
+//! different ones.
 
 use std::array;
 use std::hint::black_box;
@@ -11,7 +12,8 @@ use crate::scenarios::RT;
 
 /// The number of different response times. They are walked in turn.
 const RTS: usize = 4_096;
-/// The shortest response time, 100 µs, and the decades above it. All response times are shorter than a second.
+/// The shortest response time, 100 µs, and the decades above it. All response times are shorter
+/// than a second.
 const SHORTEST: f64 = 100_000.0;
 const DECADES: f64 = 1_000.0;
 
@@ -26,14 +28,15 @@ pub(super) fn constant(_number: u64) -> u32 {
     black_box(RT.subsec_nanos())
 }
 
-/// Returns the response times of operations: in the logarithm, they are spread evenly over three decades.
+/// Returns the response times of operations: in the logarithm, they are spread evenly over three
+/// decades.
 pub(super) fn spread() -> impl Fn(u64) -> u32 + Copy + Send + Sync + 'static {
     let rts: &'static [u32; RTS] = &SPREAD;
     move |number| rts[number as usize % RTS]
 }
 
-/// Returns an endless stream of random response times, spread like those of [`spread`]. Equal seeds have equal
-/// streams.
+/// Returns an endless stream of random response times, spread like those of [`spread`]. Equal seeds
+/// have equal streams.
 pub(super) fn stream(seed: u64) -> impl Iterator<Item = u32> {
     let mut random = StdRng::seed_from_u64(seed);
     std::iter::repeat_with(move || (SHORTEST * DECADES.powf(random.random())) as u32)

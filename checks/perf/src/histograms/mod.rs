@@ -1,4 +1,5 @@
-//! Measures the histograms of response times beside those of other crates, in a run and with pages of their own.
+//! Measures the histograms of response times beside those of other crates, in a run and with pages
+//! of their own.
 
 mod bytes;
 mod errors;
@@ -36,8 +37,8 @@ struct Measured {
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("histograms")?;
     let measured = measure(options.plan);
@@ -56,7 +57,8 @@ fn measure(plan: Plan) -> Measured {
     let errors = errors::measure(&clock);
     eprintln!("measuring, {} rounds", plan.rounds);
     let mut quiet = Quiet::new(cores, MAX_WAIT * plan.rounds as u32);
-    // Before the cases that start threads, as the number of threads so far affects the cost of a rotation.
+    // Before the cases that start threads, as the number of threads so far affects the cost of a
+    // rotation.
     let mut results = rotate::measure(plan, &clock, &mut quiet);
     let mut suite = Suite::new(cores);
     record::add(&mut suite, &clock);

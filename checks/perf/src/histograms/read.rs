@@ -16,7 +16,8 @@ use crate::scenarios::rollover::on_this_thread;
 const USUAL: usize = 1_000;
 const MANY: usize = 100_000;
 
-/// The buckets that are read, the response times in each of them, and the most nanoseconds of a read.
+/// The buckets that are read, the response times in each of them, and the most nanoseconds of a
+/// read.
 const READS: [(u32, usize, Option<f64>); 3] =
     [(10, USUAL, Some(3_000.0)), (BUCKETS, USUAL, Some(15_000.0)), (BUCKETS, MANY, None)];
 
@@ -43,8 +44,8 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     peers::visit_all(&mut Cases { suite, clock });
 }
 
-/// Adds a case that reads on the thread that takes the samples. The warm-up of a new thread would have more reads than a
-/// sample.
+/// Adds a case that reads on the thread that takes the samples. The warm-up of a new thread would
+/// have more reads than a sample.
 fn add_read<R>(suite: &mut Suite, name: &str, read: impl Fn() -> R + 'static) {
     let read = on_this_thread(move |_| drop(black_box(read())));
     suite.add_run(name, Crowd::of(1), 1, read);

@@ -1,4 +1,5 @@
-//! Rotation: the first response time in a bucket, after a bucket that has one response time, or 1,000.
+//! Rotation: the first response time in a bucket, after a bucket that has one response time, or
+//! 1,000.
 
 use std::hint::black_box;
 use std::iter;
@@ -68,7 +69,8 @@ fn record_bucket(window: &SlidingWindow, bucket: u64, skipped: u64, rt: impl Fn(
     }
 }
 
-/// Returns the median duration of the first record in a bucket, in nanoseconds. It includes one counter read.
+/// Returns the median duration of the first record in a bucket, in nanoseconds. It includes one
+/// counter read.
 fn median(window: &SlidingWindow, quanta: &quanta::Clock, buckets: Range<u64>) -> f64 {
     let rt = input::spread();
     let mut nanos = Vec::new();

@@ -16,7 +16,8 @@ const MOST: f64 = 0.8;
 /// The name of each limiter with a type of keys, and the bytes of a key.
 pub(super) type Counted = Vec<(String, f64)>;
 
-/// Counts the bytes and prints them; `keyed` parses the lines. The global allocator must be `dhat`'s.
+/// Counts the bytes and prints them; `keyed` parses the lines. The global allocator must be
+/// `dhat`'s.
 pub(crate) fn print() {
     print_of::<u64>();
     print_of::<String>();

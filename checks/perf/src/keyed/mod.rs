@@ -29,7 +29,8 @@ const CRATES: &str = "leaparray quanta governor dashmap foldhash";
 /// The number of keys.
 const KEYS: u32 = 1_000_000;
 
-/// How often the limiters are made. Where their tables lie in memory changes the cost of a cache miss, for all rounds.
+/// How often the limiters are made. Where their tables lie in memory changes the cost of a cache
+/// miss, for all rounds.
 const LAYOUTS: usize = 5;
 
 /// A type of keys.
@@ -64,8 +65,8 @@ impl Key for String {
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("keyed")?;
     let counted = bytes::measure();

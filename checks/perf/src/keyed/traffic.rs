@@ -38,8 +38,9 @@ impl Traffic {
             .map(|(name, choices)| Self { name, choices: choices.into() })
     }
 
-    /// Returns the number of the key of an operation. Each lane begins at a place of its own: each thread of a limiter, so that threads do
-    /// not ask for the same keys in step, and each limiter, so that none finds in the caches the keys of another one's requests.
+    /// Returns the number of the key of an operation. Each lane begins at a place of its own: each
+    /// thread of a limiter, so that threads do not ask for the same keys in step, and each limiter,
+    /// so that none finds in the caches the keys of another one's requests.
     #[inline]
     pub(super) fn key(&self, lane: usize, number: u64) -> usize {
         let place = number as usize + lane * (CHOICES / 16 + 1);

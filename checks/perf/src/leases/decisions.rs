@@ -151,8 +151,8 @@ impl Cases<'_> {
         (local, leased)
     }
 
-    /// Adds a case that makes a limiter before each sample, and checks each decision, also while it is measured. If a
-    /// decision is not the expected one, the thread panics and the round is lost.
+    /// Adds a case that makes a limiter before each sample, and checks each decision, also while it
+    /// is measured. If a decision is not the expected one, the thread panics and the round is lost.
     fn add<L: Limiter<Permit = ()> + Sync + 'static>(
         &mut self,
         limiter: &str,
@@ -216,7 +216,8 @@ impl Cases<'_> {
     }
 }
 
-/// The buckets in a row that begin with a decision: a lease is valid for more, with ten buckets in a second.
+/// The buckets in a row that begin with a decision: a lease is valid for more, with ten buckets in
+/// a second.
 const FIRSTS: u64 = 4;
 
 /// Returns whether a request was refused until a time that is known.

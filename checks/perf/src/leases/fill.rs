@@ -36,10 +36,11 @@ pub(super) fn local<C: Clock>(
     limiter
 }
 
-/// Returns a limiter that has asked its server, an engine in memory. Its lease ends after five buckets or more, and a
-/// shortage after a bucket.
+/// Returns a limiter that has asked its server, an engine in memory. Its lease ends after five
+/// buckets or more, and a shortage after a bucket.
 ///
-/// The task of the limiter runs only here, so nothing but the requests touches the limiter afterwards.
+/// The task of the limiter runs only here, so nothing but the requests touches the limiter
+/// afterwards.
 pub(super) fn leased<C: Clock + Clone + Send + Sync + 'static>(
     runtime: &Runtime,
     config: LeaseConfig,

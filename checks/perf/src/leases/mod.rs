@@ -1,4 +1,5 @@
-//! Measures the limiter of `leaparray-redis` and its script on a server, in a run and with pages of their own.
+//! Measures the limiter of `leaparray-redis` and its script on a server, in a run and with pages of
+//! their own.
 
 mod decisions;
 mod fill;
@@ -26,13 +27,13 @@ struct Measured {
     on_server: Option<OnServer>,
 }
 
-/// Runs the measurements of leases, and prints and writes the report. Without `redis-server`, it prints the decisions, and
-/// writes nothing.
+/// Runs the measurements of leases, and prints and writes the report. Without `redis-server`, it
+/// prints the decisions, and writes nothing.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, if `redis-server` is not installed and the
-/// report should be written, or if the report cannot be written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, if `redis-server` is
+/// not installed and the report should be written, or if the report cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("leases")?;
     let measured = measure(options.plan)?;

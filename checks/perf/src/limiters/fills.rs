@@ -57,8 +57,8 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
     }
 }
 
-/// Adds a case in which threads take all permits of limiters, one limiter after the other. The operation is one permit of all
-/// threads together.
+/// Adds a case in which threads take all permits of limiters, one limiter after the other. The
+/// operation is one permit of all threads together.
 fn add_fill<L: Sync>(
     suite: &mut Suite,
     limiter: &str,
@@ -74,7 +74,8 @@ fn add_fill<L: Sync>(
     });
 }
 
-/// Returns nanoseconds for a permit: the time of the thread that took longest, divided by the permits of all threads.
+/// Returns nanoseconds for a permit: the time of the thread that took longest, divided by the
+/// permits of all threads.
 fn fill<L: Sync>(
     threads: usize,
     limit: u64,
@@ -104,7 +105,8 @@ fn fill<L: Sync>(
     longest.as_secs_f64() * 1e9 / permits as f64
 }
 
-/// A barrier at which threads spin: they leave it at the same time, and a limiter is full before a thread that sleeps would have woken.
+/// A barrier at which threads spin: they leave it at the same time, and a limiter is full before a
+/// thread that sleeps would have woken.
 #[derive(Default)]
 struct SpinBarrier(AtomicUsize);
 

@@ -27,8 +27,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("limiters")?;
     let run = measure(options.plan);

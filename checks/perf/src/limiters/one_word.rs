@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::Timestamp;
 
-/// A limiter of one window that never moves, decided by one word: what a sliding-window limiter does without epochs, and
-/// without later buckets.
+/// A limiter of one window that never moves, decided by one word: what a sliding-window limiter
+/// does without epochs, and without later buckets.
 pub(super) struct OneWord {
     word: AtomicU64,
     limit: AtomicU64,

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leaparray::{Clock, Timestamp};
 
-/// The system's clock in milliseconds, which sentinel-core reads by itself. Zero is one window before the start
-/// of the run, so that no window begins before zero.
+/// The system's clock in milliseconds, which sentinel-core reads by itself. Zero is one window
+/// before the start of the run, so that no window begins before zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallClock {
     zero: u64,
@@ -50,8 +50,8 @@ pub(super) fn sleep_until(clock: WallClock, millis: u64) {
     }
 }
 
-/// The first and the last millisecond in which a call can have read the clock. They are equal if the time was
-/// given.
+/// The first and the last millisecond in which a call can have read the clock. They are equal if
+/// the time was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) first: u64,

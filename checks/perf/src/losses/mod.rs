@@ -1,11 +1,12 @@
 //! Counts the adds that this crate and its peers lose at rollovers.
 //!
-//! Each peer has 16 windows of 20 buckets of 1 ms. The peers take turns, one round at a time. In a round, threads
-//! record in all windows of the peer, by the system's clock; then the threads end, and each window is read once.
+//! Each peer has 16 windows of 20 buckets of 1 ms. The peers take turns, one round at a time. In a
+//! round, threads record in all windows of the peer, by the system's clock; then the threads end,
+//! and each window is read once.
 //!
-//! For each call, the milliseconds in which it can have read the clock are known, and so is whether an exact window
-//! contains it. An add that an exact window may leave out does not count as lost. [`Tally`] defines the columns of the
-//! table.
+//! For each call, the milliseconds in which it can have read the clock are known, and so is whether
+//! an exact window contains it. An add that an exact window may leave out does not count as lost.
+//! [`Tally`] defines the columns of the table.
 
 mod clock;
 mod pace;
@@ -34,8 +35,8 @@ const WINDOWS: usize = 16;
 /// sentinel-core.
 const BUCKETS: u64 = 20;
 
-/// Drives every peer for `--seconds N` and prints the outcome of the recorded calls. Returns a failure if this crate
-/// has lost or duplicated an add, or has panicked.
+/// Drives every peer for `--seconds N` and prints the outcome of the recorded calls. Returns a
+/// failure if this crate has lost or duplicated an add, or has panicked.
 #[must_use]
 pub fn run() -> ExitCode {
     let args: Vec<_> = env::args().skip(1).collect();
@@ -74,7 +75,8 @@ fn print_first_panic() {
     }));
 }
 
-/// Runs rounds. In a round, the peers take turns, so that a disturbance of the machine affects all of them.
+/// Runs rounds. In a round, the peers take turns, so that a disturbance of the machine affects all
+/// of them.
 fn drive(peers: &mut [Peer], threads: usize, length: Duration, clock: WallClock) -> u64 {
     let (start, mut rounds) = (Instant::now(), 0);
     while start.elapsed() < length {
@@ -125,8 +127,8 @@ impl Peer {
         })
     }
 
-    /// Returns whether nothing was lost or duplicated, no call panicked, and the peer's own ledger adds up to the
-    /// recorded calls.
+    /// Returns whether nothing was lost or duplicated, no call panicked, and the peer's own ledger
+    /// adds up to the recorded calls.
     fn is_exact(&self) -> bool {
         let recorded: u64 = self.tallies.iter().map(|tally| tally.recorded).sum();
         self.tallies.iter().all(|tally| tally.lost + tally.too_many + tally.panicked == 0)

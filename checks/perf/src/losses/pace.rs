@@ -8,11 +8,13 @@ use super::clock::WallClock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// All threads wait for each millisecond to begin, so that they reach its rollovers together. Half a lap:
-    /// nothing expires unless a thread stalls for the other half, so each loss is detected.
+    /// All threads wait for each millisecond to begin, so that they reach its rollovers together.
+    /// Half a lap: nothing expires unless a thread stalls for the other half, so each loss is
+    /// detected.
     Together,
-    /// Threads record as fast as possible, so that some are preempted in the middle of a call. A lap and a half: a
-    /// thread that stalls for long finds the slot taken, and the first records expire.
+    /// Threads record as fast as possible, so that some are preempted in the middle of a call. A
+    /// lap and a half: a thread that stalls for long finds the slot taken, and the first records
+    /// expire.
     Unpaced,
 }
 
@@ -49,7 +51,8 @@ impl Pace {
     }
 }
 
-/// Waits for the next millisecond. A thread sleeps most of that time, so that cores are idle when it begins.
+/// Waits for the next millisecond. A thread sleeps most of that time, so that cores are idle when
+/// it begins.
 fn next_milli(clock: WallClock) -> u64 {
     const SPIN: Duration = Duration::from_micros(150);
     let (millis, left) = clock.millis_and_left();

@@ -25,8 +25,8 @@ pub(super) fn drive(
     tally
 }
 
-/// Runs the threads, which visit the windows in the same order. Returns the calls of all threads, for each window. A
-/// panic is counted, and the thread continues.
+/// Runs the threads, which visit the windows in the same order. Returns the calls of all threads,
+/// for each window. A panic is counted, and the thread continues.
 fn write(
     windows: &[Box<dyn Window>],
     pace: Pace,

@@ -7,8 +7,8 @@ use super::written::Written;
 
 /// The columns of the table: recorded + too many = summed + expired + late + lost.
 ///
-/// If a window lost some records and has others too often, only the difference shows: `lost` and `too_many` are lower
-/// bounds.
+/// If a window lost some records and has others too often, only the difference shows: `lost` and
+/// `too_many` are lower bounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// Calls that returned.
@@ -17,7 +17,8 @@ pub(super) struct Tally {
     pub(super) summed: u64,
     /// Calls that are missing from a window which does not cover them any longer, or may not.
     pub(super) expired: u64,
-    /// Calls that were too late for their bucket, by the peer's own ledger. They are not in `expired`.
+    /// Calls that were too late for their bucket, by the peer's own ledger. They are not in
+    /// `expired`.
     pub(super) late: u64,
     /// Calls that are missing, although an exact window has them.
     pub(super) lost: u64,
@@ -28,7 +29,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Computes the tally of a window in a round. A read of the window in the span `read` returned `summed`.
+    /// Computes the tally of a window in a round. A read of the window in the span `read` returned
+    /// `summed`.
     pub(super) fn of(written: &Written, summed: u64, read: Span) -> Self {
         let recorded = written.recorded();
         let lost = written.certainly_in(read).saturating_sub(summed);
@@ -60,7 +62,8 @@ impl AddAssign for Tally {
 mod tests {
     use super::*;
 
-    /// Returns expired, lost and too many, for three calls: before the window as of 120, on its edge, and in it.
+    /// Returns expired, lost and too many, for three calls: before the window as of 120, on its
+    /// edge, and in it.
     fn of_three(summed: u64, read: Span) -> [u64; 3] {
         let mut written = Written::default();
         for (first, last) in [(100, 100), (100, 101), (101, 101)] {

@@ -57,7 +57,8 @@ impl Window for Ours {
     }
 }
 
-/// A node of sentinel-core, since its leap array is private. The node reads the system's clock by itself.
+/// A node of sentinel-core, since its leap array is private. The node reads the system's clock by
+/// itself.
 pub(super) struct Sentinel(Arc<dyn StatNode>);
 
 impl Sentinel {

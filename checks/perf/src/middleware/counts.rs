@@ -1,5 +1,6 @@
-//! Counts the instructions and the allocations of a request, which do not depend on the speed of the machine. Both are
-//! counted in processes of their own: under callgrind, and with a counting allocator.
+//! Counts the instructions and the allocations of a request, which do not depend on the speed of
+//! the machine. Both are counted in processes of their own: under callgrind, and with a counting
+//! allocator.
 
 use std::env;
 use std::process::Command;
@@ -12,8 +13,8 @@ use crate::bytes::output_of_program;
 const WARM_UP: u64 = 1_000;
 const COUNTED: u64 = 1_000;
 
-/// The first argument of a process in which callgrind counts the instructions of a service. The second one is the name of
-/// the service.
+/// The first argument of a process in which callgrind counts the instructions of a service. The
+/// second one is the name of the service.
 pub(super) const COUNT: &str = "--count";
 
 /// The cost of one request.
@@ -35,7 +36,8 @@ impl Counted {
     }
 }
 
-/// Counts in other processes. What cannot be counted is missing: without valgrind, there are no instructions.
+/// Counts in other processes. What cannot be counted is missing: without valgrind, there are no
+/// instructions.
 pub(super) fn measure() -> Counted {
     let output = output_of_program(&["middleware"]);
     let counted = stacks::all().map(|stack| {
@@ -45,8 +47,8 @@ pub(super) fn measure() -> Counted {
     Counted(counted.collect())
 }
 
-/// Counts the allocations and their bytes, and prints them; `middleware` parses the lines. The global allocator must be
-/// `dhat`'s.
+/// Counts the allocations and their bytes, and prints them; `middleware` parses the lines. The
+/// global allocator must be `dhat`'s.
 pub(crate) fn print_allocations() {
     let _profiler = dhat::Profiler::builder().testing().build();
     for stack in stacks::all() {
@@ -68,8 +70,8 @@ fn allocations_of(lines: &str, name: &str) -> [Option<f64>; 2] {
     [(); 2].map(|()| Some(fields.next()?.parse::<f64>().ok()? / COUNTED as f64))
 }
 
-/// Returns the instructions of a request: the median of five processes. In some of them, a bucket begins during more of the
-/// requests.
+/// Returns the instructions of a request: the median of five processes. In some of them, a bucket
+/// begins during more of the requests.
 fn instructions(stack: &Stack) -> Option<f64> {
     let mut counts: Vec<_> = (0..5).filter_map(|_| instructions_of_a_process(stack)).collect();
     counts.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! Measures the middleware of `leaparray-tower` beside that of other crates, in a run and with pages of their own.
+//! Measures the middleware of `leaparray-tower` beside that of other crates, in a run and with
+//! pages of their own.
 
 mod counts;
 mod report;
@@ -31,8 +32,8 @@ struct Measured {
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
-/// written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = env::args().skip(1).collect();
     if let [option, name] = &args[..]

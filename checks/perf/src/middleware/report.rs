@@ -57,8 +57,8 @@ fn added(measured: &Measured, cost: Cost, stack: &Stack) -> Option<f64> {
     Some((cost(measured, stack)? - cost(measured, &BARE)?).round())
 }
 
-/// Returns the goals: the layer adds at most as much as the cheapest of the other crates, and with a limiter at most as much
-/// as the two crates that do the same.
+/// Returns the goals: the layer adds at most as much as the cheapest of the other crates, and with
+/// a limiter at most as much as the two crates that do the same.
 pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
     let mut goals = Vec::new();
     let comparisons = [

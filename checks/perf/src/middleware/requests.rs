@@ -35,7 +35,8 @@ impl Client {
         Self { router, uri: Uri::from_static(PATH) }
     }
 
-    /// Sends a request, and reads the body of its response to the end. Returns the number of its bytes.
+    /// Sends a request, and reads the body of its response to the end. Returns the number of its
+    /// bytes.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! Requests over HTTP/1.1 and the loopback interface: the server has a thread, and the client another one.
+//! Requests over HTTP/1.1 and the loopback interface: the server has a thread, and the client
+//! another one.
 
 use std::cell::RefCell;
 use std::error::Error;

@@ -157,7 +157,8 @@ struct Exporter {
 }
 
 static EXPORTER: LazyLock<Exporter> = LazyLock::new(|| {
-    // The layer starts a task for the upkeep, which ends with this runtime: `upkeep` does its work between samples.
+    // The layer starts a task for the upkeep, which ends with this runtime: `upkeep` does its work
+    // between samples.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     let _entered = runtime.enter();
@@ -165,7 +166,8 @@ static EXPORTER: LazyLock<Exporter> = LazyLock::new(|| {
     Exporter { layer, handle }
 });
 
-/// Moves the recorded response times into the exporter's histogram. Until then, the exporter keeps each of them.
+/// Moves the recorded response times into the exporter's histogram. Until then, the exporter keeps
+/// each of them.
 pub(super) fn upkeep() {
     EXPORTER.handle.run_upkeep();
 }

@@ -43,7 +43,8 @@ pub(super) const GOVERNOR_REFUSED: Peer =
 pub(crate) struct Upkeep(PrometheusHandle);
 
 impl Upkeep {
-    /// Moves the recorded response times into the exporter's histogram. Until then, the exporter keeps each of them.
+    /// Moves the recorded response times into the exporter's histogram. Until then, the exporter
+    /// keeps each of them.
     pub(crate) fn run(&self) {
         self.0.run_upkeep();
     }

@@ -63,8 +63,8 @@ impl Peer {
         }
     }
 
-    /// Adds all cases of a peer with a window. `fill` records in each bucket that `rate` reads. The rates are read
-    /// from a window of their own, in which only the threads of these cases record.
+    /// Adds all cases of a peer with a window. `fill` records in each bucket that `rate` reads. The
+    /// rates are read from a window of their own, in which only the threads of these cases record.
     fn add_window<W: Clone + Sync + 'static>(
         &self,
         suite: &mut Suite,

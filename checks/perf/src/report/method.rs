@@ -1,4 +1,5 @@
-//! The sections that all reports have: how it is measured, and on which machine. The text is in `method.md`.
+//! The sections that all reports have: how it is measured, and on which machine. The text is in
+//! `method.md`.
 
 use std::fmt::Write;
 
@@ -31,7 +32,8 @@ pub(crate) fn method(run: &Run) -> String {
     )
 }
 
-/// Returns a table of the machine, the compiler, and the versions of the crates, which are separated by spaces.
+/// Returns a table of the machine, the compiler, and the versions of the crates, which are
+/// separated by spaces.
 pub(crate) fn versions(run: &Run, crates: &str) -> String {
     let machine = [
         ("processor", run.processor.to_string()),

@@ -1,7 +1,7 @@
 //! `PERFORMANCE.md`: which goals are met on which processors, from the sets in the folder.
 //!
-//! A set is a file of tab-separated lines. `processor`, `known`, `commit` and `quiet` have one value
-//! each; every other line is a goal. The text is in `overview.md`.
+//! A set is a file of tab-separated lines. `processor`, `known`, `commit` and `quiet` have one
+//! value each; every other line is a goal. The text is in `overview.md`.
 
 use std::fmt::Write;
 use std::fs;

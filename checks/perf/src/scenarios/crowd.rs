@@ -10,8 +10,8 @@ use super::{BUCKET_LEN, NOW};
 /// The numbers of threads that use a window, a node or a limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Crowd {
-    /// Threads that run the operation at the same time. If the operation is a read: threads that are alive and
-    /// have recorded in the current bucket.
+    /// Threads that run the operation at the same time. If the operation is a read: threads that
+    /// are alive and have recorded in the current bucket.
     pub(crate) record: usize,
     /// Threads that are alive and have recorded only in a bucket that the window has left.
     pub(crate) idle: usize,
@@ -40,8 +40,8 @@ pub(super) const LONG_AGO: u32 = 1_000;
 /// The number of buckets in which the calling thread records after that.
 const ROLLOVERS: u32 = 400;
 
-/// Runs a crowd that records by `record_at`. The calling thread is one of the threads that record: it records in
-/// each of the last buckets up to `NOW`.
+/// Runs a crowd that records by `record_at`. The calling thread is one of the threads that record:
+/// it records in each of the last buckets up to `NOW`.
 pub(super) fn record(crowd: Crowd, record_at: impl Fn(Timestamp) + Send + Sync + 'static) {
     let record_at = Arc::new(record_at);
     let record = |age: u32| {
@@ -56,8 +56,9 @@ pub(super) fn record(crowd: Crowd, record_at: impl Fn(Timestamp) + Send + Sync +
     start(crowd.record - 1, true, record(0));
 }
 
-/// Runs `op` once on each of `threads` threads, which are all alive at the same time. If `stays`, the threads
-/// stay parked until the process ends; otherwise they have ended when this function returns.
+/// Runs `op` once on each of `threads` threads, which are all alive at the same time. If `stays`,
+/// the threads stay parked until the process ends; otherwise they have ended when this function
+/// returns.
 fn start(threads: usize, stays: bool, op: impl Fn() + Clone + Send + 'static) {
     let all = Arc::new(Barrier::new(threads + 1));
     let spawn = |_| {

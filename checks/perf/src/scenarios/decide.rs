@@ -113,8 +113,8 @@ impl Cases<'_> {
     fn rates(&mut self) {
         let (second, clock) = (1_000_000_000, self.clock);
         let rate = |permits, interval| Rate::new(permits, interval).expect("a nanosecond or more");
-        // As in governor's case: a permit for each nanosecond is more than the threads can take. A thread that
-        // stalls for less than a second is still within the limiter's tolerance.
+        // As in governor's case: a permit for each nanosecond is more than the threads can take. A
+        // thread that stalls for less than a second is still within the limiter's tolerance.
         let (plenty, hourly) = (rate(second, SECOND), rate(1, HOUR));
         let leaky = [(plenty, SECOND), (hourly, Duration::ZERO)];
         let leaky = leaky.map(|(rate, wait)| LeakyBucket::with_clock(rate, wait, clock.clone()));
@@ -139,8 +139,9 @@ impl Cases<'_> {
         // No request of a run is overdue before a tenth of the window.
         let config = BreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
         let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
-        // A low draw drops the request, and a high one does not. After a first rejection, the breaker draws for each
-        // request. The first request that would be dropped is let through as a probe.
+        // A low draw drops the request, and a high one does not. After a first rejection, the
+        // breaker draws for each request. The first request that would be dropped is let through as
+        // a probe.
         let [healthy, lucky, unlucky] = [0, u32::MAX, 0].map(|draw| {
             let breaker = AdaptiveBreaker::with_source(config, self.clock.clone(), Always(draw));
             CachePadded::new(breaker)
@@ -177,8 +178,8 @@ impl Cases<'_> {
         self.add(ENTER.to_owned(), enter, Result::is_ok);
     }
 
-    /// Adds two cases. The first limiter has enough permits for all requests. The second has one permit, which this
-    /// function takes.
+    /// Adds two cases. The first limiter has enough permits for all requests. The second has one
+    /// permit, which this function takes.
     fn add_limiters(&mut self, name: &str, limiters: [impl Limiter + Sync + 'static; 2]) {
         let [plenty, used_up] = limiters.map(CachePadded::new);
         assert!(used_up.try_acquire().is_admitted(), "{name} has one permit");
@@ -186,11 +187,12 @@ impl Cases<'_> {
         self.add(refused(name), move || used_up.try_acquire(), is_refused);
     }
 
-    /// Adds a case that runs `ask` and checks each decision, also while it is measured. If a decision is not the
-    /// expected one, the case would measure another operation, so the thread panics and the round is lost.
+    /// Adds a case that runs `ask` and checks each decision, also while it is measured. If a
+    /// decision is not the expected one, the case would measure another operation, so the thread
+    /// panics and the round is lost.
     ///
-    /// The limiter that `ask` captures should be padded. It then shares no cache line with other data, and its layout
-    /// on cache lines does not depend on its address.
+    /// The limiter that `ask` captures should be padded. It then shares no cache line with other
+    /// data, and its layout on cache lines does not depend on its address.
     fn add<R>(
         &mut self,
         name: String,
@@ -199,7 +201,8 @@ impl Cases<'_> {
     ) {
         let case = name.clone();
         let ask = move || {
-            // The compiler must make the whole decision, although the check reads only a part of it.
+            // The compiler must make the whole decision, although the check reads only a part of
+            // it.
             let answer = black_box(ask());
             assert!(is_expected(&answer), "{name}: unexpected decision");
         };

@@ -1,5 +1,5 @@
-//! Times each thread's first record in a bucket, one by one. The time advances by one bucket of a millisecond
-//! with every operation.
+//! Times each thread's first record in a bucket, one by one. The time advances by one bucket of a
+//! millisecond with every operation.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -35,8 +35,8 @@ pub(crate) fn rows() -> Vec<Row> {
     [1, 2].map(row).into()
 }
 
-/// Returns the median duration of the records in nanoseconds. The threads meet before each bucket, so no record
-/// is late.
+/// Returns the median duration of the records in nanoseconds. The threads meet before each bucket,
+/// so no record is late.
 fn median(
     window: &SlidingWindow,
     quanta: &quanta::Clock,

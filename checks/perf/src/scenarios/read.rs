@@ -12,7 +12,8 @@ use super::{BUCKET_LEN, NOW, used_window};
 use crate::goals::{Row, UNCHANGED_LIMIT, Unit};
 use crate::harness::Suite;
 
-/// The baseline of reads: a read would do this load for each bucket if each bucket were behind such a pointer.
+/// The baseline of reads: a read would do this load for each bucket if each bucket were behind such
+/// a pointer.
 const LOAD: &str = "`ArcSwapOption::load`";
 const RATE: &str = "rate over the last second (2 buckets) at a given time";
 const SUM_MINUTE: &str = "sum over the last minute (120 buckets) at a given time";

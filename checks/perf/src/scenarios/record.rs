@@ -16,7 +16,8 @@ use crate::harness::Suite;
 
 /// One read of the time stamp counter. The precise clock reads it, too.
 pub(crate) const RAW: &str = "a raw counter read (`quanta`)";
-/// The same operation as a second case. It shows the difference of two measurements of one operation.
+/// The same operation as a second case. It shows the difference of two measurements of one
+/// operation.
 pub(crate) const RAW_AGAIN: &str = "a raw counter read, measured again";
 /// One `fetch_add` on a counter that all threads share.
 const FETCH_ADD: &str = "`AtomicI64::fetch_add`, one shared counter";
@@ -27,7 +28,8 @@ const CACHED: &str = "record one event, `CachedClock`";
 const GIVEN: &str = "record one event at a given time";
 const MANY: &str = "record in 1,000 windows in turn, precise clock";
 
-/// The thread cache has 512 sets of two entries: windows that were made a multiple of 512 apart share a set.
+/// The thread cache has 512 sets of two entries: windows that were made a multiple of 512 apart
+/// share a set.
 const SAME_SET_512: &str = "record in two windows in turn, 512 apart, precise clock";
 const SAME_SET_1024: &str = "record in two windows in turn, 1,024 apart, precise clock";
 
@@ -56,7 +58,8 @@ pub(crate) fn raw(suite: &mut Suite, threads: usize) {
 
 fn baselines(suite: &mut Suite, threads: usize) {
     raw(suite, threads);
-    // Padded, so that no other data is in its cache line. A cell of a window has its lines to itself, too.
+    // Padded, so that no other data is in its cache line. A cell of a window has its lines to
+    // itself, too.
     let counter = CachePadded::new(AtomicI64::new(0));
     suite.add(FETCH_ADD, threads, move |_| counter.fetch_add(black_box(1), Ordering::Relaxed));
 }
@@ -91,7 +94,8 @@ fn more_than_one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize
 /// Adds cases with two windows that share a set of the thread cache.
 fn one_set(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
     for (name, distance) in [(SAME_SET_512, 512), (SAME_SET_1024, 1_024)] {
-        // Windows are numbered in the order in which they are made. The windows between are dropped.
+        // Windows are numbered in the order in which they are made. The windows between are
+        // dropped.
         let first = window(2, clock);
         (1..distance).for_each(|_| drop(window(2, clock)));
         let windows = [first, window(2, clock)];

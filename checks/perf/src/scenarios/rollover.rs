@@ -21,8 +21,8 @@ const STORE: &str = "allocate a bucket and store it in an `ArcSwapOption`";
 const SECOND: &str = "roll over and record one event, 2 buckets";
 const MINUTE: &str = "roll over and record one event, 120 buckets";
 
-/// Measures the rollovers. The number of threads that the process has had affects the cost, so each crowd is measured
-/// before the next one starts, and before all other cases.
+/// Measures the rollovers. The number of threads that the process has had affects the cost, so each
+/// crowd is measured before the next one starts, and before all other cases.
 pub(crate) fn measure(plan: Plan, clock: &MonotonicClock, quiet: &mut Quiet) -> Results {
     let mut results = Results::default();
     for crowd in [Crowd::of(1), Crowd::ENDED, Crowd::IDLE] {
@@ -35,7 +35,8 @@ pub(crate) fn measure(plan: Plan, clock: &MonotonicClock, quiet: &mut Quiet) -> 
         for (name, sample_count) in [(SECOND, 2), (MINUTE, 120)] {
             let window = used_window(sample_count, crowd, clock);
             let record = on_this_thread(move |number| {
-                // The end of time is 3.4 · 10¹⁰ buckets away: an hour of measuring at 100 ns for each.
+                // The end of time is 3.4 · 10¹⁰ buckets away: an hour of measuring at 100 ns for
+                // each.
                 let nanos = NOW.as_nanos() + number * BUCKET_LEN.as_nanos() as u64;
                 window.add_at(Timestamp::from_nanos(nanos), Pass, black_box(1));
             });
@@ -46,7 +47,8 @@ pub(crate) fn measure(plan: Plan, clock: &MonotonicClock, quiet: &mut Quiet) -> 
     results
 }
 
-/// Runs `op` on the thread that takes the samples: a new thread would be one more thread that uses the window.
+/// Runs `op` on the thread that takes the samples: a new thread would be one more thread that uses
+/// the window.
 pub(crate) fn on_this_thread(op: impl Fn(u64)) -> impl Fn(u64, u64) -> Option<f64> {
     move |iters, first| {
         let start = Instant::now();

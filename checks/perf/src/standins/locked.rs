@@ -1,4 +1,5 @@
-//! A ring behind a lock. go-zero's `RollingWindow` has a readers-writer lock; other libraries have a mutex.
+//! A ring behind a lock. go-zero's `RollingWindow` has a readers-writer lock; other libraries have
+//! a mutex.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 

@@ -7,7 +7,8 @@ pub(crate) mod striped;
 
 use leaparray::Timestamp;
 
-/// A stand-in, at a given time. It counts nothing if the slot of that time already has a newer bucket.
+/// A stand-in, at a given time. It counts nothing if the slot of that time already has a newer
+/// bucket.
 pub(crate) trait Ring: Sync {
     /// Counts a request that passed.
     fn record(&self, now: Timestamp);

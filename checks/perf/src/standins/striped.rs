@@ -80,7 +80,8 @@ impl Bucket {
     }
 }
 
-/// A ring as in Sentinel: a bucket is made on its first use, and reset in place by the thread that gets the lock.
+/// A ring as in Sentinel: a bucket is made on its first use, and reset in place by the thread that
+/// gets the lock.
 #[derive(Debug)]
 pub(crate) struct StripedRing {
     slots: Box<[OnceLock<Box<Bucket>>]>,
@@ -93,7 +94,8 @@ impl StripedRing {
         Self { slots, resetting: Mutex::new(()) }
     }
 
-    /// Returns `None` if a newer bucket has the slot. Sentinel counts into a bucket that is never read.
+    /// Returns `None` if a newer bucket has the slot. Sentinel counts into a bucket that is never
+    /// read.
     fn bucket(&self, now: Timestamp) -> Option<&Bucket> {
         let number = now.as_nanos() / BUCKET_NANOS + 1;
         let bucket = self.slots[self.slot(number - 1)].get_or_init(Box::default);

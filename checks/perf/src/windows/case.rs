@@ -9,7 +9,8 @@ use leaparray_redis::fleet::Budget;
 pub(super) struct Case {
     pub(super) processes: u32,
     pub(super) resources: usize,
-    /// The mean number of requests to a resource in a second, in a process. Each resource has one at least.
+    /// The mean number of requests to a resource in a second, in a process. Each resource has one
+    /// at least.
     pub(super) requests: f64,
     pub(super) budget: Budget,
     pub(super) times: Times,

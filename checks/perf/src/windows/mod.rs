@@ -1,5 +1,5 @@
-//! Measures the window over a fleet of `leaparray-redis`: a fleet of simulated processes delivers its seconds to a Redis
-//! server in real time, and a reader in a process of its own reads them.
+//! Measures the window over a fleet of `leaparray-redis`: a fleet of simulated processes delivers
+//! its seconds to a Redis server in real time, and a reader in a process of its own reads them.
 
 mod case;
 mod load;
@@ -27,7 +27,8 @@ use load::{Load, now};
 use reader::{ReaderUsage, Seen};
 use usage::{ServerUsage, Usage};
 
-/// The share of the seconds that a reader sees at least if it keeps up. It may see two become final at once.
+/// The share of the seconds that a reader sees at least if it keeps up. It may see two become final
+/// at once.
 const KEPT_UP: f64 = 0.9;
 
 /// The measurements of a case.
@@ -47,8 +48,8 @@ struct Measured {
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if `redis-server` is not installed, if a second is incomplete or has not
-/// the counts that were delivered, or if the report cannot be written.
+/// Returns an error if an argument is invalid, if `redis-server` is not installed, if a second is
+/// incomplete or has not the counts that were delivered, or if the report cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = env::args().skip(1).collect();
     if let Some((reader::READER, args)) = args.split_first().map(|(it, args)| (it.as_str(), args)) {

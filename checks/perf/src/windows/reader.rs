@@ -1,4 +1,5 @@
-//! A reader of the fleet, in a process of its own: its CPU time and its memory are those of the process.
+//! A reader of the fleet, in a process of its own: its CPU time and its memory are those of the
+//! process.
 //!
 //! It prints a line for each second that it has seen final, and one for what it has used.
 

@@ -1,4 +1,5 @@
-//! Seconds of a process, recorded before a run: a simulated process delivers one of them in each second.
+//! Seconds of a process, recorded before a run: a simulated process delivers one of them in each
+//! second.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -47,8 +47,8 @@ pub(super) const PLOTTED_NODES: [usize; 5] = [10, 30, 100, 300, 1_000];
 /// The name of all faults at once.
 const ALL_FAULTS: &str = "all of these";
 
-/// Returns a limit whose bound on the rate error of the clocks is the error of the faults, so that the protocol has no
-/// margin.
+/// Returns a limit whose bound on the rate error of the clocks is the error of the faults, so that
+/// the protocol has no margin.
 fn config(limit: u64, buckets: u32, secs: u64) -> LeaseConfig {
     let config = LeaseConfig::new(limit, buckets, Duration::from_secs(secs));
     config.and_then(|it| it.with_drift_ppm(Faults::ALL.drift_ppm)).expect("valid")
@@ -120,7 +120,8 @@ fn leases_with_faults() -> Vec<Case> {
     let minute = Scenario { secs: 310, ..minute(100) };
     let second = second(100);
     let high = second.with_load(HIGH_LOAD);
-    // The highest bound of the protocol: leases are much shorter or longer on a node than on the server.
+    // The highest bound of the protocol: leases are much shorter or longer on a node than on the
+    // server.
     let drift = Faults { drift_ppm: LeaseConfig::MAX_DRIFT_PPM, ..none };
     let bound = second.config.with_drift_ppm(LeaseConfig::MAX_DRIFT_PPM).expect("valid");
     let bound = Scenario { config: bound, ..second };

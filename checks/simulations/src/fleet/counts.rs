@@ -9,9 +9,9 @@ use super::world;
 
 type World = world::World<Event>;
 
-/// Each node counts in buckets of the server's time: its clock has no error. It sends the counts of its window, not what
-/// has changed, so that messages that are lost, repeated or overtaken do no harm. It gets the counts of all other nodes by
-/// bucket, so that it knows what leaves the window.
+/// Each node counts in buckets of the server's time: its clock has no error. It sends the counts of
+/// its window, not what has changed, so that messages that are lost, repeated or overtaken do no
+/// harm. It gets the counts of all other nodes by bucket, so that it knows what leaves the window.
 #[derive(Debug)]
 pub(super) struct Counts {
     every: u64,

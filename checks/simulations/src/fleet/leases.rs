@@ -1,4 +1,5 @@
-//! Leases, by the protocol of `leaparray-redis`: its nodes and its ledger are simulated as they are.
+//! Leases, by the protocol of `leaparray-redis`: its nodes and its ledger are simulated as they
+//! are.
 
 use std::collections::VecDeque;
 
@@ -65,8 +66,8 @@ impl Leases {
         }
     }
 
-    /// Decides on the requests that wait, as far as the permits in hand last. If the server has told the node to ask later,
-    /// it refuses the rest.
+    /// Decides on the requests that wait, as far as the permits in hand last. If the server has
+    /// told the node to ask later, it refuses the rest.
     fn retry(&mut self, world: &mut World, index: usize) {
         let member = &mut self.members[index];
         let now = member.clock.read(world.time);

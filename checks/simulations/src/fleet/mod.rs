@@ -1,8 +1,8 @@
 //! One limit over a fleet of nodes, by discrete events.
 //!
-//! Requests arrive at nodes, a [`Strategy`] decides on them, and an observer counts. A run depends on its [`Scenario`] and
-//! its seed alone, and all strategies see the same requests: demand, network, faults and clocks draw from generators of
-//! their own.
+//! Requests arrive at nodes, a [`Strategy`] decides on them, and an observer counts. A run depends
+//! on its [`Scenario`] and its seed alone, and all strategies see the same requests: demand,
+//! network, faults and clocks draw from generators of their own.
 //!
 //! | module | contents |
 //! |---|---|
@@ -45,8 +45,8 @@ fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// Draws the time to the next of events that come at random, in microseconds. The logarithm is of `libm`, not of the
-/// system, so that all machines get the same result.
+/// Draws the time to the next of events that come at random, in microseconds. The logarithm is of
+/// `libm`, not of the system, so that all machines get the same result.
 pub(crate) fn gap(random: &mut fastrand::Rng, per_second: f64) -> u64 {
     whole(-libm::log(1.0 - random.f64()) * 1e6 / per_second).max(1)
 }

@@ -8,10 +8,12 @@ use super::{Scenario, float};
 /// The results of a run. All but the overshoot are about the measured seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The most requests beyond the limit that were admitted in a window of the server's time, from the start of the run
-    /// on, as a share of the limit. A request counts in the bucket of the server's time at which its node lets it go ahead.
+    /// The most requests beyond the limit that were admitted in a window of the server's time, from
+    /// the start of the run on, as a share of the limit. A request counts in the bucket of the
+    /// server's time at which its node lets it go ahead.
     pub overshoot: f64,
-    /// The number of admitted requests, divided by the number that a central limiter without latency admits.
+    /// The number of admitted requests, divided by the number that a central limiter without
+    /// latency admits.
     pub utilisation: f64,
     /// The messages that the server handled in a second.
     pub operations: f64,
@@ -38,7 +40,8 @@ pub(super) struct Observer {
     secs: u64,
     /// The start of the measured seconds.
     start: u64,
-    /// The admissions of a central limiter without latency, and their number in the measured seconds.
+    /// The admissions of a central limiter without latency, and their number in the measured
+    /// seconds.
     central: Window,
     central_measured: u64,
     /// The requests that were admitted, by the bucket of the server's time.
@@ -116,8 +119,8 @@ impl Observer {
         u64::from(time >= self.start)
     }
 
-    /// Returns the results of a run that ended at `end`, with requests that wait since these times: each counts as a
-    /// decision that took until the end.
+    /// Returns the results of a run that ended at `end`, with requests that wait since these times:
+    /// each counts as a decision that took until the end.
     ///
     /// # Panics
     ///

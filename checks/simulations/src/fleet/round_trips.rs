@@ -10,8 +10,8 @@ use super::world;
 
 type World = world::World<Event>;
 
-/// The server counts in a sliding window. It knows nothing of repeated messages. A node refuses a request without an answer
-/// in time.
+/// The server counts in a sliding window. It knows nothing of repeated messages. A node refuses a
+/// request without an answer in time.
 #[derive(Debug)]
 pub(super) struct RoundTrips {
     server: Server<Window>,

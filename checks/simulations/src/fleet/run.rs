@@ -18,7 +18,8 @@ pub(super) trait Fleet {
 
     fn handle(&mut self, world: &mut World<Self::Event>, event: Self::Event);
 
-    /// A node crashes, and starts again at once. Returns when the requests had arrived that waited on it.
+    /// A node crashes, and starts again at once. Returns when the requests had arrived that waited
+    /// on it.
     fn crash(&mut self, world: &mut World<Self::Event>, node: usize) -> Vec<u64>;
 
     /// Returns the server, if the strategy has one.

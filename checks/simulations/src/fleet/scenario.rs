@@ -26,8 +26,8 @@ pub enum Strategy {
     RoundTrips,
     /// Each node has an equal share of the limit, and a sliding window of its own.
     Shares,
-    /// Each node sends its counts in intervals, gets those of all nodes, and decides by its own counts and the last ones
-    /// that it got.
+    /// Each node sends its counts in intervals, gets those of all nodes, and decides by its own
+    /// counts and the last ones that it got.
     Counts {
         /// The interval in milliseconds.
         every: u64,
@@ -43,17 +43,18 @@ pub struct Faults {
     pub repeats: f64,
     /// The share of the deliveries that take from 0 to 2 s, longer than a node waits.
     pub late: f64,
-    /// The share of the nodes that crash in a second. A node starts again at once, without its state. The requests that
-    /// wait on it are lost.
+    /// The share of the nodes that crash in a second. A node starts again at once, without its
+    /// state. The requests that wait on it are lost.
     pub crashes: f64,
     /// The failovers of the server.
     pub failovers: Failover,
     /// The seconds between two of them.
     pub failover_secs: u64,
-    /// The rate error of each node's clock, in millionths: half of the clocks are fast by it, and half are slow.
+    /// The rate error of each node's clock, in millionths: half of the clocks are fast by it, and
+    /// half are slow.
     pub drift_ppm: u32,
-    /// Whether a server that is promoted has the identity of the one before it: a fault of the embedding, against the rules
-    /// of the protocol.
+    /// Whether a server that is promoted has the identity of the one before it: a fault of the
+    /// embedding, against the rules of the protocol.
     pub keeps_identity: bool,
 }
 

@@ -6,7 +6,8 @@ use super::world;
 
 type World = world::World<NoEvent>;
 
-/// Each node has a sliding window of its own, whose buckets are those of the server's time: its clock has no error.
+/// Each node has a sliding window of its own, whose buckets are those of the server's time: its
+/// clock has no error.
 #[derive(Debug)]
 pub(super) struct Shares {
     members: Vec<Window>,

@@ -18,7 +18,8 @@ impl Window {
         Self { newest: 0, counts: vec![0; self.counts.len()], sum: 0 }
     }
 
-    /// Returns the sum of the window that ends with `bucket`, or with a later one that was seen before.
+    /// Returns the sum of the window that ends with `bucket`, or with a later one that was seen
+    /// before.
     pub(super) fn sum_at(&mut self, bucket: u64) -> u64 {
         self.advance(bucket);
         self.sum

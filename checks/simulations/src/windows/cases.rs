@@ -115,7 +115,8 @@ fn small() -> Vec<Case> {
 }
 
 impl Scenario {
-    /// Returns the scenario with all faults of the network and of the processes, and with outages of the server.
+    /// Returns the scenario with all faults of the network and of the processes, and with outages
+    /// of the server.
     const fn with_outages(self, outages: &'static [Outage]) -> Self {
         Self { faults: Faults { outages, ..Faults::PROCESSES }, ..self }
     }
@@ -137,7 +138,8 @@ pub fn run(cases: Vec<Case>) -> Results {
 }
 
 impl Results {
-    /// Returns a line for each case in which a check fails, or a second of a process is lost without a reason.
+    /// Returns a line for each case in which a check fails, or a second of a process is lost
+    /// without a reason.
     #[must_use]
     pub fn missed(&self) -> Vec<String> {
         let line = |(case, it): &(Case, Observed)| {

@@ -17,7 +17,8 @@ pub(super) struct Finals {
     pub(super) seconds: BTreeMap<u64, Shown>,
     /// How often a process came back to a second that had been final without it.
     pub(super) returns: u64,
-    /// How often a process was not named that the server had forgotten, and that had not reached it since.
+    /// How often a process was not named that the server had forgotten, and that had not reached it
+    /// since.
     pub(super) forgotten: u64,
 }
 
@@ -90,7 +91,8 @@ impl Finals {
 }
 
 impl Shown {
-    /// Marks the processes that were lost when the second was final, and are not present yet, also if they are live again.
+    /// Marks the processes that were lost when the second was final, and are not present yet, also
+    /// if they are live again.
     fn keep_lost(&self, processes: &mut [ShownProcess]) {
         for it in processes {
             it.is_lost |= !it.is_present && self.has_lost(it.number);
@@ -129,8 +131,8 @@ impl Poll<'_> {
         )
     }
 
-    /// Returns whether a process was live when a second was shown: it runs, and has reached the server, or could not because
-    /// the server was away.
+    /// Returns whether a process was live when a second was shown: it runs, and has reached the
+    /// server, or could not because the server was away.
     fn is_live(&self, process: usize, at: u64) -> bool {
         self.server.has_heard(process, at) && !self.processes[process].has_ended()
     }
@@ -142,8 +144,8 @@ impl Poll<'_> {
         self.now < contact + kept
     }
 
-    /// Checks that each process that had a second is named, and that it does not wait. Returns how many are not named because
-    /// the server has forgotten them.
+    /// Checks that each process that had a second is named, and that it does not wait. Returns how
+    /// many are not named because the server has forgotten them.
     fn check_all_named(
         &self,
         second: u64,

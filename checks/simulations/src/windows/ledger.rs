@@ -14,7 +14,8 @@ pub(super) struct Taken {
     seconds: BTreeMap<u64, u64>,
     /// Their number and their sum.
     pub(super) sum: (u64, FleetTotals),
-    /// Seconds that a server took and lost before the process got its answer. They are not in the sum.
+    /// Seconds that a server took and lost before the process got its answer. They are not in the
+    /// sum.
     unanswered: BTreeSet<u64>,
     /// The times of the deliveries, whatever the server lost since.
     contacts: Vec<u64>,
@@ -36,7 +37,8 @@ impl Taken {
         self.contacts.push(now);
     }
 
-    /// Returns when the process had last reached a server at a time, whatever the server lost since; 0 if it had not.
+    /// Returns when the process had last reached a server at a time, whatever the server lost
+    /// since; 0 if it had not.
     pub(super) fn contact_at(&self, time: u64) -> u64 {
         let end = self.contacts.partition_point(|it| *it <= time);
         self.contacts[..end].last().copied().unwrap_or(0)
@@ -47,7 +49,8 @@ impl Taken {
         self.seconds.get(&second).copied()
     }
 
-    /// Takes back the seconds that a server has lost, as far as the process does not know that they were taken.
+    /// Takes back the seconds that a server has lost, as far as the process does not know that they
+    /// were taken.
     pub(super) fn lose(
         &mut self,
         decided: &Decided,
@@ -69,7 +72,8 @@ impl Taken {
         }
     }
 
-    /// Adds the lost seconds that the process takes for delivered after all: the answer of the old server was in flight.
+    /// Adds the lost seconds that the process takes for delivered after all: the answer of the old
+    /// server was in flight.
     pub(super) fn answer(&mut self, now: u64, decided: &Decided, truth: &Truth, process: usize) {
         let answered: Vec<_> = self.unanswered.range(..decided.next).copied().collect();
         for second in answered {

@@ -1,8 +1,9 @@
 //! One window over a fleet of processes, by discrete events.
 //!
-//! Processes deliver their seconds to a server, and readers add them up. The simulation runs `Outbox`, `Archive` and
-//! `FleetView` of `leaparray-redis`. A run depends on its [`Scenario`] and its seed alone. What each process records in each
-//! second is a function of the seed, so that each check compares with the truth.
+//! Processes deliver their seconds to a server, and readers add them up. The simulation runs
+//! `Outbox`, `Archive` and `FleetView` of `leaparray-redis`. A run depends on its [`Scenario`] and
+//! its seed alone. What each process records in each second is a function of the seed, so that each
+//! check compares with the truth.
 //!
 //! | module | contents |
 //! |---|---|

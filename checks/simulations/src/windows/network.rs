@@ -36,8 +36,8 @@ impl Network {
         [first, second].into_iter().flatten()
     }
 
-    /// Draws the delay of a message of a reader, unless it is lost. A reader is near the server: its messages take less time,
-    /// and fewer of them are lost.
+    /// Draws the delay of a message of a reader, unless it is lost. A reader is near the server:
+    /// its messages take less time, and fewer of them are lost.
     pub(super) fn near_arrival(&mut self) -> Option<u64> {
         let (loss, slow) = (self.loss / 5.0, self.slow / 5.0);
         let is_lost = self.random.f64() < loss;

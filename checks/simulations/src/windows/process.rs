@@ -144,7 +144,8 @@ impl Process {
         at.saturating_sub(clock).max(1)
     }
 
-    /// Reads the seconds that are over. After a stall, the oldest may have left the window of the registry.
+    /// Reads the seconds that are over. After a stall, the oldest may have left the window of the
+    /// registry.
     pub(super) fn read(&mut self, time: u64, truth: &Truth, violations: &mut Violations) {
         let clock = self.clock(time);
         let (from, now) = (self.outbox.end(), clock / MICROS);
@@ -231,7 +232,8 @@ impl Process {
         Some(message)
     }
 
-    /// Takes an answer, unless the request is not in flight any more. Returns what the process does then.
+    /// Takes an answer, unless the request is not in flight any more. Returns what the process does
+    /// then.
     pub(super) fn receive(
         &mut self,
         time: u64,
@@ -266,7 +268,8 @@ impl Process {
                 format!("process {} has left: {record:?}", self.number)
             });
         }
-        // A process that leaves asks again if its clock is too far ahead. The others do so after their next second.
+        // A process that leaves asks again if its clock is too far ahead. The others do so after
+        // their next second.
         let is_early = self.state == State::Leaving && !has_more;
         Some(match (has_more, is_early) {
             (true, _) => Next::Send,
@@ -275,7 +278,8 @@ impl Process {
         })
     }
 
-    /// Gives up a request. Returns the wait before the next one, in microseconds; `None` if there is none.
+    /// Gives up a request. Returns the wait before the next one, in microseconds; `None` if there
+    /// is none.
     pub(super) fn give_up(&mut self, time: u64, request: u64) -> Option<u64> {
         let sent = self.in_flight.take_if(|it| it.request == request)?;
         if self.is_careless {

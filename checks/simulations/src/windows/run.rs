@@ -35,7 +35,8 @@ enum Event {
     AskAgain(usize, u64),
 }
 
-/// How many seconds before the end of a run its last second is that counts in the shares: after the deadline.
+/// How many seconds before the end of a run its last second is that counts in the shares: after the
+/// deadline.
 const TAIL: u64 = 40;
 /// After which time a process that leaves asks again, in microseconds.
 const SOON: u64 = 100_000;

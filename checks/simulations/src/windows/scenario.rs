@@ -51,7 +51,8 @@ pub enum Clocks {
     Exact,
     /// Each is up to 1 s ahead or behind.
     Skewed,
-    /// As [`Skewed`](Self::Skewed), except that every fifth process is 10 s behind, and the second one is 10 s ahead.
+    /// As [`Skewed`](Self::Skewed), except that every fifth process is 10 s behind, and the second
+    /// one is 10 s ahead.
     Far,
 }
 

@@ -117,7 +117,8 @@ impl Server {
         }
     }
 
-    /// Records a delivery that was taken, and checks that its record counts what was taken of the process.
+    /// Records a delivery that was taken, and checks that its record counts what was taken of the
+    /// process.
     fn record(&mut self, now: u64, message: &Message, truth: &Truth, violations: &mut Violations) {
         let Message { process, delivery, epoch, .. } = message;
         let taken = self.taken.entry(*process).or_default();
@@ -128,15 +129,16 @@ impl Server {
         let record = Record::decode(&delivery.record).expect("a record of the simulation");
         taken.contact(now);
         taken.first = record.first;
-        // A delivery that was sent to a server that has lost data since does not know what was taken then.
+        // A delivery that was sent to a server that has lost data since does not know what was
+        // taken then.
         let is_exact = *epoch < self.epoch || record.delivered == taken.sum;
         violations.check(Check::Conservation, is_exact, || {
             format!("the server has taken {:?} of process {process}: {record:?}", taken.sum)
         });
     }
 
-    /// Returns whether a process had reached the server within the last `lost_after`, or before an outage that was over within
-    /// that time.
+    /// Returns whether a process had reached the server within the last `lost_after`, or before an
+    /// outage that was over within that time.
     pub(super) fn has_heard(&self, process: usize, at: u64) -> bool {
         let lost_after = self.scenario.config.lost_after_micros();
         let Some(taken) = self.taken.get(&process) else { return false };

@@ -16,7 +16,8 @@ pub(super) struct ShownProcess {
     pub(super) is_lost: bool,
 }
 
-/// Returns the processes of a second, by their numbers, and checks that the sums are the truth of the present ones.
+/// Returns the processes of a second, by their numbers, and checks that the sums are the truth of
+/// the present ones.
 pub(super) fn check(
     window: &FleetWindow,
     numbers: &HashMap<ProcessId, usize>,

@@ -27,8 +27,8 @@ impl Truth {
         &self.keys
     }
 
-    /// Returns the counts of a resource in a process and a second; `None` if it has none. Most resources have none at first,
-    /// so that names are delivered during the whole run.
+    /// Returns the counts of a resource in a process and a second; `None` if it has none. Most
+    /// resources have none at first, so that names are delivered during the whole run.
     pub(super) fn of_resource(
         &self,
         process: usize,

@@ -13,8 +13,8 @@ use series::Series;
 
 /// Feeds the recorder of the `metrics` facade from a [`Registry`].
 ///
-/// Each [publication](Self::publish) adds the counts since the last one. Call it at the interval of the scrapes, or more
-/// often.
+/// Each [publication](Self::publish) adds the counts since the last one. Call it at the interval of
+/// the scrapes, or more often.
 ///
 /// | metric | kind | labels | value |
 /// |---|---|---|---|
@@ -22,14 +22,15 @@ use series::Series;
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
 ///
-/// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues its counters. The feed
-/// increments counters instead of setting them, because a recorder ignores a value below the last one. The series of a
-/// resource that is idle are not touched, so an exporter with an idle time-out drops them. If a resource was removed, its requests
-/// in flight are set to 0. Counts between the last publication and the eviction or removal of a resource are not
-/// fed, and neither are counts through handles to a removed resource.
+/// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues
+/// its counters. The feed increments counters instead of setting them, because a recorder ignores a
+/// value below the last one. The series of a resource that is idle are not touched, so an exporter
+/// with an idle time-out drops them. If a resource was removed, its requests in flight are set
+/// to 0. Counts between the last publication and the eviction or removal of a resource are not fed,
+/// and neither are counts through handles to a removed resource.
 ///
-/// Install the recorder before the first publication: without one, a publication feeds nothing, and the next one does not repeat
-/// it.
+/// Install the recorder before the first publication: without one, a publication feeds nothing, and
+/// the next one does not repeat it.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -62,16 +63,18 @@ impl<C: Clock + Clone> RegistryFeed<C> {
         Self { registry, response_times: false, series: Mutex::default() }
     }
 
-    /// Chooses whether the response times of resources with a [histogram](leaparray::NodeConfig::with_histogram) are fed, each as
-    /// the middle of its bin. The default is `false`: most recorders take as long to record each response time as the request itself did.
+    /// Chooses whether the response times of resources with a
+    /// [histogram](leaparray::NodeConfig::with_histogram) are fed, each as the middle of its bin.
+    /// The default is `false`: most recorders take as long to record each response time as the
+    /// request itself did.
     #[must_use]
     pub const fn response_times(mut self, response_times: bool) -> Self {
         self.response_times = response_times;
         self
     }
 
-    /// Feeds the counts since the last publication to the recorder of this thread, or to the global one, and describes the
-    /// metrics to it.
+    /// Feeds the counts since the last publication to the recorder of this thread, or to the global
+    /// one, and describes the metrics to it.
     ///
     /// Publications at the same time take turns.
     pub fn publish(&self) {

@@ -25,11 +25,12 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// The values of a node that were fed. Each count is kept before the recorder takes it: if the recorder panics, a count may be
-/// lost, and none is fed twice.
+/// The values of a node that were fed. Each count is kept before the recorder takes it: if the
+/// recorder panics, a count may be lost, and none is fed twice.
 pub(super) struct Series {
     labels: Vec<Label>,
-    /// The sums of the counters, in their order. `None` before the first publication, which creates all counters.
+    /// The sums of the counters, in their order. `None` before the first publication, which creates
+    /// all counters.
     sums: [Option<u64>; COUNTERS.len()],
     in_flight: Option<u64>,
     response_times: Option<LatencyHistogram>,
@@ -87,7 +88,8 @@ impl Series {
         }
         let key = self.key(RESPONSE_TIME);
         let target = recorder.register_histogram(&key, &METADATA);
-        // A node that was reconfigured may have bins of another width: the coarser scale is used. An empty histogram does not decide it.
+        // A node that was reconfigured may have bins of another width: the coarser scale is used.
+        // An empty histogram does not decide it.
         let scales = [&before, histogram].into_iter().filter(|it| !it.is_empty());
         let scale = scales.map(LatencyHistogram::scale).min().unwrap_or(histogram.scale());
         let at_scale = |histogram: &LatencyHistogram| {

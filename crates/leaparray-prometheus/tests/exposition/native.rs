@@ -23,7 +23,8 @@ fn native_buckets_are_the_bins() {
     let expected = registry.get("orders").unwrap().lifetime_histogram().unwrap();
     assert_eq!(histogram.schema, i32::from(expected.scale()));
     assert_eq!(histogram.sample_count, expected.count());
-    // The format says: the index of a span is relative to the end of the last one, and a delta to the count before it.
+    // The format says: the index of a span is relative to the end of the last one, and a delta to
+    // the count before it.
     let (mut index, mut count, mut deltas) = (0, 0, histogram.positive_delta.iter());
     let mut buckets = Vec::new();
     for span in &histogram.positive_span {

@@ -23,8 +23,8 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes `target` every second; `None` if it is not installed, and the test is then listed as
-    /// skipped.
+    /// Starts a server that scrapes `target` every second; `None` if it is not installed, and the
+    /// test is then listed as skipped.
     pub(crate) fn start(test: &str, target: SocketAddr, args: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("prometheus.yml");

@@ -8,13 +8,13 @@ use leaparray::{Clock, MonotonicClock};
 use super::{Engine, EngineError};
 use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 
-/// An engine that keeps the state of limits in memory, for tests without a server: the limits of one process, in time of the
-/// clock that it is given.
+/// An engine that keeps the state of limits in memory, for tests without a server: the limits of
+/// one process, in time of the clock that it is given.
 ///
 /// ```
 /// use leaparray::{ManualClock, Timestamp};
-/// use leaparray_redis::{Engine, MemoryEngine};
 /// use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
+/// use leaparray_redis::{Engine, MemoryEngine};
 /// use std::time::Duration;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -1,5 +1,5 @@
-//! The script that answers an ask on the server, its arguments and its reply: what an [`Engine`](super::Engine) over another
-//! client needs.
+//! The script that answers an ask on the server, its arguments and its reply: what an
+//! [`Engine`](super::Engine) over another client needs.
 //!
 //! ```
 //! use leaparray_redis::engine::script;
@@ -26,8 +26,8 @@ pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
 /// The second part of the script. It needs `time` and `identity`.
 pub const LEASE: &str = include_str!("lease.lua");
 
-/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls: the commands `TIME`,
-/// `INFO`, `MGET` and `SET`, and the library `cmsgpack`.
+/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls:
+/// the commands `TIME`, `INFO`, `MGET` and `SET`, and the library `cmsgpack`.
 #[must_use]
 pub fn source() -> String {
     format!("{CLOCK_AND_IDENTITY}{LEASE}")
@@ -39,8 +39,8 @@ pub fn keys(keys: &LeaseKeys, ask: &Ask) -> [String; 3] {
     [keys.mark(), keys.charges(), keys.node(ask.node)]
 }
 
-/// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest number below it, and moves
-/// beyond [`MAX_MOVES`] are not sent.
+/// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest
+/// number below it, and moves beyond [`MAX_MOVES`] are not sent.
 #[must_use]
 pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
     let (identity, since) = ask.epoch.map_or((-1, -1), |it| (exact(it.identity), exact(it.since)));
@@ -65,7 +65,8 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
 ///
 /// # Errors
 ///
-/// Returns an [`EngineError`] if the reply does not have eight numbers from 0 to 2^53, or grants more than was asked for.
+/// Returns an [`EngineError`] if the reply does not have eight numbers from 0 to 2^53, or grants
+/// more than was asked for.
 pub fn answer(ask: &Ask, reply: &[i64]) -> Result<Answer, EngineError> {
     let error = || EngineError::Reply { found: reply.to_vec() };
     let numbers: Vec<u64> = reply.iter().filter_map(|&it| u64::try_from(it).ok()).collect();

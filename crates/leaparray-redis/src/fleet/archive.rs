@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::message::{Delivery, Known, Outcome, Receipt, Survey};
 use super::{FleetConfig, MICROS, ProcessId};
 
-/// The state of a fleet on the server, and the answers. The scripts do the same; the tests compare both.
+/// The state of a fleet on the server, and the answers. The scripts do the same; the tests compare
+/// both.
 ///
 /// ```
 /// use leaparray_redis::fleet::{Archive, FleetConfig, Outbox, Outcome, ProcessId};
@@ -93,12 +94,14 @@ impl Archive {
 
     /// Returns whether the server may not know all processes, or not when each was last heard of.
     fn is_new_start(&self, now: u64, delivery: &Delivery) -> bool {
-        // Processes that could not reach the server are not lost as soon as the first of them is back.
+        // Processes that could not reach the server are not lost as soon as the first of them is
+        // back.
         let silence = now.saturating_sub(self.heard);
         if self.heard == 0 || silence >= self.config.lost_after_micros() / 2 {
             return true;
         }
-        // The server has lost data since it last heard of this process: it may have lost the join of another one.
+        // The server has lost data since it last heard of this process: it may have lost the join
+        // of another one.
         let stored = self.records.get(&delivery.process);
         let (version, contact) =
             stored.map_or((0, delivery.first * MICROS), |it| (it.version, it.contact));

@@ -1,5 +1,5 @@
-//! The encoding of what is stored: a byte with the version of the format, and then numbers of variable length, as the crate
-//! `postcard` writes them.
+//! The encoding of what is stored: a byte with the version of the format, and then numbers of
+//! variable length, as the crate `postcard` writes them.
 
 use std::error::Error;
 use std::{fmt, mem};

@@ -22,11 +22,12 @@ const MAX_TRIES: usize = 64;
 
 /// Reads the finished seconds of a registry, each once.
 ///
-/// A reading finds the counts of each finished second, and the refusals by reason and the requests in flight of the moment, which it
-/// adds to the newest finished second.
+/// A reading finds the counts of each finished second, and the refusals by reason and the requests
+/// in flight of the moment, which it adds to the newest finished second.
 ///
-/// The outbox gives a number to each name of a resource or context that had a row, and keeps it for good. After 16,384 names,
-/// further ones are left out of the rows: they are in the sums of the process and of the fleet, and readers count them as
+/// The outbox gives a number to each name of a resource or context that had a row, and keeps it for
+/// good. After 16,384 names, further ones are left out of the rows: they are in the sums of the
+/// process and of the fleet, and readers count them as
 /// [unnamed](super::FleetWindow::left_out_unnamed).
 ///
 /// ```
@@ -75,7 +76,8 @@ struct Collected {
     seconds: Vec<Undelivered>,
     /// The counts since the first second.
     lifetime: FleetTotals,
-    /// The counts recorded after their second had been read: a lower bound, exact if no thread records during the reading.
+    /// The counts recorded after their second had been read: a lower bound, exact if no thread
+    /// records during the reading.
     late: FleetTotals,
     /// The number of resources in the last second for which there was no room.
     left_out: u64,
@@ -84,7 +86,8 @@ struct Collected {
 impl<C: Clock + Clone> Collector<C> {
     /// Begins with the second of `now`.
     ///
-    /// Counts from before the second of `now`, and counts of that second that are recorded already, belong to no second.
+    /// Counts from before the second of `now`, and counts of that second that are recorded already,
+    /// belong to no second.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>, now: Timestamp, budget: Budget) -> Self {
         let cursor = RegistryCursor::new();
@@ -280,8 +283,8 @@ fn finished(lifetime: &MetricTotals, unfinished: &MetricTotals) -> FleetTotals {
     FleetTotals::from(lifetime).saturating_sub(&FleetTotals::from(unfinished))
 }
 
-/// Reads both at one time: the lifetime has all counts of the seconds that are not over, and no other ones of these. If threads
-/// record all the time, the last try is taken.
+/// Reads both at one time: the lifetime has all counts of the seconds that are not over, and no
+/// other ones of these. If threads record all the time, the last try is taken.
 fn coherent<C: Clock + Clone>(
     node: &ResourceNode<C>,
     now: Timestamp,

@@ -3,13 +3,17 @@
 use super::MICROS;
 use super::error::FleetConfigError;
 
-/// The settings of a window over a fleet. All processes of a fleet have the same ones: they are a part of its keys.
+/// The settings of a window over a fleet. All processes of a fleet have the same ones: they are a
+/// part of its keys.
 ///
 /// ```
 /// use leaparray_redis::fleet::FleetConfig;
 ///
 /// let config = FleetConfig::default();
-/// assert_eq!((config.history(), config.delivery(), config.grace(), config.lost_after()), (60, 30, 2, 5));
+/// assert_eq!(
+///     (config.history(), config.delivery(), config.grace(), config.lost_after()),
+///     (60, 30, 2, 5)
+/// );
 /// assert!(config.with_grace(0).is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,13 +32,14 @@ impl Default for FleetConfig {
 }
 
 impl FleetConfig {
-    /// The longest [`history`](Self::history) and [`delivery`](Self::delivery), in seconds: a day. It bounds
-    /// [`lost_after`](Self::lost_after) and [`grace`](Self::grace) too, which are not longer than `delivery`.
-    /// [`departed`](Self::departed) can be longer.
+    /// The longest [`history`](Self::history) and [`delivery`](Self::delivery), in seconds: a day.
+    /// It bounds [`lost_after`](Self::lost_after) and [`grace`](Self::grace) too, which are not
+    /// longer than `delivery`. [`departed`](Self::departed) can be longer.
     pub const MAX_SECONDS: u32 = 86_400;
 
-    /// Sets for how many seconds after its deadline a second can be read: from 2 to [`MAX_SECONDS`](Self::MAX_SECONDS). By
-    /// default 60. A longer one than the default needs [`with_departed`](Self::with_departed) first.
+    /// Sets for how many seconds after its deadline a second can be read: from 2 to
+    /// [`MAX_SECONDS`](Self::MAX_SECONDS). By default 60. A longer one than the default needs
+    /// [`with_departed`](Self::with_departed) first.
     ///
     /// # Errors
     ///
@@ -43,9 +48,9 @@ impl FleetConfig {
         Self { history: seconds, ..self }.checked()
     }
 
-    /// Sets how long after its end a second can be delivered: longer than [`lost_after`](Self::lost_after), up to
-    /// [`MAX_SECONDS`](Self::MAX_SECONDS). By default 30. It is also the longest time that the server can be away without a
-    /// loss.
+    /// Sets how long after its end a second can be delivered: longer than
+    /// [`lost_after`](Self::lost_after), up to [`MAX_SECONDS`](Self::MAX_SECONDS). By default 30.
+    /// It is also the longest time that the server can be away without a loss.
     ///
     /// # Errors
     ///
@@ -54,9 +59,10 @@ impl FleetConfig {
         Self { delivery: seconds, ..self }.checked()
     }
 
-    /// Sets by how many seconds the clock of a process may differ from the server's clock: from 1 to
-    /// [`delivery`](Self::delivery). By default 2. No second is final before this time after its end. A process delivers
-    /// nothing from seconds that were over by more than this when it first reached the server.
+    /// Sets by how many seconds the clock of a process may differ from the server's clock: from 1
+    /// to [`delivery`](Self::delivery). By default 2. No second is final before this time after its
+    /// end. A process delivers nothing from seconds that were over by more than this when it first
+    /// reached the server.
     ///
     /// # Errors
     ///
@@ -65,9 +71,10 @@ impl FleetConfig {
         Self { grace: seconds, ..self }.checked()
     }
 
-    /// Sets after how many seconds without a delivery a process counts as lost: from 3, to less than
-    /// [`delivery`](Self::delivery). By default 5. Readers do not wait for the seconds of lost processes. If no process at all
-    /// delivers for half of this time, the server was away, and no process counts as lost for it; each delivers once a second.
+    /// Sets after how many seconds without a delivery a process counts as lost: from 3, to less
+    /// than [`delivery`](Self::delivery). By default 5. Readers do not wait for the seconds of lost
+    /// processes. If no process at all delivers for half of this time, the server was away, and no
+    /// process counts as lost for it; each delivers once a second.
     ///
     /// # Errors
     ///
@@ -76,8 +83,9 @@ impl FleetConfig {
         Self { lost_after: seconds, ..self }.checked()
     }
 
-    /// Sets for how many seconds the server keeps the record of a process that delivers no more: at least as long as it keeps
-    /// a second, which is [`delivery`](Self::delivery) + [`history`](Self::history) + 10 seconds, up to `u32::MAX`. By default
+    /// Sets for how many seconds the server keeps the record of a process that delivers no more: at
+    /// least as long as it keeps a second, which is [`delivery`](Self::delivery) +
+    /// [`history`](Self::history) + 10 seconds, up to `u32::MAX`. By default
     /// 600. For that time, the totals of the fleet include the process.
     ///
     /// # Errors
@@ -117,21 +125,22 @@ impl FleetConfig {
         self.departed
     }
 
-    /// Returns the time from which on the server takes a second no longer, in microseconds of its clock.
+    /// Returns the time from which on the server takes a second no longer, in microseconds of its
+    /// clock.
     #[must_use]
     pub const fn deadline(&self, second: u64) -> u64 {
         end_of(second).saturating_add(self.delivery as u64 * MICROS)
     }
 
-    /// Returns the time from which on the server takes a second, in microseconds of its clock: earlier, the clock of the
-    /// process is too far ahead.
+    /// Returns the time from which on the server takes a second, in microseconds of its clock:
+    /// earlier, the clock of the process is too far ahead.
     #[must_use]
     pub const fn opening(&self, second: u64) -> u64 {
         end_of(second).saturating_sub(self.grace as u64 * MICROS)
     }
 
-    /// Returns the time from which on a second can be final, in microseconds of the server's clock. From then on, no process
-    /// joins with this second.
+    /// Returns the time from which on a second can be final, in microseconds of the server's clock.
+    /// From then on, no process joins with this second.
     #[must_use]
     pub const fn settling(&self, second: u64) -> u64 {
         end_of(second).saturating_add(self.grace as u64 * MICROS)

@@ -8,18 +8,19 @@ use leaparray::{Refusals, SecondMetrics, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetCounts {
-    /// The recorded metrics. The second in them is the first one of the sum. The highest number of requests in flight is the highest of a
-    /// single resource in a single process.
+    /// The recorded metrics. The second in them is the first one of the sum. The highest number of
+    /// requests in flight is the highest of a single resource in a single process.
     pub metrics: SecondMetrics,
     /// The number of requests in flight when the newest second was read.
     pub in_flight: u64,
-    /// The refusals by reason, between the reading of the registry that has delivered the second and the one before: see
-    /// [`Collector`](super::Collector).
+    /// The refusals by reason, between the reading of the registry that has delivered the second
+    /// and the one before: see [`Collector`](super::Collector).
     ///
-    /// The newest second of a reading has all of them. A reading comes shortly after the end of that second, so it includes refusals
-    /// of these moments, which [`block`](SecondMetrics::block) counts in the next second. If a late reading delivers several seconds, the
-    /// older ones have none. Refusals without a reason are in `block` only. Those of a resource that was evicted since the
-    /// reading before are missing.
+    /// The newest second of a reading has all of them. A reading comes shortly after the end of
+    /// that second, so it includes refusals of these moments, which [`block`](SecondMetrics::block)
+    /// counts in the next second. If a late reading delivers several seconds, the older ones have
+    /// none. Refusals without a reason are in `block` only. Those of a resource that was evicted
+    /// since the reading before are missing.
     pub refusals: Refusals,
 }
 
@@ -28,11 +29,13 @@ impl FleetCounts {
         Self { metrics: SecondMetrics::new(Timestamp::from_secs(second)), ..Self::default() }
     }
 
-    /// Returns whether there is no event, no response time, no request in flight and no refusal by reason.
+    /// Returns whether there is no event, no response time, no request in flight and no refusal by
+    /// reason.
     ///
-    /// It compares the six counts of events, the number of response times, [`in_flight`](Self::in_flight) and
-    /// [`refusals`](Self::refusals) with zero. It ignores the time of the second, the highest number of requests in flight, the
-    /// histogram, and the sum, the minimum and the maximum of the response times.
+    /// It compares the six counts of events, the number of response times,
+    /// [`in_flight`](Self::in_flight) and [`refusals`](Self::refusals) with zero. It ignores the
+    /// time of the second, the highest number of requests in flight, the histogram, and the sum,
+    /// the minimum and the maximum of the response times.
     ///
     /// ```
     /// use leaparray_redis::fleet::FleetCounts;
@@ -57,8 +60,8 @@ impl FleetCounts {
         self.metrics.pass.saturating_add(self.metrics.block)
     }
 
-    /// Returns a quantile of the response times, with the relative error of the histogram; `None` if there are none, or if
-    /// the histogram of some of them is not known.
+    /// Returns a quantile of the response times, with the relative error of the histogram; `None`
+    /// if there are none, or if the histogram of some of them is not known.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         self.metrics.histogram.as_ref()?.quantile(q)

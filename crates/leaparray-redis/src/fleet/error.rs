@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of a [`FleetConfig`](super::FleetConfig): a time that is too short or too long beside the others.
+/// The error of a [`FleetConfig`](super::FleetConfig): a time that is too short or too long beside
+/// the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetConfigError {

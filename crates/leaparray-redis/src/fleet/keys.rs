@@ -3,7 +3,8 @@
 use super::{FleetConfig, ProcessId};
 use crate::lease::{LeaseKeys, LeaseNameError};
 
-/// The keys of a fleet. They share a hash tag, so that a Redis cluster stores them on one node. All of them expire.
+/// The keys of a fleet. They share a hash tag, so that a Redis cluster stores them on one node. All
+/// of them expire.
 ///
 /// ```
 /// use leaparray_redis::fleet::{FleetConfig, FleetKeys, ProcessId};
@@ -11,7 +12,10 @@ use crate::lease::{LeaseKeys, LeaseNameError};
 /// let keys = FleetKeys::new("shop", &FleetConfig::default())?;
 /// assert_eq!(keys.records(), "leaparray:{fleet/shop:60:30:2:5:600}:records");
 /// assert_eq!(keys.second(7), "leaparray:{fleet/shop:60:30:2:5:600}:second:7");
-/// assert_eq!(keys.names(ProcessId(10)), "leaparray:{fleet/shop:60:30:2:5:600}:names:000000000000000a");
+/// assert_eq!(
+///     keys.names(ProcessId(10)),
+///     "leaparray:{fleet/shop:60:30:2:5:600}:names:000000000000000a"
+/// );
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +29,8 @@ impl FleetKeys {
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`LeaseKeys::MAX_NAME_LEN`] bytes, or contains a
-    /// brace, which would end the hash tag.
+    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`LeaseKeys::MAX_NAME_LEN`]
+    /// bytes, or contains a brace, which would end the hash tag.
     pub fn new(name: &str, config: &FleetConfig) -> Result<Self, LeaseNameError> {
         LeaseKeys::check_name(name)?;
         let settings = [

@@ -16,7 +16,8 @@ pub struct SecondBytes {
 pub struct Delivery {
     /// The process.
     pub process: ProcessId,
-    /// The version of the record on which this one builds; 0 for the first one. The version of this one is by one higher.
+    /// The version of the record on which this one builds; 0 for the first one. The version of this
+    /// one is by one higher.
     pub base: u64,
     /// The first second of the process.
     pub first: u64,
@@ -37,7 +38,8 @@ pub struct Receipt {
     pub now: u64,
     /// The number of names that it has of the process.
     pub names: u32,
-    /// The number of processes that have delivered in the last [`lost_after`](super::FleetConfig::lost_after).
+    /// The number of processes that have delivered in the last
+    /// [`lost_after`](super::FleetConfig::lost_after).
     pub processes: u32,
     /// The outcome of the delivery.
     pub outcome: Outcome,
@@ -56,7 +58,8 @@ pub enum Outcome {
         /// The encoded [`Record`](super::Record).
         record: Vec<u8>,
     },
-    /// Nothing is stored: the deadline of the first second has passed, or the process joins with too early a second.
+    /// Nothing is stored: the deadline of the first second has passed, or the process joins with
+    /// too early a second.
     TooLate,
     /// Nothing is stored: the clock of the process is too far ahead.
     TooEarly,
@@ -82,8 +85,9 @@ pub struct Known {
 pub struct Survey {
     /// The time of the server, in microseconds.
     pub now: u64,
-    /// Since when the server has heard of the fleet, in microseconds: since a process reached it for
-    /// the first time, or again after it had lost its data or after a time without any delivery.
+    /// Since when the server has heard of the fleet, in microseconds: since a process reached it
+    /// for the first time, or again after it had lost its data or after a time without any
+    /// delivery.
     pub since: u64,
     /// The processes, in no particular order.
     pub processes: Vec<Known>,

@@ -1,16 +1,17 @@
 //! The protocol of a window over a fleet, without a server and without a clock.
 //!
-//! Each process delivers each finished second of its registry once. Processes that monitor the fleet read the seconds back,
-//! and add them up.
+//! Each process delivers each finished second of its registry once. Processes that monitor the
+//! fleet read the seconds back, and add them up.
 //!
 //! # Delivery
 //!
-//! The server has a *record* for each process: how far its seconds are decided, the sums of the delivered and of the missed
-//! ones, and its lifetime totals. A record has a version, which only grows. A [`Delivery`] has the next version, and with it the
-//! seconds in between. The server takes a delivery if the version that it builds on is the one that it has, and then stores
-//! the record and all seconds, or else nothing ([`Archive::deliver`]). So it does not matter whether a delivery is lost,
-//! arrives twice or late, or whether its answer is lost: a process that is told of another version reads from that record
-//! what became of its seconds ([`Outbox::on_receipt`]).
+//! The server has a *record* for each process: how far its seconds are decided, the sums of the
+//! delivered and of the missed ones, and its lifetime totals. A record has a version, which only
+//! grows. A [`Delivery`] has the next version, and with it the seconds in between. The server takes
+//! a delivery if the version that it builds on is the one that it has, and then stores the record
+//! and all seconds, or else nothing ([`Archive::deliver`]). So it does not matter whether a
+//! delivery is lost, arrives twice or late, or whether its answer is lost: a process that is told
+//! of another version reads from that record what became of its seconds ([`Outbox::on_receipt`]).
 //!
 //! | the server | the process |
 //! |---|---|
@@ -20,17 +21,20 @@
 //!
 //! # Which seconds are final
 //!
-//! A process numbers its seconds by its own clock. The server takes a second until its *deadline*, by its own clock. Until then,
-//! a reader counts for which processes a second is there. A second is final once every live process has delivered a later
-//! one, or this one. A process that joins cannot add to a second that may be final: its first second is at most
+//! A process numbers its seconds by its own clock. The server takes a second until its *deadline*,
+//! by its own clock. Until then, a reader counts for which processes a second is there. A second is
+//! final once every live process has delivered a later one, or this one. A process that joins
+//! cannot add to a second that may be final: its first second is at most
 //! [`grace`](FleetConfig::grace) before the time of the server. See [`Standing`].
 //!
 //! # Conservation
 //!
-//! For each process, at each delivery: lifetime = delivered + missed + late + waiting + unfinished. Each is a sum of counts:
+//! For each process, at each delivery: lifetime = delivered + missed + late + waiting + unfinished.
+//! Each is a sum of counts:
 //!
 //! - *delivered*: in seconds that the server has taken;
-//! - *missed*: in seconds that the server did not get before the deadline, or that left the registry's window unread;
+//! - *missed*: in seconds that the server did not get before the deadline, or that left the
+//!   registry's window unread;
 //! - *late*: recorded after their second had been read;
 //! - *waiting*: in seconds that will be delivered;
 //! - *unfinished*: in seconds that are not over.

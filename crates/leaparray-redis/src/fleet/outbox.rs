@@ -40,8 +40,9 @@ struct Waiting {
 
 /// The seconds of a process that are not delivered yet, and the state of its record.
 ///
-/// The seconds are decided in their order. A second that is too old, or for which there is no room, is *shed*: its bytes are
-/// dropped, and the next delivery counts it as missed, unless an earlier one has delivered it and only the answer was lost.
+/// The seconds are decided in their order. A second that is too old, or for which there is no room,
+/// is *shed*: its bytes are dropped, and the next delivery counts it as missed, unless an earlier
+/// one has delivered it and only the answer was lost.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     config: FleetConfig,
@@ -67,7 +68,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Creates the outbox of a process whose first second is `first`. Seconds take up to `max_bytes` bytes while they wait.
+    /// Creates the outbox of a process whose first second is `first`. Seconds take up to
+    /// `max_bytes` bytes while they wait.
     #[must_use]
     pub fn new(
         config: FleetConfig,
@@ -94,9 +96,10 @@ impl Outbox {
         }
     }
 
-    /// Encodes a second of counts that were not read from a registry, for [`push`](Self::push). Each resource is given once.
-    /// The busiest ones get rows, of up to `max_bytes` bytes together (see [`Budget`](super::Budget)). Returns also the number of
-    /// the others, whose counts are only in the sum.
+    /// Encodes a second of counts that were not read from a registry, for [`push`](Self::push).
+    /// Each resource is given once. The busiest ones get rows, of up to `max_bytes` bytes together
+    /// (see [`Budget`](super::Budget)). Returns also the number of the others, whose counts are
+    /// only in the sum.
     ///
     /// ```
     /// use leaparray::TrafficType;
@@ -145,7 +148,8 @@ impl Outbox {
                 bytes: None,
             });
         }
-        // After a refusal of the first delivery, the first second may be later than the seconds that are read now.
+        // After a refusal of the first delivery, the first second may be later than the seconds
+        // that are read now.
         let bytes = (second >= self.record.first).then_some(bytes);
         self.queue.push_back(Waiting { second, count: 1, totals, bytes });
         let mut bytes = self.waiting_bytes();
@@ -173,7 +177,8 @@ impl Outbox {
         self.record.has_left = true;
     }
 
-    /// Returns the number of live processes of the fleet, as of the last receipt: 1 before the first one.
+    /// Returns the number of live processes of the fleet, as of the last receipt: 1 before the
+    /// first one.
     #[must_use]
     pub const fn processes(&self) -> u32 {
         self.processes
@@ -223,10 +228,11 @@ impl Outbox {
         sum
     }
 
-    /// Returns what to send at a time of the process's clock, in microseconds. It can be sent again, also if it has arrived.
+    /// Returns what to send at a time of the process's clock, in microseconds. It can be sent
+    /// again, also if it has arrived.
     ///
-    /// If the clock of the process is too far ahead, it has only the seconds that the server takes by now. It may have none: the
-    /// server hears of the process.
+    /// If the clock of the process is too far ahead, it has only the seconds that the server takes
+    /// by now. It may have none: the server hears of the process.
     pub fn delivery(&mut self, now: u64) -> Delivery {
         self.shed(now);
         let mut record = self.record.clone();
@@ -273,7 +279,8 @@ impl Outbox {
         delivery
     }
 
-    /// Takes the answer to the last delivery, at a time of the process's clock. Returns whether there is more to send at once.
+    /// Takes the answer to the last delivery, at a time of the process's clock. Returns whether
+    /// there is more to send at once.
     pub fn on_receipt(&mut self, now: u64, receipt: &Receipt) -> bool {
         let ahead = i128::from(now) - i128::from(receipt.now);
         self.record.clock_ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
@@ -287,7 +294,8 @@ impl Outbox {
             }
             Outcome::Conflict { version, record } => {
                 let Ok(record) = Record::decode(record) else { return false };
-                // An earlier version: this answer is to a delivery that was sent before another one.
+                // An earlier version: this answer is to a delivery that was sent before another
+                // one.
                 if *version > self.version {
                     self.names_sent = receipt.names.min(self.names.len());
                     self.decide(*version, &record);
@@ -363,8 +371,8 @@ impl Outbox {
         self.merge();
     }
 
-    /// Merges the seconds that were shed and never sent: all of them will be missed. Of the sent ones, the server may
-    /// have taken some.
+    /// Merges the seconds that were shed and never sent: all of them will be missed. Of the sent
+    /// ones, the server may have taken some.
     fn merge(&mut self) {
         let mut merged: VecDeque<Waiting> = VecDeque::with_capacity(self.queue.len());
         for it in self.queue.drain(..) {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::codec::{FormatError, from_bytes, to_bytes};
 use super::totals::FleetTotals;
 
-/// The identity of a process, drawn at random when it starts. A process that starts again has another one.
+/// The identity of a process, drawn at random when it starts. A process that starts again has
+/// another one.
 ///
 /// ```
 /// use leaparray_redis::fleet::ProcessId;
@@ -76,7 +77,8 @@ pub struct Record {
     pub lifetime: FleetTotals,
     /// The number of resources in the last second whose counts are only in the sum.
     pub left_out: u64,
-    /// By how many microseconds the clock of the process is ahead of the server's, as far as the process knows.
+    /// By how many microseconds the clock of the process is ahead of the server's, as far as the
+    /// process knows.
     pub clock_ahead: i64,
     /// Whether the process was closed: there is no second after the decided ones.
     pub has_left: bool,

@@ -37,13 +37,14 @@ use super::totals::FleetTotals;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessSecond {
-    /// The resources that had an event, or requests in flight. If there was not room for all histograms, those of the busiest
-    /// resources are there.
+    /// The resources that had an event, or requests in flight. If there was not room for all
+    /// histograms, those of the busiest resources are there.
     pub rows: Vec<Row>,
     /// The sum of further resources, for which there was no room. It has no histogram.
     pub left_out: Option<LeftOut>,
-    /// The sum of all resources. Its histogram has all response times, or is `None` if the process did not know all of them. It is
-    /// coarser than those of the rows if it would take more than a quarter of the bytes.
+    /// The sum of all resources. Its histogram has all response times, or is `None` if the process
+    /// did not know all of them. It is coarser than those of the rows if it would take more than a
+    /// quarter of the bytes.
     pub sum: FleetCounts,
 }
 
@@ -63,14 +64,15 @@ pub struct Row {
 pub struct LeftOut {
     /// The number of the resources.
     pub count: u64,
-    /// The numbers of their names, ascending: of all of them, unless these take too many bytes, or a process has more
-    /// than 16,384 names.
+    /// The numbers of their names, ascending: of all of them, unless these take too many bytes, or
+    /// a process has more than 16,384 names.
     pub names: Vec<u32>,
     /// The sum of their counts.
     pub sum: FleetCounts,
 }
 
-/// The most rows for which memory is reserved before they are decoded: damaged bytes may claim any number.
+/// The most rows for which memory is reserved before they are decoded: damaged bytes may claim any
+/// number.
 const MAX_RESERVED: usize = 4_096;
 
 impl ProcessSecond {
@@ -88,8 +90,9 @@ impl ProcessSecond {
         row.max(left_out).map_or(0, |it| it.saturating_add(1))
     }
 
-    /// Encodes as many of the busiest resources as fit into `max_bytes`, and the sum of all others. Rows with a name from
-    /// `names` on have no name, and go into the sum. Returns also the number of the resources in the sum.
+    /// Encodes as many of the busiest resources as fit into `max_bytes`, and the sum of all others.
+    /// Rows with a name from `names` on have no name, and go into the sum. Returns also the number
+    /// of the resources in the sum.
     pub(crate) fn encode(
         second: u64,
         rows: Vec<Row>,
@@ -156,7 +159,8 @@ fn from_gaps(mut gaps: Vec<u32>) -> Result<Vec<u32>, FormatError> {
     Ok(gaps)
 }
 
-/// Returns the name at a distance from the one before. Names are in ascending order, and none is there twice.
+/// Returns the name at a distance from the one before. Names are in ascending order, and none is
+/// there twice.
 fn next_name(before: Option<u32>, gap: u32) -> Result<u32, FormatError> {
     let name = before.unwrap_or(0).checked_add(gap);
     name.filter(|it| Some(*it) != before && *it < Names::MAX).ok_or(FormatError::Damaged)

@@ -42,7 +42,8 @@ pub struct FleetTotals {
 }
 
 impl FleetTotals {
-    /// Returns what is left if `other` is taken away, and 0 for each count of which `other` has more.
+    /// Returns what is left if `other` is taken away, and 0 for each count of which `other` has
+    /// more.
     #[must_use]
     pub fn saturating_sub(&self, other: &Self) -> Self {
         self.zip(other, u64::saturating_sub, Duration::saturating_sub)

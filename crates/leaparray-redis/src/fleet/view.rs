@@ -54,8 +54,9 @@ pub struct NamesFetch {
 
 /// The fleet as a reader sees it: the records of its processes, and its last seconds.
 ///
-/// A reader asks the server again and again: for a [survey](Self::on_survey), then for what is [wanted](Self::wanted) of the
-/// seconds and of the [names](Self::wanted_names), and adds the answers.
+/// A reader asks the server again and again: for a [survey](Self::on_survey), then for what is
+/// [wanted](Self::wanted) of the seconds and of the [names](Self::wanted_names), and adds the
+/// answers.
 ///
 /// ```
 /// use leaparray::TrafficType;
@@ -69,7 +70,8 @@ pub struct NamesFetch {
 ///
 /// // Two processes, which deliver their second 60 and leave.
 /// for (id, passes) in [(1, 3), (2, 4)] {
-///     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
+///     let mut outbox =
+///         Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
 ///     let mut counts = FleetCounts::default();
 ///     counts.metrics.pass = passes;
 ///     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
@@ -93,7 +95,10 @@ pub struct NamesFetch {
 ///
 /// let second = view.window(60..61);
 /// assert!(second.standing.is_final());
-/// assert_eq!((second.total.metrics.pass, second.presence.to_string()), (7, "2 of 2 processes".into()));
+/// assert_eq!(
+///     (second.total.metrics.pass, second.presence.to_string()),
+///     (7, "2 of 2 processes".into())
+/// );
 /// // The seconds after that are final too: no process is in them.
 /// assert_eq!(view.newest_final(), Some(63));
 /// assert_eq!(view.sum().delivered.1.pass, 7);
@@ -164,8 +169,9 @@ impl FleetView {
         self.now
     }
 
-    /// Returns how many records and seconds of processes could not be read: they are of another version of the crate, or
-    /// damaged. A live process with such a record counts as [expected](Presence::expected) in each second, and as present in none.
+    /// Returns how many records and seconds of processes could not be read: they are of another
+    /// version of the crate, or damaged. A live process with such a record counts as
+    /// [expected](Presence::expected) in each second, and as present in none.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
         self.unreadable
@@ -208,7 +214,8 @@ impl FleetView {
                 self.processes.insert(known.process, process);
             }
         }
-        // After a loss of its data, the server does not know all processes before each has reached it.
+        // After a loss of its data, the server does not know all processes before each has reached
+        // it.
         let is_complete = self.since.saturating_add(self.config.lost_after_micros()) <= self.now;
         if is_complete && !survey.processes.is_empty() {
             self.complete = self.now;
@@ -246,11 +253,13 @@ impl FleetView {
         self.names.shrink();
     }
 
-    /// Returns what to read next of a second; `None` if everything was read that the last survey has told of.
+    /// Returns what to read next of a second; `None` if everything was read that the last survey
+    /// has told of.
     ///
-    /// The newest second that can be final comes first, then older seconds, and then seconds that cannot be final yet. A
-    /// second of which a part was read is completed before a newer one. So a reader that is slower than the fleet skips
-    /// seconds, and sees the others final. The last minute is not final then: see [`FleetWindow::standing`].
+    /// The newest second that can be final comes first, then older seconds, and then seconds that
+    /// cannot be final yet. A second of which a part was read is completed before a newer one. So a
+    /// reader that is slower than the fleet skips seconds, and sees the others final. The last
+    /// minute is not final then: see [`FleetWindow::standing`].
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
         self.wanted_beside(None)
@@ -299,7 +308,8 @@ impl FleetView {
         self.begun = Some(fetch.second);
     }
 
-    /// Returns the names to read next, of many processes at once: none if all are known that the server has.
+    /// Returns the names to read next, of many processes at once: none if all are known that the
+    /// server has.
     #[must_use]
     pub fn wanted_names(&self) -> Vec<NamesFetch> {
         let mut needed = BTreeMap::new();
@@ -318,7 +328,8 @@ impl FleetView {
         needed.into_iter().filter_map(fetch).collect()
     }
 
-    /// Takes names of processes: a list for each one that was asked for, empty if the server has none.
+    /// Takes names of processes: a list for each one that was asked for, empty if the server has
+    /// none.
     pub fn on_names(&mut self, fetches: &[NamesFetch], names: &[Vec<Vec<u8>>]) {
         for (at, fetch) in fetches.iter().enumerate() {
             self.on_names_of(fetch, names.get(at).map_or(&[], Vec::as_slice));
@@ -358,7 +369,8 @@ impl FleetView {
         self.processes.iter().map(move |(id, it)| (*id, &it.record, self.state_at(it, heard)))
     }
 
-    /// Returns the sum of the records of all processes. Its name is empty, and its seconds mean nothing.
+    /// Returns the sum of the records of all processes. Its name is empty, and its seconds mean
+    /// nothing.
     #[must_use]
     pub fn sum(&self) -> Record {
         let mut sum = Record::default();

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// The parameters of a limit that nodes share: L permits in n buckets of b ms, and how leases are used.
+/// The parameters of a limit that nodes share: L permits in n buckets of b ms, and how leases are
+/// used.
 ///
-/// All nodes of a limit have the same buckets and the same [validity](Self::with_validity): these are a part of the limit's
-/// [keys](super::LeaseKeys), so nodes that disagree do not share the limit. If they have different limits, as during a
-/// deployment, the highest one holds.
+/// All nodes of a limit have the same buckets and the same [validity](Self::with_validity): these
+/// are a part of the limit's [keys](super::LeaseKeys), so nodes that disagree do not share the
+/// limit. If they have different limits, as during a deployment, the highest one holds.
 ///
 /// ```
 /// use leaparray_redis::lease::LeaseConfig;
@@ -41,16 +42,19 @@ impl LeaseConfig {
     /// The largest bound of the clocks' rate error, 10 %.
     pub const MAX_DRIFT_PPM: u32 = 100_000;
 
-    /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span `interval`.
+    /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span
+    /// `interval`.
     ///
-    /// A lease is valid until the end of the sixth bucket after its grant, or of the bucket `buckets` after it if that is earlier. The least time between
-    /// two asks in the background is four buckets, but at most a second and at most two thirds of the validity of a lease.
-    /// The clocks of a node and of the server differ in rate by at most 1,000 ppm.
+    /// A lease is valid until the end of the sixth bucket after its grant, or of the bucket
+    /// `buckets` after it if that is earlier. The least time between two asks in the background is
+    /// four buckets, but at most a second and at most two thirds of the validity of a lease. The
+    /// clocks of a node and of the server differ in rate by at most 1,000 ppm.
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseConfigError`] if the limit or the number of buckets is zero or too large, or if a bucket is not of
-    /// whole milliseconds, from one to [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
+    /// Returns a [`LeaseConfigError`] if the limit or the number of buckets is zero or too large,
+    /// or if a bucket is not of whole milliseconds, from one to
+    /// [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
     pub fn new(limit: u64, buckets: u32, interval: Duration) -> Result<Self, LeaseConfigError> {
         if limit == 0 || limit > Self::MAX_LIMIT {
             return Err(LeaseConfigError::Limit { limit, max: Self::MAX_LIMIT });
@@ -88,10 +92,11 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets the validity of a lease: the highest number of buckets from the bucket of its grant to its last one, v. A longer validity needs fewer asks,
-    /// strands more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v +
-    /// 1 buckets. If the [least time between two asks](Self::with_min_gap) is longer than such a lease, it becomes two
-    /// thirds of it.
+    /// Sets the validity of a lease: the highest number of buckets from the bucket of its grant to
+    /// its last one, v. A longer validity needs fewer asks, strands more permits when a node
+    /// crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1
+    /// buckets. If the [least time between two asks](Self::with_min_gap) is longer than such a
+    /// lease, it becomes two thirds of it.
     ///
     /// # Errors
     ///
@@ -108,12 +113,13 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets the least time between two asks in the background, in whole microseconds: τ. Zero is allowed. A node without a
-    /// permit for a request does not wait for it.
+    /// Sets the least time between two asks in the background, in whole microseconds: τ. Zero is
+    /// allowed. A node without a permit for a request does not wait for it.
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseConfigError`] if it is longer than a lease, which is valid for v buckets: a node would ask too late.
+    /// Returns a [`LeaseConfigError`] if it is longer than a lease, which is valid for v buckets: a
+    /// node would ask too late.
     pub fn with_min_gap(mut self, min_gap: Duration) -> Result<Self, LeaseConfigError> {
         let max = Duration::from_millis(self.bucket_millis * u64::from(self.validity));
         if min_gap > max {
@@ -125,8 +131,8 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets the bound on the difference in rate between a node's clock and the server's, in millionths: ρ. A lease ends
-    /// earlier on the node by that much.
+    /// Sets the bound on the difference in rate between a node's clock and the server's, in
+    /// millionths: ρ. A lease ends earlier on the node by that much.
     ///
     /// # Errors
     ///
@@ -163,7 +169,8 @@ impl LeaseConfig {
         self.bucket_millis * 1_000
     }
 
-    /// Returns the validity of a lease: the highest number of buckets from the bucket of its grant to its last one, v.
+    /// Returns the validity of a lease: the highest number of buckets from the bucket of its grant
+    /// to its last one, v.
     #[must_use]
     pub const fn validity(&self) -> u32 {
         self.validity
@@ -175,7 +182,8 @@ impl LeaseConfig {
         Duration::from_micros(self.min_gap_micros)
     }
 
-    /// Returns the bound on the difference in rate between a node's clock and the server's, in millionths, ρ.
+    /// Returns the bound on the difference in rate between a node's clock and the server's, in
+    /// millionths, ρ.
     #[must_use]
     pub const fn drift_ppm(&self) -> u32 {
         self.drift_ppm
@@ -187,7 +195,8 @@ impl LeaseConfig {
         Duration::from_micros(self.buckets_micros(1))
     }
 
-    /// Returns the time for which the server keeps the charges and sequence numbers after an ask: n + v + 2 buckets.
+    /// Returns the time for which the server keeps the charges and sequence numbers after an ask:
+    /// n + v + 2 buckets.
     #[must_use]
     pub const fn retention(&self) -> Duration {
         Duration::from_micros(self.buckets_micros(2))

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::LeaseConfig;
 use super::message::{Answer, Ask, Epoch, MAX_MOVES, Move};
 
-/// The permits that a node has in hand, and what it has to report about them. All that the limit needs of a node is here:
-/// [`Node`](super::Node) only decides when to ask, and for how much.
+/// The permits that a node has in hand, and what it has to report about them. All that the limit
+/// needs of a node is here: [`Node`](super::Node) only decides when to ask, and for how much.
 ///
-/// Times are of the node's clock, in microseconds. A time before an earlier one counts as the earlier one.
+/// Times are of the node's clock, in microseconds. A time before an earlier one counts as the
+/// earlier one.
 ///
 /// ```
 /// use leaparray_redis::lease::{Holdings, LeaseConfig, Ledger};
@@ -63,8 +64,8 @@ struct InFlight {
 }
 
 impl Holdings {
-    /// Creates the holdings of an incarnation of a node: `node` is a random number below [`MAX_EXACT`](super::MAX_EXACT),
-    /// different at each start of a process.
+    /// Creates the holdings of an incarnation of a node: `node` is a random number below
+    /// [`MAX_EXACT`](super::MAX_EXACT), different at each start of a process.
     #[must_use]
     pub fn new(config: LeaseConfig, node: u64) -> Self {
         Self {
@@ -112,7 +113,8 @@ impl Holdings {
         self.leases.iter().map(|it| it.ends).min()
     }
 
-    /// Returns the local time at which at most `count` permits are in hand because leases have ended, if more are now.
+    /// Returns the local time at which at most `count` permits are in hand because leases have
+    /// ended, if more are now.
     #[must_use]
     pub fn falls_to(&self, count: u64) -> Option<u64> {
         let mut ends: Vec<_> = self.leases.iter().map(|it| (it.ends, it.permits)).collect();
@@ -125,8 +127,8 @@ impl Holdings {
         })
     }
 
-    /// Returns the time until which the permits in hand and the bucket of their use stay the same, unless the node asks,
-    /// gets an answer, or uses a permit. It is after `now`.
+    /// Returns the time until which the permits in hand and the bucket of their use stay the same,
+    /// unless the node asks, gets an answer, or uses a permit. It is after `now`.
     #[must_use]
     pub fn stable_until(&mut self, now: u64) -> u64 {
         self.advance(now);
@@ -163,15 +165,16 @@ impl Holdings {
         true
     }
 
-    /// Asks for `want` permits at `now`, by a lease whose last bucket is `validity` buckets after the bucket of the grant. Permits
-    /// beyond `keep` are returned, those that end first before others. `None` if an ask is in flight.
+    /// Asks for `want` permits at `now`, by a lease whose last bucket is `validity` buckets after
+    /// the bucket of the grant. Permits beyond `keep` are returned, those that end first before
+    /// others. `None` if an ask is in flight.
     pub fn ask(&mut self, now: u64, want: u64, validity: u32, keep: u64) -> Option<Ask> {
         self.advance(now);
         if self.in_flight.is_some() {
             return None;
         }
-        // A permit leaves the hand before its return is sent: else, it could be used after the server has granted it to
-        // another node.
+        // A permit leaves the hand before its return is sent: else, it could be used after the
+        // server has granted it to another node.
         let mut excess = self.in_hand(now).saturating_sub(keep);
         for lease in &mut self.leases {
             let returned = excess.min(lease.permits);
@@ -213,8 +216,8 @@ impl Holdings {
         true
     }
 
-    /// Gives up the ask in flight. It may have arrived, or may still arrive, so its moves are not sent again: they could be
-    /// applied twice.
+    /// Gives up the ask in flight. It may have arrived, or may still arrive, so its moves are not
+    /// sent again: they could be applied twice.
     pub fn on_lost(&mut self) {
         self.in_flight = None;
     }
@@ -225,8 +228,8 @@ impl Holdings {
         if granted == 0 {
             return;
         }
-        // Counted from the time of the ask: the server read its clock later, and the answer may have been on its way for
-        // any time.
+        // Counted from the time of the ask: the server read its clock later, and the answer may
+        // have been on its way for any time.
         let valid_for = answer.valid_for(self.config.bucket_micros());
         let ends = sent.saturating_add(valid_for - self.drift_of(valid_for));
         let at = self.leases.partition_point(|it| it.bucket < bucket);
@@ -241,7 +244,8 @@ impl Holdings {
         self.advance(self.latest);
     }
 
-    /// Notes the time. The permits of leases that have ended are not used any more, so they are returned.
+    /// Notes the time. The permits of leases that have ended are not used any more, so they are
+    /// returned.
     fn advance(&mut self, now: u64) {
         self.latest = self.latest.max(now);
         let (latest, epoch) = (self.latest, self.epoch);
@@ -255,14 +259,15 @@ impl Holdings {
         });
     }
 
-    /// Returns an upper bound of the server's bucket. A use that was reported in an earlier bucket would leave the sum too
-    /// early.
+    /// Returns an upper bound of the server's bucket. A use that was reported in an earlier bucket
+    /// would leave the sum too early.
     fn bucket_at_most(&self) -> u64 {
         let Some((sent, server)) = self.anchor else { return u64::MAX };
         server.saturating_add(self.ahead(self.latest - sent)) / self.config.bucket_micros()
     }
 
-    /// Returns the first local time at which [`bucket_at_most`](Self::bucket_at_most) is another bucket.
+    /// Returns the first local time at which [`bucket_at_most`](Self::bucket_at_most) is another
+    /// bucket.
     fn bucket_end(&self) -> u64 {
         let Some((sent, server)) = self.anchor else { return u64::MAX };
         let end =
@@ -280,8 +285,8 @@ impl Holdings {
         sent.saturating_add(after)
     }
 
-    /// Returns the most by which the server's clock may have advanced while the node's advanced by `elapsed`: 1 / (1 - ρ)
-    /// times as much, which is less than 1 + 2 ρ for ρ up to a half.
+    /// Returns the most by which the server's clock may have advanced while the node's advanced by
+    /// `elapsed`: 1 / (1 - ρ) times as much, which is less than 1 + 2 ρ for ρ up to a half.
     fn ahead(&self, elapsed: u64) -> u64 {
         elapsed.saturating_add(self.drift_of(elapsed).saturating_mul(2))
     }

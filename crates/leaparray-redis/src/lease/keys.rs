@@ -28,13 +28,14 @@ impl LeaseKeys {
     /// The longest name, in bytes.
     pub const MAX_NAME_LEN: usize = 256;
 
-    /// Returns the keys of the limit `name`. The number of its buckets, their length in milliseconds and the validity of
-    /// its leases are a part of them.
+    /// Returns the keys of the limit `name`. The number of its buckets, their length in
+    /// milliseconds and the validity of its leases are a part of them.
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or
-    /// contains a brace, which would end the hash tag.
+    /// Returns a [`LeaseNameError`] if the name is empty, has more than
+    /// [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or contains a brace, which would end the hash
+    /// tag.
     pub fn new(name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
         Self::check_name(name)?;
         let (buckets, millis) = (config.buckets(), config.bucket_len().as_millis());
@@ -56,7 +57,8 @@ impl LeaseKeys {
         &self.name
     }
 
-    /// Returns the key of the mark: which server process holds the state, and since when. It does not expire.
+    /// Returns the key of the mark: which server process holds the state, and since when. It does
+    /// not expire.
     #[must_use]
     pub fn mark(&self) -> String {
         format!("{}:mark", self.prefix)
@@ -68,7 +70,8 @@ impl LeaseKeys {
         format!("{}:charges", self.prefix)
     }
 
-    /// Returns the key of the last ask of an incarnation of a node. It expires after the [retention](LeaseConfig::retention).
+    /// Returns the key of the last ask of an incarnation of a node. It expires after the
+    /// [retention](LeaseConfig::retention).
     #[must_use]
     pub fn node(&self, node: u64) -> String {
         format!("{}:node:{node}", self.prefix)

@@ -7,7 +7,8 @@ use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 
 /// The state of one limit on the server: what the script of an engine has to do, without a server.
 ///
-/// Use it to test a service without a server, or to test another [`Engine`](crate::Engine) against it.
+/// Use it to test a service without a server, or to test another [`Engine`](crate::Engine) against
+/// it.
 ///
 /// ```
 /// use leaparray_redis::lease::{Ask, LeaseConfig, Ledger};
@@ -81,8 +82,8 @@ impl Ledger {
         Self { config, mark: None, charges: None, last: BTreeMap::new() }
     }
 
-    /// Returns the time of the limit when the server's clock reads `time`. It is that time, but never earlier than at an
-    /// earlier ask. The buckets of the limit are buckets of this time.
+    /// Returns the time of the limit when the server's clock reads `time`. It is that time, but
+    /// never earlier than at an earlier ask. The buckets of the limit are buckets of this time.
     #[must_use]
     pub fn time_of_limit(&self, time: u64) -> u64 {
         self.mark.as_ref().map_or(time, |it| it.high.max(time))
@@ -95,25 +96,26 @@ impl Ledger {
 
     /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
     ///
-    /// If two asks of a node are delivered again afterwards, in order, the moves of the second one are applied twice: the
-    /// first one is stored as the last ask. So a server must not evict keys.
+    /// If two asks of a node are delivered again afterwards, in order, the moves of the second one
+    /// are applied twice: the first one is stored as the last ask. So a server must not evict keys.
     pub fn evict_nodes(&mut self) {
         self.last.clear();
     }
 
     /// Answers an ask.
     ///
-    /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run of the server as a primary:
-    /// it has to change when the server restarts and when it is promoted. A time so late that its sum with the
-    /// [retention](LeaseConfig::retention) is [`MAX_EXACT`] or more counts as the latest other one.
+    /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run
+    /// of the server as a primary: it has to change when the server restarts and when it is
+    /// promoted. A time so late that its sum with the [retention](LeaseConfig::retention) is
+    /// [`MAX_EXACT`] or more counts as the latest other one.
     pub fn lease(&mut self, time: u64, identity: u64, ask: &Ask) -> Answer {
         let config = self.config;
         let (n, b) = (u64::from(config.buckets()), config.bucket_micros());
         let time = time.min(MAX_EXACT - 1 - config.buckets_micros(2));
         self.expire(time);
 
-        // The time of the limit never goes back. Otherwise, a window that has ended could come again after its charges were
-        // dropped.
+        // The time of the limit never goes back. Otherwise, a window that has ended could come
+        // again after its charges were dropped.
         let now = self.time_of_limit(time);
         let k = now / b;
         let mut mark = self.mark_at(now, identity);
@@ -124,14 +126,15 @@ impl Ledger {
         // No grant from now on can share a window with a use in bucket k - n or before.
         charges.buckets.retain(|&bucket, _| bucket + n > k);
 
-        // The transport may deliver an ask twice, and asks out of order. If a move were applied twice, it would take the
-        // charge of another lease. The number of the ask for a lease expires after the bucket of the lease has been
-        // dropped. So without a number, the moves are of no use, or the number was evicted, and they may have been applied.
+        // The transport may deliver an ask twice, and asks out of order. If a move were applied
+        // twice, it would take the charge of another lease. The number of the ask for a lease
+        // expires after the bucket of the lease has been dropped. So without a number, the moves
+        // are of no use, or the number was evicted, and they may have been applied.
         let last = self.last.get(&ask.node);
         let is_new = last.is_none_or(|it| it.seq < ask.seq);
         let is_next = last.is_some_and(|it| it.seq < ask.seq);
-        // Moves of another epoch are about charges that are lost. If the clock has stepped back with the loss, the charges of
-        // this epoch may be in buckets of the same numbers.
+        // Moves of another epoch are about charges that are lost. If the clock has stepped back
+        // with the loss, the charges of this epoch may be in buckets of the same numbers.
         if is_next && ask.epoch == Some(mark.epoch) {
             charges.apply(ask, n, k);
         }
@@ -148,8 +151,8 @@ impl Ledger {
             open_in: mark.open.saturating_sub(now),
             free,
         };
-        // A repeated ask gets the answer that may have been lost. An ask that was overtaken gets nothing: its node no longer
-        // waits for the answer.
+        // A repeated ask gets the answer that may have been lost. An ask that was overtaken gets
+        // nothing: its node no longer waits for the answer.
         if let Some(last) = last.filter(|_| !is_new) {
             let is_same = last.seq == ask.seq && last.epoch == mark.epoch;
             let granted = if is_same { last.granted } else { 0 };
@@ -160,8 +163,8 @@ impl Ledger {
         let share = charges.demand.share_of(want, free, k);
         let granted = if answer.open_in > 0 { 0 } else { want.min(free).min(share) };
         if granted > 0 {
-            // Charged in the last bucket in which the permits can be used. If they were charged in this bucket, the charge
-            // could leave the window before they are used.
+            // Charged in the last bucket in which the permits can be used. If they were charged in
+            // this bucket, the charge could leave the window before they are used.
             *charges.buckets.entry(answer.bucket).or_default() += granted;
             mark.charged_to = mark.charged_to.max(answer.bucket);
         }
@@ -182,8 +185,9 @@ impl Ledger {
         self.last.retain(|_, it| time < it.expires);
     }
 
-    /// Returns the mark, of a new epoch if state may have been lost: if there is no mark, if another run of a server wrote it
-    /// (a restart loads an old dump, and a promoted replica lags), or if charges are gone that a window needs.
+    /// Returns the mark, of a new epoch if state may have been lost: if there is no mark, if
+    /// another run of a server wrote it (a restart loads an old dump, and a promoted replica lags),
+    /// or if charges are gone that a window needs.
     fn mark_at(&mut self, now: u64, identity: u64) -> Mark {
         let config = self.config;
         let (n, k) = (u64::from(config.buckets()), now / config.bucket_micros());
@@ -193,9 +197,10 @@ impl Ledger {
             Mark { high: now, ..mark }
         } else {
             self.charges = None;
-            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their last use is in bucket k +
-            // v + 1 or before, and the last window with such a use ends with bucket k + v + n. Nothing is granted before
-            // its end. If the clock has not shifted with the loss, each of these is a bucket earlier.
+            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their
+            // last use is in bucket k + v + 1 or before, and the last window with such a use ends
+            // with bucket k + v + n. Nothing is granted before its end. If the clock has not
+            // shifted with the loss, each of these is a bucket earlier.
             let open = now + config.buckets_micros(1);
             Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
         };
@@ -226,8 +231,9 @@ impl Charges {
 }
 
 impl Demand {
-    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many of them a node may have:
-    /// in a shortage, a share in proportion to what it wants, and at least one.
+    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many
+    /// of them a node may have: in a shortage, a share in proportion to what it wants, and at least
+    /// one.
     fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
         if self.bucket != k {
             let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };

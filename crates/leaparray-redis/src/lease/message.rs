@@ -6,14 +6,16 @@ pub const MAX_EXACT: u64 = 1 << 53;
 /// The most moves of an ask. The cost of an ask grows with them.
 pub const MAX_MOVES: usize = 64;
 
-/// A stretch of the server's state without a loss: charges of one epoch say nothing about leases of another.
+/// A stretch of the server's state without a loss: charges of one epoch say nothing about leases of
+/// another.
 ///
-/// An epoch is named for the server process that began it and for the time at which it did. A counter would not do: a
-/// server that has lost its state would count from the start, and take the moves of an old epoch for those of its own.
+/// An epoch is named for the server process that began it and for the time at which it did. A
+/// counter would not do: a server that has lost its state would count from the start, and take the
+/// moves of an old epoch for those of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch {
-    /// The identity of the server process, below [`MAX_EXACT`]. It changes when the process restarts *and* when it is
-    /// promoted.
+    /// The identity of the server process, below [`MAX_EXACT`]. It changes when the process
+    /// restarts *and* when it is promoted.
     pub identity: u64,
     /// The server's time at which the epoch began, in microseconds.
     pub since: u64,
@@ -30,8 +32,9 @@ pub struct Ask {
     pub epoch: Option<Epoch>,
     /// The permits that the node would like to have, 0 for a report.
     pub want: u64,
-    /// The number of buckets from the bucket of the grant to the last bucket of the lease. The server takes at most the validity of the
-    /// limit. A lease for a request that already waits needs fewer buckets, and is charged in an earlier one.
+    /// The number of buckets from the bucket of the grant to the last bucket of the lease. The
+    /// server takes at most the validity of the limit. A lease for a request that already waits
+    /// needs fewer buckets, and is charged in an earlier one.
     pub validity: u32,
     /// The charges to move, at most [`MAX_MOVES`].
     pub moves: Vec<Move>,
@@ -42,7 +45,8 @@ pub struct Ask {
 pub struct Move {
     /// The bucket in which the permits are charged: the last one of their lease.
     pub from: u64,
-    /// The bucket in which the permits were used, or a later one, and at most `from`; `None` if they are returned unused.
+    /// The bucket in which the permits were used, or a later one, and at most `from`; `None` if
+    /// they are returned unused.
     pub to: Option<u64>,
     /// The number of permits.
     pub count: u64,
@@ -61,23 +65,34 @@ pub struct Answer {
     pub granted: u64,
     /// The last bucket in which they may be used.
     pub bucket: u64,
-    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted was granted, and in a
-    /// repeated answer.
+    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted
+    /// was granted, and in a repeated answer.
     pub retry_in: u64,
-    /// The time until the end of the quarantine, in microseconds: 0 if there is none. Nothing is granted before.
+    /// The time until the end of the quarantine, in microseconds: 0 if there is none. Nothing is
+    /// granted before.
     pub open_in: u64,
     /// The permits that are left to grant.
     pub free: u64,
 }
 
 impl Answer {
-    /// Returns for how many microseconds from [`now`](Self::now) the lease is valid, with buckets of `bucket_micros`.
+    /// Returns for how many microseconds from [`now`](Self::now) the lease is valid, with buckets
+    /// of `bucket_micros`.
     ///
     /// ```
     /// use leaparray_redis::lease::{Answer, Epoch};
     ///
     /// let epoch = Epoch { identity: 1, since: 0 };
-    /// let answer = Answer { seq: 1, epoch, now: 1_250, granted: 5, bucket: 2, retry_in: 0, open_in: 0, free: 5 };
+    /// let answer = Answer {
+    ///     seq: 1,
+    ///     epoch,
+    ///     now: 1_250,
+    ///     granted: 5,
+    ///     bucket: 2,
+    ///     retry_in: 0,
+    ///     open_in: 0,
+    ///     free: 5,
+    /// };
     /// assert_eq!(answer.valid_for(1_000), 1_750);
     /// ```
     #[must_use]

@@ -1,18 +1,22 @@
-//! The lease protocol: its parameters, its messages and the state of a node. Nothing here does I/O or reads a clock.
+//! The lease protocol: its parameters, its messages and the state of a node. Nothing here does I/O
+//! or reads a clock.
 //!
-//! A *limit* is L permits in any n consecutive buckets of b ms of the server's time. The server keeps one number per
-//! bucket: the permits *charged* in it. A node *asks* for permits. The server grants them as a *lease* that ends with a
-//! bucket, and charges them in that bucket, the last one in which they can be used. The node decides from the permits in
-//! hand. With its next ask, the node *moves* charges: permits that were used are charged in the bucket of their use
-//! instead, and permits that will not be used are charged nowhere.
+//! A *limit* is L permits in any n consecutive buckets of b ms of the server's time. The server
+//! keeps one number per bucket: the permits *charged* in it. A node *asks* for permits. The server
+//! grants them as a *lease* that ends with a bucket, and charges them in that bucket, the last one
+//! in which they can be used. The node decides from the permits in hand. With its next ask, the
+//! node *moves* charges: permits that were used are charged in the bucket of their use instead, and
+//! permits that will not be used are charged nowhere.
 //!
-//! The sum of all charges never exceeds L. A permit that was used in bucket u is, from its grant on, charged in a bucket ≥
-//! u. Take any window of n buckets and the last grant of a permit that was used in it. At that grant, each other permit
-//! that was or will be used in the window was charged in a bucket of the window or later, or is not granted yet, which the
-//! choice of the grant rules out. So the sum counted them all, and the window has at most L uses.
+//! The sum of all charges never exceeds L. A permit that was used in bucket u is, from its grant
+//! on, charged in a bucket ≥ u. Take any window of n buckets and the last grant of a permit that
+//! was used in it. At that grant, each other permit that was or will be used in the window was
+//! charged in a bucket of the window or later, or is not granted yet, which the choice of the grant
+//! rules out. So the sum counted them all, and the window has at most L uses.
 //!
-//! Each [`Answer`] names an [`Epoch`] of the server's state. When state may have been lost, the server begins a new epoch,
-//! and grants nothing until all leases of earlier epochs have ended and their uses have left the window.
+//! Each [`Answer`] names an [`Epoch`] of the server's state. When state may have been lost, the
+//! server begins a new epoch, and grants nothing until all leases of earlier epochs have ended and
+//! their uses have left the window.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -21,10 +25,10 @@
 //! | [`Holdings`] | the permits in hand: what a node must do for the limit to hold |
 //! | [`Node`] | when to ask, and for how much: what a node should do to be quick and to leave permits to others |
 //!
-//! All times are whole microseconds in a `u64`. Times of the server count from the Unix epoch, and times of a node from any
-//! moment, by a monotonic clock that also runs while the machine is suspended. Permits, times of the server, sequence
-//! numbers and the names of nodes are below 2^53, so that the numbers of a Lua script, which are doubles, hold them
-//! exactly.
+//! All times are whole microseconds in a `u64`. Times of the server count from the Unix epoch, and
+//! times of a node from any moment, by a monotonic clock that also runs while the machine is
+//! suspended. Permits, times of the server, sequence numbers and the names of nodes are below 2^53,
+//! so that the numbers of a Lua script, which are doubles, hold them exactly.
 
 mod config;
 mod holdings;

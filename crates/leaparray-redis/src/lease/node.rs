@@ -5,15 +5,18 @@ use super::{Answer, Ask, Holdings, LeaseConfig};
 /// The most permits that a node keeps for longer than τ and a round trip.
 const FEW: u64 = 4;
 
-/// For how long after a request a node keeps permits for requests that do not wait, in microseconds.
+/// For how long after a request a node keeps permits for requests that do not wait, in
+/// microseconds.
 const SPARE_FOR: u64 = 60_000_000;
 
 /// A node of a limit: it decides locally, and asks by its demand.
 ///
-/// One ask is in flight at a time. A node asks when it starts, at the end of a quarantine, and again if an ask was lost. A
-/// node without the permits for a request asks at once, unless the server has told it when to ask again. Else, it asks when
-/// the permits in hand will not last until the next ask would be answered, at least τ after the ask before. A chunk is what
-/// the demand of the last buckets needs for τ and a round trip. Permits far beyond that are returned, with any ask.
+/// One ask is in flight at a time. A node asks when it starts, at the end of a quarantine, and
+/// again if an ask was lost. A node without the permits for a request asks at once, unless the
+/// server has told it when to ask again. Else, it asks when the permits in hand will not last until
+/// the next ask would be answered, at least τ after the ask before. A chunk is what the demand of
+/// the last buckets needs for τ and a round trip. Permits far beyond that are returned, with any
+/// ask.
 ///
 /// Times are of the node's clock, in microseconds.
 ///
@@ -47,7 +50,8 @@ pub struct Node {
     /// The permits that are kept for requests that do not wait, and until when.
     spare: u64,
     spare_until: u64,
-    /// The next ask is due without a request: the node does not know whether the server grants anything.
+    /// The next ask is due without a request: the node does not know whether the server grants
+    /// anything.
     is_unsure: bool,
     /// No ask before: the server has nothing.
     retry_at: u64,
@@ -64,14 +68,14 @@ pub struct Decided {
     pub demanded: u64,
     /// The permits of the requests that lacked some, which the next ask wants.
     pub missing: u64,
-    /// The most permits of a request that lacked some and did not wait. From then on, the node keeps as many in hand for
-    /// requests that do not wait, up to a minute after the last request.
+    /// The most permits of a request that lacked some and did not wait. From then on, the node
+    /// keeps as many in hand for requests that do not wait, up to a minute after the last request.
     pub refused: u64,
 }
 
 impl Node {
-    /// Creates an incarnation of a node: `node` is a random number below [`MAX_EXACT`](super::MAX_EXACT), different at each
-    /// start of a process.
+    /// Creates an incarnation of a node: `node` is a random number below
+    /// [`MAX_EXACT`](super::MAX_EXACT), different at each start of a process.
     #[must_use]
     pub fn new(config: LeaseConfig, node: u64) -> Self {
         Self::with_holdings(Holdings::new(config, node))
@@ -100,7 +104,8 @@ impl Node {
         &self.holdings
     }
 
-    /// Returns the time until which the permits in hand stay the same: see [`Holdings::stable_until`].
+    /// Returns the time until which the permits in hand stay the same: see
+    /// [`Holdings::stable_until`].
     pub fn stable_until(&mut self, now: u64) -> u64 {
         self.holdings.stable_until(now)
     }
@@ -111,15 +116,17 @@ impl Node {
         self.retry_at
     }
 
-    /// Decides on a new request for `count` permits at `now`: all of them or none. If they are not in hand, and the node is
-    /// not [short](Self::is_short), the next ask wants them, and the request may [`retry`](Self::retry) after an answer.
+    /// Decides on a new request for `count` permits at `now`: all of them or none. If they are not
+    /// in hand, and the node is not [short](Self::is_short), the next ask wants them, and the
+    /// request may [`retry`](Self::retry) after an answer.
     pub fn take(&mut self, now: u64, count: u64) -> bool {
         let bucket = self.holdings.config().bucket_micros();
         self.demand.add(now, count, bucket);
         self.retry(now, count)
     }
 
-    /// Notes decisions that were made elsewhere, from the permits that [are in hand](Holdings::in_hand) at `now`.
+    /// Notes decisions that were made elsewhere, from the permits that [are in
+    /// hand](Holdings::in_hand) at `now`.
     ///
     /// # Panics
     ///
@@ -146,20 +153,21 @@ impl Node {
         granted
     }
 
-    /// Notes that a request for `count` permits waits although the node [is short](Self::is_short): the next ask wants
-    /// them. A request that is refused instead is not noted.
+    /// Notes that a request for `count` permits waits although the node [is short](Self::is_short):
+    /// the next ask wants them. A request that is refused instead is not noted.
     pub const fn wait(&mut self, count: u64) {
         self.missing = self.missing.saturating_add(count);
     }
 
-    /// Whether a request that lacks permits at `now` would wait in vain: the server has told the node to ask later.
+    /// Whether a request that lacks permits at `now` would wait in vain: the server has told the
+    /// node to ask later.
     #[must_use]
     pub const fn is_short(&self, now: u64) -> bool {
         now < self.retry_at
     }
 
-    /// Returns the ask to send at `now`, if there is one. The caller sends it, and calls [`on_answer`](Self::on_answer) or
-    /// [`on_lost`](Self::on_lost).
+    /// Returns the ask to send at `now`, if there is one. The caller sends it, and calls
+    /// [`on_answer`](Self::on_answer) or [`on_lost`](Self::on_lost).
     pub fn poll(&mut self, now: u64) -> Option<Ask> {
         let config = *self.holdings.config();
         let bucket = config.bucket_micros();
@@ -175,7 +183,8 @@ impl Node {
         let needed = target.saturating_add(self.missing);
         let want = needed.saturating_sub(in_hand);
         let want = want.min(config.limit());
-        // A request that waits uses its permit when the answer arrives. A chunk has to last for τ and two round trips.
+        // A request that waits uses its permit when the answer arrives. A chunk has to last for τ
+        // and two round trips.
         let lasts = match target {
             0 => self.round_trip.saturating_add(self.round_trip / 4),
             _ if target <= FEW.max(self.spare) => {
@@ -192,8 +201,8 @@ impl Node {
         Some(ask)
     }
 
-    /// Returns the time of the next ask, as far as it is known at `now`: `None` if an ask is in flight, or there is nothing
-    /// to ask.
+    /// Returns the time of the next ask, as far as it is known at `now`: `None` if an ask is in
+    /// flight, or there is nothing to ask.
     #[must_use]
     pub fn next_poll(&self, now: u64) -> Option<u64> {
         if self.holdings.sent().is_some() {
@@ -218,8 +227,8 @@ impl Node {
         reports.then_some(background).into_iter().chain(renewal).min()
     }
 
-    /// Returns the permits in hand, without those whose lease ends before another one can be asked for, if the node keeps
-    /// spare ones.
+    /// Returns the permits in hand, without those whose lease ends before another one can be asked
+    /// for, if the node keeps spare ones.
     fn lasting(&self, now: u64) -> u64 {
         let lead = if self.spare > 0 { self.lead() } else { 0 };
         self.holdings.in_hand(now.saturating_add(lead))
@@ -230,15 +239,16 @@ impl Node {
         self.round_trip.saturating_mul(2).saturating_add(self.holdings.config().bucket_micros() / 8)
     }
 
-    /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in flight.
+    /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in
+    /// flight.
     pub fn on_answer(&mut self, now: u64, answer: &Answer) -> bool {
         let sent = self.holdings.sent();
         let is_next = self.holdings.on_answer(now, answer);
         if is_next {
             let sent = sent.unwrap_or(now);
             self.round_trip = now.saturating_sub(sent);
-            // The server answered at `sent` and the way to it, and the next ask takes the same way, give or take a quarter
-            // of the round trip: it arrives just after the permits get free.
+            // The server answered at `sent` and the way to it, and the next ask takes the same way,
+            // give or take a quarter of the round trip: it arrives just after the permits get free.
             let wait = answer.retry_in.max(answer.open_in);
             let after = wait.saturating_add(self.round_trip / 4);
             self.retry_at = if wait == 0 { 0 } else { sent.saturating_add(after) };
@@ -259,8 +269,8 @@ impl Node {
         self.retry_at = until;
     }
 
-    /// Returns the time at which to look at the permits in hand again, if they are taken elsewhere: τ after the last ask,
-    /// and then each τ, but at most once in a bucket.
+    /// Returns the time at which to look at the permits in hand again, if they are taken elsewhere:
+    /// τ after the last ask, and then each τ, but at most once in a bucket.
     #[must_use]
     pub fn next_check(&self, now: u64) -> u64 {
         let config = self.holdings.config();
@@ -269,16 +279,17 @@ impl Node {
         if first > now { first } else { now.saturating_add(gap) }
     }
 
-    /// Returns the last ask of a node that stops: all permits in hand are returned. `None` if there are none and nothing is
-    /// to be reported, or if an ask is in flight.
+    /// Returns the last ask of a node that stops: all permits in hand are returned. `None` if there
+    /// are none and nothing is to be reported, or if an ask is in flight.
     pub fn leave(&mut self, now: u64) -> Option<Ask> {
         let has_nothing = self.holdings.in_hand(now) == 0 && self.holdings.unreported() == 0;
         if has_nothing { None } else { self.holdings.ask(now, 0, 0, 0) }
     }
 
-    /// Returns the permits that the node would like to have in hand: those that the demand needs for τ and a round trip. A
-    /// node with few requests keeps what half of the validity of a lease needs, up to four, or what a request has lacked
-    /// that does not wait; and nothing in a shortage.
+    /// Returns the permits that the node would like to have in hand: those that the demand needs
+    /// for τ and a round trip. A node with few requests keeps what half of the validity of a lease
+    /// needs, up to four, or what a request has lacked that does not wait; and nothing in a
+    /// shortage.
     #[must_use]
     pub fn target(&self) -> u64 {
         let config = self.holdings.config();
@@ -317,8 +328,8 @@ impl Demand {
         self.count = self.count.saturating_add(count);
     }
 
-    /// Returns the scaled average, or the count of the current bucket if it is already four and twice that: demand has
-    /// moved here.
+    /// Returns the scaled average, or the count of the current bucket if it is already four and
+    /// twice that: demand has moved here.
     const fn estimate(&self) -> u64 {
         let current = self.count.saturating_mul(Self::SCALE);
         if self.count >= 4 && current / 2 > self.per_bucket { current } else { self.per_bucket }

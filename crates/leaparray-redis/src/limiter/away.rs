@@ -8,29 +8,33 @@ use leaparray::{Clock, Timestamp, WindowConfig};
 
 use crate::lease::{LeaseConfig, LeaseConfigError};
 
-/// The decision on a request that has no lease while the server [is away](super::LeaseState::is_away): the server does not
-/// answer, or is in quarantine. A lease in hand is used in any case.
+/// The decision on a request that has no lease while the server [is
+/// away](super::LeaseState::is_away): the server does not answer, or is in quarantine. A lease in
+/// hand is used in any case.
 ///
-/// A quarantine takes the window, the validity of a lease and one bucket. It follows each restart of the server without its
-/// state and each promotion of a replica, and is also the beginning of a new limit. **For a window of a minute,
-/// [`Closed`](Self::Closed) then refuses all requests for more than a minute.**
+/// A quarantine takes the window, the validity of a lease and one bucket. It follows each restart
+/// of the server without its state and each promotion of a replica, and is also the beginning of a
+/// new limit. **For a window of a minute, [`Closed`](Self::Closed) then refuses all requests for
+/// more than a minute.**
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum WhenAway {
     /// It is refused. The limit is never exceeded.
     #[default]
     Closed,
-    /// It is admitted. There is no limit while the server is away, and leases that are granted afterwards do not count these
-    /// requests.
+    /// It is admitted. There is no limit while the server is away, and leases that are granted
+    /// afterwards do not count these requests.
     Open,
     /// It is admitted from a reserve that each process owns. The limit is never exceeded.
     ///
-    /// Of the limit, `part` is set aside, and `processes` processes own the same share of it, whether the server is away or
-    /// not. The rest is leased. A process uses its share from one window after its start on, so that a process that starts
-    /// again does not use it twice. The share is also used while the server answers, by requests that find no lease.
+    /// Of the limit, `part` is set aside, and `processes` processes own the same share of it,
+    /// whether the server is away or not. The rest is leased. A process uses its share from one
+    /// window after its start on, so that a process that starts again does not use it twice. The
+    /// share is also used while the server answers, by requests that find no lease.
     ///
-    /// At most `processes` processes may share the limit. All of them need the same part and the same number: beside
-    /// processes that lease the whole limit, such as during a deployment, the shares are admitted beyond it.
+    /// At most `processes` processes may share the limit. All of them need the same part and the
+    /// same number: beside processes that lease the whole limit, such as during a deployment, the
+    /// shares are admitted beyond it.
     Share {
         /// The part of the limit that is set aside, above 0 and below 1.
         part: f64,
@@ -93,7 +97,8 @@ impl<C: Clock> Reserve<C> {
             return Err(ShareError::TooSmall { limit, part, processes });
         }
         let leased = config.with_limit(leased).map_err(ShareError::Config)?;
-        // n buckets of the server touch n + 2 buckets of this clock: one more at each end, and more for the drift.
+        // n buckets of the server touch n + 2 buckets of this clock: one more at each end, and more
+        // for the drift.
         let drift =
             (u64::from(config.buckets()) * 2 * u64::from(config.drift_ppm())).div_ceil(1_000_000);
         let buckets = config.buckets() + 2 + u32::try_from(drift).unwrap_or(u32::MAX);
@@ -101,7 +106,8 @@ impl<C: Clock> Reserve<C> {
         let window = WindowConfig::new(buckets as usize, interval)
             .expect("at most 310 buckets of whole milliseconds");
         let opens = clock.now().saturating_add(interval);
-        // With short buckets, a window holds fewer permits than the share may have. The rest of the share is not used.
+        // With short buckets, a window holds fewer permits than the share may have. The rest of the
+        // share is not used.
         let share = share.min(SlidingWindowLimiter::max_limit(&window));
         let window = SlidingWindowLimiter::with_clock(window, share, clock)
             .expect("at most the highest limit of the window");

@@ -48,26 +48,27 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         self
     }
 
-    /// Sets for how long an answer is waited for. After that, the server counts as away until the next answer. By default,
-    /// that is as long as a lease is valid, and from 100 ms to a second.
+    /// Sets for how long an answer is waited for. After that, the server counts as away until the
+    /// next answer. By default, that is as long as a lease is valid, and from 100 ms to a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
     }
 
-    /// Sets the clock. It must not go back, and must run while the machine is suspended. By default, it is a [`BootClock`].
+    /// Sets the clock. It must not go back, and must run while the machine is suspended. By
+    /// default, it is a [`BootClock`].
     pub fn with_clock<D>(self, clock: D) -> LimiterBuilder<D> {
         let Self { name, config, when_away, answer_timeout, clock: _ } = self;
         LimiterBuilder { name, config, when_away, answer_timeout, clock }
     }
 
-    /// Starts the limiter: a task of the current Tokio runtime asks `engine` for leases until the last clone of the limiter
-    /// is dropped.
+    /// Starts the limiter: a task of the current Tokio runtime asks `engine` for leases until the
+    /// last clone of the limiter is dropped.
     ///
     /// # Errors
     ///
-    /// Returns a [`StartError`] if the name of the limit is not valid, if a [`WhenAway::Share`] cannot be split, or outside
-    /// of a Tokio runtime.
+    /// Returns a [`StartError`] if the name of the limit is not valid, if a [`WhenAway::Share`]
+    /// cannot be split, or outside of a Tokio runtime.
     pub fn start(self, engine: impl Engine) -> Result<LeasedLimiter<C>, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (config, reserve) = match self.when_away {
@@ -89,8 +90,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
     }
 }
 
-/// Returns the name of a node. Two nodes of the same name would get each other's grants, so it is drawn from the randomness
-/// of the operating system, and not from a clock, which machines may share.
+/// Returns the name of a node. Two nodes of the same name would get each other's grants, so it is
+/// drawn from the randomness of the operating system, and not from a clock, which machines may
+/// share.
 fn random_name() -> u64 {
     RandomState::new().hash_one(std::process::id()) % MAX_EXACT
 }

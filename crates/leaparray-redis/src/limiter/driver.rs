@@ -22,7 +22,8 @@ pub(super) struct Driver<C, E> {
     pub(super) answer_timeout: Duration,
 }
 
-/// Also if the engine has panicked, or if the runtime ends: a request that waits for an answer would wait for ever.
+/// Also if the engine has panicked, or if the runtime ends: a request that waits for an answer
+/// would wait for ever.
 impl<C, E> Drop for Driver<C, E> {
     fn drop(&mut self) {
         self.shared.end();
@@ -79,8 +80,8 @@ impl<C: Clock, E: Engine> Driver<C, E> {
         }
     }
 
-    /// Returns the wait after a failure: twice as long after each one, and drawn at random from its upper half, so that the
-    /// nodes do not ask at the same time when the server is back.
+    /// Returns the wait after a failure: twice as long after each one, and drawn at random from its
+    /// upper half, so that the nodes do not ask at the same time when the server is back.
     fn backoff(&self, failures: u32) -> Duration {
         let first = self.config.min_gap().clamp(Duration::from_millis(10), MAX_BACKOFF);
         let longest = first.saturating_mul(1 << failures.min(10)).min(MAX_BACKOFF);

@@ -18,27 +18,29 @@ const fn number_of(word: u64) -> u64 {
 
 /// A copy of the permits that a node has in hand, from which requests take without a lock.
 ///
-/// The node opens a hand, and later closes it and learns how many permits were used. In between, the node does not change.
-/// A hand is opened for a time in which the permits stay in hand and all uses are in the same bucket, and is used only
-/// before its end. So the number of used permits is all that the node needs to know.
+/// The node opens a hand, and later closes it and learns how many permits were used. In between,
+/// the node does not change. A hand is opened for a time in which the permits stay in hand and all
+/// uses are in the same bucket, and is used only before its end. So the number of used permits is
+/// all that the node needs to know.
 ///
-/// Hands follow one another in the same memory, as with a seqlock: `word` is `{ number of the hand: 22, permits left: 42
-/// }`. A request reads the word, then the fields, and takes its permits by a compare-exchange on that word. If another hand
-/// has been opened in between, the number has changed, and it fails. The number wraps around after 2^22 hands: only a
-/// thread that stalls for exactly a multiple of 2^22 hands would take permits of a later hand by the end of an earlier
-/// one.
+/// Hands follow one another in the same memory, as with a seqlock: `word` is
+/// `{ number of the hand: 22, permits left: 42 }`. A request reads the word, then the fields, and
+/// takes its permits by a compare-exchange on that word. If another hand has been opened in
+/// between, the number has changed, and it fails. The number wraps around after 2^22 hands: only a
+/// thread that stalls for exactly a multiple of 2^22 hands would take permits of a later hand by
+/// the end of an earlier one.
 ///
 /// # Orderings
 ///
-/// A permit is taken by a compare-exchange from a count that is not closed, and the hand is closed by a swap. The
-/// modification order of `word` has each of these before or after the swap: a permit is either in the count that the swap
-/// returns, or was taken by one request. Both are relaxed.
+/// A permit is taken by a compare-exchange from a count that is not closed, and the hand is closed
+/// by a swap. The modification order of `word` has each of these before or after the swap: a permit
+/// is either in the count that the swap returns, or was taken by one request. Both are relaxed.
 ///
-/// - `word`: opening releases, and the load of a request acquires. A request that finds a hand open finds its fields, or
-///   those of a later hand.
-/// - `until`: opening releases, and the load of a request acquires. A request that finds the end of a later hand finds the
-///   word changed, because the earlier hand was closed before. loom does not explore this: it makes no store visible before
-///   an earlier swap.
+/// - `word`: opening releases, and the load of a request acquires. A request that finds a hand open
+///   finds its fields, or those of a later hand.
+/// - `until`: opening releases, and the load of a request acquires. A request that finds the end of
+///   a later hand finds the word changed, because the earlier hand was closed before. loom does not
+///   explore this: it makes no store visible before an earlier swap.
 /// - `retry_at`: relaxed. It tells when to ask, and no permit depends on it.
 /// - `permits`: relaxed. It is used under the lock of the node.
 #[derive(Debug)]
@@ -135,10 +137,11 @@ impl Hand {
         }
     }
 
-    /// Closes the hand. Returns how many permits were used, or 0 if it was closed before: a thread may have panicked before
-    /// it opened the next one. The lock of the node is held.
+    /// Closes the hand. Returns how many permits were used, or 0 if it was closed before: a thread
+    /// may have panicked before it opened the next one. The lock of the node is held.
     pub(crate) fn close(&self) -> u64 {
-        // Only the holder of the lock changes the number, so it stays the same while the count changes.
+        // Only the holder of the lock changes the number, so it stays the same while the count
+        // changes.
         let number = number_of(self.word.load(Ordering::Relaxed));
         let left = self.word.swap(number << COUNT_BITS | CLOSED, Ordering::Relaxed) & COUNT;
         self.permits.load(Ordering::Relaxed).saturating_sub(left)
@@ -150,10 +153,12 @@ impl Hand {
         let permits = permits.min(CLOSED - 1);
         self.permits.store(permits, Ordering::Relaxed);
         self.retry_at.store(retry_at.as_nanos(), Ordering::Relaxed);
-        // Release: pairs with the Acquire in `until`. A request that finds this end finds the last hand closed.
+        // Release: pairs with the Acquire in `until`. A request that finds this end finds the last
+        // hand closed.
         self.until.store(until.as_nanos(), Ordering::Release);
         let number = number_of(self.word.load(Ordering::Relaxed)) + 1;
-        // Release: pairs with the Acquire in `take`. A request that finds this hand open finds its end.
+        // Release: pairs with the Acquire in `take`. A request that finds this hand open finds its
+        // end.
         self.word.store(number << COUNT_BITS | permits, Ordering::Release);
     }
 }

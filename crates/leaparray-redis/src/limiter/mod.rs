@@ -24,20 +24,22 @@ pub use away::{ShareError, WhenAway};
 pub use builder::{LimiterBuilder, StartError};
 pub use state::{LeaseCounts, LeaseState};
 
-/// One limit over all processes that name it: at most L permits in any n consecutive buckets of the server's time.
+/// One limit over all processes that name it: at most L permits in any n consecutive buckets of the
+/// server's time.
 ///
-/// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are decided locally, from the
-/// permits in hand. A request that finds too few is refused, and the task asks for more at once; [`acquire`](Self::acquire)
-/// waits for the answer. Clones share the permits. When the last clone is dropped, unused permits are given back.
+/// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are
+/// decided locally, from the permits in hand. A request that finds too few is refused, and the task
+/// asks for more at once; [`acquire`](Self::acquire) waits for the answer. Clones share the
+/// permits. When the last clone is dropped, unused permits are given back.
 ///
-/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket, it takes a lock that is
-/// held for about a microsecond.
+/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket,
+/// it takes a lock that is held for about a microsecond.
 ///
 /// Do not fork a process that has one: the child would use the permits of its parent once more.
 ///
-/// Times given to the limiter are of [its clock](Self::clock). A time ahead of the clock counts as the time of the clock. A
-/// time behind it may use a lease that has ended. A request that enters a node is decided at the time of the limiter's
-/// clock, since leases end by this clock.
+/// Times given to the limiter are of [its clock](Self::clock). A time ahead of the clock counts as
+/// the time of the clock. A time behind it may use a lease that has ended. A request that enters a
+/// node is decided at the time of the limiter's clock, since leases end by this clock.
 ///
 /// ```
 /// use leaparray::{ManualClock, Timestamp};
@@ -83,7 +85,8 @@ impl<C: Clock> LeasedLimiter<C> {
         &self.inner.shared.clock
     }
 
-    /// Asks for a permit, and waits for an answer of the server if none is in hand; see [`acquire_many`](Self::acquire_many).
+    /// Asks for a permit, and waits for an answer of the server if none is in hand; see
+    /// [`acquire_many`](Self::acquire_many).
     ///
     /// # Errors
     ///
@@ -92,10 +95,12 @@ impl<C: Clock> LeasedLimiter<C> {
         self.acquire_many(1).await
     }
 
-    /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if too few are in hand.
+    /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if
+    /// too few are in hand.
     ///
-    /// Waits for at most two answers, each for at most the [timeout](LimiterBuilder::with_answer_timeout) of one: an ask may
-    /// be in flight already, and the next one asks for the permits. Requests that wait at the same time are not served in
+    /// Waits for at most two answers, each for at most the
+    /// [timeout](LimiterBuilder::with_answer_timeout) of one: an ask may be in flight already, and
+    /// the next one asks for the permits. Requests that wait at the same time are not served in
     /// order.
     ///
     /// # Errors
@@ -115,11 +120,13 @@ impl<C: Clock> LeasedLimiter<C> {
         self.acquire_many_within(1, max_wait).await
     }
 
-    /// Asks for `permits` permits, all of them or none, and waits for up to `max_wait` until they are granted.
+    /// Asks for `permits` permits, all of them or none, and waits for up to `max_wait` until they
+    /// are granted.
     ///
     /// # Errors
     ///
-    /// Returns the refusal, after `max_wait`, or at once if the request cannot be admitted in that time.
+    /// Returns the refusal, after `max_wait`, or at once if the request cannot be admitted in that
+    /// time.
     pub async fn acquire_many_within(
         &self,
         permits: u64,
@@ -201,8 +208,9 @@ impl<C: Clock> LeasedLimiter<C> {
         self.inner.shared.counts()
     }
 
-    /// Stops all clones of the limiter, gives the permits in hand back, and waits for the server to answer, for at most two
-    /// [timeouts](LimiterBuilder::with_answer_timeout). From then on, requests are refused.
+    /// Stops all clones of the limiter, gives the permits in hand back, and waits for the server to
+    /// answer, for at most two [timeouts](LimiterBuilder::with_answer_timeout). From then on,
+    /// requests are refused.
     pub async fn close(&self) {
         self.inner.shared.begin_to_close();
         let mut states = self.watch();
@@ -233,8 +241,8 @@ impl<C: Clock> Limiter for LeasedLimiter<C> {
         self.try_acquire_at(self.now(), permits)
     }
 
-    /// Returns that the request is admitted, if the permits are in hand. The decision of another request is not known
-    /// before it is made.
+    /// Returns that the request is admitted, if the permits are in hand. The decision of another
+    /// request is not known before it is made.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
         (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
     }

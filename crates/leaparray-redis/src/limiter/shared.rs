@@ -15,9 +15,9 @@ use crate::lease::{Answer, Ask, Decided, Epoch, LeaseKeys, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
-/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node
-/// what was used, and opens the next hand; the driver also does so for each ask and answer. The lock is held for that long,
-/// and never while the server is waited for.
+/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes
+/// the hand, tells the node what was used, and opens the next hand; the driver also does so for
+/// each ask and answer. The lock is held for that long, and never while the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
     pub(super) keys: LeaseKeys,
@@ -40,7 +40,8 @@ pub(super) struct Shared<C> {
     is_closing: AtomicBool,
 }
 
-/// The demand of the requests since the node was last told. Not part of the hand, so that nothing is lost when it is closed.
+/// The demand of the requests since the node was last told. Not part of the hand, so that nothing
+/// is lost when it is closed.
 #[derive(Debug, Default)]
 struct Demand {
     /// Permits that requests lacked, which the next ask should want.
@@ -165,14 +166,16 @@ impl<C: Clock> Shared<C> {
 
     /// Notes that a request lacks `permits` permits: the next ask wants them.
     pub(super) fn want(&self, permits: u64) {
-        // The driver resets the count before it decides whether to ask, so only the first request has to wake it.
+        // The driver resets the count before it decides whether to ask, so only the first request
+        // has to wake it.
         if self.demand.missing.fetch_add(permits, Ordering::AcqRel) == 0 {
             self.wake.notify_one();
         }
     }
 
-    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead of the clock counts as
-    /// the time of the clock. Otherwise, the next lease would count from the later time, and end too late.
+    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead
+    /// of the clock counts as the time of the clock. Otherwise, the next lease would count from the
+    /// later time, and end too late.
     #[cold]
     fn renew(&self, now: Timestamp) -> Timestamp {
         let now = now.min(self.clock.now());
@@ -184,8 +187,8 @@ impl<C: Clock> Shared<C> {
         now
     }
 
-    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and opens
-    /// the next hand. The guard shows that the lock is held.
+    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in
+    /// microseconds, and opens the next hand. The guard shows that the lock is held.
     fn with_node<R>(
         &self,
         node: &mut MutexGuard<'_, Node>,
@@ -305,7 +308,8 @@ impl<C> Shared<C> {
         self.wake.notify_one();
     }
 
-    /// Ends the limiter: no more asks are sent. Permits in hand may still be used until their leases end.
+    /// Ends the limiter: no more asks are sent. Permits in hand may still be used until their
+    /// leases end.
     pub(super) fn end(&self) {
         self.is_closing.store(true, Ordering::Release);
         self.set_state(LeaseState::Closed);

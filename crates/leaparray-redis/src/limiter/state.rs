@@ -12,8 +12,8 @@ pub enum LeaseState {
     Connecting,
     /// The server answers, and grants what is free.
     Leasing,
-    /// The server answers, and grants nothing before this time: it may have lost its state, and nodes may still use leases
-    /// of that state. A limit also begins with a quarantine.
+    /// The server answers, and grants nothing before this time: it may have lost its state, and
+    /// nodes may still use leases of that state. A limit also begins with a quarantine.
     Quarantine {
         /// The end, in time of the limiter's clock.
         until: Timestamp,
@@ -48,7 +48,8 @@ impl LeaseState {
         }
     }
 
-    /// Returns whether the server grants nothing, so that [`WhenAway`](super::WhenAway) decides on requests without a lease.
+    /// Returns whether the server grants nothing, so that [`WhenAway`](super::WhenAway) decides on
+    /// requests without a lease.
     #[must_use]
     pub const fn is_away(&self) -> bool {
         matches!(self, Self::Connecting | Self::Quarantine { .. } | Self::Away { .. })
@@ -81,6 +82,7 @@ pub struct LeaseCounts {
     pub reserved: u64,
     /// Permits that were admitted beyond the limit, by [`WhenAway::Open`](super::WhenAway::Open).
     pub unlimited: u64,
-    /// Epochs of the server's state after the first one: each is a loss of state, with a quarantine.
+    /// Epochs of the server's state after the first one: each is a loss of state, with a
+    /// quarantine.
     pub new_epochs: u64,
 }

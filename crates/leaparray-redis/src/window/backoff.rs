@@ -6,8 +6,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Returns the wait after some failures in a row: twice as long after each one, and drawn at random from its upper half, so
-/// that processes do not ask at the same time when the server is back.
+/// Returns the wait after some failures in a row: twice as long after each one, and drawn at random
+/// from its upper half, so that processes do not ask at the same time when the server is back.
 pub(super) fn backoff(failures: u32) -> Duration {
     let longest = FIRST.saturating_mul(1 << failures.min(10)).min(LONGEST);
     longest.mul_f64(0.5 + fastrand::f64() / 2.0)

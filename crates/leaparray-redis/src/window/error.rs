@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::lease::LeaseNameError;
 
-/// The error of the start of a [`FleetReporter`](super::FleetReporter) or a [`FleetReader`](super::FleetReader).
+/// The error of the start of a [`FleetReporter`](super::FleetReporter) or a
+/// [`FleetReader`](super::FleetReader).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetStartError {
@@ -14,7 +15,8 @@ pub enum FleetStartError {
     Name(LeaseNameError),
     /// There is no runtime of Tokio.
     NoRuntime,
-    /// The long window of the registry is too short: its seconds would be lost while a delivery waits for an answer.
+    /// The long window of the registry is too short: its seconds would be lost while a delivery
+    /// waits for an answer.
     ShortWindow {
         /// The length of the window in seconds.
         seconds: u64,
@@ -36,8 +38,8 @@ pub enum FleetStartError {
         timeout: Duration,
         /// The shortest time.
         min: Duration,
-        /// The longest time: [`lost_after`](crate::fleet::FleetConfig::lost_after) for a reporter, and the
-        /// [`history`](crate::fleet::FleetConfig::history) for a reader.
+        /// The longest time: [`lost_after`](crate::fleet::FleetConfig::lost_after) for a reporter,
+        /// and the [`history`](crate::fleet::FleetConfig::history) for a reader.
         max: Duration,
     },
     /// The bytes of the seconds that wait for the server are too few or too many.

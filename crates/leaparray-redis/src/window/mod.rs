@@ -1,4 +1,5 @@
-//! The tasks of a window over a fleet: one delivers the seconds of a process, and one reads those of the fleet.
+//! The tasks of a window over a fleet: one delivers the seconds of a process, and one reads those
+//! of the fleet.
 
 mod backoff;
 mod error;

@@ -15,12 +15,14 @@ use crate::fleet::{
     FleetTotals, FleetView, FleetWindow, ProcessId, ProcessState, Record, ResourceRow,
 };
 
-/// A collector that exposes the window over a fleet to Prometheus: a `Collector` of the crate `prometheus-client`.
+/// A collector that exposes the window over a fleet to Prometheus: a `Collector` of the crate
+/// `prometheus-client`.
 ///
-/// One process of the fleet exposes it, or one that only reads: a sum of several of them would count each request several times.
-/// There is no sample before the first second is final.
+/// One process of the fleet exposes it, or one that only reads: a sum of several of them would
+/// count each request several times. There is no sample before the first second is final.
 ///
-/// Gauges of the newest final second, with the labels `resource`, `context` and `kind` that `leaparray-prometheus` has too:
+/// Gauges of the newest final second, with the labels `resource`, `context` and `kind` that
+/// `leaparray-prometheus` has too:
 ///
 /// | name | further labels | value |
 /// |---|---|---|
@@ -55,9 +57,10 @@ use crate::fleet::{
 /// | `leaparray_fleet_missed_seconds_total` | | the missed ones |
 /// | `leaparray_fleet_unreadable_total` | | records and seconds that could not be read |
 ///
-/// The counters never decrease: each adds what the record of a process has grown by, and keeps what it has added when the record
-/// expires. It remembers that for the last 16,384 such processes, in case that they come back. A new collector begins with the records that it finds. For several fleets, give each collector a label by
-/// `Registry::sub_registry_with_label`.
+/// The counters never decrease: each adds what the record of a process has grown by, and keeps what
+/// it has added when the record expires. It remembers that for the last 16,384 such processes, in
+/// case that they come back. A new collector begins with the records that it finds. For several
+/// fleets, give each collector a label by `Registry::sub_registry_with_label`.
 ///
 /// ```
 /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
@@ -164,8 +167,8 @@ struct Added {
     reading: u64,
 }
 
-/// The most processes without a record that are remembered. A process whose record has expired while it did not reach the
-/// server comes back with all that it has recorded.
+/// The most processes without a record that are remembered. A process whose record has expired
+/// while it did not reach the server comes back with all that it has recorded.
 const MAX_GONE: usize = 16_384;
 
 impl Sums {
@@ -372,7 +375,8 @@ impl Families<'_> {
         Ok(())
     }
 
-    /// Encodes a family of gauges. Without a sample, there is no family: some parsers reject empty ones.
+    /// Encodes a family of gauges. Without a sample, there is no family: some parsers reject empty
+    /// ones.
     fn gauges<'a>(
         &mut self,
         name: &str,
@@ -400,8 +404,8 @@ impl Families<'_> {
     }
 }
 
-/// Returns the labels of a resource. One without a context has an empty label: some parsers require all samples of a family to
-/// have the same label names.
+/// Returns the labels of a resource. One without a context has an empty label: some parsers require
+/// all samples of a family to have the same label names.
 fn labels<'a>(row: &'a ResourceRow, further: Option<Label<'a>>) -> Vec<Label<'a>> {
     let kind = if row.key.is_outbound { "outbound" } else { "inbound" };
     let context = row.key.context.as_deref().unwrap_or_default();

@@ -4,7 +4,8 @@ use std::fmt;
 
 use leaparray::Timestamp;
 
-/// Whether a [`FleetReporter`](super::FleetReporter) or a [`FleetReader`](super::FleetReader) reaches the server.
+/// Whether a [`FleetReporter`](super::FleetReporter) or a [`FleetReader`](super::FleetReader)
+/// reaches the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetState {

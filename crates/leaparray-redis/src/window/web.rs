@@ -17,12 +17,12 @@ use crate::fleet::{
 };
 
 impl FleetReader {
-    /// Returns the fleet as `Page::fleet` of the crate `leaparray-web` shows it: the newest final second and the last minute, with the
-    /// number of processes in them, for each process where everything is that it has recorded, and how many records and seconds could not be
-    /// read.
+    /// Returns the fleet as `Page::fleet` of the crate `leaparray-web` shows it: the newest final
+    /// second and the last minute, with the number of processes in them, for each process where
+    /// everything is that it has recorded, and how many records and seconds could not be read.
     ///
-    /// It reads what is in memory. The page calls it once a second while there are viewers. Before the first second is final, there are
-    /// only the processes and the state of the connection.
+    /// It reads what is in memory. The page calls it once a second while there are viewers. Before
+    /// the first second is final, there are only the processes and the state of the connection.
     ///
     /// ```
     /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};

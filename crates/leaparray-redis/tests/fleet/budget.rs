@@ -74,8 +74,8 @@ fn thousand_resources_with_a_request_each_take_less_than_eleven_bytes_each() {
     assert!(second.bytes.len() < 11_000, "{} bytes", second.bytes.len());
 }
 
-/// Delivers a second of 100 resources, of which each has 10 requests more than the one before. Returns what a reader has, and
-/// all response times.
+/// Delivers a second of 100 resources, of which each has 10 requests more than the one before.
+/// Returns what a reader has, and all response times.
 fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
     let mut random = fastrand::Rng::with_seed(5);
     let rows: Vec<_> = (0..100).map(|it| (key(it), counts(&mut random, (it + 1) * 10))).collect();

@@ -106,7 +106,8 @@ fn seconds_that_were_not_read_in_time_are_missed() {
     assert_eq!(record.lifetime.pass, 201);
 }
 
-/// Threads record while seconds are read: nothing is late, and at the end each count is in one place.
+/// Threads record while seconds are read: nothing is late, and at the end each count is in one
+/// place.
 #[test]
 fn counts_of_racing_threads_are_each_in_one_place() {
     let registry = Arc::new(Registry::<MonotonicClock>::new());

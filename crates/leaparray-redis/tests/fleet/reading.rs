@@ -10,7 +10,8 @@ fn fleet() -> (Archive, FleetView) {
     (Archive::new(config), FleetView::new(config))
 }
 
-/// Processes that have joined before the first second that the tests look at, so that the server has known them for long.
+/// Processes that have joined before the first second that the tests look at, so that the server
+/// has known them for long.
 fn joined(server: &mut Archive, count: u64) -> Vec<Process> {
     let mut all: Vec<_> = (1..=count).map(|id| Process::new(id, START - 10)).collect();
     for _ in 0..10 {
@@ -408,7 +409,8 @@ fn nothing_is_final_before_a_promoted_replica_knows_the_process_whose_join_it_ha
     let mut joining = Process::new(9, START);
     joining.deliver(&mut primary);
     step(&mut primary, &mut processes, 1);
-    // The replica is promoted, and the first process shows that it has lost data. The other one is not back yet.
+    // The replica is promoted, and the first process shows that it has lost data. The other one is
+    // not back yet.
     let mut view = FleetView::new(FleetConfig::default());
     joining.work("orders", 5);
     joining.next_second();
@@ -427,7 +429,8 @@ fn nothing_is_final_before_a_promoted_replica_knows_the_process_whose_join_it_ha
     assert_eq!(window.presence.to_string(), "1 of 2 processes");
 }
 
-/// The record of a process that has ended is lost with the data of the server. A reader keeps what it has read of it.
+/// The record of a process that has ended is lost with the data of the server. A reader keeps what
+/// it has read of it.
 #[test]
 fn new_reader_does_not_know_processes_that_had_ended_before_the_server_lost_its_data() {
     let (mut server, mut view) = fleet();
@@ -491,7 +494,8 @@ fn lost_process_is_waited_for_again_after_the_server_has_lost_its_data() {
     }
 }
 
-/// A gap: the other process has lost nothing, so nothing shows the loss before the process itself reaches the replica.
+/// A gap: the other process has lost nothing, so nothing shows the loss before the process itself
+/// reaches the replica.
 #[test]
 fn second_may_be_final_without_a_process_whose_join_a_replica_has_lost_alone() {
     let mut primary = Archive::new(FleetConfig::default());

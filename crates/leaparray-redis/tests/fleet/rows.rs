@@ -152,11 +152,13 @@ fn other_format_and_damage_are_told_apart() {
 
 #[test]
 fn second_that_no_process_writes_is_damaged() {
-    // The version, the number of rows, and a row: its name, the mask of its numbers, and the tag of its histogram.
+    // The version, the number of rows, and a row: its name, the mask of its numbers, and the tag of
+    // its histogram.
     let empty = [1, 0, 0, 0];
     assert!(ProcessSecond::decode(0, &empty).unwrap().rows.is_empty());
     assert_eq!(ProcessSecond::decode(0, &[1, 1, 5, 0, 0, 0, 0]).unwrap().rows[0].name, 5);
-    // Three resources without a row, two names, the names, the mask of their sum, and the tag of the histogram.
+    // Three resources without a row, two names, the names, the mask of their sum, and the tag of
+    // the histogram.
     let left_out = ProcessSecond::decode(0, &[1, 0, 3, 2, 0, 1, 0, 0]).unwrap().left_out.unwrap();
     assert_eq!((left_out.count, left_out.names), (3, vec![0, 1]));
     let damaged: [&[u8]; 7] = [

@@ -26,8 +26,8 @@ fn push(outbox: &mut Outbox, second: u64) {
     outbox.set_totals(lifetime, FleetTotals::default());
 }
 
-/// Delivers until nothing more can be sent. The clock of the process is ahead of the server's `now`. Returns the number of
-/// deliveries.
+/// Delivers until nothing more can be sent. The clock of the process is ahead of the server's
+/// `now`. Returns the number of deliveries.
 fn deliver(archive: &mut Archive, outbox: &mut Outbox, now: u64, ahead: i64) -> usize {
     let clock = now.saturating_add_signed(ahead);
     for deliveries in 1..20 {

@@ -1,4 +1,5 @@
-//! The limiter with an engine in memory, in simulated time: the runtime advances it when all tasks wait.
+//! The limiter with an engine in memory, in simulated time: the runtime advances it when all tasks
+//! wait.
 #![forbid(unsafe_code)]
 
 mod away;

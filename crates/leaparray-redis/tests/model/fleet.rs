@@ -14,7 +14,8 @@ const OPEN: u64 = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Faults {
-    /// The asks of both nodes: without a bound, the numbers of asks would make infinitely many states.
+    /// The asks of both nodes: without a bound, the numbers of asks would make infinitely many
+    /// states.
     pub(crate) asks: u8,
     pub(crate) repeats: u8,
     pub(crate) losses: u8,
@@ -31,7 +32,8 @@ pub(crate) struct Fleet {
     /// The steps of time.
     pub(crate) steps: u64,
     pub(crate) faults: Faults,
-    /// Whether the identity of a server names its process alone, and stays when the process is demoted and promoted again.
+    /// Whether the identity of a server names its process alone, and stays when the process is
+    /// demoted and promoted again.
     pub(crate) identity_of_process: bool,
 }
 
@@ -327,8 +329,8 @@ impl Model for Fleet {
             }
         }
         state.messages.sort();
-        // Drops the uses that no window shares with a use to come. The bucket never goes back unless the clock does: the
-        // ledger knows only the time of the last ask.
+        // Drops the uses that no window shares with a use to come. The bucket never goes back
+        // unless the clock does: the ledger knows only the time of the last ask.
         if self.faults.clock_steps_back == 0 {
             let bucket = state.bucket();
             assert!(bucket >= last.bucket(), "the time goes back");

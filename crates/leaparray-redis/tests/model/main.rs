@@ -1,11 +1,11 @@
-//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses,
-//! faults and steps of time. In no window are more permits used than the limit, and without a rule, some run overshoots:
-//! see `checks/mutants`.
+//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of
+//! asks, answers, uses, faults and steps of time. In no window are more permits used than the
+//! limit, and without a rule, some run overshoots: see `checks/mutants`.
 //!
-//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks.
-//! Each scenario has a budget for each kind of fault, so that its states can be visited within seconds. It also has to
-//! reach what the faults lead to, such as a permit that is used after a quarantine: a scenario without such a run would
-//! show nothing.
+//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a
+//! bucket, for all clocks. Each scenario has a budget for each kind of fault, so that its states
+//! can be visited within seconds. It also has to reach what the faults lead to, such as a permit
+//! that is used after a quarantine: a scenario without such a run would show nothing.
 #![forbid(unsafe_code)]
 
 mod fleet;

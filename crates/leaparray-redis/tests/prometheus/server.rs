@@ -1,4 +1,5 @@
-//! A Prometheus server scrapes the collector, and returns the numbers that the processes have recorded.
+//! A Prometheus server scrapes the collector, and returns the numbers that the processes have
+//! recorded.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -98,7 +99,8 @@ async fn numbers_of_a_fleet_are_those_that_its_processes_have_recorded() {
     let median = server.query("leaparray_fleet_response_time_seconds{quantile='0.5'}").unwrap();
     assert!((median / 0.3 - 1.0).abs() < 0.03, "{median}");
 
-    // The third process is killed. The counters keep what it has delivered, and the gauges are those of the other ones.
+    // The third process is killed. The counters keep what it has delivered, and the gauges are
+    // those of the other ones.
     drop(in_flight);
     work(three, &[700]);
     work(one, &[100]);

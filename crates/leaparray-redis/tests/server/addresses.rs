@@ -142,7 +142,8 @@ fn tls_client() {
     });
 }
 
-/// A process of its own, because the certificates of the operating system are named by the environment.
+/// A process of its own, because the certificates of the operating system are named by the
+/// environment.
 #[cfg(feature = "tls")]
 #[test]
 fn address_of_tls_is_encrypted_and_verified() {

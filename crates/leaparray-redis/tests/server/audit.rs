@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use leaparray_redis::lease::LeaseConfig;
 
-/// A permit that was used between two readings of the time of day, in microseconds. The server is on the same machine, and
-/// reads the same clock.
+/// A permit that was used between two readings of the time of day, in microseconds. The server is
+/// on the same machine, and reads the same clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) after: u64,
@@ -47,8 +47,8 @@ impl Audit {
         self.used.keys().map(|&first| window(first)).max().unwrap_or_default()
     }
 
-    /// Panics if a window has more uses than the limit, or if less than `share` of what the limit allows in `secs` was
-    /// used: a test without load shows nothing.
+    /// Panics if a window has more uses than the limit, or if less than `share` of what the limit
+    /// allows in `secs` was used: a test without load shows nothing.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     pub(crate) fn check(&self, config: LeaseConfig, secs: f64, share: f64) {

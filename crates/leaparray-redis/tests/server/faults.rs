@@ -22,7 +22,8 @@ fn config() -> LeaseConfig {
 /// The states of a limiter, in order.
 type States = Arc<Mutex<Vec<LeaseState>>>;
 
-/// Runs three nodes for `span` while `fault` runs on this thread. Returns the uses, and the states of one node.
+/// Runs three nodes for `span` while `fault` runs on this thread. Returns the uses, and the states
+/// of one node.
 fn run<E: Engine + Clone>(
     engine: impl Fn() -> E,
     span: Duration,

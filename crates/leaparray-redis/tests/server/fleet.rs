@@ -1,4 +1,5 @@
-//! A window over a fleet on a real server: processes that race and are killed, and a server that is away.
+//! A window over a fleet on a real server: processes that race and are killed, and a server that is
+//! away.
 
 use std::env;
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
-//! The scripts of a fleet beside the specification, [`Archive`]: the same messages get the same answers.
+//! The scripts of a fleet beside the specification, [`Archive`]: the same messages get the same
+//! answers.
 
 use std::collections::BTreeMap;
 
@@ -114,8 +115,8 @@ impl Pair {
     }
 }
 
-/// Random deliveries of four processes: new, repeated and old ones, early and late, with too many and too few names, while time
-/// passes, and data is lost.
+/// Random deliveries of four processes: new, repeated and old ones, early and late, with too many
+/// and too few names, while time passes, and data is lost.
 #[test]
 fn scripts_answer_as_their_specification() {
     let Some(server) = Server::start("the scripts of a fleet") else { return };

@@ -95,8 +95,8 @@ fn config(limit: u64, buckets: u32, millis: u64, validity: u32) -> LeaseConfig {
     config.with_validity(validity).unwrap()
 }
 
-/// Random asks of four nodes: new, repeated and overtaken ones, with moves that are right and wrong, while time passes,
-/// stands still and steps back, and state is lost.
+/// Random asks of four nodes: new, repeated and overtaken ones, with moves that are right and
+/// wrong, while time passes, stands still and steps back, and state is lost.
 fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
     let bucket = pair.config.bucket_micros();
     let limit = pair.config.limit();

@@ -26,7 +26,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server without a dump; `None` if it is not installed, and the test is then listed as skipped.
+    /// Starts a server without a dump; `None` if it is not installed, and the test is then listed
+    /// as skipped.
     pub(crate) fn start(test: &str) -> Option<Self> {
         Self::start_with(test, &[])
     }

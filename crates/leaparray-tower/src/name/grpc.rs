@@ -8,9 +8,10 @@ use crate::grpc::{self, Code};
 
 /// Names a request by its service and method of gRPC, such as `shop.Orders/Place`.
 ///
-/// A response with the status `UNIMPLEMENTED` shows that the server does not have the method. If its request was the first with its
-/// name, the layer removes the resource again; see [`Name::is_unknown`]. A request whose path is not that of a method
-/// is recorded in the resource [`OTHER`](super::OTHER).
+/// A response with the status `UNIMPLEMENTED` shows that the server does not have the method. If
+/// its request was the first with its name, the layer removes the resource again; see
+/// [`Name::is_unknown`]. A request whose path is not that of a method is recorded in the resource
+/// [`OTHER`](super::OTHER).
 ///
 /// ```
 /// use http::Request;

@@ -2,8 +2,9 @@
 
 use http::Method;
 
-/// Returns the name of a method of RFC 9110, or of `PATCH` (RFC 5789), and `_OTHER` for every other method. Clients can invent
-/// methods, so the names of resources should not contain them as they are.
+/// Returns the name of a method of RFC 9110, or of `PATCH` (RFC 5789), and `_OTHER` for every other
+/// method. Clients can invent methods, so the names of resources should not contain them as they
+/// are.
 ///
 /// ```
 /// use http::Method;

@@ -15,8 +15,8 @@ pub use method::method_name;
 #[cfg(feature = "axum")]
 pub use route::MatchedRoute;
 
-/// The name of the resource of requests for which [`Name::write`] writes nothing, or whose name the registry refuses because it
-/// is full or the name is invalid.
+/// The name of the resource of requests for which [`Name::write`] writes nothing, or whose name the
+/// registry refuses because it is full or the name is invalid.
 pub const OTHER: &str = "(other)";
 
 /// Like [`OTHER`], for the requests of [clients](crate::ResourceLayer::outbound).
@@ -24,8 +24,8 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 
 /// A function from requests to the names of their resources.
 ///
-/// A closure that takes the request and a string is one. The number of names should be bounded, whatever clients send:
-/// use the pattern of a route, not the path of a request.
+/// A closure that takes the request and a string is one. The number of names should be bounded,
+/// whatever clients send: use the pattern of a route, not the path of a request.
 ///
 /// ```
 /// use http::Request;
@@ -43,14 +43,16 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 /// # Ok::<_, http::Error>(())
 /// ```
 pub trait Name<A> {
-    /// Writes the name of the request's resource to `name`, which is empty. A request for which this writes nothing is
-    /// recorded in the resource [`OTHER`].
+    /// Writes the name of the request's resource to `name`, which is empty. A request for which
+    /// this writes nothing is recorded in the resource [`OTHER`].
     fn write(&self, request: &Request<A>, name: &mut String);
 
-    /// Returns whether the response shows that the target of the request does not exist. If the request was the first with its
-    /// name, and none with this name has succeeded yet, the layer then removes its resource, so that a scanner does not fill
-    /// the registry. The lifetime totals of the registry keep the counts of all its requests. If the first request is cancelled
-    /// before its response, the resource stays listed until it is removed or [evicted](leaparray::Registry::evict_idle).
+    /// Returns whether the response shows that the target of the request does not exist. If the
+    /// request was the first with its name, and none with this name has succeeded yet, the layer
+    /// then removes its resource, so that a scanner does not fill the registry. The lifetime totals
+    /// of the registry keep the counts of all its requests. If the first request is cancelled
+    /// before its response, the resource stays listed until it is removed or
+    /// [evicted](leaparray::Registry::evict_idle).
     fn is_unknown(&self, _response: &Parts) -> bool {
         false
     }

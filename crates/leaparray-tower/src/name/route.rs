@@ -7,9 +7,10 @@ use super::{Name, method_name};
 
 /// Names a request by its method and the route that axum has matched, such as `GET /orders/{id}`.
 ///
-/// A request without a matched route, as to a fallback, is recorded in the resource [`OTHER`](super::OTHER). A middleware sees
-/// the matched route if it is added by `Router::layer`, `Router::route_layer` or `MethodRouter::layer`.
-/// Around a service that is nested by `Router::nest_service`, it sees none: add the layer to the nested router instead.
+/// A request without a matched route, as to a fallback, is recorded in the resource
+/// [`OTHER`](super::OTHER). A middleware sees the matched route if it is added by `Router::layer`,
+/// `Router::route_layer` or `MethodRouter::layer`. Around a service that is nested by
+/// `Router::nest_service`, it sees none: add the layer to the nested router instead.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};
@@ -23,7 +24,8 @@ use super::{Name, method_name};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let registry = Arc::new(Registry::new());
 /// let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?;
-/// let app: Router = Router::new().route("/orders/{id}", get(async || "an order")).layer(layer);
+/// let app: Router =
+///     Router::new().route("/orders/{id}", get(async || "an order")).layer(layer);
 /// for path in ["/orders/7", "/admin.php"] {
 ///     let request = http::Request::get(path).body(Body::empty())?;
 ///     to_bytes(app.clone().oneshot(request).await?.into_body(), 100).await?;

@@ -11,14 +11,16 @@ use crate::grpc::Code;
 
 /// Answers refused requests, with an empty body.
 ///
-/// The status is 503 if the [backend fails](Reason::Failing), a [queue is full](Reason::QueueFull), or a keyed limiter has [no
-/// room](NO_ROOM_FOR_KEY) for a further client, and 429 otherwise. If
-/// the time until the next attempt is known, it is in `Retry-After`, in whole seconds. If the limiter has a
-/// [quota](leaparray::flow::Limiter::quota_at), the response has the headers `RateLimit` and `RateLimit-Policy` of the IETF's
-/// [draft][ietf]: the limit `q`, the remaining permits `r`, and the seconds `t` until all of them remain again.
+/// The status is 503 if the [backend fails](Reason::Failing), a [queue is full](Reason::QueueFull),
+/// or a keyed limiter has [no room](NO_ROOM_FOR_KEY) for a further client, and 429 otherwise. If
+/// the time until the next attempt is known, it is in `Retry-After`, in whole seconds. If the
+/// limiter has a [quota](leaparray::flow::Limiter::quota_at), the response has the headers
+/// `RateLimit` and `RateLimit-Policy` of the IETF's [draft][ietf]: the limit `q`, the remaining
+/// permits `r`, and the seconds `t` until all of them remain again.
 ///
-/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429. Its response also has
-/// the time until the next attempt in `grpc-retry-pushback-ms`, in milliseconds.
+/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead
+/// of 429. Its response also has the time until the next attempt in `grpc-retry-pushback-ms`, in
+/// milliseconds.
 ///
 /// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
 ///

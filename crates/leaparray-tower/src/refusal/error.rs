@@ -9,8 +9,9 @@ use super::{Refuse, Refused};
 
 /// Returns [`CallError::Refused`] for refused requests.
 ///
-/// A client of tonic shows this error as the source of a status `UNKNOWN`. With [`Answer`](super::Answer), it shows
-/// `RESOURCE_EXHAUSTED` or `UNAVAILABLE`, as if the server had refused the request.
+/// A client of tonic shows this error as the source of a status `UNKNOWN`. With
+/// [`Answer`](super::Answer), it shows `RESOURCE_EXHAUSTED` or `UNAVAILABLE`, as if the server had
+/// refused the request.
 ///
 /// ```
 /// use http::{Request, Response};

@@ -26,8 +26,8 @@ pub struct Refused {
 
 /// What a layer does with a refused request: a response of the service's kind, or an error.
 ///
-/// `B` is the body of the service's responses, and `E` its error. [`Answer`] is the default, for servers. [`Fail`] returns a
-/// typed error, for clients.
+/// `B` is the body of the service's responses, and `E` its error. [`Answer`] is the default, for
+/// servers. [`Fail`] returns a typed error, for clients.
 ///
 /// ```
 /// use http::{Request, Response};
@@ -67,7 +67,10 @@ pub struct Refused {
 ///
 /// let first = service.clone().oneshot(Request::new(())).await?;
 /// let refused = service.oneshot(Request::new(())).await?;
-/// assert_eq!(refused.into_body().collect().await?.to_bytes(), "Please try again in a minute.");
+/// assert_eq!(
+///     refused.into_body().collect().await?.to_bytes(),
+///     "Please try again in a minute."
+/// );
 /// # drop(first);
 /// # Ok(())
 /// # }
@@ -76,7 +79,8 @@ pub trait Refuse<B, E> {
     /// The error of the layer's service.
     type Error;
 
-    /// Returns the response to a refused request, or the error. A response without a body has an empty one.
+    /// Returns the response to a refused request, or the error. A response without a body has an
+    /// empty one.
     ///
     /// # Errors
     ///

@@ -50,7 +50,8 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns the successes, exceptions and cancellations of a resource, and its requests in flight.
+    /// Returns the successes, exceptions and cancellations of a resource, and its requests in
+    /// flight.
     pub(crate) fn endings(&self, name: &str) -> [u64; 4] {
         endings(&self.registry, name)
     }

@@ -27,8 +27,8 @@ fn response(body: Steps) -> Response<Steps> {
     Response::new(body)
 }
 
-/// Asks for a response, polls its body as often as `polls` says, and drops it. Returns the endings before each poll, after
-/// the last one, and after the drop.
+/// Asks for a response, polls its body as often as `polls` says, and drops it. Returns the endings
+/// before each poll, after the last one, and after the drop.
 fn follow(response: Response<Steps>, request: Request<()>, polls: usize) -> Vec<[u64; 5]> {
     let registry = registry();
     let mut service = layer(&registry).layer(answering(response));

@@ -243,7 +243,8 @@ fn circuit_breaker_opens_by_the_responses_and_closes_by_its_probes() {
     assert_eq!(endings_of(&registry, "/"), [1, 3, 0, 2, 0]);
 }
 
-/// Calls hang, and an outer time-out drops each after 10 s. The policies are those of the layer and of the breaker.
+/// Calls hang, and an outer time-out drops each after 10 s. The policies are those of the layer and
+/// of the breaker.
 #[test]
 fn dropped_futures_open_a_breaker_if_both_policies_say_so() {
     for (policy, of_breaker, state, ending) in [
@@ -299,7 +300,8 @@ fn dropped_futures_lower_the_limit_under_either_policy() {
     }
 }
 
-/// Each ending of a request, and whether a breaker and an adaptive limiter count it as an exception.
+/// Each ending of a request, and whether a breaker and an adaptive limiter count it as an
+/// exception.
 #[test]
 fn breaker_and_adaptive_limiter_learn_from_every_ending() {
     type Answer = fn() -> Result<Response<Steps>, ()>;

@@ -129,7 +129,8 @@ fn response_time_lasts_until_the_end_of_the_body_and_the_first_byte_is_beside_it
     assert_eq!(first_byte.histogram().unwrap().count(), 1);
 }
 
-/// Returns the endings after the head of a response with this content type and headers, whose body has not ended.
+/// Returns the endings after the head of a response with this content type and headers, whose body
+/// has not ended.
 fn after_the_head(content_type: &str, headers: &[(&'static str, &str)]) -> [u64; 5] {
     let mut response = Response::builder().header(CONTENT_TYPE, content_type);
     for &(name, value) in headers {

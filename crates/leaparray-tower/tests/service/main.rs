@@ -111,7 +111,8 @@ fn layer(registry: &Arc<Manual>) -> ByPath<()> {
     ResourceLayer::new(Arc::clone(registry), by_path as _).unwrap()
 }
 
-/// A resource with the endings of its requests: successes, exceptions, cancellations, blocks, and those in flight.
+/// A resource with the endings of its requests: successes, exceptions, cancellations, blocks, and
+/// those in flight.
 fn endings(resource: &Resource<ManualClock>) -> [u64; 5] {
     let snapshot: NodeSnapshot = resource.snapshot();
     let sum = |event| snapshot.long.totals.sum(event);

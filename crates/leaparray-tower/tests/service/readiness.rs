@@ -14,8 +14,8 @@ use tower::{Layer, Service};
 
 use crate::{Broken, Steps, endings_of, get, layer, registry};
 
-/// A service that panics if it is called before it is ready, as a service with a limit on its concurrency may do. A clone
-/// is not ready.
+/// A service that panics if it is called before it is ready, as a service with a limit on its
+/// concurrency may do. A clone is not ready.
 #[derive(Default)]
 struct Strict {
     is_ready: bool,

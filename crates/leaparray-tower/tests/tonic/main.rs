@@ -92,7 +92,8 @@ impl Pair {
         self.grpc.server_streaming(request, path, Text).await.unwrap().into_inner()
     }
 
-    /// Waits until the requests to a method have ended so, on both sides: successes, exceptions, cancellations, in flight.
+    /// Waits until the requests to a method have ended so, on both sides: successes, exceptions,
+    /// cancellations, in flight.
     async fn expect(&self, method: &str, server: [u64; 4], client: [u64; 4]) {
         let seen = || [endings(&self.server, method), endings(&self.client, method)];
         let equal = async {

@@ -21,12 +21,14 @@ pub enum ControllerState {
     /// A circuit breaker.
     #[non_exhaustive]
     Circuit {
-        /// The state, such as `closed` or `half-open`: see [`CircuitState`](leaparray::flow::CircuitState).
+        /// The state, such as `closed` or `half-open`: see
+        /// [`CircuitState`](leaparray::flow::CircuitState).
         state: String,
         /// The seconds until an open breaker admits a probe.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         probe_in: Option<f64>,
-        /// The cause of the last change of the state; `None` if there was none since the first viewer, and in `/snapshot`.
+        /// The cause of the last change of the state; `None` if there was none since the first
+        /// viewer, and in `/snapshot`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },

@@ -25,14 +25,15 @@ pub struct Detail {
 pub struct NodeDetail {
     /// The scale of the histograms; `None` if the node has none.
     pub scale: Option<i8>,
-    /// The response times of each second that has some: of the whole history in the first message, of the seconds since the
-    /// message before in the others.
+    /// The response times of each second that has some: of the whole history in the first message,
+    /// of the seconds since the message before in the others.
     pub seconds: Vec<SecondBins>,
     /// The counts of the short window now.
     pub second: Counts,
     /// The counts of the long window now.
     pub minute: Counts,
-    /// The refused requests since the node was made, by reason, in the order of [`REASONS`](super::REASONS).
+    /// The refused requests since the node was made, by reason, in the order of
+    /// [`REASONS`](super::REASONS).
     pub refusals: Vec<u64>,
     /// The counts since the node was made.
     pub lifetime: Lifetime,
@@ -67,7 +68,8 @@ positional! {
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Bin {
-        /// The index i. At the scale s, the bin has the response times above 2^(i/2^s) and at most 2^((i+1)/2^s) seconds.
+        /// The index i. At the scale s, the bin has the response times above 2^(i/2^s) and at most
+        /// 2^((i+1)/2^s) seconds.
         pub index: i32,
         /// The number of response times.
         pub count: u64,
@@ -91,7 +93,8 @@ positional! {
     }
 }
 
-/// Where every count of a node is. At rest, `recorded` is the sum of the three others. See [`Ledger`](super::Ledger).
+/// Where every count of a node is. At rest, `recorded` is the sum of the three others. See
+/// [`Ledger`](super::Ledger).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NodeLedger {

@@ -8,7 +8,8 @@ use super::message::Direction;
 use super::positional::positional;
 use super::row::Counts;
 
-/// The fleet as the server knew it when it was asked, once a second: see [`Page::fleet`](crate::Page::fleet).
+/// The fleet as the server knew it when it was asked, once a second: see
+/// [`Page::fleet`](crate::Page::fleet).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "fleet")]
 #[non_exhaustive]
@@ -20,13 +21,13 @@ pub struct FleetUpdate {
     pub fleet: Option<Fleet>,
 }
 
-/// All processes of a service together, as one of them reads them from a server that all of them report to: plain data, with public
-/// fields that the caller sets.
+/// All processes of a service together, as one of them reads them from a server that all of them
+/// report to: plain data, with public fields that the caller sets.
 ///
 /// ```
 /// use leaparray_web::format::{
-///     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow, FleetStanding,
-///     FleetWindow,
+///     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
+///     FleetStanding, FleetWindow,
 /// };
 ///
 /// let mut counts = Counts::default();
@@ -44,8 +45,16 @@ pub struct FleetUpdate {
 /// fleet.server = "connected".into();
 /// fleet.newest_final = Some(60);
 /// fleet.last_second = Some(second);
-/// fleet.processes.push(FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live));
-/// fleet.processes.push(FleetProcess::new("0000000000000100", "web-2", FleetProcessState::Lost));
+/// fleet.processes.push(FleetProcess::new(
+///     "00000000000000ff",
+///     "web-1",
+///     FleetProcessState::Live,
+/// ));
+/// fleet.processes.push(FleetProcess::new(
+///     "0000000000000100",
+///     "web-2",
+///     FleetProcessState::Lost,
+/// ));
 ///
 /// let json = serde_json::to_string(&fleet)?;
 /// assert_eq!(serde_json::from_str::<Fleet>(&json)?, fleet);
@@ -58,8 +67,8 @@ pub struct Fleet {
     pub name: String,
     /// The state of the connection to the server of the fleet, in words, such as `connected`.
     pub server: String,
-    /// The newest second that is final: every live process has delivered it. `None` if there is none yet. A later second is not
-    /// final, whatever its [standing](FleetWindow::standing) says.
+    /// The newest second that is final: every live process has delivered it. `None` if there is
+    /// none yet. A later second is not final, whatever its [standing](FleetWindow::standing) says.
     pub newest_final: Option<u64>,
     /// The last second; `None` if there is none yet.
     pub last_second: Option<FleetWindow>,
@@ -67,8 +76,8 @@ pub struct Fleet {
     pub last_minute: Option<FleetWindow>,
     /// The processes.
     pub processes: Vec<FleetProcess>,
-    /// How many records and seconds of processes could not be read so far: they are of another version of the format, or damaged. If it is
-    /// not 0, the windows may lack what was in them.
+    /// How many records and seconds of processes could not be read so far: they are of another
+    /// version of the format, or damaged. If it is not 0, the windows may lack what was in them.
     pub unreadable: u64,
 }
 
@@ -103,18 +112,21 @@ pub struct FleetWindow {
     pub expected: u64,
     /// The sum of all resources in all processes.
     pub total: Counts,
-    /// The refused requests of the total by reason, in the order of [`REASONS`](super::REASONS); empty if there are none.
+    /// The refused requests of the total by reason, in the order of [`REASONS`](super::REASONS);
+    /// empty if there are none.
     pub refusals: Vec<u64>,
     /// The resources, and their contexts.
     pub resources: Vec<FleetResourceRow>,
     /// The processes that had a second.
     pub processes: Vec<FleetProcessRow>,
-    /// The sum of what is in no row of a resource, because a process had no room for the row. It is in the total, and in the row of the
-    /// process.
+    /// The sum of what is in no row of a resource, because a process had no room for the row. It is
+    /// in the total, and in the row of the process.
     pub left_out: Counts,
-    /// How often that happened: once for each resource, process and second. The number of resources is not known.
+    /// How often that happened: once for each resource, process and second. The number of resources
+    /// is not known.
     pub left_out_rows: u64,
-    /// How often of these the name of the resource is not known either. If it is not 0, any row may lack requests and response times.
+    /// How often of these the name of the resource is not known either. If it is not 0, any row may
+    /// lack requests and response times.
     pub left_out_unnamed: u64,
 }
 
@@ -167,7 +179,8 @@ impl FleetStanding {
 }
 
 positional! {
-    /// A resource, or one of its contexts, in a [`FleetWindow`]. Serialized as an array in this order.
+    /// A resource, or one of its contexts, in a [`FleetWindow`]. Serialized as an array in this
+    /// order.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FleetResourceRow {
         /// The name of the resource.
@@ -180,10 +193,12 @@ positional! {
         pub processes: u64,
         /// The sum of all processes.
         pub counts: Counts,
-        /// The refused requests by reason, in the order of [`REASONS`](super::REASONS); empty if there are none.
+        /// The refused requests by reason, in the order of [`REASONS`](super::REASONS); empty if
+        /// there are none.
         pub refusals: Vec<u64>,
-        /// How often a process had no room for a row of the resource in one of the seconds. If it is not 0, the counts are lower bounds, and
-        /// the response times are those of the other processes and seconds.
+        /// How often a process had no room for a row of the resource in one of the seconds. If it
+        /// is not 0, the counts are lower bounds, and the response times are those of the other
+        /// processes and seconds.
         pub left_out: u64,
     }
 }
@@ -271,7 +286,10 @@ impl FleetProcess {
 /// ```
 /// use leaparray_web::format::FleetProcessState;
 ///
-/// assert_eq!(serde_json::from_str::<FleetProcessState>(r#""lost""#)?, FleetProcessState::Lost);
+/// assert_eq!(
+///     serde_json::from_str::<FleetProcessState>(r#""lost""#)?,
+///     FleetProcessState::Lost
+/// );
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -291,8 +309,8 @@ pub enum FleetProcessState {
 }
 
 positional! {
-    /// Where everything is that a process of a fleet has recorded: `lifetime` is the sum of the five others. Serialized as an array in
-    /// this order.
+    /// Where everything is that a process of a fleet has recorded: `lifetime` is the sum of the
+    /// five others. Serialized as an array in this order.
     ///
     /// ```
     /// use leaparray_web::format::FleetLedger;

@@ -52,19 +52,22 @@ pub struct Hello {
     pub host: String,
     /// The number of the process.
     pub pid: u32,
-    /// When the page was made, in seconds since the Unix epoch by the server's clock, as are all times.
+    /// When the page was made, in seconds since the Unix epoch by the server's clock, as are all
+    /// times.
     pub started: f64,
     /// When this message was made.
     pub now: f64,
     /// The number of seconds before now of which the server has messages.
     pub history: u32,
-    /// Whether there will be seconds. A registry whose long window is too short, a second for example, has no complete one.
+    /// Whether there will be seconds. A registry whose long window is too short, a second for
+    /// example, has no complete one.
     pub has_seconds: bool,
     /// The names of the reasons of refusals, in the order of the counts in [`Refused`].
     pub reasons: Vec<String>,
 }
 
-/// The second message of a stream: the nodes that are listed, or were listed during the last minute.
+/// The second message of a stream: the nodes that are listed, or were listed during the last
+/// minute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "resources")]
 #[non_exhaustive]
@@ -94,7 +97,8 @@ positional! {
         pub context: Option<String>,
         /// The direction.
         pub direction: Direction,
-        /// The number of the first second in which the node was no longer listed; `None` if it is listed.
+        /// The number of the first second in which the node was no longer listed; `None` if it is
+        /// listed.
         pub gone: Option<u64>,
     }
 }
@@ -120,33 +124,37 @@ pub struct Second {
     pub t: u64,
     /// The nodes that were listed since the message before. May repeat known ones.
     pub new: Vec<Listed>,
-    /// The ids of the nodes that were evicted or removed since the message before. They may have rows in this second.
+    /// The ids of the nodes that were evicted or removed since the message before. They may have
+    /// rows in this second.
     pub gone: Vec<u64>,
     /// All nodes together. The quantiles are those of all requests.
     pub total: Counts,
     /// The nodes in which something was recorded in this second, and those with requests in flight.
     pub rows: Vec<Row>,
-    /// The refused requests by reason since the reading before, of the listed nodes that have refused requests; `None` if it is
-    /// not known. If the reading covers several seconds, all are in the newest one. The reasons of a node that was evicted or
-    /// removed since the reading before are not known: its row has the number of its refused requests.
+    /// The refused requests by reason since the reading before, of the listed nodes that have
+    /// refused requests; `None` if it is not known. If the reading covers several seconds, all are
+    /// in the newest one. The reasons of a node that was evicted or removed since the reading
+    /// before are not known: its row has the number of its refused requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Vec<Refused>>,
     /// The states of the controllers when the second was read; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
-    /// Where every count is, as far as it was known when the second was read: see [`Ledger::age`]; `None` if it is not known.
+    /// Where every count is, as far as it was known when the second was read: see [`Ledger::age`];
+    /// `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
 }
 
-/// Where every count is: `recorded` is the sum of the four others. An event is a pass, a success, an exception, a cancelled
-/// request or a refused one.
+/// Where every count is: `recorded` is the sum of the four others. An event is a pass, a success,
+/// an exception, a cancelled request or a refused one.
 ///
 /// ```
 /// use leaparray_web::format::Ledger;
 ///
-/// let ledger: Ledger =
-///     serde_json::from_str(r#"{"in_window":5,"expired":1,"late":0,"delisted":2,"recorded":8,"age":0}"#)?;
+/// let ledger: Ledger = serde_json::from_str(
+///     r#"{"in_window":5,"expired":1,"late":0,"delisted":2,"recorded":8,"age":0}"#,
+/// )?;
 /// let Ledger { in_window, expired, late, delisted, recorded, .. } = ledger;
 /// assert_eq!(in_window + expired + late + delisted, recorded);
 /// # Ok::<_, serde_json::Error>(())
@@ -164,7 +172,8 @@ pub struct Ledger {
     pub delisted: u64,
     /// All events.
     pub recorded: u64,
-    /// The seconds since the oldest reading of a node in these sums: the ledgers of many nodes are read in turn.
+    /// The seconds since the oldest reading of a node in these sums: the ledgers of many nodes are
+    /// read in turn.
     pub age: u64,
 }
 
@@ -188,7 +197,8 @@ pub enum ByeReason {
     Slow,
     /// The stream has lived as long as a stream may. Connect again.
     Expired,
-    /// The server could not read its registry, because its code has panicked. Wait before connecting again.
+    /// The server could not read its registry, because its code has panicked. Wait before
+    /// connecting again.
     Failed,
     /// A reason that this version does not know.
     #[default]

@@ -1,7 +1,9 @@
-//! The messages of `/stream`, version 1: plain data that can be read and written, and a [`Reader`] of them for other programs.
+//! The messages of `/stream`, version 1: plain data that can be read and written, and a [`Reader`]
+//! of them for other programs.
 //!
-//! Each message is a JSON object with a `type`. As JSON lines, each message is a line. As server-sent events, it is the data of an
-//! event, and the id of the event of a second is `INSTANCE.SECOND`. Empty lines and comments keep the connection alive.
+//! Each message is a JSON object with a `type`. As JSON lines, each message is a line. As
+//! server-sent events, it is the data of an event, and the id of the event of a second is
+//! `INSTANCE.SECOND`. Empty lines and comments keep the connection alive.
 //!
 //! | message | when |
 //! |---|---|
@@ -34,20 +36,23 @@
 //!
 //! # Rules
 //!
-//! - All times are of the server's clock. Seconds are numbered from the Unix epoch, and durations are integers of nanoseconds.
+//! - All times are of the server's clock. Seconds are numbered from the Unix epoch, and durations
+//!   are integers of nanoseconds.
 //! - A second without a message is not known. It does not mean that nothing happened.
 //! - A node without a row had no event and nothing in flight in that second.
-//! - What is not known is null, or its field is absent: the requests in flight in the seconds from before the first viewer, or the
-//!   quantiles of a node without a histogram.
-//! - The sum of the rows of all seconds is what was counted, but for the seconds that are not known, and for a thread that
-//!   has recorded in a second more than 50 ms after its end. Of a resource whose own long window is less than two seconds, counts may be
-//!   missing. The [`Ledger`] has all counts.
-//! - A second of a fleet may lack processes: its window says how many of them are in it, and whether it is final. The seconds of a
-//!   fleet are those of the clocks of its processes.
-//! - An id is not used again for another node in an [instance](Hello::instance). After a minute without viewers, a node may have another
-//!   id, so a reader that connects again takes the ids from [`Resources`].
-//! - A row is an array. A later version appends elements and adds fields and types, all of which a reader of this version ignores.
-//!   What cannot be ignored raises [`VERSION`].
+//! - What is not known is null, or its field is absent: the requests in flight in the seconds from
+//!   before the first viewer, or the quantiles of a node without a histogram.
+//! - The sum of the rows of all seconds is what was counted, but for the seconds that are not
+//!   known, and for a thread that has recorded in a second more than 50 ms after its end. Of a
+//!   resource whose own long window is less than two seconds, counts may be missing. The [`Ledger`]
+//!   has all counts.
+//! - A second of a fleet may lack processes: its window says how many of them are in it, and
+//!   whether it is final. The seconds of a fleet are those of the clocks of its processes.
+//! - An id is not used again for another node in an [instance](Hello::instance). After a minute
+//!   without viewers, a node may have another id, so a reader that connects again takes the ids
+//!   from [`Resources`].
+//! - A row is an array. A later version appends elements and adds fields and types, all of which a
+//!   reader of this version ignores. What cannot be ignored raises [`VERSION`].
 
 mod controller;
 mod detail;

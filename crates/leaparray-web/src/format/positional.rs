@@ -65,8 +65,8 @@ impl<'de, T: Positional> Visitor<'de> for Fields<T> {
     }
 }
 
-/// Defines a structure that is serialized as an array of its fields. A reader ignores further elements at the end of the
-/// array, so that a later version can append fields.
+/// Defines a structure that is serialized as an array of its fields. A reader ignores further
+/// elements at the end of the array, so that a later version can append fields.
 macro_rules! positional {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)+

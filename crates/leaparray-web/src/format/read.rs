@@ -12,12 +12,18 @@ use super::message::Message;
 /// The greatest length of a line, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Reads the messages of a stream of JSON lines, one after the other. Skips empty lines, and messages of unknown types.
+/// Reads the messages of a stream of JSON lines, one after the other. Skips empty lines, and
+/// messages of unknown types.
 ///
 /// ```
 /// use leaparray_web::format::{ByeReason, Message, Reader};
 ///
-/// let lines = concat!(r#"{"type":"later version"}"#, "\n", r#"{"type":"bye","reason":"closing"}"#, "\n");
+/// let lines = concat!(
+///     r#"{"type":"later version"}"#,
+///     "\n",
+///     r#"{"type":"bye","reason":"closing"}"#,
+///     "\n"
+/// );
 /// let messages: Vec<_> = Reader::new(lines.as_bytes()).collect::<Result<_, _>>()?;
 /// let [Message::Bye(bye)] = &messages[..] else { panic!("one message is known") };
 /// assert_eq!(bye.reason, ByeReason::Closing);
@@ -65,8 +71,8 @@ impl<R: BufRead> Reader<R> {
 impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Message, ReadError>;
 
-    /// Returns the next message; `None` at the end of the input. After a line that is not a message, the next call reads the
-    /// next line. After any other error, the reader has ended.
+    /// Returns the next message; `None` at the end of the input. After a line that is not a
+    /// message, the next call reads the next line. After any other error, the reader has ended.
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_ended {
             return None;
@@ -78,12 +84,13 @@ impl<R: BufRead> Iterator for Reader<R> {
 }
 
 impl Message {
-    /// Reads one message: a JSON object. `None` if its type is not known, as it may be with a later version of the server.
+    /// Reads one message: a JSON object. `None` if its type is not known, as it may be with a later
+    /// version of the server.
     ///
     /// # Errors
     ///
-    /// Returns [`ReadError::Malformed`] if the text is no message, and [`ReadError::Version`] for a hello of another version of the
-    /// format.
+    /// Returns [`ReadError::Malformed`] if the text is no message, and [`ReadError::Version`] for a
+    /// hello of another version of the format.
     ///
     /// ```
     /// use leaparray_web::format::{Message, ReadError};

@@ -6,8 +6,8 @@ use serde::ser::SerializeTuple;
 use super::positional::{self, Positional, positional, serde_as_array};
 
 positional! {
-    /// The counts of one node, or of all nodes together, in one second or in one window. Serialized as an array in this
-    /// order. Times are in nanoseconds.
+    /// The counts of one node, or of all nodes together, in one second or in one window. Serialized
+    /// as an array in this order. Times are in nanoseconds.
     ///
     /// ```
     /// use leaparray_web::format::Counts;
@@ -29,11 +29,11 @@ positional! {
         pub cancelled: u64,
         /// The requests that were refused.
         pub block: u64,
-        /// The requests in flight at the end of the second; `None` if it is not known, because the second was before the first
-        /// viewer.
+        /// The requests in flight at the end of the second; `None` if it is not known, because the
+        /// second was before the first viewer.
         pub in_flight: Option<u64>,
-        /// The highest number of requests in flight that an entering request has found; 0 if no request has entered. For all
-        /// nodes together, it is the highest of a single node.
+        /// The highest number of requests in flight that an entering request has found; 0 if no
+        /// request has entered. For all nodes together, it is the highest of a single node.
         pub max_in_flight: u64,
         /// The number of response times.
         pub rt_count: u64,
@@ -41,8 +41,8 @@ positional! {
         pub rt_sum: u64,
         /// The shortest response time; `None` if there is none.
         pub min: Option<u64>,
-        /// The median of the response times; `None` if there is none, or no histogram of all of them, as for the other
-        /// quantiles.
+        /// The median of the response times; `None` if there is none, or no histogram of all of
+        /// them, as for the other quantiles.
         pub p50: Option<u64>,
         /// The quantile 0.9.
         pub p90: Option<u64>,
@@ -82,8 +82,8 @@ impl Positional for Row {
 serde_as_array!(Row);
 
 positional! {
-    /// The refused requests of one node by reason. Serialized as an array: the id, and then a count for each of
-    /// [`REASONS`](super::REASONS).
+    /// The refused requests of one node by reason. Serialized as an array: the id, and then a count
+    /// for each of [`REASONS`](super::REASONS).
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Refused {
         /// The id of the node: see [`Listed`](super::Listed).

@@ -20,7 +20,8 @@ use crate::format::{
     Bin, Counts, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
 };
 
-/// The finest scale that is sent. A picture has no more rows, and 1.19 is the factor from one bin to the next.
+/// The finest scale that is sent. A picture has no more rows, and 1.19 is the factor from one bin
+/// to the next.
 const MAX_SCALE: i8 = 2;
 
 impl Readings {
@@ -108,7 +109,8 @@ fn geometry(window: &WindowConfig) -> WindowGeometry {
     WindowGeometry { interval, buckets: window.sample_count() }
 }
 
-/// Returns the scale and the response times of these seconds, as far as they are in the long window.
+/// Returns the scale and the response times of these seconds, as far as they are in the long
+/// window.
 fn bins<C: Clock + Clone>(
     resource: &Resource<C>,
     now: Timestamp,

@@ -1,4 +1,5 @@
-//! The ledger of all nodes. Its parts are read in turn, since the ledger of a node takes as long as ten of its seconds.
+//! The ledger of all nodes. Its parts are read in turn, since the ledger of a node takes as long as
+//! ten of its seconds.
 
 use leaparray::{Clock, Ledger as Parts, MetricEvent, MetricTotals, ResourceNode, Timestamp};
 
@@ -61,7 +62,8 @@ impl LedgerSum {
         self.oldest = second;
     }
 
-    /// Reads the ledger of a listed node, if it is its turn among `count` nodes, or it was not read yet.
+    /// Reads the ledger of a listed node, if it is its turn among `count` nodes, or it was not read
+    /// yet.
     pub(super) fn read<C: Clock + Clone>(
         &mut self,
         node: &mut Node,

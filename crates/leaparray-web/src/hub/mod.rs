@@ -1,4 +1,5 @@
-//! The hub: one task reads the registry once a second while there are viewers, and serializes each second once.
+//! The hub: one task reads the registry once a second while there are viewers, and serializes each
+//! second once.
 
 mod collect;
 mod detail;
@@ -37,7 +38,8 @@ use viewers::Joined;
 /// The number of seconds that the hub keeps.
 pub(crate) const HISTORY: u32 = 60;
 
-/// How long after the end of a second it is read: a thread may have read the clock just before, and record only now.
+/// How long after the end of a second it is read: a thread may have read the clock just before, and
+/// record only now.
 pub(crate) const DELAY: Duration = Duration::from_millis(50);
 
 /// Returns a time in seconds since the Unix epoch.
@@ -140,7 +142,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         Frame::new(None, &self.identity.hello(now, self.registry.config().long()), 512)
     }
 
-    /// Reads the registry at `now`, and sends the seconds that are complete, the details that viewers want, and the fleet.
+    /// Reads the registry at `now`, and sends the seconds that are complete, the details that
+    /// viewers want, and the fleet.
     fn step(&self, readings: &mut Readings, now: Timestamp) {
         let reading = readings.read(self, now);
         let update = readings.serialize(&self.identity, reading);
@@ -151,7 +154,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.send_fleet(now);
     }
 
-    /// Sends the fleet to all viewers. It comes last: the function of the user may be slow, and no lock is held while it runs.
+    /// Sends the fleet to all viewers. It comes last: the function of the user may be slow, and no
+    /// lock is held while it runs.
     fn send_fleet(&self, now: Timestamp) {
         if !self.fleet.exists() {
             return;
@@ -163,14 +167,16 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.viewers.publish_fleet(now, frame);
     }
 
-    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have just joined.
+    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have
+    /// just joined.
     fn welcome(&self, readings: &Readings, now: Timestamp) {
         if self.viewers.has_new() {
             self.viewers.welcome(now, readings.resources());
         }
     }
 
-    /// Sends details to the viewers that have none, and to all others if a second has become complete.
+    /// Sends details to the viewers that have none, and to all others if a second has become
+    /// complete.
     fn send_details(&self, readings: &Readings, now: Timestamp, has_seconds: bool) {
         let mut wanted = self.viewers.wanted();
         for it in &mut wanted {

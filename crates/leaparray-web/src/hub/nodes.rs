@@ -17,8 +17,8 @@ pub(super) struct Nodes {
     by_name: HashMap<Box<str>, Vec<usize>, RandomState>,
     /// The positions of the listed nodes.
     by_identity: HashMap<ResourceId, usize, RandomState>,
-    /// The position after the node that was found last. A registry visits its nodes in one order again and again, unless
-    /// some are listed or delisted.
+    /// The position after the node that was found last. A registry visits its nodes in one order
+    /// again and again, unless some are listed or delisted.
     following: usize,
     /// The last id. Not reset, so that no id is used again.
     last_id: u64,
@@ -117,7 +117,8 @@ impl Nodes {
         position
     }
 
-    /// Returns the position of the node with these names. If there is none, or it was gone, adds it to the new ones.
+    /// Returns the position of the node with these names. If there is none, or it was gone, adds it
+    /// to the new ones.
     pub(super) fn named(&mut self, label: Label<'_>, changes: &mut Changes) -> usize {
         if let Some(position) = self.find(label) {
             let node = &mut self.all[position];
@@ -145,8 +146,8 @@ impl Nodes {
         self.by_identity.get(&identity).map(|&it| self.all[it].id)
     }
 
-    /// Marks each node that this reading has not found as gone, and calls `release` with it. Forgets the nodes that have left the
-    /// history.
+    /// Marks each node that this reading has not found as gone, and calls `release` with it.
+    /// Forgets the nodes that have left the history.
     pub(super) fn retire(
         &mut self,
         reading: u64,

@@ -78,8 +78,8 @@ impl Readings {
         self.next.unwrap_or_default()
     }
 
-    /// Reads the seconds that have ended before `now` for as long as the delay, and were not read before. The first reading
-    /// returns the seconds that the registry still has.
+    /// Reads the seconds that have ended before `now` for as long as the delay, and were not read
+    /// before. The first reading returns the seconds that the registry still has.
     pub(super) fn read<C>(&mut self, hub: &Hub<C>, now: Timestamp) -> Reading
     where
         C: Clock + Clone + Send + Sync + 'static,
@@ -88,7 +88,8 @@ impl Readings {
         let is_first = self.next.is_none();
         let long = *hub.registry.config().long();
         let started = hub.identity.started.as_secs();
-        // A reading that can send no second would find changes, and could not tell them. The first one lists the nodes.
+        // A reading that can send no second would find changes, and could not tell them. The first
+        // one lists the nodes.
         let first = self.next().max(oldest_second(&long, now)).max(started);
         if !is_first && settled.as_secs() <= first {
             return Reading::empty(now);
@@ -105,7 +106,8 @@ impl Readings {
             // The clock was set back since `now`.
             return Reading::empty(now);
         }
-        // Until the end of the visit, threads may have replaced buckets that were in the window at the settled time.
+        // Until the end of the visit, threads may have replaced buckets that were in the window at
+        // the settled time.
         let oldest = oldest_second(&long, hub.registry.clock().now().max(now));
         sums.retain(|it| it.t >= oldest);
         forget_unknown(&mut sums, started);
@@ -159,7 +161,8 @@ impl Readings {
             sums.finish();
             let mut second = Second {
                 t: sums.t,
-                // Before the first row of a new node, and after the last one of a node that is gone.
+                // Before the first row of a new node, and after the last one of a node that is
+                // gone.
                 new: std::mem::take(&mut new),
                 total: sums.total,
                 rows: sums.rows,
@@ -195,7 +198,8 @@ fn oldest_second(long: &WindowConfig, now: Timestamp) -> u64 {
     start.as_nanos().div_ceil(1_000_000_000)
 }
 
-/// Removes the seconds before `started` in which nothing was recorded: the registry may not have existed.
+/// Removes the seconds before `started` in which nothing was recorded: the registry may not have
+/// existed.
 fn forget_unknown(sums: &mut Vec<Sums>, started: u64) {
     let is_known = |sums: &Sums| sums.t >= started || !sums.rows.is_empty();
     let first = sums.iter().position(is_known).unwrap_or(sums.len());

@@ -71,7 +71,8 @@ fn until_next_second(now: Timestamp) -> Duration {
     next.saturating_since(now)
 }
 
-/// Waits, and sends the history and the details to viewers that join before. Returns early if the page is closed.
+/// Waits, and sends the history and the details to viewers that join before. Returns early if the
+/// page is closed.
 async fn wait<C>(hub: &Arc<Hub<C>>, mut readings: Readings, time: Duration) -> Option<Readings>
 where
     C: Clock + Clone + Send + Sync + 'static,

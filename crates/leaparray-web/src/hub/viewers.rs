@@ -214,12 +214,14 @@ impl Viewers {
         state.drop_slow(now);
     }
 
-    /// Returns whether a viewer waits for the listed nodes, and for the history if it has just joined.
+    /// Returns whether a viewer waits for the listed nodes, and for the history if it has just
+    /// joined.
     pub(super) fn has_new(&self) -> bool {
         self.state().viewers.iter().any(|it| !it.has_begun || it.needs_list)
     }
 
-    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have just joined.
+    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have
+    /// just joined.
     pub(super) fn welcome(&self, now: Timestamp, resources: Frame) {
         let mut state = self.state();
         for entry in state.viewers.iter_mut().filter(|it| it.needs_list) {
@@ -247,7 +249,8 @@ impl Viewers {
         wanted
     }
 
-    /// Sends details to the viewers that want them. A viewer without details gets those of the whole history.
+    /// Sends details to the viewers that want them. A viewer without details gets those of the
+    /// whole history.
     pub(super) fn publish_details(&self, now: Timestamp, details: &[Details]) {
         let mut state = self.state();
         for entry in state.viewers.iter_mut().filter(|it| it.has_begun) {
@@ -262,7 +265,8 @@ impl Viewers {
 }
 
 impl Viewers {
-    /// Sends the fleet to the viewers that have the history, and keeps it for viewers that join before the next one.
+    /// Sends the fleet to the viewers that have the history, and keeps it for viewers that join
+    /// before the next one.
     pub(super) fn publish_fleet(&self, now: Timestamp, fleet: Option<Frame>) {
         let mut state = self.state();
         for entry in state.viewers.iter().filter(|it| it.has_begun) {
@@ -276,7 +280,8 @@ impl Viewers {
 }
 
 impl State {
-    /// Sends the listed nodes, the history and the fleet to the viewers that wait for them, if the message with the nodes is up to date.
+    /// Sends the listed nodes, the history and the fleet to the viewers that wait for them, if the
+    /// message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
         let Self { viewers, resources: Some(resources), history, fleet, .. } = self else { return };
         for entry in viewers.iter_mut().filter(|it| !it.has_begun) {

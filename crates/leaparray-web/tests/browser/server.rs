@@ -1,4 +1,5 @@
-//! Servers for the tests in a browser. They print their address, and end at SIGTERM or with their standard input.
+//! Servers for the tests in a browser. They print their address, and end at SIGTERM or with their
+//! standard input.
 
 use std::env;
 use std::fmt::Debug;
@@ -40,11 +41,14 @@ const MARKUP: [&str; 4] = [
 
 /// Serves a page until it is told to end.
 ///
-/// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …` says what was counted.
+/// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …`
+///   says what was counted.
 /// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
 /// - `silent`: one resource without a request.
-/// - `fleet`: as `silent`, and a fleet of `LEAPARRAY_WEB_PROCESSES` processes whose figures do not change.
-/// - `nested`: one resource with a request, those of `load` if there is a number, and the page at `/leaparray` of a service.
+/// - `fleet`: as `silent`, and a fleet of `LEAPARRAY_WEB_PROCESSES` processes whose figures do not
+///   change.
+/// - `nested`: one resource with a request, those of `load` if there is a number, and the page at
+///   `/leaparray` of a service.
 pub(crate) fn run(scenario: &str) {
     let runtime = Runtime::new().unwrap();
     runtime.block_on(serve(scenario));
@@ -174,8 +178,9 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
     for step in 0_usize.. {
         steps.tick().await;
         for (index, resource) in all.iter().enumerate() {
-            // Every tenth request of the first resource fails. In each second, other resources have twice the requests.
-            // Seven seconds are no multiple of the five after which the page sorts again.
+            // Every tenth request of the first resource fails. In each second, other resources have
+            // twice the requests. Seven seconds are no multiple of the five after which the page
+            // sorts again.
             for _ in 0..=usize::from((step / 20 + index) % 7 < 3) {
                 record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
             }
@@ -189,8 +194,9 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
 /// The newest final second of the fleet.
 const NEWEST_FINAL: u64 = 1_764_039_999;
 
-/// Returns a fleet with as many resources as processes, and at least the names that would be markup. One process is lost, and
-/// has not delivered the last second. Two live ones have missed it.
+/// Returns a fleet with as many resources as processes, and at least the names that would be
+/// markup. One process is lost, and has not delivered the last second. Two live ones have missed
+/// it.
 fn fleet(processes: u64) -> Fleet {
     let mut fleet = Fleet::new("<b>orders</b>");
     fleet.server = "connected".into();

@@ -23,7 +23,8 @@ fn add(sum: &mut [u64; 5], other: [u64; 5]) {
     sum.iter_mut().zip(other).for_each(|(sum, it)| *sum += it);
 }
 
-/// Reads until the second `last`, and returns the sums and the number of events in the newest ledger.
+/// Reads until the second `last`, and returns the sums and the number of events in the newest
+/// ledger.
 async fn sums(stream: &mut Stream, last: u64) -> (Sums, [u64; 5], u64) {
     let (mut names, mut sums, mut total) = (HashMap::new(), Sums::new(), [0; 5]);
     loop {
@@ -52,7 +53,8 @@ fn lifetime(totals: &MetricTotals) -> [u64; 5] {
     [Pass, Success, Exception, Cancelled, Block].map(|event| totals.sum(event))
 }
 
-/// Four threads record in each second, and resources are evicted and removed while the stream is read.
+/// Four threads record in each second, and resources are evicted and removed while the stream is
+/// read.
 #[tokio::test]
 async fn sum_of_the_seconds_equals_what_was_counted() {
     let server = Server::start().await;

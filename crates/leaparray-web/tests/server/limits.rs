@@ -77,7 +77,8 @@ async fn stream_ends_after_its_life() {
     assert_eq!(server.closer.viewers(), 0);
 }
 
-/// A service with the page nested in its router, and a graceful shutdown with a time limit, if there is one.
+/// A service with the page nested in its router, and a graceful shutdown with a time limit, if
+/// there is one.
 struct Service {
     registry: Arc<Registry<ManualClock>>,
     clock: ManualClock,

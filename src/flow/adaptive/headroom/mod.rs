@@ -15,43 +15,52 @@ use profile::{Profile, late_cancellations};
 ///
 /// # Capacity
 ///
-/// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*, hardly a call queues unless the
-/// limit is far above the capacity. A dip lasts for six mean response times, at least 40 ms, and then until 100 calls have begun, for
-/// at most ten epochs. The response times of the calls that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they
-/// queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
-/// *Longer* is the median of the differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and slow calls
-/// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age, and a call that was cancelled
-/// after more than the mean of the base counts with the time until then. Calls that were cancelled earlier do not count.
+/// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*,
+/// hardly a call queues unless the limit is far above the capacity. A dip lasts for six mean
+/// response times, at least 40 ms, and then until 100 calls have begun, for at most ten epochs. The
+/// response times of the calls that begin in the second half of it are the *base*. In other epochs,
+/// calls take longer than the base by the time that they queue. By Little's law, of L calls in
+/// flight C = L · base/(base + longer) are served: the capacity. *Longer* is the median of the
+/// differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and
+/// slow calls mix, where a mean is noisy and a minimum tells nothing. A call that has not ended
+/// counts with its age, and a call that was cancelled after more than the mean of the base counts
+/// with the time until then. Calls that were cancelled earlier do not count.
 ///
 /// # Limit
 ///
-/// The limit becomes C + h · √C. With the *headroom* h · √C, 1.5 · √C by default, as many calls queue as it takes to keep the
-/// backend busy although calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits for Queues
-/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch.
+/// The limit becomes C + h · √C. With the *headroom* h · √C, 1.5 · √C by default, as many calls
+/// queue as it takes to keep the backend busy although calls arrive at random: the square-root
+/// staffing rule of Halfin and Whitt, *Heavy-Traffic Limits for Queues with Many Exponential
+/// Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch.
 ///
-/// The response times of an epoch that has never used 80 % of the limit do not change it. The limit then shrinks to 1.3 times the
-/// peak, though not below the first limit: by 5 % in an epoch of 0.1 s, and by up to half in a longer one.
+/// The response times of an epoch that has never used 80 % of the limit do not change it. The limit
+/// then shrinks to 1.3 times the peak, though not below the first limit: by 5 % in an epoch of 0.1
+/// s, and by up to half in a longer one.
 ///
 /// # Changes
 ///
-/// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
-/// that few calls exceed, up to 30 s. If more than a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
-/// ended with an exception or were cancelled late, their response times tell only that the limit is too high: the base stays, and the
-/// limit does not grow. Late cancellations are those beyond their share when the base was set, since some clients give up whatever the
-/// limit is. Report outcomes that are expected, such as a missing item, as successes.
+/// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as
+/// long as twice the response time that few calls exceed, up to 30 s. If more than a tenth of the
+/// calls of an epoch have not ended an epoch later, or if a quarter of them have ended with an
+/// exception or were cancelled late, their response times tell only that the limit is too high: the
+/// base stays, and the limit does not grow. Late cancellations are those beyond their share when
+/// the base was set, since some clients give up whatever the limit is. Report outcomes that are
+/// expected, such as a missing item, as successes.
 ///
-/// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
-/// when the mix of calls changes, a lower limit makes them no faster. If it has fallen by a fifth, and two epochs show that, the
-/// response times are the new base, and the limit is what it was. If hardly a call queues after the fall, the calls were slow only
-/// for a moment: the limit becomes what it was before the last cut. Calls that are faster than the base replace it after five epochs
-/// in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half, and another dip
-/// follows.
+/// After a change of the capacity, the limit is at most halved in every second epoch. If calls
+/// become slower for another reason, as when the mix of calls changes, a lower limit makes them no
+/// faster. If it has fallen by a fifth, and two epochs show that, the response times are the new
+/// base, and the limit is what it was. If hardly a call queues after the fall, the calls were slow
+/// only for a moment: the limit becomes what it was before the last cut. Calls that are faster than
+/// the base replace it after five epochs in a row. If a dip shows that half of the limit yields
+/// nearly the same throughput, the limit stays at that half, and another dip follows.
 ///
 /// # Limits
 ///
-/// The response times have to depend mainly on the limit. If they change within seconds for another reason, such as a garbage
-/// collection or a noisy neighbour, the limit is too low at times, and calls are refused although the backend could take them.
-/// `docs/SIMULATIONS.md` in the repository has numbers. A higher [lowest limit](LimitRange::min) bounds that loss.
+/// The response times have to depend mainly on the limit. If they change within seconds for another
+/// reason, such as a garbage collection or a noisy neighbour, the limit is too low at times, and
+/// calls are refused although the backend could take them. `docs/SIMULATIONS.md` in the repository
+/// has numbers. A higher [lowest limit](LimitRange::min) bounds that loss.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Headroom, LimitRange};
@@ -69,7 +78,8 @@ pub struct Headroom {
     epoch_length: EpochLength,
     limit: f64,
     base: Option<Profile>,
-    /// The share of the calls that were cancelled late when the base was set: clients that give up whatever the limit is.
+    /// The share of the calls that were cancelled late when the base was set: clients that give up
+    /// whatever the limit is.
     usual_late: f64,
     /// The last epoch that was not in a dip.
     last: Option<Profile>,
@@ -104,7 +114,8 @@ enum Phase {
 /// A fall of the limit, in one or several epochs.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// The estimated mean response time before it, in seconds, and the limit. A fall by more than a fifth in one epoch sets both.
+    /// The estimated mean response time before it, in seconds, and the limit. A fall by more than a
+    /// fifth in one epoch sets both.
     mean: f64,
     limit: f64,
     /// The limit before the first epoch.
@@ -130,7 +141,8 @@ impl Headroom {
     const FAST_EPOCHS: u32 = 5;
     const SHORTEST_DIP: Duration = Duration::from_millis(20);
     const GROWTH: f64 = 1.25;
-    /// The share by which a limit that is not used shrinks in each length of an epoch, and the multiple of the peak at which it stays.
+    /// The share by which a limit that is not used shrinks in each length of an epoch, and the
+    /// multiple of the peak at which it stays.
     const SHRINKING: f64 = 0.05;
     const SPARE: f64 = 1.3;
     /// The queue below which the limit grows, as a share of the headroom.
@@ -158,7 +170,8 @@ impl Headroom {
         }
     }
 
-    /// Sets the factor h of the headroom. A higher one gives more throughput under bursts, and a longer queue.
+    /// Sets the factor h of the headroom. A higher one gives more throughput under bursts, and a
+    /// longer queue.
     ///
     /// # Errors
     ///
@@ -171,8 +184,9 @@ impl Headroom {
         }
     }
 
-    /// Sets the time between dips, at least 1 s. The first dips come sooner: 1 s, 2 s and 4 s after the dip before. If calls are so
-    /// long that epochs are longer than 0.1 s, these times are longer in the same proportion.
+    /// Sets the time between dips, at least 1 s. The first dips come sooner: 1 s, 2 s and 4 s after
+    /// the dip before. If calls are so long that epochs are longer than 0.1 s, these times are
+    /// longer in the same proportion.
     #[must_use]
     pub fn dip_interval(self, interval: Duration) -> Self {
         Self { dip_interval: interval.max(Duration::from_secs(1)), ..self }
@@ -288,7 +302,8 @@ impl Headroom {
             }
             return self.next_steady_or_dip(epoch.now);
         }
-        // Calls were slow for a time, whatever the limit: without a queue, the lower limit only costs throughput.
+        // Calls were slow for a time, whatever the limit: without a queue, the lower limit only
+        // costs throughput.
         if let Some(cut) = self.cut.take()
             && is_typical
             && is_short
@@ -325,8 +340,9 @@ impl Headroom {
         self.base.map_or(f64::INFINITY, |base| base.mean())
     }
 
-    /// Whether the response times of an epoch are those of calls that the backend has worked on: hardly one of them has yet to end,
-    /// few have ended with an exception, which often comes at once or after a time-out, and hardly more than usual were cancelled late.
+    /// Whether the response times of an epoch are those of calls that the backend has worked on:
+    /// hardly one of them has yet to end, few have ended with an exception, which often comes at
+    /// once or after a time-out, and hardly more than usual were cancelled late.
     fn is_typical(&self, epoch: &EpochCalls<'_>) -> bool {
         let late = late_cancellations(epoch, self.base_mean());
         let calls = float(epoch.begun + late);
@@ -341,7 +357,8 @@ impl Headroom {
         if share > 0.8 {
             return false;
         }
-        // If calls queue, their mean shrinks as the limit, except for the part that they are served.
+        // If calls queue, their mean shrinks as the limit, except for the part that they are
+        // served.
         let is_without = mean > cut.mean * f64::midpoint(1.0, share);
         self.cuts_without_effect = if is_without { self.cuts_without_effect + 1 } else { 0 };
         if !is_without && !is_short {
@@ -355,7 +372,8 @@ impl Headroom {
         has_none
     }
 
-    /// Whether an epoch has used most of the limit. Otherwise its response times tell nothing of the limit.
+    /// Whether an epoch has used most of the limit. Otherwise its response times tell nothing of
+    /// the limit.
     fn is_used(&self, epoch: &EpochCalls<'_>) -> bool {
         float(epoch.peak_in_flight) * Self::GROWTH >= self.limit
     }
@@ -369,7 +387,8 @@ impl Headroom {
         (self.limit * (1.0 - Self::SHRINKING * lengths.clamp(1.0, 10.0))).max(enough)
     }
 
-    /// Returns the number of calls in flight that the backend serves, of those in an epoch that take `ratio` times the base.
+    /// Returns the number of calls in flight that the backend serves, of those in an epoch that
+    /// take `ratio` times the base.
     fn capacity(epoch: &EpochCalls<'_>, ratio: f64) -> f64 {
         float(epoch.limit.min(epoch.peak_in_flight)).max(1.0) / ratio.max(0.9)
     }

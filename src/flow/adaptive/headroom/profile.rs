@@ -14,15 +14,15 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The upper half: with fewer calls than this, a change of the mix of fast and slow calls changes fewer of them, but a queue that
-    /// only some of the calls wait in is not seen.
+    /// The upper half: with fewer calls than this, a change of the mix of fast and slow calls
+    /// changes fewer of them, but a queue that only some of the calls wait in is not seen.
     const QUANTILES: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
-    /// The longest response time that counts in the mean, as a multiple of the highest quantile. A longer one counts as this
-    /// one, so that a single outlier does not decide the mean.
+    /// The longest response time that counts in the mean, as a multiple of the highest quantile. A
+    /// longer one counts as this one, so that a single outlier does not decide the mean.
     const OUTLIER: f64 = 10.0;
 
-    /// Returns the profile of an epoch; `None` if there are too few calls. A call that was cancelled after more than `base` seconds
-    /// counts with that time, which is a lower bound.
+    /// Returns the profile of an epoch; `None` if there are too few calls. A call that was
+    /// cancelled after more than `base` seconds counts with that time, which is a lower bound.
     pub(super) fn of(epoch: &EpochCalls<'_>, base: f64, least: u64) -> Option<Self> {
         if late(epoch, base).next().is_none() {
             return Self::of_times(epoch, epoch.response_times, least);
@@ -64,8 +64,8 @@ impl Profile {
         Duration::from_secs_f64(highest.max(2.0 * self.mean).min(3_600.0))
     }
 
-    /// Returns how much longer the calls took than those of `base`: the median of the differences of the quantiles. If all
-    /// calls wait for the same time longer, it is that time.
+    /// Returns how much longer the calls took than those of `base`: the median of the differences
+    /// of the quantiles. If all calls wait for the same time longer, it is that time.
     pub(super) fn longer_than(&self, base: &Self) -> f64 {
         let mut differences = self.quantiles;
         for (quantile, base) in differences.iter_mut().zip(base.quantiles) {

@@ -74,26 +74,29 @@ fn share_of_the_window() {
     assert_near(probability(&row(&[(40, WELL)]), Some(1)), 0.0);
     // 10 of 40 buckets fail, which is below a third.
     assert_near(probability(&row(&[(10, FAILING), (30, WELL)]), Some(1)), 0.0);
-    // The window alone would drop (395 − 1.5 · 200) / 401. Nothing is accepted in the newest six buckets.
+    // The window alone would drop (395 − 1.5 · 200) / 401. Nothing is accepted in the newest six
+    // buckets.
     assert_near(probability(&row(&[(20, FAILING), (20, WELL)]), Some(1)), 55.0 / 61.0);
 }
 
 #[test]
 fn overdue_attempts_count_after_twice_the_mean_response_time() {
-    // Half of the attempts hang. The attempts of the newest five buckets are not overdue: these ended up to a second
-    // ago.
+    // Half of the attempts hang. The attempts of the newest five buckets are not overdue: these
+    // ended up to a second ago.
     let half = Counts { accepted: 5, passed: 10, ..ZERO };
     let buckets = row(&[(40, half)]);
     assert_near(probability(&buckets, Some(1)), (350.0 - 5.0 - 300.0) / 351.0);
     // Twice 600 ms are six buckets.
     assert_near(probability(&buckets, Some(600_000_000)), (340.0 - 5.0 - 300.0) / 341.0);
-    // At most half of the window: 21 buckets are not overdue, and 190 attempts are fewer than the ends.
+    // At most half of the window: 21 buckets are not overdue, and 190 attempts are fewer than the
+    // ends.
     assert_near(probability(&buckets, Some(u64::MAX)), 0.0);
     let cancelled = Counts { cancelled: 5, ..half };
     assert_near(probability(&row(&[(40, cancelled)]), Some(1)), 0.0);
 }
 
-/// The load has grown tenfold three seconds ago, and nothing has been answered since: the backend may be slower now.
+/// The load has grown tenfold three seconds ago, and nothing has been answered since: the backend
+/// may be slower now.
 #[test]
 fn attempts_are_overdue_later_if_few_are_accepted_in_the_newest_tenth() {
     let more = Counts { passed: 100, ..ZERO };
@@ -146,7 +149,8 @@ fn ramp_falls_with_the_time_since_the_first_acceptance() {
 
 #[test]
 fn ramp_lets_four_times_the_accepted_share_through() {
-    // The backend has worked for as long as a recovery takes, and accepts some requests in the newest bucket.
+    // The backend has worked for as long as a recovery takes, and accepts some requests in the
+    // newest bucket.
     let dropped = Counts { accepted: 1, dropped: 999, ..ZERO };
     let few = |accepted| row(&[(1, Counts { accepted, dropped: 1_000, ..ZERO }), (39, dropped)]);
     for accepted in [2, 10, 500] {
@@ -168,7 +172,8 @@ fn ramp_ends_where_the_backend_fails() {
         buckets.pop();
         probability(&buckets, Some(1))
     };
-    // One rejection is tolerated; by now, the time since the first acceptance is longer by a bucket.
+    // One rejection is tolerated; by now, the time since the first acceptance is longer by a
+    // bucket.
     assert!(with(1) < before, "{} {before}", with(1));
     assert!(with(2) > before, "{} {before}", with(2));
 }

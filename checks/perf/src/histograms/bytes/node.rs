@@ -28,7 +28,8 @@ enum Kind {
     Minute,
     /// The minute, and another one without requests.
     Idle,
-    /// The minute on [`THREADS`] threads, which end, and the first buckets of another minute on one thread.
+    /// The minute on [`THREADS`] threads, which end, and the first buckets of another minute on one
+    /// thread.
     Ended,
 }
 
@@ -46,17 +47,18 @@ pub(in crate::histograms) const COLUMNS: [Column; 9] = [
 
 /// The threads that use a node and end.
 const THREADS: usize = 64;
-/// The buckets in which one thread records after them. In each of them, it seals up to four cells of threads that have
-/// ended.
+/// The buckets in which one thread records after them. In each of them, it seals up to four cells
+/// of threads that have ended.
 const SEALING: u64 = 20;
 
 type Node = ResourceNode<ManualClock>;
 
-/// Counts the bytes of a node with that scale in each of the [`COLUMNS`], with one recorder of response times if a thread
-/// records in it.
+/// Counts the bytes of a node with that scale in each of the [`COLUMNS`], with one recorder of
+/// response times if a thread records in it.
 ///
-/// Recorders belong to a slab of the process, like cells, and are used again. If the threads of a node have ended, it
-/// has the recorder of the calling thread, whose bytes are the difference of two nodes with this thread.
+/// Recorders belong to a slab of the process, like cells, and are used again. If the threads of a
+/// node have ended, it has the recorder of the calling thread, whose bytes are the difference of
+/// two nodes with this thread.
 pub(super) fn count(scale: u8) -> [usize; COLUMNS.len()] {
     let mut recorder = 0;
     COLUMNS.map(|column| {
@@ -95,7 +97,8 @@ impl Column {
 
     /// Counts the bytes of a node whose threads use recorders that were never used before.
     fn fresh(self, scale: u8) -> usize {
-        // The first node also allocates what a thread takes once for all nodes, and chunks of the slabs.
+        // The first node also allocates what a thread takes once for all nodes, and chunks of the
+        // slabs.
         let bytes = [(); 2].map(|()| {
             let (bytes, node) = self.count(scale);
             // Keeps the recorder of the node from being used again.
@@ -105,7 +108,8 @@ impl Column {
         bytes[1]
     }
 
-    /// Counts the bytes of a node without recorders: the recorders of its threads have all their blocks already.
+    /// Counts the bytes of a node without recorders: the recorders of its threads have all their
+    /// blocks already.
     fn without_recorders(self, scale: u8) -> usize {
         drop(Self { per_second: 200_000, ..self }.count(scale));
         self.count(scale).0
@@ -147,7 +151,8 @@ impl Column {
         }
     }
 
-    /// Records the minute on all threads, in each bucket at the same time, and waits until they have ended.
+    /// Records the minute on all threads, in each bucket at the same time, and waits until they
+    /// have ended.
     fn record_on_threads(self, node: &Node) {
         let turn = &Barrier::new(THREADS);
         thread::scope(|scope| {

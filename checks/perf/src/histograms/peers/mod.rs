@@ -44,13 +44,14 @@ pub(super) trait Peer: Sync + Sized + 'static {
         }
     }
 
-    /// Reads the quantiles [`QUANTILES`] of a filled histogram, in nanoseconds. `None` if the crate has no quantiles.
+    /// Reads the quantiles [`QUANTILES`] of a filled histogram, in nanoseconds. `None` if the crate
+    /// has no quantiles.
     fn quantiles(&self) -> Option<[f64; 4]> {
         None
     }
 
-    /// Returns the quantiles as their reader gets them, in nanoseconds: from the crate, or from a server that scrapes the
-    /// histogram. `None` if neither can be had here.
+    /// Returns the quantiles as their reader gets them, in nanoseconds: from the crate, or from a
+    /// server that scrapes the histogram. `None` if neither can be had here.
     fn estimates(&self) -> Option<[f64; 4]> {
         self.quantiles()
     }

@@ -1,4 +1,5 @@
-//! `prometheus`: counters of buckets whose bounds are given. A server that scrapes them computes the quantiles.
+//! `prometheus`: counters of buckets whose bounds are given. A server that scrapes them computes
+//! the quantiles.
 
 use leaparray::MonotonicClock;
 use prometheus::core::Metric;
@@ -61,8 +62,8 @@ fn histogram(factor: f64, buckets: usize) -> Histogram {
     Histogram::with_opts(HistogramOpts::new("rt", "rt").buckets(bounds)).expect("valid options")
 }
 
-/// Estimates a quantile in nanoseconds as Prometheus's `histogram_quantile` does for classic histograms: the response
-/// times of a bucket are taken as spread evenly between its bounds.
+/// Estimates a quantile in nanoseconds as Prometheus's `histogram_quantile` does for classic
+/// histograms: the response times of a bucket are taken as spread evenly between its bounds.
 fn estimate(histogram: &Histogram, q: f64) -> f64 {
     let metric = histogram.metric();
     let rank = q * metric.get_histogram().get_sample_count() as f64;

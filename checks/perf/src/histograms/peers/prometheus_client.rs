@@ -1,4 +1,5 @@
-//! `prometheus-client`: a native histogram behind the crate's mutex. A server that scrapes it computes the quantiles.
+//! `prometheus-client`: a native histogram behind the crate's mutex. A server that scrapes it
+//! computes the quantiles.
 
 use leaparray::MonotonicClock;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};

@@ -16,7 +16,8 @@ const VALIDITY: u32 = 2;
 /// The incarnation of the node that asks: a random number.
 const NODE: u64 = 4_503_599_627_370_449;
 
-/// Stores the state, as the script does; the moves of a node are applied only if the number of its last ask is known. ARGV: microseconds of a bucket, buckets, validity, charge.
+/// Stores the state, as the script does; the moves of a node are applied only if the number of its
+/// last ask is known. ARGV: microseconds of a bucket, buckets, validity, charge.
 const SEED: &str = "
 local k, n, v = math.floor(time / ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local charges = {}
@@ -58,8 +59,8 @@ impl Limit {
         Self { config, keys, moves, script: Script::new(&script::source()), seq: Cell::new(0) }
     }
 
-    /// Stores a state without a quarantine: the same permits are charged in each bucket, from the first one of the window to the
-    /// last one of a lease.
+    /// Stores a state without a quarantine: the same permits are charged in each bucket, from the
+    /// first one of the window to the last one of a lease.
     pub(super) fn seed(&self, connection: &mut Connection) -> Result<Seeded, Box<dyn Error>> {
         let code = format!("{}{SEED}", script::CLOCK_AND_IDENTITY);
         let [mark, charges, node] = self.stored();
@@ -83,8 +84,8 @@ impl Limit {
         Ask { node: NODE, seq, epoch, want: WANT, validity: VALIDITY, moves }
     }
 
-    /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still charged when the next bucket
-    /// has begun.
+    /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still
+    /// charged when the next bucket has begun.
     fn movement(&self, seeded: &Seeded, index: u64) -> Move {
         let (validity, buckets) =
             (u64::from(self.config.validity()), u64::from(self.config.buckets()));

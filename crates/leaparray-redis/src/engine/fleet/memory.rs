@@ -10,8 +10,8 @@ use crate::fleet::{
     Archive, Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey,
 };
 
-/// An engine that keeps fleets in memory, for tests without a server: the processes are in one process, and a clock
-/// gives the time of the server.
+/// An engine that keeps fleets in memory, for tests without a server: the processes are in one
+/// process, and a clock gives the time of the server.
 ///
 /// ```
 /// use leaparray::{ManualClock, Timestamp};

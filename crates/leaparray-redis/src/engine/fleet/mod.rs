@@ -16,10 +16,12 @@ pub(super) use redis::FleetScripts;
 
 /// The server of a window over a fleet, or a client of it.
 ///
-/// [`RedisEngine`](crate::RedisEngine) asks a Redis server. [`MemoryFleet`] is for tests. Another client can be used by an
-/// implementation of this trait: the module [`script`] has all that it sends and receives.
+/// [`RedisEngine`](crate::RedisEngine) asks a Redis server. [`MemoryFleet`] is for tests. Another
+/// client can be used by an implementation of this trait: the module [`script`] has all that it
+/// sends and receives.
 ///
-/// A future may be dropped before it is ready, and the message may then arrive or not. A message may arrive twice, or late.
+/// A future may be dropped before it is ready, and the message may then arrive or not. A message
+/// may arrive twice, or late.
 pub trait FleetEngine: Send + Sync + 'static {
     /// Sends a delivery, and returns the receipt.
     ///
@@ -57,7 +59,8 @@ pub trait FleetEngine: Send + Sync + 'static {
         processes: &[ProcessId],
     ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, EngineError>> + Send;
 
-    /// Returns names of the resources of processes: a list for each item of `fetches`, with fewer names if there are no more.
+    /// Returns names of the resources of processes: a list for each item of `fetches`, with fewer
+    /// names if there are no more.
     ///
     /// # Errors
     ///

@@ -21,7 +21,8 @@ pub const FETCH: &str = include_str!("fetch.lua");
 /// The script that returns names.
 pub const NAMES: &str = include_str!("names.lua");
 
-/// The reply of [`DELIVER`]: the time, the number of names, the number of live processes, the outcome, and the stored record.
+/// The reply of [`DELIVER`]: the time, the number of names, the number of live processes, the
+/// outcome, and the stored record.
 pub type DeliverReply = (u64, u32, u32, String, Vec<u8>);
 
 /// The reply of [`SURVEY`]: the time, since when the fleet was heard of, and the processes.
@@ -105,7 +106,8 @@ pub fn second_fields(config: &FleetConfig, second: u64, processes: &[ProcessId])
     all
 }
 
-/// The reply of [`NAMES`]: the names of each process, and nothing for each that the server does not have.
+/// The reply of [`NAMES`]: the names of each process, and nothing for each that the server does not
+/// have.
 pub type NamesReply = Vec<Vec<Option<Vec<u8>>>>;
 
 /// Returns the keys of [`NAMES`].

@@ -61,8 +61,9 @@ pub(in crate::engine) trait Open {
     fn open(&self) -> impl Future<Output = RedisResult<Self::Connection>> + Send;
 }
 
-/// Discards the connection of a call that has failed, or that was given up: the limiter drops a call without an answer in
-/// time. The next call opens another connection, to the server that is the primary then.
+/// Discards the connection of a call that has failed, or that was given up: the limiter drops a
+/// call without an answer in time. The next call opens another connection, to the server that is
+/// the primary then.
 struct Discard<'a, K: Open> {
     of: &'a Reopened<K>,
     is_done: bool,

@@ -18,12 +18,13 @@ use link::Link;
 
 pub use warning::Warning;
 
-/// A Redis server, or one that speaks its protocol and runs its scripts: version 5 or later, alone, with Sentinel, or as a
-/// cluster.
+/// A Redis server, or one that speaks its protocol and runs its scripts: version 5 or later, alone,
+/// with Sentinel, or as a cluster.
 ///
-/// It connects with the first ask, and again after an ask that failed or got no answer in time, so a service can start
-/// while the server is away. The limiter waits between two asks, for up to a second, drawn at random. Clones share the
-/// connection, and all limits of a process may share one engine.
+/// It connects with the first ask, and again after an ask that failed or got no answer in time, so
+/// a service can start while the server is away. The limiter waits between two asks, for up to a
+/// second, drawn at random. Clones share the connection, and all limits of a process may share one
+/// engine.
 ///
 /// An ask is one round trip: `EVALSHA`, or also `SCRIPT LOAD` after the server has restarted.
 #[derive(Clone)]
@@ -37,11 +38,11 @@ pub struct RedisEngine {
 }
 
 impl RedisEngine {
-    /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`, or `rediss://host` for
-    /// TLS, which needs the feature `tls`.
+    /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`,
+    /// or `rediss://host` for TLS, which needs the feature `tls`.
     ///
-    /// TLS trusts the certificates of the operating system, and uses `ring` unless the process has chosen another provider of
-    /// `rustls`.
+    /// TLS trusts the certificates of the operating system, and uses `ring` unless the process has
+    /// chosen another provider of `rustls`.
     ///
     /// # Errors
     ///
@@ -57,9 +58,10 @@ impl RedisEngine {
         Self::new(Link::Manager(connection))
     }
 
-    /// Creates an engine for the primary that Sentinel names for the service `name`, and again after each failover.
-    /// `sentinels` are the addresses of Sentinel's processes. The servers are used without a password and without TLS; for
-    /// others, see [`with_sentinel`](Self::with_sentinel).
+    /// Creates an engine for the primary that Sentinel names for the service `name`, and again
+    /// after each failover. `sentinels` are the addresses of Sentinel's processes. The servers are
+    /// used without a password and without TLS; for others, see
+    /// [`with_sentinel`](Self::with_sentinel).
     ///
     /// # Errors
     ///
@@ -75,15 +77,16 @@ impl RedisEngine {
         Ok(Self::with_sentinel(client.map_err(address_error)?))
     }
 
-    /// Creates an engine over Sentinel with settings of your own, such as the password of the servers.
+    /// Creates an engine over Sentinel with settings of your own, such as the password of the
+    /// servers.
     #[cfg(feature = "sentinel")]
     #[must_use]
     pub fn with_sentinel(client: redis::sentinel::SentinelClient) -> Self {
         Self::new(Link::sentinel(client))
     }
 
-    /// Creates an engine for a cluster. `nodes` are the addresses of some of its nodes. The user and the password of the
-    /// first one are those of all nodes.
+    /// Creates an engine for a cluster. `nodes` are the addresses of some of its nodes. The user
+    /// and the password of the first one are those of all nodes.
     ///
     /// # Errors
     ///
@@ -134,8 +137,8 @@ impl RedisEngine {
         }
     }
 
-    /// Returns what in the settings of the server weakens the limit of these keys. With the feature `tracing`, the first
-    /// ask also emits an event for each.
+    /// Returns what in the settings of the server weakens the limit of these keys. With the feature
+    /// `tracing`, the first ask also emits an event for each.
     ///
     /// # Errors
     ///

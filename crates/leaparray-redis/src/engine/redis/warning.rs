@@ -6,14 +6,16 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The server evicts keys when its memory is full. A limit that loses keys begins a quarantine. It may be exceeded if
-    /// it loses the number of a node's last ask, and asks of that node arrive twice.
+    /// The server evicts keys when its memory is full. A limit that loses keys begins a quarantine.
+    /// It may be exceeded if it loses the number of a node's last ask, and asks of that node arrive
+    /// twice.
     Evicts {
         /// The setting `maxmemory-policy`; `noeviction` is safe.
         policy: String,
     },
-    /// A primary with replicas goes on writing after it has lost them: after a failover, two primaries may grant L each. With
-    /// `min-replicas-to-write`, it stops after `min-replicas-max-lag`, which is 10 s by default.
+    /// A primary with replicas goes on writing after it has lost them: after a failover, two
+    /// primaries may grant L each. With `min-replicas-to-write`, it stops after
+    /// `min-replicas-max-lag`, which is 10 s by default.
     SplitBrain {
         /// The number of replicas that are connected.
         replicas: u64,

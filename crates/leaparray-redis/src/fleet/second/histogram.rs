@@ -3,9 +3,10 @@
 //! A tag, and then:
 //!
 //! - [`EXTREMES`]: the scale. The one or two response times are the extremes of the metrics.
-//! - [`BUCKETS`]: the scale; sum, shortest and longest response time, unless they are those of the metrics; the index of the
-//!   first bucket; the number of buckets that are not empty; and for each of them twice the distance of its index from the one
-//!   before. If its count is not 1, the double is 1 more, and the count follows.
+//! - [`BUCKETS`]: the scale; sum, shortest and longest response time, unless they are those of the
+//!   metrics; the index of the first bucket; the number of buckets that are not empty; and for each
+//!   of them twice the distance of its index from the one before. If its count is not 1, the double
+//!   is 1 more, and the count follows.
 
 use std::time::Duration;
 

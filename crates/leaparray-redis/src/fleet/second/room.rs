@@ -8,10 +8,12 @@ use super::super::codec::{put, to_bytes};
 use super::super::counts::FleetCounts;
 use super::{LeftOut, Row, gaps, histogram, row};
 
-/// Encodes the rows of a second. Up to a quarter of `max_bytes` is for the histogram of all response times, which is made coarser
-/// if it needs more. If the rows take more than is left, three quarters of that are for the counts of the busiest resources,
-/// an eighth is for the names of the resources that are left out, and the rest is for the histograms of the busiest ones.
-/// Rows with a name from `names` on have no name, and are left out. Up to `Budget::OVERHEAD` bytes come on top.
+/// Encodes the rows of a second. Up to a quarter of `max_bytes` is for the histogram of all
+/// response times, which is made coarser if it needs more. If the rows take more than is left,
+/// three quarters of that are for the counts of the busiest resources, an eighth is for the names
+/// of the resources that are left out, and the rest is for the histograms of the busiest ones. Rows
+/// with a name from `names` on have no name, and are left out. Up to `Budget::OVERHEAD` bytes come
+/// on top.
 ///
 /// Returns also the number of the resources that were left out.
 pub(super) fn fit(second: u64, rows: Vec<Row>, names: u32, max_bytes: usize) -> (Vec<u8>, u64) {
@@ -109,10 +111,12 @@ struct Room {
 }
 
 impl Room {
-    /// Removes and returns the rows for whose counts there is no room. None of them is busier than one that stays.
+    /// Removes and returns the rows for whose counts there is no room. None of them is busier than
+    /// one that stays.
     fn split(&mut self, rows: &mut Vec<EncodedRow>) -> Vec<Row> {
         let fits = |it: &&EncodedRow| {
-            // Without the histogram, its tag stays. The name takes less, because it is encoded as a distance.
+            // Without the histogram, its tag stays. The name takes less, because it is encoded as a
+            // distance.
             let size = size(it.row.name) + it.counts.len() + 1;
             let fits = self.used + size <= self.max_bytes / 4 * 3;
             self.used += if fits { size } else { 0 };
@@ -144,7 +148,8 @@ impl Room {
         left_out
     }
 
-    /// Drops the histograms for which there is no room. None of the others is of a less busy resource.
+    /// Drops the histograms for which there is no room. None of the others is of a less busy
+    /// resource.
     fn drop_histograms(&mut self, rows: &mut [EncodedRow]) {
         let mut has_room = true;
         for it in rows {

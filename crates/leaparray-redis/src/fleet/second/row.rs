@@ -1,4 +1,5 @@
-//! The encoding of the counts of a row: a mask with a bit for each number that is not the expected one, and these numbers.
+//! The encoding of the counts of a row: a mask with a bit for each number that is not the expected
+//! one, and these numbers.
 
 use std::time::Duration;
 
@@ -114,7 +115,8 @@ fn counts(numbers: &Numbers, second: Timestamp) -> FleetCounts {
     FleetCounts { metrics, in_flight, refusals }
 }
 
-/// Returns the number that a field most often has, given the fields before it. Only other numbers take bytes.
+/// Returns the number that a field most often has, given the fields before it. Only other numbers
+/// take bytes.
 fn expected(field: usize, before: &Numbers) -> u64 {
     match field {
         SUCCESS => before[PASS],

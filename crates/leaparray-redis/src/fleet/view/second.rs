@@ -98,7 +98,8 @@ impl SecondOfFleet {
         }
     }
 
-    /// Returns the processes with rows whose names are not known, and the number of names that each needs.
+    /// Returns the processes with rows whose names are not known, and the number of names that each
+    /// needs.
     pub(super) fn unnamed(&self) -> impl Iterator<Item = (ProcessId, u32)> {
         self.unnamed.iter().filter_map(|process| match self.parts.get(process) {
             Some(Part::Unnamed(second)) => Some((*process, second.names())),

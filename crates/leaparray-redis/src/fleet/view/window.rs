@@ -16,11 +16,13 @@ use super::{FleetView, Process, ProcessState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Standing {
-    /// A live process has not delivered it yet, or its end was less than [`grace`](super::super::FleetConfig::grace) ago, or the
-    /// server has lost its data and may not know all processes.
+    /// A live process has not delivered it yet, or its end was less than
+    /// [`grace`](super::super::FleetConfig::grace) ago, or the server has lost its data and may not
+    /// know all processes.
     Waiting,
-    /// Every live process has delivered it, or will not. A lost process may still do so, if it comes back before the
-    /// [deadline](super::super::FleetConfig::delivery). A second stays final for a reader that has found it so.
+    /// Every live process has delivered it, or will not. A lost process may still do so, if it
+    /// comes back before the [deadline](super::super::FleetConfig::delivery). A second stays final
+    /// for a reader that has found it so.
     Final,
     /// The deadline has passed. Nothing can change any more.
     Closed,
@@ -110,15 +112,18 @@ pub struct FleetWindow {
     pub presence: Presence,
     /// The sum of all resources in all processes.
     pub total: FleetCounts,
-    /// The resources and their contexts, by name. A resource without a row in any process is among them, with counts of zero.
+    /// The resources and their contexts, by name. A resource without a row in any process is among
+    /// them, with counts of zero.
     pub resources: Vec<ResourceRow>,
     /// The processes, by name.
     pub processes: Vec<ProcessRow>,
-    /// The sum of the resources for which there was no room: they are in the total and in their processes.
+    /// The sum of the resources for which there was no room: they are in the total and in their
+    /// processes.
     pub left_out: FleetCounts,
     /// How often a process had no row for a resource in a second.
     pub left_out_rows: u64,
-    /// How often of these the process had no room for the name either: any resource may lack its counts.
+    /// How often of these the process had no room for the name either: any resource may lack its
+    /// counts.
     pub left_out_unnamed: u64,
 }
 
@@ -171,12 +176,14 @@ pub struct ResourceRow {
     pub counts: FleetCounts,
     /// The highest number of processes with this resource in one of the seconds.
     pub processes: u64,
-    /// How often a process had no room for it in a second. If this is not 0, the counts and the response times are those of the
-    /// other processes and seconds, and the counts are lower bounds.
+    /// How often a process had no room for it in a second. If this is not 0, the counts and the
+    /// response times are those of the other processes and seconds, and the counts are lower
+    /// bounds.
     pub left_out: u64,
 }
 
-/// A process of the fleet, in a [`FleetWindow`]. It has `expected` = `present` + `waiting` + `missing` seconds.
+/// A process of the fleet, in a [`FleetWindow`]. It has `expected` = `present` + `waiting` +
+/// `missing` seconds.
 ///
 /// ```
 /// # use leaparray::TrafficType;
@@ -238,12 +245,12 @@ pub struct ProcessRow {
 }
 
 impl FleetWindow {
-    /// Returns the rate of an event per second: the count in the [total](Self::total), divided by the number of
-    /// [`seconds`](Self::seconds).
+    /// Returns the rate of an event per second: the count in the [total](Self::total), divided by
+    /// the number of [`seconds`](Self::seconds).
     ///
-    /// The divisor is the same if processes or whole seconds are missing in the total. So the rate is a lower bound if
-    /// [`presence`](Self::presence) has not all processes, or if the [`standing`](Self::standing) is waiting: for example if the reader has
-    /// skipped seconds.
+    /// The divisor is the same if processes or whole seconds are missing in the total. So the rate
+    /// is a lower bound if [`presence`](Self::presence) has not all processes, or if the
+    /// [`standing`](Self::standing) is waiting: for example if the reader has skipped seconds.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub fn rate(&self, event: MetricEvent) -> f64 {
@@ -288,13 +295,15 @@ impl FleetView {
         self.newest_final().map(|it| self.window(it..it + 1))
     }
 
-    /// Returns the last minute, or the whole [`history`](super::super::FleetConfig::history) if it is shorter, up to the newest
-    /// second that is final. A fleet that is younger has fewer seconds.
+    /// Returns the last minute, or the whole [`history`](super::super::FleetConfig::history) if it
+    /// is shorter, up to the newest second that is final. A fleet that is younger has fewer
+    /// seconds.
     ///
-    /// A reader that is slower than the fleet skips seconds (see [`wanted`](Self::wanted)). They belong to the minute and are not
-    /// in its sums: the [`standing`](FleetWindow::standing) is [`Waiting`](Standing::Waiting), the
-    /// [`presence`](FleetWindow::presence) counts a process with a skipped second as expected and not as present, and
-    /// [`rate`](FleetWindow::rate) is too low. [`last_second`](Self::last_second) is complete, but not of each second.
+    /// A reader that is slower than the fleet skips seconds (see [`wanted`](Self::wanted)). They
+    /// belong to the minute and are not in its sums: the [`standing`](FleetWindow::standing) is
+    /// [`Waiting`](Standing::Waiting), the [`presence`](FleetWindow::presence) counts a process
+    /// with a skipped second as expected and not as present, and [`rate`](FleetWindow::rate) is too
+    /// low. [`last_second`](Self::last_second) is complete, but not of each second.
     #[must_use]
     pub fn last_minute(&self) -> Option<FleetWindow> {
         let end = self.newest_final()? + 1;
@@ -303,7 +312,8 @@ impl FleetView {
         Some(self.window(end.saturating_sub(len).max(first)..end))
     }
 
-    /// Returns the sum of some seconds. A second that the view does not have counts as one that is waited for.
+    /// Returns the sum of some seconds. A second that the view does not have counts as one that is
+    /// waited for.
     #[must_use]
     pub fn window(&self, seconds: Range<u64>) -> FleetWindow {
         let states = self.states();
@@ -393,8 +403,8 @@ impl FleetView {
         }
     }
 
-    /// Notes which seconds are final: they stay so after the next survey, also if a lost process comes back, or if the server
-    /// has lost its data.
+    /// Notes which seconds are final: they stay so after the next survey, also if a lost process
+    /// comes back, or if the server has lost its data.
     pub(super) fn keep_final(&mut self) {
         let states = self.states();
         let is_new = |it: &&SecondOfFleet| !it.was_final() && self.standing(it, &states).is_final();

@@ -45,16 +45,18 @@ impl FleetReaderBuilder {
         self
     }
 
-    /// Sets how often the server is asked: the time from one poll to the next, from [`MIN_PERIOD`](Self::MIN_PERIOD) to the
-    /// [`history`](FleetConfig::history) of the fleet, which [`start`](Self::start) checks. By default a second. A poll also
-    /// reads for at most about this time, and the next poll continues.
+    /// Sets how often the server is asked: the time from one poll to the next, from
+    /// [`MIN_PERIOD`](Self::MIN_PERIOD) to the [`history`](FleetConfig::history) of the fleet,
+    /// which [`start`](Self::start) checks. By default a second. A poll also reads for at most
+    /// about this time, and the next poll continues.
     pub const fn with_period(mut self, period: Duration) -> Self {
         self.period = period;
         self
     }
 
-    /// Sets for how long an answer is waited for: from [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to the
-    /// [`history`](FleetConfig::history) of the fleet, which [`start`](Self::start) checks. By default a second.
+    /// Sets for how long an answer is waited for: from
+    /// [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to the [`history`](FleetConfig::history) of
+    /// the fleet, which [`start`](Self::start) checks. By default a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
@@ -64,8 +66,8 @@ impl FleetReaderBuilder {
     ///
     /// # Errors
     ///
-    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the period or the time for an answer is too
-    /// short or too long, or if there is no runtime of Tokio.
+    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the period or the
+    /// time for an answer is too short or too long, or if there is no runtime of Tokio.
     pub fn start(self, engine: impl FleetEngine) -> Result<FleetReader, FleetStartError> {
         let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
         self.check()?;
@@ -90,7 +92,8 @@ impl FleetReaderBuilder {
     }
 
     fn check(&self) -> Result<(), FleetStartError> {
-        // A reader that asks less often, or waits for longer, does not see each second before the server forgets it.
+        // A reader that asks less often, or waits for longer, does not see each second before the
+        // server forgets it.
         let max = Duration::from_secs(self.config.history().into());
         let (period, min) = (self.period, Self::MIN_PERIOD);
         if period < min || period > max {

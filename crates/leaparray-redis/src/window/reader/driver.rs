@@ -82,7 +82,8 @@ impl<E: FleetEngine> Driver<E> {
         }
     }
 
-    /// Reads the records, and then all that is not known of the seconds. The next poll goes on if it takes too long.
+    /// Reads the records, and then all that is not known of the seconds. The next poll goes on if
+    /// it takes too long.
     async fn poll(&self) -> Result<(), EngineError> {
         let end = Instant::now() + self.period;
         let Shared { keys, .. } = &*self.shared;
@@ -117,7 +118,8 @@ impl<E: FleetEngine> Driver<E> {
         }
     }
 
-    /// Waits until an answer is added, if there is one, reads the names that it needs, and tells of a new final second.
+    /// Waits until an answer is added, if there is one, reads the names that it needs, and tells of
+    /// a new final second.
     async fn added(&self, adding: Option<JoinHandle<()>>) -> Result<(), EngineError> {
         if let Some(adding) = adding {
             wait(adding).await;
@@ -128,7 +130,8 @@ impl<E: FleetEngine> Driver<E> {
         Ok(())
     }
 
-    /// Adds an answer on another thread: it takes some milliseconds, in which this one serves other tasks.
+    /// Adds an answer on another thread: it takes some milliseconds, in which this one serves other
+    /// tasks.
     fn add(&self, add: impl FnOnce(&Shared) + Send + 'static) -> JoinHandle<()> {
         let shared = Arc::clone(&self.shared);
         spawn_blocking(move || add(&shared))

@@ -17,8 +17,9 @@ pub use builder::FleetReaderBuilder;
 
 /// Reads the seconds of a fleet, each once, and adds them up.
 ///
-/// A task asks the server once a second. The last minute is in memory: a reading waits for nothing. When the reader is dropped,
-/// the task ends. See [`FleetReporter`](super::FleetReporter) for an example.
+/// A task asks the server once a second. The last minute is in memory: a reading waits for nothing.
+/// When the reader is dropped, the task ends. See [`FleetReporter`](super::FleetReporter) for an
+/// example.
 pub struct FleetReader {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -61,14 +62,15 @@ impl FleetReader {
 
     /// Returns what `read` returns of the fleet.
     ///
-    /// Blocks while the task adds a part of what it has read: some milliseconds with a thousand processes. Keeps the task
-    /// waiting as long as `read` runs.
+    /// Blocks while the task adds a part of what it has read: some milliseconds with a thousand
+    /// processes. Keeps the task waiting as long as `read` runs.
     pub fn with<T>(&self, read: impl FnOnce(&FleetView) -> T) -> T {
         read(&self.shared.view())
     }
 
     /// Asks the server now, and returns after the answers were added. If that takes longer than a
-    /// [period](FleetReaderBuilder::with_period), the next poll goes on: [`FleetView::wanted`] tells whether there is more.
+    /// [period](FleetReaderBuilder::with_period), the next poll goes on: [`FleetView::wanted`]
+    /// tells whether there is more.
     ///
     /// # Errors
     ///

@@ -54,27 +54,29 @@ impl FleetReporterBuilder {
         self
     }
 
-    /// Sets how many bytes the rows of a second may take. By default 32 KiB, and 32 MiB in all processes of the fleet
-    /// together, which all have the same budget.
+    /// Sets how many bytes the rows of a second may take. By default 32 KiB, and 32 MiB in all
+    /// processes of the fleet together, which all have the same budget.
     pub const fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Sets how many bytes the seconds may take that wait for the server. Beyond them, the oldest are dropped, and counted as
-    /// missed. By default 4 MiB.
+    /// Sets how many bytes the seconds may take that wait for the server. Beyond them, the oldest
+    /// are dropped, and counted as missed. By default 4 MiB.
     ///
-    /// The lowest number is [`MIN_WAITING_BYTES`](Self::MIN_WAITING_BYTES), or twice the bytes of a second of a process that
-    /// is alone by the [budget](Self::with_budget), 256 more for each included, if these are more: one second is sent while the next one is read, and a second
-    /// that finds no room is missed. The highest is [`MAX_WAITING_BYTES`](Self::MAX_WAITING_BYTES). [`start`](Self::start)
-    /// checks both.
+    /// The lowest number is [`MIN_WAITING_BYTES`](Self::MIN_WAITING_BYTES), or twice the bytes of a
+    /// second of a process that is alone by the [budget](Self::with_budget), 256 more for each
+    /// included, if these are more: one second is sent while the next one is read, and a second
+    /// that finds no room is missed. The highest is [`MAX_WAITING_BYTES`](Self::MAX_WAITING_BYTES).
+    /// [`start`](Self::start) checks both.
     pub const fn with_max_waiting_bytes(mut self, bytes: usize) -> Self {
         self.max_waiting_bytes = bytes;
         self
     }
 
-    /// Sets for how long an answer is waited for: from [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to
-    /// [`lost_after`](FleetConfig::lost_after), which [`start`](Self::start) checks. By default a second.
+    /// Sets for how long an answer is waited for: from
+    /// [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to [`lost_after`](FleetConfig::lost_after),
+    /// which [`start`](Self::start) checks. By default a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
@@ -84,8 +86,9 @@ impl FleetReporterBuilder {
     ///
     /// # Errors
     ///
-    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the time for an answer or the bytes that wait
-    /// are too few or too many, if there is no runtime of Tokio, or if the long window of the registry has less than 10 seconds.
+    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the time for an
+    /// answer or the bytes that wait are too few or too many, if there is no runtime of Tokio, or
+    /// if the long window of the registry has less than 10 seconds.
     pub fn start<C, E>(
         self,
         registry: &Arc<Registry<C>>,

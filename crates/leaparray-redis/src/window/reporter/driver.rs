@@ -13,7 +13,8 @@ use crate::fleet::{Collector, Delivery, FleetConfig, Outbox, Receipt};
 use crate::window::backoff::backoff;
 use crate::window::state::FleetState;
 
-/// How long after its end a second is read: a thread may have read the clock just before, and record only now.
+/// How long after its end a second is read: a thread may have read the clock just before, and
+/// record only now.
 const DELAY: Duration = Duration::from_millis(50);
 /// How many calls in a row without an answer end the last deliveries.
 const LAST_TRIES: u32 = 2;
@@ -67,7 +68,8 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
         sleep(end.saturating_since(self.clock.now())).await;
         let Some((_, mut outbox)) = self.collect(collector, outbox).await else { return };
         outbox.leave();
-        // After an answer that decides nothing, such as one to a clock that is ahead, the server's time may come.
+        // After an answer that decides nothing, such as one to a clock that is ahead, the server's
+        // time may come.
         let end = Instant::now() + Duration::from_micros(self.config.lost_after_micros());
         let (mut failures, mut tries) = (0, 0);
         while !outbox.is_done() && failures < LAST_TRIES && (tries == 0 || Instant::now() < end) {
@@ -96,7 +98,8 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
         Some((collector, outbox))
     }
 
-    /// Delivers until nothing waits, or a call gets no answer. Returns the number of failures in a row.
+    /// Delivers until nothing waits, or a call gets no answer. Returns the number of failures in a
+    /// row.
     async fn send(&self, outbox: &mut Outbox, failures: u32) -> u32 {
         loop {
             let delivery = outbox.delivery(self.clock.now().as_micros());

@@ -16,17 +16,17 @@ pub use builder::FleetReporterBuilder;
 
 /// Delivers each finished second of a registry to a fleet, once.
 ///
-/// A task reads the registry after each second, and sends what it has found. While the server is away, the seconds wait, up to
-/// [a number of bytes](FleetReporterBuilder::with_max_waiting_bytes) and until their
-/// [deadline](crate::fleet::FleetConfig::delivery); dropped seconds are counted as missed. No thread that records waits
-/// for anything.
+/// A task reads the registry after each second, and sends what it has found. While the server is
+/// away, the seconds wait, up to [a number of bytes](FleetReporterBuilder::with_max_waiting_bytes)
+/// and until their [deadline](crate::fleet::FleetConfig::delivery); dropped seconds are counted as
+/// missed. No thread that records waits for anything.
 ///
-/// A process has rows for up to 16,384 names of resources and contexts in its life, and in each second for as many as the
-/// [budget](crate::fleet::Budget) has room. All others are in the totals.
+/// A process has rows for up to 16,384 names of resources and contexts in its life, and in each
+/// second for as many as the [budget](crate::fleet::Budget) has room. All others are in the totals.
 ///
-/// Start it before the requests, and close it after the last one: what was recorded in seconds before the start belongs to no
-/// second, and what is recorded after [`close`](Self::close) is not delivered. When a reporter is dropped, its process counts
-/// as lost a few seconds later.
+/// Start it before the requests, and close it after the last one: what was recorded in seconds
+/// before the start belongs to no second, and what is recorded after [`close`](Self::close) is not
+/// delivered. When a reporter is dropped, its process counts as lost a few seconds later.
 ///
 /// ```
 /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
@@ -67,7 +67,8 @@ struct Shared {
 }
 
 impl FleetReporter {
-    /// Returns the settings of a reporter for the fleet `fleet`, in the process `process`. Several processes may have one name.
+    /// Returns the settings of a reporter for the fleet `fleet`, in the process `process`. Several
+    /// processes may have one name.
     pub fn builder(fleet: &str, process: &str) -> FleetReporterBuilder {
         FleetReporterBuilder::new(fleet, process)
     }
@@ -84,8 +85,8 @@ impl FleetReporter {
         &self.shared.keys
     }
 
-    /// Returns the record of the process, as of the last reading of its registry: how many seconds were delivered and missed,
-    /// and where each count is.
+    /// Returns the record of the process, as of the last reading of its registry: how many seconds
+    /// were delivered and missed, and where each count is.
     #[must_use]
     pub fn record(&self) -> Record {
         self.shared.record()
@@ -103,12 +104,13 @@ impl FleetReporter {
         self.shared.state.subscribe()
     }
 
-    /// Waits for the end of the current second, delivers it, and says that the process leaves the fleet. Returns the record:
-    /// what was not delivered is [waiting](Record::waiting).
+    /// Waits for the end of the current second, delivers it, and says that the process leaves the
+    /// fleet. Returns the record: what was not delivered is [waiting](Record::waiting).
     ///
     /// It takes about a second. While the server is away, it takes up to three
-    /// [timeouts](FleetReporterBuilder::with_answer_timeout) more. If the clock of the process is ahead of the server's by more
-    /// than the [grace](crate::fleet::FleetConfig::grace), the server does not take the last seconds yet, and this tries for
+    /// [timeouts](FleetReporterBuilder::with_answer_timeout) more. If the clock of the process is
+    /// ahead of the server's by more than the [grace](crate::fleet::FleetConfig::grace), the server
+    /// does not take the last seconds yet, and this tries for
     /// [`lost_after`](crate::fleet::FleetConfig::lost_after).
     pub async fn close(&self) -> Record {
         self.shared.close.notify_one();

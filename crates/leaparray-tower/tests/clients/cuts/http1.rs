@@ -37,7 +37,8 @@ impl Lengths {
     }
 }
 
-/// Sends requests over one connection after the other, until all are sent or the server has stopped.
+/// Sends requests over one connection after the other, until all are sent or the server has
+/// stopped.
 pub(super) async fn drive(
     address: SocketAddr,
     arrivals: Arc<Arrivals>,
@@ -90,7 +91,8 @@ fn end(is_announced: bool) -> &'static [u8] {
     if is_announced { LAST } else { b"3\r\nend\r\n0\r\n\r\n" }
 }
 
-/// Waits until the server has a request, without a read. Returns `false` if it closes the connection instead.
+/// Waits until the server has a request, without a read. Returns `false` if it closes the
+/// connection instead.
 async fn has_arrived(connection: &TcpStream, arrivals: &Arrivals, number: usize) -> bool {
     let mut byte = [0];
     select! {
@@ -107,7 +109,8 @@ async fn read(connection: &mut TcpStream, bytes: usize) -> bool {
     true
 }
 
-/// Reads a whole response, and returns its length; `None` if the server closes the connection before the first byte.
+/// Reads a whole response, and returns its length; `None` if the server closes the connection
+/// before the first byte.
 async fn read_whole(connection: &mut TcpStream, is_announced: bool) -> Option<usize> {
     let mut response = Vec::new();
     while !response.ends_with(end(is_announced)) {

@@ -50,7 +50,8 @@ impl Connection {
     }
 }
 
-/// Sends requests, some at a time, until all are sent or the server has stopped. Some batches end with the connection.
+/// Sends requests, some at a time, until all are sent or the server has stopped. Some batches end
+/// with the connection.
 pub(super) async fn drive(
     address: SocketAddr,
     arrivals: Arc<Arrivals>,

@@ -87,8 +87,8 @@ impl Arrivals {
     }
 }
 
-/// The handler. If a request will be cut, its response never ends. So each cut is before the end of the body, whichever
-/// byte it is at.
+/// The handler. If a request will be cut, its response never ends. So each cut is before the end of
+/// the body, whichever byte it is at.
 async fn answer(arrivals: &Arrivals, headers: &HeaderMap) -> Response {
     let number: usize = headers["number"].to_str().unwrap().parse().unwrap();
     arrivals.0[number].add_permits(1);
@@ -144,7 +144,8 @@ struct Load {
 }
 
 impl Load {
-    /// Starts a server, and clients that send all requests. The seeds are fixed, so each run has the same plans.
+    /// Starts a server, and clients that send all requests. The seeds are fixed, so each run has
+    /// the same plans.
     async fn start(version: Version) -> Self {
         let arrivals = Arc::new(Arrivals::new());
         let limiter = Arc::new(ConcurrencyLimiter::new(REQUESTS as u64));
@@ -220,7 +221,8 @@ async fn counts_are_equal_after_a_shutdown(version: Version) {
     let counts = Load::counts(clients).await;
     assert!(counts.unanswered > 0, "the server has stopped after the last request: {counts:?}");
     assert_eq!(arrivals.count(), counts.whole + counts.cut, "{counts:?}");
-    // Over HTTP/2, hyper runs each request in a task, which it does not join when its connection ends.
+    // Over HTTP/2, hyper runs each request in a task, which it does not join when its connection
+    // ends.
     let expected = [counts.whole as u64, 0, counts.cut as u64, 0];
     let ended = || endings(&registry, "GET /body");
     until(|| ended() == expected, || format!("{:?}, not {expected:?}", ended())).await;

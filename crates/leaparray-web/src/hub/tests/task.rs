@@ -178,7 +178,8 @@ async fn first_reading_waits_for_threads_that_record_late() {
     assert_eq!(seconds.last().map(|it| (it.t, it.total.block)), Some((60, 1)));
 }
 
-/// The reading that finds the node has only the second before the start of the page, in which nothing was recorded.
+/// The reading that finds the node has only the second before the start of the page, in which
+/// nothing was recorded.
 #[tokio::test(start_paused = true)]
 async fn node_of_a_reading_without_a_known_second_is_listed_with_the_next_one() {
     let clock = Paused(Instant::now());
