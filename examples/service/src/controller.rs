@@ -9,6 +9,7 @@ use leaparray::flow::{
 };
 use leaparray::{Clock, Timestamp};
 use leaparray_prometheus::RegistryCollector;
+use serde::Serialize;
 
 use crate::route::Route;
 
@@ -21,16 +22,15 @@ pub(crate) enum Controller {
 }
 
 /// The state of a controller at one time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum State {
     Breaker {
         /// The probability with which a request is refused.
         drops: f64,
     },
     Circuit {
-        #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::display"))]
+        #[serde(serialize_with = "crate::json::display")]
         state: CircuitState,
         /// The seconds until an open breaker admits a probe.
         probe_in: Option<f64>,

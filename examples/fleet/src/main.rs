@@ -4,8 +4,8 @@
 //! fleet with the answers that the clients got.
 //!
 //! ```text
-//! cargo run --release --example fleet                      # starts redis-server, and takes 18 seconds
-//! cargo run --release --example fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
+//! cargo run --release -p example-fleet                      # starts redis-server, and takes 18 seconds
+//! cargo run --release -p example-fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
 //! ```
 //!
 //! While it runs, it serves the live page and the metrics of the fleet, and prints the address.
@@ -21,7 +21,7 @@ mod audit;
 mod clock;
 mod events;
 mod fleet;
-#[path = "../service/interrupt.rs"]
+#[path = "../../service/src/interrupt.rs"]
 mod interrupt;
 mod limit;
 mod load;

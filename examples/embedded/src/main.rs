@@ -2,7 +2,7 @@
 //! page.
 //!
 //! ```sh
-//! cargo run --example embedded
+//! cargo run -p example-embedded
 //! ```
 
 use std::error::Error;

@@ -2,12 +2,16 @@
 //! count with a count that was made without the crate.
 //!
 //! ```text
-//! cargo run --release --example service                # with the bundled client, for ten seconds
-//! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
-//! cargo run --release --example service -- --seconds 600 --circuit   # with the live page in a browser
-//! cargo run --release --example service -- --histogram /slow   # with a chart of response times at the end
-//! cargo run --release --example service -- --circuit --adaptive --connections 100   # with a circuit breaker and an adaptive limit
-//! cargo run --release --features serde --example service -- --json   # JSON for a program to read
+//! cargo run --release -p example-service                # with the bundled client, for ten seconds
+//! cargo run --release -p example-service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! cargo run --release -p example-service -- --json      # JSON for a program to read
+//!
+//! # With a circuit breaker, and time to look at the live page in a browser.
+//! cargo run --release -p example-service -- --seconds 600 --circuit
+//! # With a circuit breaker and an adaptive limit.
+//! cargo run --release -p example-service -- --circuit --adaptive --connections 100
+//! # With the quantiles of the response times of a route at the end.
+//! cargo run --release -p example-service -- --histogram /slow
 //! ```
 //!
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it
@@ -17,14 +21,11 @@ mod controller;
 mod distribution;
 mod gate;
 mod interrupt;
-#[cfg(feature = "serde")]
 mod json;
 mod load;
 mod metrics;
 mod monitor;
 mod page;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod reading;
 mod reconcile;
 mod route;
@@ -89,33 +90,19 @@ struct Args {
     /// Do not start the bundled client, and serve until Ctrl-C
     #[arg(long, conflicts_with_all = ["seconds", "connections"])]
     no_load: bool,
-    /// At the end, draw the distribution of the response times of ROUTE in the last minute
+    /// At the end, print the quantiles of the response times of ROUTE in the last minute
     #[arg(long, value_name = "ROUTE")]
     histogram: Option<Route>,
-    /// Print a JSON object a second, and all other output on stderr; needs the feature serde
+    /// Print a JSON object a second, and all other output on stderr
     #[arg(long)]
     json: bool,
 }
-
-/// How readings are printed as JSON; `None` without the feature, which makes snapshots
-/// serializable.
-#[cfg(feature = "serde")]
-const JSON: Option<Show> = Some(json::object);
-#[cfg(not(feature = "serde"))]
-const JSON: Option<Show> = None;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return explain(&error),
-    };
-    let Some(show) = show(&args) else {
-        complain(
-            "error: --json needs the feature serde: \
-             cargo run --release --features serde --example service -- --json",
-        );
-        return ExitCode::from(2);
     };
     let metrics = Metrics::new();
     let gates = match Gates::new(&args, &metrics) {
@@ -133,7 +120,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&args, show, listener, &metrics, gates).await {
+    match run(&args, listener, &metrics, gates).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -143,20 +130,15 @@ async fn main() -> ExitCode {
     }
 }
 
-/// How readings are printed; `None` if the program was built without that format.
-fn show(args: &Args) -> Option<Show> {
-    if args.json { JSON } else { Some(table::table) }
-}
-
 /// Runs the service to its end. Returns whether every count was equal.
 async fn run(
     args: &Args,
-    show: Show,
     listener: TcpListener,
     metrics: &Metrics,
     gates: Gates,
 ) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
+    let show: Show = if args.json { json::object } else { table::table };
     let address = listener.local_addr()?;
     let server = Server::start(listener, metrics, gates.clone());
     let mut printed = say(args, &greeting(args, address));
@@ -176,8 +158,8 @@ async fn run(
     };
     let server = server.stop().await;
     if let Some(route) = args.histogram {
-        let chart = distribution::chart_at(metrics.registry.clock().now(), route, metrics);
-        printed = printed.and_then(|()| say(args, &chart));
+        let text = distribution::text_at(metrics.registry.clock().now(), route, metrics);
+        printed = printed.and_then(|()| say(args, &text));
     }
     let reconciliation = reconcile(metrics, &server, client.as_ref());
     printed = printed.and_then(|()| say(args, &reconciliation.report));

@@ -2,7 +2,7 @@
 //! simulated time.
 //!
 //! ```text
-//! cargo run --release --example clients
+//! cargo run --release -p example-clients
 //! ```
 
 use std::io::{self, Write};

@@ -100,15 +100,21 @@ fn table_has_the_states_of_the_controllers() {
 }
 
 #[test]
-fn chart_is_of_the_route_that_was_asked_for() {
+fn quantiles_are_of_the_route_that_was_asked_for() {
     let metrics = two_routes();
-    let chart = distribution::chart_at(NOW, Route::Slow, &metrics);
-    assert!(chart.starts_with("\n/slow, 11 response times in the last minute\n"), "{chart}");
-    assert!(
-        chart.ends_with("mean 300.00ms, p50 300.00ms, p99 300.00ms, p99.9 300.00ms\n"),
-        "{chart}"
-    );
-    assert!(distribution::chart_at(NOW, Route::Failing, &metrics).ends_with("no response times\n"));
+    record(&metrics, Route::Slow, NOW, Duration::from_millis(600));
+    let expected = "
+/slow, 12 response times in the last minute
+  mean  325.00ms
+   p50  305.14ms
+   p90  305.14ms
+   p99  600.00ms
+ p99.9  600.00ms
+   max  600.00ms
+";
+    assert_eq!(distribution::text_at(NOW, Route::Slow, &metrics), expected);
+    let none = "\n/failing, 0 response times in the last minute\n";
+    assert_eq!(distribution::text_at(NOW, Route::Failing, &metrics), none);
 }
 
 #[test]
