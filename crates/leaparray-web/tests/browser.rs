@@ -16,6 +16,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
+#[ignore = "needs node and chromium"]
 fn page_works_in_a_browser() {
     let missing = missing();
     if !missing.is_empty() {

@@ -63,6 +63,7 @@ fn dashboard_is_the_one_that_is_generated() {
 }
 
 #[test]
+#[ignore = "needs prometheus"]
 fn totals_and_rates_are_those_of_the_service() {
     let service = Service::start();
     let Some(server) = Prometheus::start("totals and rates", service.address, &[]) else { return };
@@ -100,6 +101,7 @@ fn totals_and_rates_are_those_of_the_service() {
 }
 
 #[test]
+#[ignore = "needs prometheus"]
 fn quantiles_of_native_histograms_are_those_of_the_service() {
     let service = Service::start();
     let native = ["--enable-feature=native-histograms"];

@@ -51,6 +51,7 @@ fn work(process: &Process, millis: &[u64]) {
 
 /// The calls to the server block this thread, and the tasks go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs prometheus"]
 async fn numbers_of_a_fleet_are_those_that_its_processes_have_recorded() {
     let fleet = Fleet::new();
     let address = expose(&fleet).await;

@@ -23,6 +23,7 @@ async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn address_has_the_password_and_no_text_shows_it() {
     let Some(server) = Server::start("an address with a password") else { return };
     server.run(&["ACL", "SETUSER", "limits", "on", ">s3cret", "~leaparray:*", "+@all"]);
@@ -48,6 +49,7 @@ fn address_has_the_password_and_no_text_shows_it() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn engine_is_opened_before_the_server_is_there() {
     let Some(mut server) = Server::start("a server that starts later") else { return };
     let runtime = Runtime::new().unwrap();
@@ -62,6 +64,7 @@ fn engine_is_opened_before_the_server_is_there() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn settings_that_weaken_a_limit_are_told() {
     let Some(server) = Server::start("warnings") else { return };
     let Some(replica) = Server::start("warnings") else { return };
@@ -83,6 +86,7 @@ fn settings_that_weaken_a_limit_are_told() {
 
 #[cfg(feature = "cluster")]
 #[test]
+#[ignore = "needs redis-server"]
 fn keys_of_a_limit_are_in_one_slot_of_a_cluster() {
     let args = ["--cluster-enabled", "yes"];
     let Some(server) = Server::start_with("a cluster", &args) else { return };
@@ -103,6 +107,7 @@ fn keys_of_a_limit_are_in_one_slot_of_a_cluster() {
 
 #[cfg(feature = "sentinel")]
 #[test]
+#[ignore = "needs redis-server"]
 fn sentinel_names_the_new_primary_after_a_failover() {
     let Some((primary, replica, sentinel)) = Server::start_with_sentinel("Sentinel") else {
         return;
@@ -146,6 +151,7 @@ fn tls_client() {
 /// environment.
 #[cfg(feature = "tls")]
 #[test]
+#[ignore = "needs redis-server"]
 fn address_of_tls_is_encrypted_and_verified() {
     let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -179,6 +185,7 @@ fn address_of_tls_is_encrypted_and_verified() {
 
 #[cfg(feature = "tracing")]
 #[test]
+#[ignore = "needs redis-server"]
 fn settings_that_weaken_a_limit_are_events_of_the_first_ask() {
     let Some(server) = Server::start("warnings as events") else { return };
     server.run(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);

@@ -70,6 +70,7 @@ fn quarantines(states: &[LeaseState]) -> usize {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_when_the_server_is_killed() {
     let Some(mut server) = Server::start("a server that is killed") else { return };
     let address = server.address();
@@ -84,6 +85,7 @@ fn limit_holds_when_the_server_is_killed() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_when_all_keys_are_flushed() {
     let Some(server) = Server::start("keys that are flushed") else { return };
     let address = server.address();
@@ -97,6 +99,7 @@ fn limit_holds_when_all_keys_are_flushed() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_when_the_charges_are_evicted() {
     let Some(server) = Server::start("charges that are evicted") else { return };
     let address = server.address();
@@ -111,6 +114,7 @@ fn limit_holds_when_the_charges_are_evicted() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_while_the_server_pauses() {
     let Some(server) = Server::start("a server that pauses") else { return };
     let address = server.address();
@@ -141,6 +145,7 @@ impl Engine for Failover {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_when_a_replica_that_lags_is_promoted() {
     let Some(first) = Server::start("a replica that is promoted") else { return };
     let Some(second) = Server::start("a replica that is promoted") else { return };

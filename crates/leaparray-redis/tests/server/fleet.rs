@@ -101,6 +101,7 @@ fn spawn(server: &Server, name: &str, file: &Path) -> Child {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn fleet_has_what_its_processes_have_counted() {
     let Some(server) = Server::start("a fleet whose processes are killed") else { return };
     let runtime = Runtime::new().unwrap();
@@ -144,6 +145,7 @@ fn fleet_has_what_its_processes_have_counted() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn seconds_wait_for_a_server_that_is_away_and_restarts_without_data() {
     let Some(mut server) = Server::start("a fleet whose server restarts") else { return };
     let runtime = Runtime::new().unwrap();
@@ -177,6 +179,7 @@ fn seconds_wait_for_a_server_that_is_away_and_restarts_without_data() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn paused_server_delays_and_loses_nothing() {
     let Some(server) = Server::start("a fleet whose server pauses") else { return };
     let runtime = Runtime::new().unwrap();
@@ -197,6 +200,7 @@ fn paused_server_delays_and_loses_nothing() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn flushed_server_gets_all_that_follows() {
     let Some(server) = Server::start("a fleet whose server is flushed") else { return };
     let runtime = Runtime::new().unwrap();
@@ -221,6 +225,7 @@ fn flushed_server_gets_all_that_follows() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn promoted_replica_goes_on() {
     let Some(primary) = Server::start("a fleet whose replica is promoted") else { return };
     let Some(replica) = Server::start("a fleet whose replica is promoted") else { return };

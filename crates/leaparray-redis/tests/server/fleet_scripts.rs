@@ -118,6 +118,7 @@ impl Pair {
 /// Random deliveries of four processes: new, repeated and old ones, early and late, with too many
 /// and too few names, while time passes, and data is lost.
 #[test]
+#[ignore = "needs redis-server"]
 fn scripts_answer_as_their_specification() {
     let Some(server) = Server::start("the scripts of a fleet") else { return };
     let config = FleetConfig::default();
@@ -196,6 +197,7 @@ fn scripts_answer_as_their_specification() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn all_keys_expire() {
     let Some(server) = Server::start("the keys of a fleet") else { return };
     let config = FleetConfig::default();

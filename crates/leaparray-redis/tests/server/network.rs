@@ -52,6 +52,7 @@ async fn pass(of: Arc<Connections>, number: u64, mut from: OwnedReadHalf, mut to
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn dead_connection_is_replaced() {
     let Some(server) = Server::start("a connection that is dead") else { return };
     let runtime = Runtime::new().unwrap();
@@ -87,6 +88,7 @@ fn dead_connection_is_replaced() {
 /// The primary is stopped, and not killed: its connections stay open.
 #[cfg(feature = "sentinel")]
 #[test]
+#[ignore = "needs redis-server"]
 fn sentinel_names_another_primary_while_the_last_one_hangs() {
     let Some((primary, replica, sentinel)) = Server::start_with_sentinel("a primary that hangs")
     else {

@@ -60,6 +60,7 @@ fn uses(file: &Path) -> Vec<Use> {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn limit_holds_for_processes_that_race_and_are_killed() {
     let Some(server) = Server::start("processes that race") else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -159,6 +159,7 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn script_answers_as_the_specification_does() {
     let Some(server) = Server::start("the script beside its specification") else { return };
     let mut random = fastrand::Rng::with_seed(7);
@@ -180,6 +181,7 @@ fn script_answers_as_the_specification_does() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn state_expires_when_no_window_needs_it() {
     let Some(server) = Server::start("the expiry of the state") else { return };
     let config = config(10, 10, 60_000, 3);
@@ -200,6 +202,7 @@ fn state_expires_when_no_window_needs_it() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn most_moves_and_buckets_are_answered() {
     let Some(server) = Server::start("the largest ask") else { return };
     let config = config(LeaseConfig::MAX_LIMIT, 256, 256_000, 256);
@@ -220,6 +223,7 @@ fn most_moves_and_buckets_are_answered() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn identity_changes_with_a_restart() {
     let Some(server) = Server::start("the identity of a server") else { return };
     let Some(other) = Server::start("the identity of a server") else { return };
@@ -235,6 +239,7 @@ fn identity_changes_with_a_restart() {
 
 /// The process is the same, and has the state of another primary.
 #[test]
+#[ignore = "needs redis-server"]
 fn identity_changes_with_a_promotion() {
     let Some(server) = Server::start("the identity of a server") else { return };
     let Some(other) = Server::start("the identity of a server") else { return };
