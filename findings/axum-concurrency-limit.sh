@@ -2,14 +2,14 @@
 # axum with tower: `Router::layer(ConcurrencyLimitLayer::new(1))` limits each connection by itself
 #
 # One would guess: one request at a time for the whole router.
-# What happens: the layer makes a semaphore for each service that it wraps. `Router::layer` wraps each
-# method of each route, and a handler is wrapped when the router becomes a service. For
-# `axum::serve(listener, router)` that is at each connection, so clients with connections of their own do
-# not limit each other. With `into_make_service` it happens once, and GET and POST of one route still have
-# a limit each. `GlobalConcurrencyLimitLayer` has one semaphore.
+# What happens: the layer makes a semaphore for each service that it wraps. `Router::layer` wraps
+# each method of each route, and a handler is wrapped when the router becomes a service. For
+# `axum::serve(listener, router)` that is at each connection, so clients with connections of their
+# own do not limit each other. With `into_make_service` it happens once, and GET and POST of one
+# route still have a limit each. `GlobalConcurrencyLimitLayer` has one semaphore.
 # Versions: axum 0.8.9, tower 0.5.3.
-# Here: the limiter of a `ResourceLayer` is an `Arc` that all services share. State of a layer must never
-# be made in `Layer::layer`.
+# Here: the limiter of a `ResourceLayer` is made before the layer, and all services share it. No
+# state of a layer may be made in `Layer::layer`.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

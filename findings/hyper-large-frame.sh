@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # hyper: a body of one frame is at its end before the client has read a byte of it
 #
-# One would guess: a response body lives until the client has read it, up to what the sockets buffer.
-# What happens: hyper takes one frame whole, whatever its size. A body of one frame of 60 MB, such as a
-# `String` or `Json` of axum, is then at its end and is dropped, and 60 MB wait in hyper's own buffer for
-# a client that does not read. The same bytes in frames of 10 kB are taken as the client reads.
+# One would guess: a response body lives until the client has read it, up to what the sockets
+# buffer.
+# What happens: hyper takes one frame whole, whatever its size. A body of one frame of 60 MB, such
+# as a `String` or `Json` of axum, is then at its end and is dropped, and 60 MB wait in hyper's own
+# buffer for a client that does not read. The same bytes in frames of 10 kB are taken as the client
+# reads.
 # Version: hyper 1.12.0, HTTP/1.1.
-# Here: a request ends with the last frame of its body, so a large frame ends it early, and a limit of
-# requests in flight does not bound the bytes that wait for slow clients.
+# Here: a request ends with the last frame of its body, so a large frame ends it early, and a limit
+# of requests in flight does not bound the bytes that wait for slow clients.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # hyper: a client that has sent its next request and leaves does not cancel the first one
 #
-# One would guess: when the client closes its connection, the future of its request is dropped, whatever
-# the client had sent before.
-# What happens: hyper drops the future at once if nothing is left to read. With a second, pipelined request
-# in its buffer it does not read on, and so does not see the end: the handler runs to its end, and the
-# second request may start as well. A client that closes its sending half only, and waits for the answer,
-# counts as gone.
+# One would guess: when the client closes its connection, the future of its request is dropped,
+# whatever the client had sent before.
+# What happens: hyper drops the future at once if nothing is left to read. With a second, pipelined
+# request in its buffer it does not read on, and so does not see the end: the handler runs to its
+# end, and the second request may start as well. A client that closes its sending half only, and
+# waits for the answer, counts as gone.
 # Version: hyper 1.12.0, HTTP/1.1.
-# Here: a `ResourceLayer` counts the first case as cancelled and the second one as a success, and a
-# permit of a `ConcurrencyLimiter` is held for a client that is gone.
+# Here: a layer of leaparray-tower sees a cancellation in the first case, and a request that ends in
+# the second one. Until then, a permit of a `ConcurrencyLimiter` is held for a client that is gone.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

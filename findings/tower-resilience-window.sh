@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# tower-resilience: the sliding window of the last 10 calls counts all calls since the breaker closed
+# tower-resilience: a sliding window of 10 calls has all calls since the breaker closed
 #
-# One would guess: with `sliding_window_size(10)` and a threshold of one half, 5 failures among the last 10
-# calls open the breaker, as in resilience4j, and as the documentation says.
+# One would guess: with `sliding_window_size(10)` and a threshold of one half, 5 failures among the
+# last 10 calls open the breaker, as in resilience4j, and as the documentation says.
 # What happens: no call leaves the window. A breaker that has seen 1,000 successes opens after 1,000
 # failures in a row. The healthier a service was, the later its breaker opens.
 # Version: tower-resilience-circuitbreaker 0.14.0.
-# Here: `CircuitConfig::last_calls` forgets the oldest call with each new one (`count_window`), and a
-# comparison of the two has to let the peer's breaker begin anew.
+# Here: a `CircuitBreaker` over the last calls forgets the oldest call with each new one
+# (`src/count_window`).
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'
