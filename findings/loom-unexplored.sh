@@ -8,7 +8,7 @@
 # thread's access, and one execution is all that is tried. SeqCst loads and stores are taken for
 # acquire and release, so an outcome appears that C11 forbids; a SeqCst fence works. Load buffering,
 # which C11 allows for relaxed accesses, never appears.
-# Version: loom 0.7.2.
+# Version: loom 0.7.2; 0.7.3 is the same.
 # Here: `src/sync/model/shadowed.rs` stores to a shadow before each load, and the crate has no
 # SeqCst operation. See "What loom does not see" in docs/CORRECTNESS.md.
 . "$(dirname "$0")/lib.sh"
