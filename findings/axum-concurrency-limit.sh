@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # axum with tower: `Router::layer(ConcurrencyLimitLayer::new(1))` limits each connection by itself
 #
-# One would guess: one request at a time for the whole router.
-# What happens: the layer makes a semaphore for each service that it wraps. `Router::layer` wraps
-# each method of each route, and a handler is wrapped when the router becomes a service. For
+# Guess: one request at a time for the whole router.
+# Behaviour: the layer makes a semaphore for each service that it wraps. `Router::layer` wraps each
+# method of each route, and a handler is wrapped when the router becomes a service. For
 # `axum::serve(listener, router)` that is at each connection, so clients with connections of their
 # own do not limit each other. With `into_make_service` it happens once, and GET and POST of one
 # route still have a limit each. `GlobalConcurrencyLimitLayer` has one semaphore.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # "10 requests a second" of governor and of tower admit 19 requests within a second
 #
-# One would guess: a limit of 10 a second admits at most 10 in any second.
-# What happens: governor's quota is a rate with a burst of the same size. After an idle time it
-# admits 10 at once, and 9 more until 0.9 s later. Its interval between two permits is in whole
+# Guess: a limit of 10 a second admits at most 10 in any second.
+# Behaviour: governor's quota is a rate with a burst of the same size. After an idle time it admits
+# 10 at once, and 9 more until 0.9 s later. Its interval between two permits is in whole
 # nanoseconds, rounded down, so a high rate is higher than the one that was asked for. tower's rate
 # limit counts in a window that begins with a request: 9 requests at the end of a window and 10 at
 # the beginning of the next one are 19 in 10 ms.

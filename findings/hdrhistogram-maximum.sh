@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # hdrhistogram: the maximum of one value is above it, and the mean is another number
 #
-# One would guess: the extremes are those of the recorded values, and of one value, the mean is that
-# value.
-# What happens: all are computed from the bins. The maximum and each quantile are the upper end of a
+# Guess: the extremes are those of the recorded values, and of one value, the mean is that value.
+# Behaviour: all are computed from the bins. The maximum and each quantile are the upper end of a
 # bin, the minimum is a lower end, and the mean is of the middles of bins.
 # Version: hdrhistogram 7.6.0.
 # Here: a `LatencyHistogram` keeps exact extremes and an exact sum beside its bins, and a quantile

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # hyper: a body of one frame is at its end before the client has read a byte of it
 #
-# One would guess: a response body lives until the client has read it, up to what the sockets
-# buffer.
-# What happens: hyper takes one frame whole, whatever its size. A body of one frame of 60 MB, such
-# as a `String` or `Json` of axum, is then at its end and is dropped, and 60 MB wait in hyper's own
+# Guess: a response body lives until the client has read it, up to what the sockets buffer.
+# Behaviour: hyper takes one frame whole, whatever its size. A body of one frame of 60 MB, such as a
+# `String` or `Json` of axum, is then at its end and is dropped, and 60 MB wait in hyper's own
 # buffer for a client that does not read. The same bytes in frames of 10 kB are taken as the client
 # reads.
 # Version: hyper 1.12.0, HTTP/1.1.

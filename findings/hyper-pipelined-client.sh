@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # hyper: a client that has sent its next request and leaves does not cancel the first one
 #
-# One would guess: when the client closes its connection, the future of its request is dropped,
-# whatever the client had sent before.
-# What happens: hyper drops the future at once if nothing is left to read. With a second, pipelined
+# Guess: when the client closes its connection, the future of its request is dropped, whatever the
+# client had sent before.
+# Behaviour: hyper drops the future at once if nothing is left to read. With a second, pipelined
 # request in its buffer it does not read on, and so does not see the end: the handler runs to its
 # end, and the second request may start as well. A client that closes its sending half only, and
 # waits for the answer, counts as gone.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # limits: a sliding-window counter of 100 a minute admits 200 requests within a minute
 #
-# One would guess: a sliding-window counter repairs the edge of a fixed window, which admits twice
-# its limit in a moment, up to a small error.
-# What happens: the counter weighs the count of the previous minute as if its requests were evenly
+# Guess: a sliding-window counter repairs the edge of a fixed window, which admits twice its limit
+# in a moment, up to a small error.
+# Behaviour: the counter weighs the count of the previous minute as if its requests were evenly
 # spread. If they came in the last tenth of a second, 100 more are admitted late in the next minute,
 # when the first 100 are still less than a minute old. That is twice the limit, as with a fixed
 # window.

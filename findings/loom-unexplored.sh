@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # loom: a load before a store hides a race, and SeqCst accesses are weaker than in C11
 #
-# One would guess: a model without a bound sees each outcome that the memory model allows, and no
-# other.
-# What happens: loom remembers only the last access of an atomic when it decides which orders to
+# Guess: a model without a bound sees each outcome that the memory model allows, and no other.
+# Behaviour: loom remembers only the last access of an atomic when it decides which orders to
 # explore. If the thread that stores also loads before, its load takes the place of the other
 # thread's access, and one execution is all that is tried. SeqCst loads and stores are taken for
 # acquire and release, so an outcome appears that C11 forbids; a SeqCst fence works. Load buffering,

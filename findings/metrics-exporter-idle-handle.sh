@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # metrics-exporter-prometheus: what a kept handle counts after an idle timeout is never exported
 #
-# One would guess: a counter that was idle leaves the exposition, and comes back when it counts
-# again.
-# What happens: it comes back only if it is asked for by name again. A `Counter` that the program
-# keeps refers to the value that was taken out of the registry. What it counts is lost for the rest
-# of the process, without an error, also after another part of the program has made the counter
-# anew.
+# Guess: a counter that was idle leaves the exposition, and comes back when it counts again.
+# Behaviour: it comes back only if it is asked for by name again. A `Counter` that the program keeps
+# refers to the value that was taken out of the registry. What it counts is lost for the rest of the
+# process, without an error, also after another part of the program has made the counter anew.
 # Versions: metrics 0.24.6, metrics-exporter-prometheus 0.18.3.
 # Here: `Registry::evict_idle`, and `WindowRecorder::drop_idle` of leaparray-metrics, leave what has
 # a handle. A service that keeps `metrics` for its dashboards must not set an idle timeout for

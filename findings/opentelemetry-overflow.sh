@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # opentelemetry_sdk: the overflow of an observable counter is one value instead of a sum
 #
-# One would guess: above the limit of cardinality, the point `otel.metric.overflow` has the sum of
-# all sets without a point of their own, so that the sum over all points is right, as it is for a
-# counter.
-# What happens: an observation is assigned and not added, so the point has the last one alone. If
-# the callback observes the sets in another order, as of a hash map, a monotonic sum decreases.
+# Guess: above the limit of cardinality, the point `otel.metric.overflow` has the sum of all sets
+# without a point of their own, so that the sum over all points is right, as it is for a counter.
+# Behaviour: an observation is assigned and not added, so the point has the last one alone. If the
+# callback observes the sets in another order, as of a hash map, a monotonic sum decreases.
 # Version: opentelemetry_sdk 0.33.1.
 # Here: `observe` of leaparray-opentelemetry needs a limit above the number of resources and
 # contexts.

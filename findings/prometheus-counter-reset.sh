@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Prometheus: a counter that falls by 1 adds its whole value, one that is born at 500 adds 0
 #
-# One would guess: `increase` is the difference of the counter between two times, up to rounding.
-# What happens: each fall is a reset to 0, so after a fall from 1,000 to 999 the increase is 999.
-# The first sample of a series is where counting begins: a counter that appears with 500 adds
-# nothing, and those 500 are in no rate of any interval. A counter that is exposed as 0 before its
-# first count has all.
+# Guess: `increase` is the difference of the counter between two times, up to rounding.
+# Behaviour: each fall is a reset to 0, so after a fall from 1,000 to 999 the increase is 999. The
+# first sample of a series is where counting begins: a counter that appears with 500 adds nothing,
+# and those 500 are in no rate of any interval. A counter that is exposed as 0 before its first
+# count has all.
 # Version: Prometheus 2.42.0 (promtool, of Debian 12).
 # Here: the counters of leaparray-prometheus continue if a resource was evicted and is listed again.
 # The counts of a resource before its first scrape are in no rate, unless the service lists it at

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Redis: an integer of a script is stored as `1e+17`, and then is no integer
 #
-# One would guess: a whole number below 2^53, or one that a double holds exactly, is stored in
-# digits.
-# What happens: `..`, `tostring` and cjson have 14 digits in all versions, so a time in microseconds
+# Guess: a whole number below 2^53, or one that a double holds exactly, is stored in digits.
+# Behaviour: `..`, `tostring` and cjson have 14 digits in all versions, so a time in microseconds
 # loses its last two. A number that is an argument of a command is written with 17 digits up to 7.0,
 # so from 1e17 on with an exponent, and HINCRBY refuses it. In 8.2 it is written in digits, so a
 # script that was tested there fails on an older server.

