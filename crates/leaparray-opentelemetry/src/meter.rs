@@ -36,7 +36,8 @@ use crate::series::AllSeries;
 /// at most 2,000 sets of attributes of an instrument. For all others, it keeps one point, with the
 /// value of one of them, which may decrease. With delta temporality, this decrease makes a wrong
 /// increment, so raise the limit above the number of resources and contexts, by a view with
-/// `Stream::builder().with_cardinality_limit`.
+/// `Stream::builder().with_cardinality_limit`. `findings/opentelemetry-overflow.sh` in the
+/// repository shows the point.
 ///
 /// ```
 /// use leaparray::Registry;

@@ -2,9 +2,9 @@
 //!
 //! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads
 //! and then stores, the second load hides the first one from the store, and loom explores only one
-//! of the two orders. Every add to an owned cell is such a load and store. A *shadow* is an atomic
-//! that is never loaded. A relaxed store to the shadow before each load makes the two loads
-//! conflict, so loom explores both orders.
+//! of the two orders (`findings/loom-unexplored.sh`). Every add to an owned cell is such a load and
+//! store. A *shadow* is an atomic that is never loaded. A relaxed store to the shadow before each
+//! load makes the two loads conflict, so loom explores both orders.
 //!
 //! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and
 //! `AtomicUsize`s have a shadow in a model that calls [`shadow_all_words`], and in all models if
