@@ -54,6 +54,7 @@ impl Kind {
     }
 
     /// Returns the description of the histogram of response times.
+    #[cfg(feature = "otlp")]
     pub(crate) const fn response_time_description(self) -> &'static str {
         match self {
             Self::HttpServer => "Duration of HTTP server requests.",
@@ -63,6 +64,7 @@ impl Kind {
     }
 
     /// Returns the name of the histogram of response times.
+    #[cfg(feature = "otlp")]
     pub(crate) const fn response_time(self) -> &'static str {
         match self {
             Self::HttpServer => "http.server.request.duration",

@@ -184,9 +184,10 @@ impl ResponseTime {
         if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);
         }
-        // A native histogram has each response time in a bucket.
+        // A native histogram has each response time in a bucket. Only `prometheus-client` reads it.
         let is_complete = *has_histogram && unknown == 0;
-        let native = is_complete.then(|| native.append(histogram));
+        let is_native = is_complete && cfg!(feature = "prometheus-client");
+        let native = is_native.then(|| native.append(histogram));
         let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());
         Self { sum, count, buckets: first..buckets.len(), native }
     }
