@@ -27,13 +27,13 @@ mod tests {
     use super::*;
 
     /// The command, as in the head of this file and in `.ci/test`.
-    const COMMAND: &str = "cargo run --release --example percentiles";
+    const COMMAND: &str = "cargo run --release -p example-percentiles";
 
     #[test]
     fn guide_has_the_output_below_the_command() {
-        let guide = include_str!("../../docs/guide.md");
+        let guide = include_str!("../../docs/guide/percentiles.md");
         let expected = format!("```sh\n{COMMAND}\n```\n\n```text\n{}```\n", output());
-        assert!(guide.contains(&expected), "docs/guide.md does not contain this:\n{expected}");
+        assert!(guide.contains(&expected), "percentiles.md does not contain this:\n{expected}");
     }
 
     #[test]
