@@ -29,20 +29,20 @@
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ForwardClock`], [`ManualClock`] |
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
-//! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide#percentiles) |
+//! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide::percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
 //! | read all resources at one time | [`Registry::snapshot`], which returns a [`RegistrySnapshot`] |
 //! | export each second of all resources once | [`Registry::poll_seconds`], or in one pass with other readings [`Registry::visit_seconds_at`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
-//! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide#configuration-from-a-file) |
+//! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide::configuration) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count values of your own | [`LeapArray`], over any [`Bucket`] |
 //! | measure the memory of the threads' counters | [`CellMemory::current`] |
 //!
-//! The [`guide`] explains how to choose a geometry and a clock, and what a reading means.
-//! [`design`] explains the algorithms. [`correctness`] lists what is proved, and how to run the
-//! proofs. [`migration`] translates the calls of Sentinel, `governor`, `metrics`, `hdrhistogram`
-//! and Micrometer.
+//! The [`guide`] begins with a first request and a first limit. [`reference`](mod@reference) has
+//! the facts that concern several items. [`design`] explains the algorithms. [`correctness`] lists
+//! what is proved, and how to run the proofs. [`migration`] translates the calls of Sentinel,
+//! `governor`, `metrics`, `hdrhistogram` and Micrometer.
 
 #![forbid(unsafe_code)]
 // On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
@@ -51,11 +51,13 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("leaparray needs 64-bit atomics, which this target does not have");
 
-/// How to choose a geometry and a clock, and what a reading means.
+/// From a first request to a fleet of processes: chapters, from common to rare.
 #[cfg(any(doc, doctest))]
-pub mod guide {
-    #![doc = include_str!("../docs/guide.md")]
-}
+pub mod guide;
+
+/// Facts that concern several items, and that few users need.
+#[cfg(any(doc, doctest))]
+pub mod reference;
 
 /// The calls of Sentinel, governor, metrics, hdrhistogram and Micrometer, and their counterparts
 /// here.

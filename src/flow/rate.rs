@@ -15,7 +15,7 @@ use crate::time::{Divisor, saturating_nanos};
 /// ([`TokenBucket`](super::TokenBucket)). For the slowest rates, see the edges of the buckets:
 /// [`TokenBucket`](super::TokenBucket#edges), [`LeakyBucket`](super::LeakyBucket#edges).
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// as `{ permits = 100, per = "1s" }`. It is written in lowest terms.
 ///
 /// ```

@@ -22,7 +22,7 @@ use super::error::HistogramConfigError;
 /// | 7 | 128 | 0.271 % |
 /// | 8 | 256 | 0.135 % |
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with exactly one of the fields `scale` and `relative_error`.
 ///
 /// ```

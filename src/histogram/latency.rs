@@ -26,7 +26,7 @@ use crate::time::{duration_of, saturating_nanos};
 /// for each bin between the shortest and the longest response time: at most 993 bins at scale 4.
 ///
 /// With the feature `serde`, it can be serialized, as the counts of the bins that are not empty,
-/// and with [times](crate::guide#times-in-serialized-data) that lose no digits.
+/// and with [times](crate::reference::serialized_times) that lose no digits.
 ///
 /// [otel]: https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 /// [prometheus]: https://prometheus.io/docs/specs/native_histograms/#standard-exponential-schemas

@@ -10,7 +10,7 @@ use crate::time::WindowConfig;
 /// the same counts. By default, these are the last second and the last minute. With a
 /// [histogram](Self::with_histogram), the node also has the distribution of the response times.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `short`, `long` and `histogram`. If one of them is left out, it has its default.
 ///
 /// ```

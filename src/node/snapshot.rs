@@ -13,7 +13,7 @@ use crate::window::{SlidingWindow, per_second, with_scratch};
 ///
 /// A snapshot is coherent: it has no response time without the success or exception of that
 /// request. With the feature `serde`, it can be serialized, with
-/// [times](crate::guide#times-in-serialized-data) that lose no digits.
+/// [times](crate::reference::serialized_times) that lose no digits.
 ///
 /// ```
 /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};

@@ -4,7 +4,7 @@ use crate::node::{NodeConfig, OnDrop};
 
 /// The configuration of a [`Registry`](crate::Registry).
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `node`, `max_resources`, `max_contexts` and `on_drop`.
 ///
 /// ```
@@ -74,7 +74,7 @@ impl Default for RegistryConfig {
 /// A [`NodeConfig`] or a [`TrafficType`] converts into a `ResourceConfig` in which everything else
 /// has its default.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `node`, `traffic_type` and `on_drop`.
 ///
 /// ```

@@ -16,7 +16,7 @@ use crate::time::{Clock, Timestamp};
 ///
 /// All rows are of one `now`, and the sums are computed from the rows, so a sum and its rows always
 /// agree. With the feature `serde`, it can be serialized, with
-/// [times](crate::guide#times-in-serialized-data) that lose no digits. The sums are not serialized,
+/// [times](crate::reference::serialized_times) that lose no digits. The sums are not serialized,
 /// since they follow from the rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

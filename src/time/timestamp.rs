@@ -12,7 +12,7 @@ use super::error::ParseTimestampError;
 /// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic
 /// saturates at both ends instead of wrapping or panicking.
 ///
-/// With the feature `serde`, it is [serialized](crate::guide#times-in-serialized-data) as a string
+/// With the feature `serde`, it is [serialized](crate::reference::serialized_times) as a string
 /// of seconds in formats for people, such as JSON, and as an integer of nanoseconds in binary
 /// formats.
 ///

@@ -19,7 +19,7 @@ const MIN_BUCKET_NANOS: u64 = 2;
 /// the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and is in slot `k mod N`. A
 /// read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// as `{ buckets = 10, interval = "1s" }`.
 ///
 /// ```

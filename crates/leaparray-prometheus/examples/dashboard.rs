@@ -1,7 +1,8 @@
 //! Prints a dashboard for Grafana, of all resources of a service.
 //!
 //! ```console
-//! $ cargo run --package leaparray-prometheus --example dashboard > crates/leaparray-prometheus/dashboard.json
+//! $ cd crates/leaparray-prometheus
+//! $ cargo run --example dashboard > dashboard.json
 //! ```
 
 use serde_json::{Value, json};

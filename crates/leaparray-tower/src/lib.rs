@@ -34,3 +34,8 @@ pub use name::{Name, OTHER, OTHER_OUTBOUND, method_name};
 pub use refusal::{Answer, CallError, Fail, Refuse, Refused};
 pub use service::ResourceService;
 pub use streams::open_streams;
+
+/// The guide's code for axum, which the core does not depend on.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/index.md")]
+struct Guide;

@@ -30,9 +30,9 @@ mod tests {
 
     #[test]
     fn guide_has_the_output_below_the_command() {
-        let guide = include_str!("../../../docs/guide.md");
+        let guide = include_str!("../../../docs/guide/percentiles.md");
         let expected = format!("```sh\n{COMMAND}\n```\n\n```text\n{}```\n", output());
-        assert!(guide.contains(&expected), "docs/guide.md does not contain this:\n{expected}");
+        assert!(guide.contains(&expected), "percentiles.md does not contain this:\n{expected}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::time::WindowConfig;
 /// drops requests, and how fast it recovers. All but the window can be
 /// [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
 ///
 /// ```

@@ -83,8 +83,8 @@ use settings::Settings;
 /// No request to a backend with equal response times of at most three tenths of the window is
 /// dropped, also not after a start, a jump of the load, a jump of the response time, or both jumps
 /// at once. If the response time is longer, and was not known before, requests are dropped until
-/// the first answers come. The [guide](crate::guide#a-failing-backend) has the numbers. A window of
-/// one bucket has neither recovery nor overdue attempts.
+/// the first answers come. The [reference](crate::reference::adaptive_breaker) has the numbers. A
+/// window of one bucket has neither recovery nor overdue attempts.
 ///
 /// # Freshness
 ///

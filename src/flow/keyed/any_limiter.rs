@@ -76,7 +76,7 @@ impl<L> LimiterPerKey<L> {
     /// use std::time::Duration;
     ///
     /// let rate = Rate::per_second(100)?;
-    /// // No request asks for more than 10 permits, so a bucket that would admit 10 at once is as new.
+    /// // No request asks for more than 10 permits, so a bucket that admits 10 at once is as new.
     /// let limit = LimiterPerKey::new(move || LeakyBucket::new(rate, Duration::from_millis(50)))
     ///     .with_as_new(|bucket, now| bucket.peek_at(now, 10) == Some(Decision::Admitted(())));
     /// let limiter = KeyedLimiter::<String, _>::new(limit, 10_000)?;

@@ -54,7 +54,8 @@ use waiting::Waiting;
 /// let mut acquire = pin!(queue.acquire_with(1, Duration::MAX, sleep));
 /// select! {
 ///     permit = &mut acquire => { .. }
-///     _ = tick => queue.acquire_with(1, Duration::MAX, sleep).await, // waits behind `acquire`, which is not polled
+///     // Waits behind `acquire`, which is not polled.
+///     _ = tick => queue.acquire_with(1, Duration::MAX, sleep).await,
 /// }
 /// ```
 ///

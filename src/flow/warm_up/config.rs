@@ -9,7 +9,7 @@ use crate::flow::WarmUpError;
 ///
 /// The default is the default of Sentinel: 10 seconds, and a factor of 3.
 ///
-/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file),
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `period` and `cold_factor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUpConfig {

@@ -267,9 +267,8 @@ impl<C: Clock> WarmUp<C> {
     }
 
     /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
-    /// oldest bucket to the newest, as
-    /// [`SlidingWindowLimiter::permits_by_bucket_at`](super::SlidingWindowLimiter::permits_by_bucket_at)
-    /// does.
+    /// oldest bucket to the newest, as that method of a
+    /// [`SlidingWindowLimiter`](super::SlidingWindowLimiter::permits_by_bucket_at) does.
     pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
         self.window.permits_by_bucket(now)
     }

@@ -18,8 +18,9 @@ impl HistogramConfig {
     /// when they are first needed. Each bucket has a list of the bins that have counts, with as
     /// many bits for each count as the counts need. The maximum is reached if each thread counts in
     /// each bin, and each bin has 2³² response times in each bucket. The usual number is far below
-    /// it: the [guide](crate::guide#what-a-histogram-costs) has measurements. A thread that reads
-    /// histograms also has two buffers of its own for the bins, of up to 18 bytes a bin.
+    /// it: the [reference](crate::reference::histograms#what-a-histogram-costs) has measurements. A
+    /// thread that reads histograms also has two buffers of its own for the bins, of up to 18 bytes
+    /// a bin.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, WindowConfig};

@@ -14,8 +14,10 @@ const SEGMENT_WORDS: usize = 14;
 /// packed into lanes of one width, the narrowest that has room for each of them:
 ///
 /// ```text
-/// header: { block: 8, width of group 7: 3, … , width of group 0: 3 }     0 in all widths is the end of the list
-/// width:  0 for a group without counts; or 1, 2, 3, 4, 5 for lanes of 4, 8, 16, 32, 64 bits, in 1, 2, 4, 8, 16 words
+/// header: { block: 8, width of group 7: 3, … , width of group 0: 3 }
+///         0 in all widths is the end of the list
+/// width:  0 for a group without counts; or 1, 2, 3, 4, 5 for lanes of 4, 8, 16, 32, 64 bits,
+///         in 1, 2, 4, 8, 16 words
 /// ```
 ///
 /// The list belongs to a row: a publisher fills it together with a private row, and a reader

@@ -19,7 +19,7 @@ use crate::time::timestamp::Timestamp;
 ///
 /// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a
 /// newer bucket count as late. A [`ForwardClock`] keeps a source of your own from going back; see
-/// [When a clock steps](crate::guide#when-a-clock-steps).
+/// [When a clock steps](crate::reference::clock_steps).
 ///
 /// ```
 /// use leaparray::{Clock, Timestamp};

@@ -1,6 +1,6 @@
 //! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, hang, or are slow.
-//! Prints the tables of the guide. Times are simulated, and the random numbers have fixed seeds, so
-//! each run prints the same.
+//! Prints the tables of `docs/reference/adaptive_breaker.md`. Times are simulated, and the random
+//! numbers have fixed seeds, so each run prints the same.
 
 #[path = "../../../../tests/flow/breaker/simulation.rs"]
 mod simulation;

@@ -12,7 +12,8 @@ use super::{FleetConfig, MICROS, ProcessId};
 /// use leaparray_redis::fleet::{Archive, FleetConfig, Outbox, Outcome, ProcessId};
 ///
 /// let config = FleetConfig::default();
-/// let (mut server, mut outbox) = (Archive::new(config), Outbox::new(config, ProcessId(1), "web-1", 60, 1 << 20));
+/// let mut server = Archive::new(config);
+/// let mut outbox = Outbox::new(config, ProcessId(1), "web-1", 60, 1 << 20);
 /// let (second, _) = outbox.encode(60, [], 1_024);
 /// outbox.push(second);
 ///

@@ -47,7 +47,8 @@ pub use state::{LeaseCounts, LeaseState};
 /// use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine};
 /// use std::time::Duration;
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+/// # runtime.enable_time().start_paused(true).build()?.block_on(async {
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let engine = MemoryEngine::with_clock(clock.clone());
 /// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;

@@ -36,7 +36,8 @@ impl FleetReader {
     /// let clock = ManualClock::new(Timestamp::from_secs(3_600));
     /// let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
     /// let service = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
-    /// let reporter = FleetReporter::builder("shop", "orders-1").start(&service, Arc::clone(&engine))?;
+    /// let builder = FleetReporter::builder("shop", "orders-1");
+    /// let reporter = builder.start(&service, Arc::clone(&engine))?;
     /// reporter.watch().wait_for(|it| *it == FleetState::Connected).await?;
     /// service.resource("GET /orders")?.enter().success();
     /// clock.advance(Duration::from_secs(1));

@@ -63,7 +63,8 @@ positional! {
     /// let bin: Bin = serde_json::from_str("[-14,3]")?;
     /// let scale = 2;
     /// let bound = |index: i32| f64::from(index).exp2().powf(1.0 / f64::from(1 << scale));
-    /// assert!(bound(bin.index) < 0.1 && 0.1 < bound(bin.index + 1), "three response times of about 0.1 s");
+    /// // Three response times of about 0.1 s.
+    /// assert!(bin.count == 3 && bound(bin.index) < 0.1 && 0.1 < bound(bin.index + 1));
     /// # Ok::<_, serde_json::Error>(())
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -315,7 +315,8 @@ positional! {
     /// ```
     /// use leaparray_web::format::FleetLedger;
     ///
-    /// let json = "[[5,4,1,0,0,0],[1,1,0,0,0,0],[0,0,0,0,0,0],[2,2,0,0,0,1],[1,0,0,0,1,0],[9,7,1,0,1,1]]";
+    /// let json = "[[5,4,1,0,0,0], [1,1,0,0,0,0], [0,0,0,0,0,0],
+    ///     [2,2,0,0,0,1], [1,0,0,0,1,0], [9,7,1,0,1,1]]";
     /// let ledger: FleetLedger = serde_json::from_str(json)?;
     /// let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = ledger;
     /// let parts = [delivered, missed, late, waiting, unfinished];

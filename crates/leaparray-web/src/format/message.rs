@@ -82,7 +82,8 @@ positional! {
     /// ```
     /// use leaparray_web::format::{Direction, Listed};
     ///
-    /// let listed: Listed = serde_json::from_str(r#"[7,"GET /orders","web","in",null,"added later"]"#)?;
+    /// let json = r#"[7,"GET /orders","web","in",null,"added later"]"#;
+    /// let listed: Listed = serde_json::from_str(json)?;
     /// assert_eq!((listed.id, listed.context.as_deref()), (7, Some("web")));
     /// assert_eq!(listed.direction, Direction::In);
     /// # Ok::<_, serde_json::Error>(())

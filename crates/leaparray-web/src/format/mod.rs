@@ -17,11 +17,22 @@
 //! ```
 //! use leaparray_web::format::{Message, Reader};
 //!
-//! let stream = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached","wait too long","more than limit","backend failing","other","queue full"]}
-//! {"type":"resources","resources":[[1,"GET /orders",null,"in",null],[2,"database",null,"out",null]]}
-//! {"type":"second","t":1764039999,"new":[],"gone":[],"total":[3,2,0,0,1,1,2,2,9000000,4000000,4000000,5000000,5000000,5000000,5000000],"rows":[[1,3,2,0,0,1,1,2,2,9000000,4000000,4000000,5000000,5000000,5000000,5000000]]}
-//! {"type":"bye","reason":"closing"}
-//! "#;
+//! let stream = concat!(
+//!     r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","#,
+//!     r#""pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"#,
+//!     r#""has_seconds":true,"reasons":["limit reached","wait too long","more than limit","#,
+//!     r#""backend failing","other","queue full"]}"#,
+//!     "\n",
+//!     r#"{"type":"resources","resources":[[1,"GET /orders",null,"in",null],"#,
+//!     r#"[2,"database",null,"out",null]]}"#,
+//!     "\n",
+//!     r#"{"type":"second","t":1764039999,"new":[],"gone":[],"total":[3,2,0,0,1,1,2,2,"#,
+//!     r#"9000000,4000000,4000000,5000000,5000000,5000000,5000000],"rows":[[1,3,2,0,0,1,1,2,"#,
+//!     r#"2,9000000,4000000,4000000,5000000,5000000,5000000,5000000]]}"#,
+//!     "\n",
+//!     r#"{"type":"bye","reason":"closing"}"#,
+//!     "\n",
+//! );
 //! let mut succeeded = 0;
 //! for message in Reader::new(stream.as_bytes()) {
 //!     match message? {

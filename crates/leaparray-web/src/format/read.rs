@@ -96,8 +96,11 @@ impl Message {
     /// use leaparray_web::format::{Message, ReadError};
     ///
     /// let second = r#"{"type":"second","t":60,"new":[[7,"GET /orders",null,"in",null]],"gone":[],
-    ///     "total":[2,1,0,0,3,1,2,1,5000000,5000000,5000000,5000000,5000000,5000000,5000000],"rows":[]}"#;
-    /// let Some(Message::Second(second)) = Message::parse(second)? else { panic!("its type is known") };
+    ///     "total":[2,1,0,0,3,1,2,1,5000000,5000000,5000000,5000000,5000000,5000000,5000000],
+    ///     "rows":[]}"#;
+    /// let Some(Message::Second(second)) = Message::parse(second)? else {
+    ///     panic!("its type is known")
+    /// };
     /// assert_eq!((second.t, second.total.pass, second.total.block), (60, 2, 3));
     /// assert_eq!((second.new[0].id, second.new[0].name.as_str()), (7, "GET /orders"));
     ///

@@ -12,7 +12,8 @@ positional! {
     /// ```
     /// use leaparray_web::format::Counts;
     ///
-    /// let counts: Counts = serde_json::from_str("[3,2,0,0,1,null,2,2,9000000,4000000,null,null,null,null,5000000]")?;
+    /// let json = "[3,2,0,0,1,null,2,2,9000000,4000000,null,null,null,null,5000000]";
+    /// let counts: Counts = serde_json::from_str(json)?;
     /// assert_eq!((counts.pass, counts.success, counts.block), (3, 2, 1));
     /// assert_eq!((counts.in_flight, counts.p99, counts.max), (None, None, Some(5_000_000)));
     /// # Ok::<_, serde_json::Error>(())

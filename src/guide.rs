@@ -1,0 +1,61 @@
+#![doc = include_str!("../docs/guide/index.md")]
+
+/// Outcomes of requests, names, contexts, eviction, data of a resource.
+pub mod resources {
+    #![doc = include_str!("../docs/guide/resources.md")]
+}
+
+/// Which limiter to choose, how to ask it, and how to answer.
+pub mod limits {
+    #![doc = include_str!("../docs/guide/limits.md")]
+}
+
+/// Percentiles of response times: how to read them, and what they mean.
+pub mod percentiles {
+    #![doc = include_str!("../docs/guide/percentiles.md")]
+}
+
+/// The number of buckets, several lengths, what a rate means, and where every count is.
+pub mod windows {
+    #![doc = include_str!("../docs/guide/windows.md")]
+}
+
+/// A limit for each client, tenant or address, with bounded memory.
+pub mod clients {
+    #![doc = include_str!("../docs/guide/clients.md")]
+}
+
+/// Queues of threads and tasks, and several limits at once.
+pub mod waiting {
+    #![doc = include_str!("../docs/guide/waiting.md")]
+}
+
+/// Breakers and adaptive limits.
+pub mod backends {
+    #![doc = include_str!("../docs/guide/backends.md")]
+}
+
+/// Exporters, each second once, histograms.
+pub mod exporting {
+    #![doc = include_str!("../docs/guide/exporting.md")]
+}
+
+/// Which clock to choose, and tests without waiting.
+pub mod clocks {
+    #![doc = include_str!("../docs/guide/clocks.md")]
+}
+
+/// Configurations from TOML, JSON or YAML.
+pub mod configuration {
+    #![doc = include_str!("../docs/guide/configuration.md")]
+}
+
+/// One limit and one window over all processes, through Redis.
+pub mod fleet {
+    #![doc = include_str!("../docs/guide/fleet.md")]
+}
+
+/// What a thread owns, and how much memory it takes.
+pub mod memory {
+    #![doc = include_str!("../docs/guide/memory.md")]
+}
