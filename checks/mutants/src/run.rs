@@ -1,0 +1,167 @@
+//! Runs the mutants whose killers are in one binary.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use leaparray_mutants::{Build, Mutant, Timeout};
+
+use crate::copy::{Binary, Copy};
+
+/// The outcome of one test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    /// It failed, or aborted its process.
+    Failed,
+    TimedOut,
+    NoSuchTest,
+    Ignored,
+    /// Loom cannot follow a model that is not deterministic. Its failure says nothing about the
+    /// mutant.
+    NotDeterministic,
+}
+
+enum Verdict {
+    Killed,
+    Survived,
+    Error(String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::NoSuchTest => "no such test",
+            Self::Ignored => "ignored",
+            Self::NotDeterministic => "loom cannot follow it",
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Killed => f.write_str("killed"),
+            Self::Survived => f.write_str("SURVIVED"),
+            Self::Error(error) => write!(f, "ERROR: {error}"),
+        }
+    }
+}
+
+/// The time limit of a killer on the unchanged tree. None takes a quarter of it.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Runs the killers on the unchanged copy, and then each mutant. Returns how many are killed.
+pub(crate) fn run_group(copy: &Copy, build: &Build, mutants: &[Mutant]) -> io::Result<usize> {
+    let killers = run_killers(copy, build, mutants)?;
+    let mut killed = 0;
+    for mutant in mutants {
+        let (started, log) = (Instant::now(), copy.log(&mutant.name));
+        let verdict = match killers.get(&*mutant.killer.test) {
+            Some(&time) => run_mutant(copy, mutant, time, &log)?,
+            None => Verdict::Error("its killer does not pass on the unchanged tree".into()),
+        };
+        let is_killed = matches!(verdict, Verdict::Killed);
+        killed += usize::from(is_killed);
+        row(
+            &verdict,
+            started,
+            &format!("{:<58} {}", mutant.name, mutant.killer),
+            (!is_killed).then_some(&log),
+        );
+    }
+    Ok(killed)
+}
+
+/// Runs each killer on the unchanged copy. Returns the times of those that pass, by their paths.
+fn run_killers<'a>(
+    copy: &Copy,
+    build: &Build,
+    mutants: &'a [Mutant],
+) -> io::Result<BTreeMap<&'a str, Duration>> {
+    let (mut passed, started) = (BTreeMap::new(), Instant::now());
+    let arguments = build.arguments().join(" ");
+    let log = copy.log(&arguments);
+    let Some(binary) = copy.compile(build, &log)? else {
+        row(&"ERROR: the unchanged tree does not compile", started, &arguments, Some(&log));
+        return Ok(passed);
+    };
+    row(&"compiled", started, &arguments, None);
+    let killers: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.killer).collect();
+    for killer in killers {
+        let (started, log) = (Instant::now(), copy.log(&killer.to_string()));
+        let outcome = run_test(&binary, &killer.test, LIMIT, &log)?;
+        let has_passed = outcome == Outcome::Passed;
+        row(&outcome, started, &format!("unchanged {killer}"), (!has_passed).then_some(&log));
+        if has_passed {
+            passed.insert(&*killer.test, started.elapsed());
+        }
+    }
+    Ok(passed)
+}
+
+/// Applies a mutant, runs its killer, and restores the file.
+fn run_mutant(
+    copy: &Copy,
+    mutant: &Mutant,
+    unchanged: Duration,
+    log: &Path,
+) -> io::Result<Verdict> {
+    let whole = copy.read(&mutant.file)?;
+    let text = match mutant.apply(&whole) {
+        Ok(text) => text,
+        Err(error) => return Ok(Verdict::Error(error.to_string())),
+    };
+    copy.write(&mutant.file, &text)?;
+    let binary = copy.compile(&mutant.killer.build, log);
+    copy.write(&mutant.file, &whole)?;
+    let Some(binary) = binary? else { return Ok(Verdict::Error("it does not compile".into())) };
+    // Ten times as long as on the unchanged tree, since a mutant may take longer before it fails.
+    let limit = (unchanged * 10).clamp(Duration::from_secs(20), LIMIT);
+    Ok(match run_test(&binary, &mutant.killer.test, limit, log)? {
+        Outcome::Failed => Verdict::Killed,
+        Outcome::TimedOut if mutant.timeout == Timeout::Killed => Verdict::Killed,
+        Outcome::Passed => Verdict::Survived,
+        outcome => Verdict::Error(outcome.to_string()),
+    })
+}
+
+fn run_test(binary: &Binary, test: &str, limit: Duration, log: &Path) -> io::Result<Outcome> {
+    let status = binary.run(test, limit, log)?;
+    let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    let has = |line: &str| output.lines().any(|it| it.starts_with(line));
+    // The exit statuses of `timeout`.
+    let has_timed_out = matches!(status.code(), Some(124 | 137));
+    Ok(if !has("running 1 test") {
+        Outcome::NoSuchTest
+    } else if output.contains("Is the model fully deterministic") {
+        Outcome::NotDeterministic
+    } else if has_timed_out {
+        Outcome::TimedOut
+    } else if !status.success() {
+        Outcome::Failed
+    } else if has("test result: ok. 1 passed") {
+        Outcome::Passed
+    } else {
+        Outcome::Ignored
+    })
+}
+
+/// Prints what became of something, after how many seconds, and the end of the log if there is one
+/// to show.
+fn row(what: &dyn fmt::Display, started: Instant, of: &str, log: Option<&PathBuf>) {
+    let mut text =
+        format!("{:<10} {:>6.1} s  {of}", what.to_string(), started.elapsed().as_secs_f64());
+    let log = log.and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+    let lines: Vec<_> = log.lines().collect();
+    for line in &lines[lines.len().saturating_sub(20)..] {
+        text += "\n    ";
+        text += line;
+    }
+    println!("{text}");
+}

@@ -1,0 +1,64 @@
+//! The list of the models by which `checks/mutants/orderings` finds needless orderings.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use leaparray_mutants::{Table, root};
+
+/// The beginnings of paths, each with its models.
+fn lines(root: &Path) -> Vec<(String, BTreeSet<String>)> {
+    let text = fs::read_to_string(root.join("checks/mutants/orderings.models")).unwrap();
+    let of = |line: &str| {
+        let (begin, models) = line.split_once(" | ").expect("a path and its models");
+        (begin.into(), models.split(' ').map(Into::into).collect())
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(of).collect()
+}
+
+#[test]
+fn each_path_exists() {
+    let root = root();
+    for (begin, _) in lines(&root) {
+        assert!(root.join(&begin).exists(), "{begin}");
+    }
+}
+
+#[test]
+fn each_model_is_named() {
+    let root = root();
+    let files = fs::read_dir(root.join("loom-tests/tests")).unwrap();
+    let models = files.map(|file| file.unwrap().path().file_stem().unwrap().to_owned());
+    let models: BTreeSet<String> = models.map(|it| it.into_string().unwrap()).collect();
+    let named: BTreeSet<_> = lines(&root).into_iter().flat_map(|(_, models)| models).collect();
+    assert_eq!(named, models);
+}
+
+#[test]
+fn models_that_kill_mutants_of_a_file_are_those_of_its_orderings() {
+    let root = root();
+    let lines = lines(&root);
+    for mutant in Table::read(&root).unwrap().mutants {
+        let file = fs::read_to_string(root.join(&mutant.file)).unwrap();
+        let strong = ["Acquire", "Release", "AcqRel", "SeqCst"];
+        let has_orderings = strong.iter().any(|it| file.contains(&format!("Ordering::{it}")));
+        let Some(model) = mutant.killer.model().filter(|_| has_orderings) else { continue };
+        let (_, models) = lines.iter().find(|(begin, _)| mutant.file.starts_with(begin)).unwrap();
+        assert!(models.contains(model), "{}: {} lacks {model}", mutant.name, mutant.file);
+    }
+}
+
+#[test]
+fn each_argued_ordering_is_in_its_file() {
+    let root = root();
+    let text = fs::read_to_string(root.join("checks/mutants/orderings.argued")).unwrap();
+    for line in text.lines() {
+        let [file, code, change, _] = line.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let source = fs::read_to_string(root.join(file)).unwrap();
+        assert!(source.lines().any(|line| line.trim() == code), "{file} has no line {code}");
+        let (from, _) = change.split_once(" → ").unwrap();
+        assert!(code.contains(from), "{code} has no {from}");
+    }
+}
