@@ -43,6 +43,7 @@ fn routes() -> Router {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs curl"]
 async fn requests_of_curl_are_counted() {
     let server = Server::start(routes()).await;
     for version in ["--http1.1", "--http2-prior-knowledge"] {
@@ -56,6 +57,7 @@ async fn requests_of_curl_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs curl"]
 async fn killed_curl_cancels_its_request() {
     let server = Server::start(routes()).await;
     for (cancelled, version) in (0..).zip(["--http1.1", "--http2-prior-knowledge"]) {
@@ -69,6 +71,7 @@ async fn killed_curl_cancels_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs h2load"]
 async fn requests_of_h2load_are_counted() {
     let server = Server::start(routes()).await;
     let args = ["-n", "2000", "-c", "4", "-m", "10", &server.url("/done")];

@@ -1,0 +1,27 @@
+# Sourced by the other scripts.
+
+# Checks that were skipped, a line each. A script that calls others shares its list with them.
+if [ -z "${SKIPPED_LIST:-}" ]; then
+  SKIPPED_LIST=$(mktemp)
+  export SKIPPED_LIST
+  trap 'rm -f "$SKIPPED_LIST" "$SKIPPED_LIST.times"' EXIT
+fi
+
+# Announces a step, with the seconds since the start, and with the processor seconds until now.
+step() {
+  # Not in a subshell, which has no times of its own.
+  times >"$SKIPPED_LIST.times"
+  printf '\n== %s (%d s, %d s of processor time)\n' "$*" "$SECONDS" \
+    "$(awk -F '[ms ]+' 'END { print int(60 * $1 + $2 + 60 * $3 + $4) }' "$SKIPPED_LIST.times")"
+}
+
+# Runs cargo with lints that are errors. Clippy is a compiler with more lints. Here it also builds what is then run, so that no
+# crate is compiled once to be linted and again to be tested.
+linted() { RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings cargo "$@"; }
+
+# Prints that a check is skipped, and what to install for it. The list is printed at the end.
+skip() { printf 'skipped: %s\n' "$1" | tee -a "$SKIPPED_LIST"; }
+
+list_skipped() {
+  if [ -s "$SKIPPED_LIST" ]; then cat "$SKIPPED_LIST"; else echo "nothing skipped"; fi
+}
