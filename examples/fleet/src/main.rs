@@ -4,8 +4,10 @@
 //! fleet with the answers that the clients got.
 //!
 //! ```text
-//! cargo run --release -p example-fleet                      # starts redis-server, and takes 18 seconds
-//! cargo run --release -p example-fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
+//! # Starts redis-server, and takes 18 seconds.
+//! cargo run --release -p example-fleet
+//! # With a server that runs already.
+//! cargo run --release -p example-fleet -- --redis redis://127.0.0.1:6379
 //! ```
 //!
 //! While it runs, it serves the live page and the metrics of the fleet, and prints the address.
