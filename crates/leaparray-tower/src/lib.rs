@@ -37,5 +37,5 @@ pub use streams::open_streams;
 
 /// The guide's code for axum, which the core does not depend on.
 #[cfg(all(doctest, feature = "axum"))]
-#[doc = include_str!("../../../docs/guide/index.md")]
+#[doc = include_str!("../tests/guide.md")]
 struct Guide;
