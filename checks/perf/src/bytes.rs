@@ -12,16 +12,18 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
 use leaparray::{CellMemory, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
+use leaparray_perf_page::{Crowd, Value};
 use sentinel_core::base::{MetricEvent, ResourceType, WriteStat};
 use sentinel_core::stat::get_or_create_resource_node;
 
+use crate::goals;
 use crate::scenarios::{BUCKET_LEN, NOW, config};
 use crate::standins::locked::Buckets;
 use crate::standins::striped::StripedRing;
 use crate::standins::{MINUTE, Ring};
 
 /// The stages of use at which the bytes are counted.
-pub(crate) const STAGES: [&str; 4] =
+const STAGES: [&str; 4] =
     ["never used", "used once", "a minute, one thread", "a minute, two threads"];
 
 /// The output of the separate program: the heap bytes and the size of the values themselves.
@@ -42,13 +44,39 @@ pub(crate) struct NodeBytes {
     pub(crate) ended: usize,
 }
 
+impl Counted {
+    /// Returns the bytes as values.
+    pub(crate) fn values(&self) -> Vec<Value> {
+        let mut values = Vec::new();
+        for (name, bytes) in &self.resources {
+            let goals = if name == OURS { goals::BYTES.map(Some) } else { [None; 4] };
+            for ((stage, bytes), goal) in STAGES.iter().zip(bytes).zip(goals) {
+                let (case, goal) = (format!("bytes of {name}, {stage}"), goal.map(|it| it as f64));
+                values.push(goals::value(case, *bytes as f64, "bytes", goal));
+            }
+        }
+        for &NodeBytes { threads, recording, ended } in &self.nodes {
+            let after_end = Crowd { ended: threads, ..Crowd::of(1) };
+            for (crowd, bytes, most) in [
+                (Crowd::of(threads), recording, goals::bytes_of_node(threads)),
+                (after_end, ended, goals::bytes_of_node(0)),
+            ] {
+                let case = "memory of a node after a minute";
+                let value = goals::value(case, bytes as f64, "bytes", Some(most as f64));
+                values.push(Value { crowd, ..value });
+            }
+        }
+        values
+    }
+}
+
 /// The numbers of threads that use a node.
 const NODE_THREADS: [usize; 3] = [1, 8, 64];
 const BUCKETS: u32 = 120;
 const CELL: usize = 128;
 
 /// The name of this crate's resource.
-pub(crate) const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
+const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
 
 /// Counts the bytes and prints them; `leaparray-perf` parses the lines. The global allocator must
 /// be `dhat`'s.

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use crate::bytes::NodeBytes;
-use crate::report::Measured;
-use crate::results::Results;
-use crate::scenarios::crowd::Crowd;
-use crate::scenarios::{first, read, record, rollover};
+use leaparray_perf_page::{Crowd, Value};
+
+use crate::results::{Cost, Results};
 
 /// The unit of a measured value.
 #[derive(Clone, Debug)]
@@ -68,82 +66,104 @@ impl Row {
         Self::new(case, Crowd::of(threads), Unit::Nanos, None)
     }
 
-    /// Returns the measured value in the unit of the row.
-    pub(crate) fn value(&self, results: &Results) -> Option<f64> {
+    /// Returns the measured value in the unit of the row, with its goal.
+    pub(crate) fn value(&self, results: &Results) -> Option<Value> {
         let cost = results.median(&self.case, self.crowd)?;
         let one_thread = || results.median(&self.case, Crowd::of(1));
-        let value = match &self.unit {
+        let measured = match &self.unit {
             Unit::Nanos => cost,
             Unit::RatioTo(baseline) => cost / results.median(baseline, self.crowd)?,
             Unit::RatioToOneThread => cost / one_thread()?,
             Unit::NanosPerCell => (cost - one_thread()?) / (self.crowd.record - 1) as f64,
         };
-        // Rounded as in the report, so that the verdict matches the number there.
-        Some((value * 100.0).round() / 100.0)
-    }
-
-    /// Returns the goal of the row and the measured value.
-    pub(crate) fn goal(&self, results: &Results) -> Option<Goal> {
         let (case, unit) = (self.case.clone(), self.unit.to_string());
-        let (measured, at_most) = (self.value(results)?, self.at_most?);
-        Some(Goal { case, crowd: self.crowd, measured, unit, at_most })
+        let measured = hundredths(measured);
+        Some(Value { case, crowd: self.crowd, measured, unit, at_most: self.at_most, spread: None })
     }
+}
+
+fn hundredths(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+/// Returns a value of one thread, without a spread.
+pub(crate) fn value(
+    case: impl Into<String>,
+    measured: f64,
+    unit: &str,
+    at_most: Option<f64>,
+) -> Value {
+    let (case, unit) = (case.into(), unit.to_owned());
+    Value { case, crowd: Crowd::of(1), measured, unit, at_most, spread: None }
+}
+
+/// Returns all costs in nanoseconds, and the values of the rows that have another unit. The order
+/// is that of the rows; costs without a row are last.
+pub(crate) fn values(results: &Results, rows: &[Row]) -> Vec<Value> {
+    let mut costs = results.0.clone();
+    let mut values = Vec::new();
+    for row in rows {
+        let is_cost = matches!(row.unit, Unit::Nanos);
+        if let Some(cost) = costs.remove(&(row.case.clone(), row.crowd)) {
+            let at_most = row.at_most.filter(|_| is_cost);
+            values.push(Value { at_most, ..nanos(&row.case, row.crowd, cost) });
+        }
+        if !is_cost {
+            values.extend(row.value(results));
+        }
+    }
+    values.extend(costs.into_iter().map(|((case, crowd), cost)| nanos(&case, crowd, cost)));
+    values
+}
+
+/// Returns a cost as a value.
+fn nanos(case: &str, crowd: Crowd, cost: Cost) -> Value {
+    let (case, unit) = (case.to_owned(), Unit::Nanos.to_string());
+    let (measured, spread) = (hundredths(cost.median), (cost.spread() * 100.0).round());
+    Value { case, crowd, measured, unit, at_most: None, spread: Some(spread) }
 }
 
 /// The highest number of bytes of a window of a minute, at each stage of its use.
 pub(crate) const BYTES: [usize; 4] = [512, 960, 15_200, 16_000];
 
-/// A goal, and the measured value.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Goal {
-    pub(crate) case: String,
-    pub(crate) crowd: Crowd,
-    pub(crate) measured: f64,
-    pub(crate) unit: String,
-    pub(crate) at_most: f64,
+/// The highest number of bytes of a node after a minute in which `threads` threads recorded: each
+/// thread that records has a cell.
+pub(crate) const fn bytes_of_node(threads: usize) -> usize {
+    24 * 1_024 + 160 * threads
 }
 
-impl Goal {
-    /// Returns whether both are values of the same goal.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.case == other.case && self.crowd == other.crowd && self.unit == other.unit
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_costs_and_ratios_with_their_goals() {
+        let cost = |case: &str, threads, nanos| {
+            ((case.to_owned(), Crowd::of(threads)), Cost::of(vec![nanos], 0))
+        };
+        let costs =
+            [cost("a", 1, 10.0), cost("b", 1, 5.0), cost("b", 2, 8.0), cost("peer", 1, 7.0)];
+        let rows = [
+            Row::baseline("a", 1),
+            Row::ratio("b", 1, "a", 0.4),
+            Row::baseline("a", 1),
+            Row::new("b", Crowd::of(2), Unit::Nanos, 9.0),
+            Row::ratio("not measured", 1, "a", 1.0),
+        ];
+        let values = values(&Results(costs.into()), &rows);
+        let found: Vec<_> = values
+            .iter()
+            .map(|it| {
+                (it.case.as_str(), it.crowd.record, it.measured, it.unit.as_str(), it.at_most)
+            })
+            .collect();
+        let wanted = [
+            ("a", 1, 10.0, "ns", None),
+            ("b", 1, 5.0, "ns", None),
+            ("b", 1, 0.5, "× a", Some(0.4)),
+            ("b", 2, 8.0, "ns", Some(9.0)),
+            ("peer", 1, 7.0, "ns", None),
+        ];
+        assert_eq!(found, wanted);
     }
-}
-
-/// Returns the goals of recording, reading, nodes, rollovers and first records. The other goals are
-/// only in the processor's report.
-pub(crate) fn all(measured: &Measured) -> Vec<Goal> {
-    let of = |rows| of(&measured.run.results, rows);
-    of(record::rows())
-        .into_iter()
-        .chain(of(read::rows(measured.run.processor.is_zen_5())))
-        .chain(nodes(&measured.bytes.nodes))
-        .chain(of(rollover::rows()))
-        .chain(of(first::rows()))
-        .collect()
-}
-
-/// Returns the goals of the rows that were measured.
-pub(crate) fn of(results: &Results, rows: Vec<Row>) -> Vec<Goal> {
-    rows.into_iter().filter_map(|row| row.goal(results)).collect()
-}
-
-/// Returns the goals of the memory of nodes.
-pub(crate) fn nodes(nodes: &[NodeBytes]) -> Vec<Goal> {
-    let goal = |crowd, bytes: usize, at_most: usize| Goal {
-        case: "memory of a node after a minute".to_owned(),
-        crowd,
-        measured: bytes as f64,
-        unit: "bytes".to_owned(),
-        at_most: at_most as f64,
-    };
-    let goals = nodes.iter().flat_map(|&NodeBytes { threads, recording, ended }| {
-        let most = 24 * 1_024;
-        [
-            // Each thread that records has a cell.
-            goal(Crowd::of(threads), recording, most + 160 * threads),
-            goal(Crowd { ended: threads, ..Crowd::of(1) }, ended, most),
-        ]
-    });
-    goals.collect()
 }

@@ -1,13 +1,25 @@
-//! Measures leaparray beside its building blocks and beside its peers. Writes the results for this
-//! machine's processor to `docs/performance`, and lists the results for all processors in
-//! `docs/PERFORMANCE.md`.
+//! Measures leaparray beside its building blocks and beside its peers. Prints the results, and
+//! writes those of this machine's processor to `docs/performance`. `checks/perf-page` makes
+//! `docs/PERFORMANCE.md` of them.
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml
 //! ```
 //!
 //! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if
-//! the machine was disturbed.
+//! the machine was disturbed. A commit that changes the numbers deletes the sets of the processors
+//! on which it was not measured.
+//!
+//! Each round measures every case once, in reverse order in every other round. A cost is the median
+//! over the rounds, in nanoseconds for one operation on one thread, while the other threads of the
+//! case run the same operation. Each sample has new threads. A thread warms up, waits for the
+//! others at a barrier, and measures its own time from there; the sample is the mean of these
+//! times. If a case has more threads than the machine has cores, the CPU time of the threads
+//! counts, without the wait for a core.
+//!
+//! Compare ratios within a run: the nanoseconds depend on the machine and on the hour. *A raw
+//! counter read, measured again* measures one operation a second time. The distance of its ratio
+//! from 1 is the smallest difference that means anything.
 //!
 //! A separate program measures the histograms of response times, with the same options:
 //!
@@ -112,23 +124,38 @@ use harness::{Plan, Suite};
 use machine::Processor;
 use options::Options;
 use quiet::Quiet;
-use report::{Measured, Page, Run};
+use report::{Report, Run};
 use scenarios::{decide, first, read, record, rollover};
+
+/// The crates whose versions belong to the results.
+const CRATES: &str = "leaparray arc-swap crossbeam-utils quanta sentinel-core prometheus \
+                      prometheus-client metrics metrics-exporter-prometheus governor";
 
 /// The time that a program may wait for the machine to be quiet, for each round.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Runs the measurements, and prints and writes the report.
+/// Runs the measurements, and prints and writes the results.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the results
 /// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("leaparray-perf")?;
-    let measured = measure(options.plan);
-    let (document, goals) = (report::document(&measured), goals::all(&measured));
-    options.publish(&measured.run, Page::Main, &document, &goals)
+    eprintln!("counting bytes");
+    let bytes = bytes::measure();
+    let run = measure(options.plan);
+    let rows = [
+        record::rows(),
+        record::rows_with_threads(),
+        read::rows(run.processor.is_zen_5()),
+        rollover::rows(),
+        first::rows(),
+        decide::rows(),
+    ];
+    let mut values = goals::values(&run.results, &rows.concat());
+    values.extend(bytes.values());
+    options.publish(Report::new("", run, values, CRATES), None)
 }
 
 /// Counts heap bytes and prints them: of histograms, of limits by key, or of requests with
@@ -142,10 +169,8 @@ pub fn print_bytes() {
     }
 }
 
-fn measure(plan: Plan) -> Measured {
+fn measure(plan: Plan) -> Run {
     let (start, cores) = (Instant::now(), machine::cores());
-    eprintln!("counting bytes");
-    let bytes = bytes::measure();
     let clock = MonotonicClock::new();
     eprintln!("measuring, {} rounds", plan.rounds);
     let mut quiet = Quiet::new(cores, MAX_WAIT * plan.rounds as u32);
@@ -164,6 +189,5 @@ fn measure(plan: Plan) -> Measured {
     });
     results.0.extend(of_suite.0);
     let (processor, samples) = (Processor::current(), quiet.samples);
-    let run = Run { plan, processor, cores, results, elapsed: start.elapsed(), samples };
-    Measured { run, bytes }
+    Run { plan, processor, cores, results, elapsed: start.elapsed(), samples }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Processor {
 }
 
 /// The processors for which the goals were set: vendor, family and name.
-pub(crate) const GOALS_SET_ON: [(&str, &str, &str); 2] =
+const GOALS_SET_ON: [(&str, &str, &str); 2] =
     [("AuthenticAMD", "26", ZEN_5), ("AuthenticAMD", "25", ZEN_4)];
 const ZEN_5: &str = "Zen 5";
 const ZEN_4: &str = "Zen 4";

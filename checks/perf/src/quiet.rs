@@ -14,7 +14,7 @@ const FIRST_PROBES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The longest time of a quiet probe, as a multiple of the 10th percentile of the first probes.
-pub(crate) const LIMIT: f64 = 1.05;
+const LIMIT: f64 = 1.05;
 
 /// The number of attempts at a sample.
 const TRIES: usize = 8;

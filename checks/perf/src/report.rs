@@ -1,24 +1,16 @@
-//! The reports of this run, and the list of the results for all processors.
-
-pub(crate) mod method;
-mod overview;
-mod processor;
-pub(crate) mod tables;
-
-pub(crate) use processor::document;
-pub(crate) use tables::format_grouped;
+//! The report of a run: its values on the standard output, and in a file of `docs/performance`.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::bytes::Counted;
-use crate::goals::Goal;
+use leaparray_perf_page::{Crowd, Set, Value, grouped};
+
 use crate::harness::Plan;
-use crate::machine::Processor;
+use crate::machine::{self, Processor};
 use crate::quiet::SampleCounts;
-use crate::results::Results;
+use crate::results::{Cost, Results};
 
 /// A run: its costs, and how they were measured.
 pub(crate) struct Run {
@@ -30,68 +22,93 @@ pub(crate) struct Run {
     pub(crate) samples: SampleCounts,
 }
 
-/// The results of a run that measures all but what has a page of its own.
-pub(crate) struct Measured {
+/// A run of a program, with all values that it has measured.
+pub(crate) struct Report {
+    /// The name of the program; empty for the one without a name of its own.
+    pub(crate) program: &'static str,
     pub(crate) run: Run,
-    pub(crate) bytes: Counted,
+    pub(crate) values: Vec<Value>,
+    /// The versions of the crates and tools that were measured.
+    pub(crate) versions: Vec<(String, String)>,
 }
 
-/// The pages that each processor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Page {
-    /// All but what has a page of its own.
-    Main,
-    Histograms,
-    Middleware,
-    Feedback,
-    Leases,
-    Windows,
-    Limiters,
-    Keyed,
-}
+impl Report {
+    /// Creates a report. `crates` are the names of the measured crates, separated by spaces.
+    pub(crate) fn new(
+        program: &'static str,
+        run: Run,
+        values: Vec<Value>,
+        crates: &'static str,
+    ) -> Self {
+        let versions = crates.split_whitespace();
+        let versions =
+            versions.map(|it| (it.to_owned(), machine::version(it).to_owned())).collect();
+        Self { program, run, values, versions }
+    }
 
-impl Page {
-    /// Returns the end of the names of the page's files, after the name of the processor.
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Histograms => "-histograms",
-            Self::Middleware => "-middleware",
-            Self::Feedback => "-feedback",
-            Self::Leases => "-leases",
-            Self::Windows => "-windows",
-            Self::Limiters => "-limiters",
-            Self::Keyed => "-keyed",
+    /// Prints the values, and how they were measured.
+    pub(crate) fn print(&self) {
+        let Run { plan, elapsed, samples, .. } = &self.run;
+        for value in &self.values {
+            println!("{}", line(value));
+        }
+        println!(
+            "{} rounds of {:?} on {} in {elapsed:.0?}: {} samples, {} missing because the machine \
+             was not quiet, {} taken again",
+            plan.rounds,
+            plan.sample,
+            self.run.processor,
+            samples.quiet + samples.missing,
+            samples.missing,
+            samples.discarded,
+        );
+        for ((case, crowd), Cost { lost, .. }) in &self.run.results.0 {
+            if *lost > 0 {
+                println!("{case}, {} threads: a thread panicked in {lost} rounds", crowd.record);
+            }
         }
     }
 
-    /// Returns the page whose files have that name.
-    fn of(name: &str) -> Self {
-        let with_suffix = [
-            Self::Histograms,
-            Self::Middleware,
-            Self::Feedback,
-            Self::Leases,
-            Self::Windows,
-            Self::Limiters,
-            Self::Keyed,
+    /// Writes the set of this program and this processor to the folder.
+    pub(crate) fn write(self, folder: &Path) -> io::Result<()> {
+        let Run { processor, cores, samples, .. } = &self.run;
+        let hyphen = if self.program.is_empty() { "" } else { "-" };
+        let name = format!("{}{hyphen}{}.tsv", processor.id(), self.program);
+        let machine = [
+            ("quiet", if samples.is_complete() { "yes" } else { "no" }.to_owned()),
+            ("cores", cores.to_string()),
+            ("system", machine::system()),
+            ("compiler", machine::rustc()),
         ];
-        with_suffix.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
+        let machine = machine.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let set = Set {
+            processor: processor.to_string(),
+            known: processor.known_as().unwrap_or_default().to_owned(),
+            commit: machine::commit(),
+            about: machine.chain(self.versions).collect(),
+            values: self.values,
+        };
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join(name), set.to_string())
     }
 }
 
-/// Writes a page for this processor, and the list of all results in the folder.
-pub(crate) fn write(
-    run: &Run,
-    page: Page,
-    document: &str,
-    goals: &[Goal],
-    folder: &Path,
-) -> io::Result<()> {
-    let sets = folder.join("performance");
-    let name = format!("{}{}", run.processor.id(), page.suffix());
-    fs::create_dir_all(&sets)?;
-    fs::write(sets.join(format!("{name}.md")), document)?;
-    fs::write(sets.join(format!("{name}.tsv")), overview::set(run, goals))?;
-    fs::write(folder.join("PERFORMANCE.md"), overview::document(&sets)?)
+/// Returns a line with a value, its unit, its goal and its spread.
+fn line(value: &Value) -> String {
+    let Value { case, crowd: Crowd { record, idle, ended }, measured, unit, .. } = value;
+    let goal = match value.at_most {
+        Some(at_most) if value.is_missed() => format!(" > {at_most}: MISSED"),
+        Some(at_most) => format!(" ≤ {at_most}: met"),
+        None => String::new(),
+    };
+    let spread = value.spread.map_or(String::new(), |spread| format!(" ± {spread} %"));
+    let threads = match (idle, ended) {
+        (0, 0) => format!("{record}"),
+        _ => format!("{record} + {idle} idle + {ended} ended"),
+    };
+    let measured = match *measured {
+        number if number.fract() == 0.0 && number >= 1_000.0 => grouped(number),
+        number => number.to_string(),
+    };
+    format!("{case} [{threads}]: {measured} {unit}{spread}{goal}")
 }

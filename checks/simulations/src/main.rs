@@ -1,12 +1,11 @@
-//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md`, `docs/FLEET_WINDOWS.md` and their plots, or with
-//! `--check` compares the pages and the plots with the results. Fails if the limits of `Headroom`
-//! or the leases miss a goal, if leases overshoot, or if a check of the fleet windows fails.
+//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results.
+//! Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or if a check
+//! of the fleet windows fails.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
@@ -22,7 +21,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SIMULATIONS.md");
     let results = run_all();
     println!("a limit over a fleet");
     let fleet = fleet::run_all(fleet::all());
@@ -34,10 +33,10 @@ fn main() -> ExitCode {
     for line in &missed {
         eprintln!("missed: {line}");
     }
-    let done = files(&results, &fleet, &windows)
-        .and_then(|files| if is_check { check(&docs, &files) } else { write(&docs, &files) });
+    let page = page(&results, &fleet, &windows);
+    let done = if is_check { check(&path, &page) } else { fs::write(&path, page) };
     if let Err(error) = done {
-        eprintln!("{error}");
+        eprintln!("docs/SIMULATIONS.md: {error}");
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(!missed.is_empty()))
@@ -53,35 +52,32 @@ fn run_all() -> Vec<(Scenario, Result)> {
     scenarios.into_iter().zip(done).collect()
 }
 
-/// Returns the pages and their plots, each with its path in the folder of the pages.
-fn files(
+const HEAD: &str = "\
+# Simulations
+
+<!-- Written by `cargo run --release -p leaparray-simulations`. Do not edit: run it again. -->
+
+By discrete events in virtual time, with fixed seeds: each run has the same results. The program
+that writes this page fails if a goal below is missed; with `-- --check`, it compares the page.
+
+";
+
+fn page(
     results: &[(Scenario, Result)],
     fleet: &fleet::Results,
     windows: &windows::Results,
-) -> std::result::Result<Vec<(String, String)>, Box<dyn Error>> {
-    let mut files = report::files(results)?;
-    files.extend(fleet::report::files(fleet)?);
-    files.extend(windows::report::files(windows));
-    Ok(files)
+) -> String {
+    let sections = [
+        report::section(results),
+        fleet::report::section(fleet),
+        windows::report::section(windows),
+    ];
+    HEAD.to_owned() + &sections.concat()
 }
 
-fn write(docs: &Path, files: &[(String, String)]) -> std::result::Result<(), Box<dyn Error>> {
-    fs::create_dir_all(docs.join("simulations"))?;
-    for (path, text) in files {
-        fs::write(docs.join(path), text)
-            .map_err(|error| format!("{path} cannot be written: {error}"))?;
+fn check(path: &Path, page: &str) -> io::Result<()> {
+    if fs::read_to_string(path)? == page {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn check(docs: &Path, files: &[(String, String)]) -> std::result::Result<(), Box<dyn Error>> {
-    for (path, text) in files {
-        let found = fs::read_to_string(docs.join(path))
-            .map_err(|error| format!("docs/{path} cannot be read: {error}"))?;
-        if found != *text {
-            let error = format!("docs/{path} has other results: run this program without --check");
-            return Err(error.into());
-        }
-    }
-    Ok(())
+    Err(io::Error::other("other results: run this program without --check"))
 }

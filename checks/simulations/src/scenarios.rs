@@ -7,14 +7,12 @@ use crate::backend::{Phase, Slowness};
 /// Phases, and a name.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The heading on the page.
+    /// The name on the page.
     pub name: String,
     /// Its phases, each of the same length.
     pub phases: Vec<Phase>,
     /// The goal of `Headroom`.
     pub goal: Goal,
-    /// The name of its plot.
-    pub file: String,
 }
 
 /// The scores that `Headroom` has to reach in each phase.
@@ -46,7 +44,6 @@ pub fn capacity_changes(load: f64, secs: u32) -> Scenario {
         name: format!("capacity ÷ 4 and × 4, load {load}"),
         phases: [WORKERS, WORKERS / 4, WORKERS].map(phase).to_vec(),
         goal: Goal::Follows(0.97),
-        file: format!("capacity-{}", load * 10.0),
     }
 }
 
@@ -61,7 +58,6 @@ pub fn mix_changes(shares: [f64; 3], secs: u32) -> Scenario {
         name: format!("{first} %, {second} %, {third} % of slow calls, load 1.2"),
         phases: shares.map(phase).to_vec(),
         goal: Goal::Follows(0.92),
-        file: format!("mix-{first}-{second}-{third}"),
     }
 }
 
@@ -77,7 +73,6 @@ pub fn sizes(workers: u32, scale: u32, secs: u32) -> Scenario {
         name: format!("{workers} workers, calls of {fast} and {} ms, load 1.2", fast * 10),
         phases: [workers, workers / 4, workers].map(phase).to_vec(),
         goal: if workers == WORKERS { Goal::Follows(0.97) } else { Goal::None },
-        file: format!("size-{workers}-{scale}"),
     }
 }
 
@@ -93,11 +88,11 @@ pub fn idle(secs: u32) -> Scenario {
         name: "loads of 1.2, 0.1 and 0.01".to_owned(),
         phases: [1.2, 0.1, 0.01].map(phase).to_vec(),
         goal: Goal::Idle,
-        file: "idle".to_owned(),
     }
 }
 
-/// A backend with more workers than calls, all of which are slower at times.
+/// A backend with more workers than calls, all of which are slower at times: by 1.5 in 30 % of
+/// periods of 200 ms, by 2 in 30 % of them, and by 1.5 in half of the seconds.
 #[must_use]
 pub fn slow_at_times(secs: u32) -> Scenario {
     let arrivals = 0.8 * Phase::capacity(WORKERS, SLOW);
@@ -106,10 +101,9 @@ pub fn slow_at_times(secs: u32) -> Scenario {
         Phase { secs, scale: 1, workers: 1_000, slow: SLOW, arrivals, slowness }
     };
     Scenario {
-        name: "1,000 workers, load 0.8 of 64 of them, slower at times: × 1.5 in 30 % of periods of 200 ms, × 2 in 30 % of them, × 1.5 in half of the seconds".to_owned(),
+        name: "1,000 workers that are slower at times, load 0.8 of 64 of them".to_owned(),
         phases: [(1.5, 0.3, 200), (2.0, 0.3, 200), (1.5, 0.5, 1_000)].map(phase).to_vec(),
         goal: Goal::Goodput(0.9),
-        file: "slow-at-times".to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ const SEEDS: [u64; 3] = [11, 12, 13];
 
 fn check(scenario: &Scenario, holds: impl Fn(&Score) -> bool) {
     let best = best(&scenario.phases, 5);
-    let (scores, _) = run_algorithm(scenario, Algorithm::Headroom, &best, &SEEDS);
+    let scores = run_algorithm(scenario, Algorithm::Headroom, &best, &SEEDS);
     for (phase, score) in scores.iter().enumerate() {
         assert!(
             holds(score),
@@ -74,7 +74,7 @@ fn published_algorithms_do_not_follow_the_capacity() {
     let scenario = capacity_changes(1.2, SECS);
     let best = best(&scenario.phases, 5);
     for algorithm in &Algorithm::ALL[1..] {
-        let (scores, _) = run_algorithm(&scenario, *algorithm, &best, &SEEDS[..1]);
+        let scores = run_algorithm(&scenario, *algorithm, &best, &SEEDS[..1]);
         let follows_all = scores.iter().all(|score| follows(score, 0.92));
         assert!(!follows_all, "{}: {scores:?}", algorithm.name());
     }

@@ -1,4 +1,11 @@
-//! Measures the circuit breaker and the adaptive limiter, in a run and with pages of their own.
+//! Measures the circuit breaker and the adaptive limiter, beside `governor` and beside the record
+//! of a success.
+//!
+//! A decision reads the clock. The permit of an admitted call is forgotten. A call is admitted at a
+//! given time, and then ends with a success: the end reads the clock, counts the outcome and the
+//! response time, and decides whether the state or the limit changes. Its baselines read the clock
+//! and record a success and its response time, without and with a histogram. So each ratio includes
+//! the admission. All windows have ten buckets in 10 s.
 
 mod cases;
 
@@ -11,25 +18,24 @@ use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
-use crate::report::method::{method, versions};
-use crate::report::{Page, Run, tables};
+use crate::report::{Report, Run};
 use crate::{MAX_WAIT, goals};
 
-/// The crates whose versions the report lists.
+/// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray quanta governor";
 
 /// Runs the measurements of the circuit breaker and the adaptive limiter, and prints and writes the
-/// report.
+/// results.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the results
 /// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("feedback")?;
     let run = measure(options.plan);
-    let goals = goals::of(&run.results, [cases::decisions(), cases::ends()].concat());
-    options.publish(&run, Page::Feedback, &document(&run), &goals)
+    let values = goals::values(&run.results, &[cases::decisions(), cases::ends()].concat());
+    options.publish(Report::new("feedback", run, values, CRATES), None)
 }
 
 fn measure(plan: Plan) -> Run {
@@ -41,17 +47,4 @@ fn measure(plan: Plan) -> Run {
     let results = suite.measure(plan, &mut quiet, |_| {});
     let (processor, samples) = (Processor::current(), quiet.samples);
     Run { plan, processor, cores, results, elapsed: start.elapsed(), samples }
-}
-
-fn document(run: &Run) -> String {
-    let costs = |rows: &[_]| tables::costs(&run.results, rows);
-    format!(
-        include_str!("report.md"),
-        processor = run.processor,
-        method = method(run),
-        decisions = costs(&cases::decisions()),
-        ends = costs(&cases::ends()),
-        lost = tables::lost(&run.results),
-        versions = versions(run, CRATES),
-    )
 }

@@ -3,17 +3,16 @@
 
 mod node;
 
-pub(super) use node::{COLUMNS, Column};
-
 use std::mem::ManuallyDrop;
 
 use leaparray::MonotonicClock;
+use leaparray_perf_page::{Crowd, Value};
 
 use super::input;
 use super::peers::{self, BUCKETS, Peer, SCALES, Visitor};
 use crate::bytes::{heap, output_of_program};
-use crate::goals::Goal;
-use crate::scenarios::crowd::Crowd;
+use crate::goals::value;
+use node::COLUMNS;
 
 /// The response times in each bucket at 2,000 requests per second.
 const PER_BUCKET: usize = 1_000;
@@ -61,7 +60,7 @@ impl Visitor for Lines<'_> {
         // The first one also allocates what the thread takes once for all histograms, and chunks of
         // the slabs.
         count();
-        println!("peer\t{}\t{}", P::ABOUT.name, count());
+        println!("peer\t{}\t{}", P::NAME, count());
     }
 }
 
@@ -81,25 +80,25 @@ pub(super) fn measure() -> Counted {
     counted
 }
 
-/// Returns the goals of the bytes of nodes.
-pub(super) fn goals(counted: &Counted) -> Vec<Goal> {
-    let [(_, plain), scales @ ..] = &counted.nodes[..] else { return Vec::new() };
-    let goals = scales.iter().flat_map(|(scale, bytes)| {
-        let columns = COLUMNS.iter().zip(bytes).zip(plain);
-        columns.filter_map(move |((column, &bytes), &plain)| {
-            let at_most = if column.is_unused() {
-                plain + MOST_UNUSED
-            } else {
-                (scale == "scale 4" && column.per_second == 2_000).then_some(MOST)?
+/// Returns the bytes as values, with the goals of nodes.
+pub(super) fn values(counted: &Counted) -> Vec<Value> {
+    let of_peer = |(name, bytes): &(String, usize)| {
+        value(format!("bytes of {name}"), *bytes as f64, "bytes", None)
+    };
+    let mut values: Vec<_> = counted.peers.iter().map(of_peer).collect();
+    let Some((_, plain)) = counted.nodes.first() else { return values };
+    for (scale, bytes) in &counted.nodes {
+        for ((column, &bytes), &plain) in COLUMNS.iter().zip(bytes).zip(plain) {
+            let at_most = match scale.as_str() {
+                "no histogram" => None,
+                _ if column.is_unused() => Some(plain + MOST_UNUSED),
+                "scale 4" if column.per_second == 2_000 => Some(MOST),
+                _ => None,
             };
-            Some(Goal {
-                case: format!("memory of a node, {scale}, {}", column.name()),
-                crowd: Crowd { ended: column.ended(), ..Crowd::of(1) },
-                measured: bytes as f64,
-                unit: "bytes".to_owned(),
-                at_most: at_most as f64,
-            })
-        })
-    });
-    goals.collect()
+            let case = format!("memory of a node, {scale}, {}", column.name());
+            let value = value(case, bytes as f64, "bytes", at_most.map(|it| it as f64));
+            values.push(Value { crowd: Crowd { ended: column.ended(), ..Crowd::of(1) }, ..value });
+        }
+    }
+    values
 }

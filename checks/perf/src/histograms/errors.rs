@@ -1,15 +1,17 @@
 //! The largest relative error of four quantiles against sorted response times.
 
 use leaparray::MonotonicClock;
+use leaparray_perf_page::Value;
 
 use super::input;
 use super::peers::{self, Peer, QUANTILES, Visitor};
+use crate::goals::value;
 
 /// The streams of response times.
-pub(super) const STREAMS: u64 = 100;
+const STREAMS: u64 = 100;
 /// The response times of a stream. With 1,000 n + 1 of them, the rank of each quantile is a whole
 /// number, so all definitions of a rank agree.
-pub(super) const RTS: usize = 10_001;
+const RTS: usize = 10_001;
 
 /// The name of each peer, and the largest error of its quantiles, if it has any.
 pub(super) type Errors = Vec<(&'static str, Option<f64>)>;
@@ -20,6 +22,15 @@ pub(super) fn measure(clock: &MonotonicClock) -> Errors {
     let mut largest = Largest { clock, streams, errors: Vec::new() };
     peers::visit_all(&mut largest);
     largest.errors
+}
+
+/// Returns the errors as values, in percent.
+pub(super) fn values(errors: &Errors) -> Vec<Value> {
+    let percent = |error: f64| (error * 10_000.0).round() / 100.0;
+    let values = errors.iter().filter_map(|(name, error)| {
+        Some(value(format!("largest error of {name}"), percent((*error)?), "%", None))
+    });
+    values.collect()
 }
 
 struct Stream {
@@ -68,7 +79,7 @@ impl Visitor for Largest<'_> {
             Some(stream.error(peer.estimates()?))
         });
         let errors: Option<Vec<_>> = errors.collect();
-        self.errors.push((P::ABOUT.name, errors.map(largest)));
+        self.errors.push((P::NAME, errors.map(largest)));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use leaparray::MonotonicClock;
+use leaparray_perf_page::grouped;
 
 use super::input;
 use super::peers::{self, BUCKETS, NO_HISTOGRAM, Peer, QUANTILES, SCALES, Visitor};
@@ -27,7 +28,7 @@ pub(super) fn case(peer: &str) -> String {
 }
 
 fn case_of_buckets(buckets: u32, per_bucket: usize, scale: &str) -> String {
-    let per_bucket = crate::report::format_grouped(per_bucket as u64);
+    let per_bucket = grouped(per_bucket as f64);
     format!("four quantiles over {buckets} buckets of {per_bucket}, {scale}")
 }
 
@@ -61,7 +62,7 @@ impl Visitor for Cases<'_> {
         let peer = P::new(self.clock);
         peer.fill(&input::spread_times(BUCKETS as usize * USUAL));
         if peer.quantiles().is_some() {
-            add_read(self.suite, &case(P::ABOUT.name), move || black_box(&peer).quantiles());
+            add_read(self.suite, &case(P::NAME), move || black_box(&peer).quantiles());
         }
     }
 }

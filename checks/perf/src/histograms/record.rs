@@ -69,7 +69,7 @@ impl Cases<'_> {
             let elapsed = on_threads_each(threads, iters, first, &recorder)?;
             Some(if waits_for_core { elapsed.core } else { elapsed.wall })
         };
-        self.suite.add_run(&case(P::ABOUT.name, name), Crowd::of(threads), threads, run);
+        self.suite.add_run(&case(P::NAME, name), Crowd::of(threads), threads, run);
     }
 }
 
@@ -84,9 +84,9 @@ pub(super) fn rows() -> Vec<Row> {
             let mut row = |peer, at_most| {
                 rows.push(Row::ratio(case(peer, input), threads, RAW, at_most));
             };
-            row(Ours::<NO_HISTOGRAM>::ABOUT.name, None);
-            row(Ours::<4>::ABOUT.name, Some(1.25));
-            row(Ours::<5>::ABOUT.name, Some(1.25));
+            row(Ours::<NO_HISTOGRAM>::NAME, None);
+            row(Ours::<4>::NAME, Some(1.25));
+            row(Ours::<5>::NAME, Some(1.25));
         }
     }
     rows

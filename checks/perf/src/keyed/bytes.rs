@@ -2,12 +2,12 @@
 
 use std::hash::RandomState;
 
+use leaparray_perf_page::Value;
+
 use super::limiter::{self, Decide, Permits};
 use super::{GOVERNOR, KEYS, Key, OURS, case};
 use crate::bytes::output_of_program;
-use crate::goals::Goal;
-use crate::report::tables;
-use crate::scenarios::crowd::Crowd;
+use crate::goals::value;
 
 const WHAT: &str = "bytes of a key";
 /// The most bytes of a key, as a share of those of governor.
@@ -49,25 +49,15 @@ pub(super) fn measure() -> Counted {
     bytes.collect()
 }
 
-/// Returns the goals of the bytes: those of this crate beside those of governor.
-pub(super) fn goals(counted: &Counted) -> Vec<Goal> {
-    [goal::<u64>(counted), goal::<String>(counted)].into_iter().flatten().collect()
+/// Returns the bytes as values, and those of this crate as a share of those of governor.
+pub(super) fn values(counted: &Counted) -> Vec<Value> {
+    let bytes = counted.iter().map(|(name, bytes)| value(name, *bytes, "bytes", None));
+    bytes.chain([ratio::<u64>(counted), ratio::<String>(counted)].into_iter().flatten()).collect()
 }
 
-fn goal<K: Key>(counted: &Counted) -> Option<Goal> {
+fn ratio<K: Key>(counted: &Counted) -> Option<Value> {
     let [governor, ours] = [GOVERNOR, OURS].map(|it| case::<K>(it, WHAT));
     let bytes = |name: &str| counted.iter().find(|(of, _)| of == name).map(|&(_, bytes)| bytes);
     let measured = (bytes(&ours)? / bytes(&governor)? * 100.0).round() / 100.0;
-    let unit = format!("× {governor}");
-    Some(Goal { case: ours, crowd: Crowd::of(1), measured, unit, at_most: MOST })
-}
-
-/// Returns a table of the bytes, with the goals.
-pub(super) fn table(counted: &Counted) -> String {
-    let goals = goals(counted);
-    let rows = counted.iter().map(|(name, bytes)| {
-        let goal = goals.iter().find(|goal| goal.case == *name);
-        format!("{name} | {bytes:.1} | {}", goal.map_or("1".to_owned(), tables::outcome))
-    });
-    tables::table("limiter | bytes | × `governor`", rows)
+    Some(value(ours, measured, &format!("× {governor}"), Some(MOST)))
 }

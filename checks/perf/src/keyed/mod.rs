@@ -1,4 +1,15 @@
-//! Measures limits by key, in a run and with pages of their own.
+//! Measures limits by key: a `KeyedLimiter` of token buckets beside the keyed limiter of
+//! `governor`, which keeps its keys in a `DashMap`.
+//!
+//! The tables of `governor` double, so its bytes depend on the number of keys, and on that of its
+//! shards, which follows from the number of processors. With two processors and 1,000,000 keys, the
+//! tables are 48 % full, near the worst case, 44 %. If they were 87.5 % full, the best case, it
+//! would take 19.4 bytes for a `u64` and 51.7 for a `String`, less than `KeyedLimiter`. These two
+//! numbers are computed, not measured.
+//!
+//! Each thread is bound to a processor of its own. In the hot case, all requests are of one key. In
+//! the uniform case, they are of all keys alike. In the zipf case, the key of rank *r* has a share
+//! in proportion to 1 / *r*.
 
 mod bytes;
 mod decisions;
@@ -16,14 +27,12 @@ use crate::harness::Plan;
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
-use crate::report::method::{method, versions};
-use crate::report::{Page, Run, format_grouped, tables};
+use crate::report::{Report, Run};
 use crate::results::Results;
 use crate::{MAX_WAIT, goals};
-use bytes::Counted;
 use traffic::Traffic;
 
-/// The crates whose versions the report lists.
+/// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray quanta governor dashmap foldhash";
 
 /// The number of keys.
@@ -61,19 +70,19 @@ impl Key for String {
     }
 }
 
-/// Runs the measurements of limits by key, and prints and writes the report.
+/// Runs the measurements of limits by key, and prints and writes the results.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the results
 /// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("keyed")?;
-    let counted = bytes::measure();
+    let mut values = bytes::values(&bytes::measure());
     let run = measure(options.plan);
     let rows = [decisions::rows::<u64>(), decisions::rows::<String>()];
-    let goals = [bytes::goals(&counted), goals::of(&run.results, rows.concat())].concat();
-    options.publish(&run, Page::Keyed, &document(&run, &counted), &goals)
+    values.extend(goals::values(&run.results, &rows.concat()));
+    options.publish(Report::new("keyed", run, values, CRATES), None)
 }
 
 fn measure(plan: Plan) -> Run {
@@ -91,23 +100,6 @@ fn measure(plan: Plan) -> Run {
     }));
     let (processor, samples) = (Processor::current(), quiet.samples);
     Run { plan, processor, cores, results, elapsed: start.elapsed(), samples }
-}
-
-fn document(run: &Run, counted: &Counted) -> String {
-    format!(
-        include_str!("report.md"),
-        processor = run.processor,
-        method = method(run),
-        keys = format_grouped(KEYS.into()),
-        layouts = LAYOUTS,
-        rounds = run.plan.rounds.div_ceil(LAYOUTS),
-        millis = 4 * run.plan.sample.as_millis(),
-        bytes = bytes::table(counted),
-        numbers = tables::costs(&run.results, &decisions::rows::<u64>()),
-        strings = tables::costs(&run.results, &decisions::rows::<String>()),
-        lost = tables::lost(&run.results),
-        versions = versions(run, CRATES),
-    )
 }
 
 /// Returns the name of a limiter with keys of a type, and of a case of it.

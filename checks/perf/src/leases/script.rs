@@ -7,11 +7,12 @@ use std::error::Error;
 use std::rc::Rc;
 use std::time::Instant;
 
+use leaparray_perf_page::Value;
 use leaparray_redis::{Engine, RedisEngine};
 use redis::Connection;
 use tokio::runtime::Builder;
 
-use crate::goals::{Row, Unit};
+use crate::goals::{self, Row, Unit};
 use crate::harness::{Plan, Suite};
 use crate::machine;
 use crate::quiet::Quiet;
@@ -40,6 +41,20 @@ pub(super) struct OnServer {
     pub(super) version: String,
     /// The number of buckets, and the bytes of the three keys of a limit.
     pub(super) memory: Vec<(u32, [u64; 3])>,
+}
+
+impl OnServer {
+    /// Returns the bytes of the keys as values.
+    pub(super) fn values(&self) -> Vec<Value> {
+        let keys = ["mark", "charges", "last ask of a node"];
+        let values = self.memory.iter().flat_map(|(buckets, bytes)| {
+            keys.into_iter().zip(bytes).map(move |(key, bytes)| {
+                let case = format!("memory of a limit, {buckets} buckets: {key}");
+                goals::value(case, *bytes as f64, "bytes", None)
+            })
+        });
+        values.collect()
+    }
 }
 
 fn case(buckets: u32, moves: usize) -> String {

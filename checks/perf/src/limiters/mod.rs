@@ -1,4 +1,10 @@
-//! Measures how the decisions of limiters scale with threads, in a run and with pages of their own.
+//! Measures how the decisions of limiters scale with threads, beside `governor` and beside a
+//! limiter of one word.
+//!
+//! Each thread is bound to a processor of its own. There are cases with 1, 2, 4, 8 and 16 threads,
+//! as far as the machine has processors. *One word* is a limiter without epochs and without later
+//! buckets, which takes permits by a compare-exchange on one word. It stands for the limiter
+//! without stripes, and does less: it has no step to a later bucket.
 
 mod decisions;
 mod fills;
@@ -14,27 +20,26 @@ use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
-use crate::report::method::{method, versions};
-use crate::report::{Page, Run, tables};
+use crate::report::{Report, Run};
 use crate::{MAX_WAIT, goals};
 
-/// The crates whose versions the report lists.
+/// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray quanta governor";
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Runs the measurements of limiters on several threads, and prints and writes the report.
+/// Runs the measurements of limiters on several threads, and prints and writes the results.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the results
 /// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("limiters")?;
     let run = measure(options.plan);
     let rows = [decisions::rows(), decisions::entries(), decisions::others(), fills::rows()];
-    let goals = goals::of(&run.results, rows.concat());
-    options.publish(&run, Page::Limiters, &document(&run), &goals)
+    let values = goals::values(&run.results, &rows.concat());
+    options.publish(Report::new("limiters", run, values, CRATES), None)
 }
 
 fn measure(plan: Plan) -> Run {
@@ -47,21 +52,6 @@ fn measure(plan: Plan) -> Run {
     let results = suite.measure(plan, &mut quiet, |_| {});
     let (processor, samples) = (Processor::current(), quiet.samples);
     Run { plan, processor, cores, results, elapsed: start.elapsed(), samples }
-}
-
-fn document(run: &Run) -> String {
-    let costs = |rows: &[_]| tables::costs(&run.results, rows);
-    format!(
-        include_str!("report.md"),
-        processor = run.processor,
-        method = method(run),
-        decisions = costs(&decisions::rows()),
-        entries = costs(&decisions::entries()),
-        others = costs(&decisions::others()),
-        fills = costs(&fills::rows()),
-        lost = tables::lost(&run.results),
-        versions = versions(run, CRATES),
-    )
 }
 
 /// Returns a limiter of a window of ten hours; with `None`, its limit is the highest one.

@@ -1,10 +1,11 @@
 //! The table of the results.
 
+use leaparray_perf_page::grouped;
+
 use super::pace::Pace;
 use super::tally::Tally;
 use super::{BUCKETS, Peer, WINDOWS};
 use crate::machine;
-use crate::report::format_grouped;
 
 const HEAD: [&str; 7] = ["recorded", "summed", "expired", "late", "lost", "too many", "panicked"];
 
@@ -36,7 +37,7 @@ fn line(first: &str, others: [String; 7]) -> String {
 fn row(peer: &Peer, tally: &Tally) -> String {
     let Tally { recorded, summed, expired, late, lost, too_many, panicked } = *tally;
     let cells = [recorded, summed, expired, late, lost, too_many, panicked];
-    let mut cells = cells.map(format_grouped);
+    let mut cells = cells.map(|it| grouped(it as f64));
     if peer.ledger().is_none() {
         "–".clone_into(&mut cells[3]);
     }

@@ -1,5 +1,10 @@
-//! Measures the middleware of `leaparray-tower` beside that of other crates, in a run and with
-//! pages of their own.
+//! Measures the middleware of `leaparray-tower` beside that of other crates.
+//!
+//! A service is a router of axum with one route, and a layer around it. An operation calls the
+//! service with a request, and reads the body of the response to its end. Nothing waits, so there
+//! is no runtime. axum puts the future and the body of a response in boxes for each layer, so every
+//! layer has allocations that are not its own. `TraceLayer` with a subscriber is measured after all
+//! others, since a subscriber slows down every service that has events.
 
 mod counts;
 mod report;
@@ -13,14 +18,18 @@ use std::env;
 use std::error::Error;
 use std::time::Instant;
 
-use crate::MAX_WAIT;
 use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
-use crate::report::{Page, Run};
+use crate::report::{Report, Run};
+use crate::{MAX_WAIT, goals};
 use counts::Counted;
 use stacks::{TRACE_WITH_SUBSCRIBER, WITHOUT_SUBSCRIBER};
+
+/// The crates whose versions belong to the results.
+const CRATES: &str =
+    "leaparray leaparray-tower axum axum-prometheus tower-http tower_governor hyper tokio";
 
 /// The results of a run.
 struct Measured {
@@ -28,11 +37,11 @@ struct Measured {
     counted: Counted,
 }
 
-/// Runs the measurements of middleware, and prints and writes the report.
+/// Runs the measurements of middleware, and prints and writes the results.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the results
 /// cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = env::args().skip(1).collect();
@@ -43,8 +52,10 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     }
     let options = Options::from_args("middleware")?;
     let measured = measure(options.plan);
-    let goals = report::goals(&measured);
-    options.publish(&measured.run, Page::Middleware, &report::document(&measured), &goals)
+    let mut values = goals::values(&measured.run.results, &requests::rows());
+    values.extend(report::counts(&measured));
+    values.extend(report::goals(&measured));
+    options.publish(Report::new("middleware", measured.run, values, CRATES), None)
 }
 
 fn measure(plan: Plan) -> Measured {

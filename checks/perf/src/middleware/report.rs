@@ -1,41 +1,27 @@
-//! The report of the middleware, for one processor. The text is in `report.md`.
+//! The counts of requests as values, and the goals of what the layer adds.
 
-use super::stacks::{
-    self, BARE, OURS, OURS_WITH_LIMITER, PEERS, PROMETHEUS_AND_GOVERNOR, Stack, WITHOUT_SUBSCRIBER,
-};
-use super::{Measured, requests, sockets};
-use crate::goals::Goal;
-use crate::report::method::{method, versions};
-use crate::report::tables;
-use crate::scenarios::crowd::Crowd;
+use leaparray_perf_page::{Crowd, Value};
 
-/// The crates whose versions the report lists.
-const CRATES: &str =
-    "leaparray leaparray-tower axum axum-prometheus tower-http tower_governor hyper tokio";
+use super::stacks::{self, BARE, OURS, OURS_WITH_LIMITER, PEERS, PROMETHEUS_AND_GOVERNOR, Stack};
+use super::{Measured, requests};
+use crate::goals::value;
 
-const NONE: &str = "–";
-
-pub(super) fn document(measured: &Measured) -> String {
-    let run = &measured.run;
-    format!(
-        include_str!("report.md"),
-        processor = run.processor,
-        method = method(run),
-        descriptions = descriptions(),
-        requests = tables::costs(&run.results, &requests::rows()),
-        added = added_table(measured),
-        counts = counts(measured),
-        goals = goals_table(measured),
-        connections = sockets::CONNECTIONS,
-        per_second = per_second(measured),
-        lost = tables::lost(&run.results),
-        versions = versions(run, CRATES),
-    )
+/// Returns the instructions, the allocations and their bytes of a request to each service.
+pub(super) fn counts(measured: &Measured) -> Vec<Value> {
+    let values = stacks::all().flat_map(|stack| {
+        let counts = measured.counted.of(&stack);
+        let counts = [
+            (counts.instructions.map(f64::round), "instructions"),
+            (counts.allocations.map(hundredths), "allocations"),
+            (counts.bytes.map(hundredths), "bytes allocated"),
+        ];
+        counts.map(|(count, unit)| Some(value(requests::case(&stack), count?, unit, None)))
+    });
+    values.flatten().collect()
 }
 
-fn descriptions() -> String {
-    let rows = stacks::all().map(|stack| format!("{} | {}", stack.name, stack.description));
-    tables::table("service | what is measured", rows).replace("---:", "---")
+fn hundredths(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
 }
 
 /// A cost of a request, as a function of the results and the service.
@@ -59,7 +45,7 @@ fn added(measured: &Measured, cost: Cost, stack: &Stack) -> Option<f64> {
 
 /// Returns the goals: the layer adds at most as much as the cheapest of the other crates, and with
 /// a limiter at most as much as the two crates that do the same.
-pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
+pub(super) fn goals(measured: &Measured) -> Vec<Value> {
     let mut goals = Vec::new();
     let comparisons = [
         ("a layer adds to a request, at most the cheapest other crate", OURS, &PEERS[..]),
@@ -76,56 +62,11 @@ pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
             let Some((measured, at_most)) = added(measured, cost, &ours).zip(at_most) else {
                 continue;
             };
-            let (case, unit, crowd) =
-                (format!("{unit} that {case}"), unit.into(), Crowd::of(threads));
-            goals.push(Goal { case, crowd, measured, unit, at_most });
+            let goal = value(format!("{unit} that {case}"), measured, unit, Some(at_most));
+            goals.push(Value { crowd: Crowd::of(threads), ..goal });
         }
     }
     goals
-}
-
-fn goals_table(measured: &Measured) -> String {
-    let rows = goals(measured)
-        .into_iter()
-        .map(|goal| format!("{} | {} | {}", goal.case, goal.crowd.record, tables::outcome(&goal)));
-    tables::table("goal | threads | measured", rows)
-}
-
-/// Returns a table of what each layer adds to axum alone.
-fn added_table(measured: &Measured) -> String {
-    let rows = stacks::all().filter(|stack| stack.name != BARE.name).map(|stack| {
-        let costs = COSTS.map(|(_, _, cost)| shown(added(measured, cost, &stack), tables::nanos));
-        format!("{} | {}", stack.name, costs.join(" | "))
-    });
-    tables::table("added by | instructions | ns, 1 thread | ns, 2 threads", rows)
-}
-
-/// Returns a table of the instructions, the allocations and their bytes of a request.
-fn counts(measured: &Measured) -> String {
-    let rows = stacks::all().map(|stack| {
-        let counts = measured.counted.of(&stack);
-        let instructions = shown(counts.instructions.map(f64::round), tables::nanos);
-        let [allocations, bytes] = [counts.allocations, counts.bytes]
-            .map(|count| shown(count, |count| format!("{}", (count * 100.0).round() / 100.0)));
-        format!("{} | {instructions} | {allocations} | {bytes}", stack.name)
-    });
-    tables::table("service | instructions | allocations | bytes allocated", rows)
-}
-
-fn per_second(measured: &Measured) -> String {
-    let per_second = |stack| sockets::per_second(&measured.run.results, stack);
-    let bare = per_second(&BARE);
-    let rows = WITHOUT_SUBSCRIBER.iter().map(|stack| {
-        let count = per_second(stack);
-        let share = count.zip(bare).map(|(count, bare)| count / bare * 100.0);
-        let share = shown(share, |share| format!("{share:.1} %"));
-        format!("{} | {} | {share}", stack.name, shown(count, tables::nanos))
-    });
-    tables::table("service | requests per second | of axum alone", rows)
-}
-
-fn shown(number: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    number.map_or(NONE.to_owned(), show)
 }
 
 #[cfg(test)]
@@ -160,6 +101,6 @@ mod tests {
         };
         let goals = goals(&Measured { run, counted: Counted(counted.to_vec()) });
         let [goal] = &goals[..] else { panic!("nothing else was measured: {goals:?}") };
-        assert_eq!((goal.measured, goal.at_most), (1_500.0, 1_000.0));
+        assert_eq!((goal.measured, goal.at_most), (1_500.0, Some(1_000.0)));
     }
 }

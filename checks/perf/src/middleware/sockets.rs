@@ -24,7 +24,7 @@ use crate::results::Results;
 use crate::scenarios::crowd::Crowd;
 
 /// The connections of the client. Each has one request at a time, and remains open.
-pub(super) const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 8;
 
 /// The length of a sample, as a multiple of that of the other cases.
 const SAMPLES: u32 = 10;
@@ -35,13 +35,8 @@ const THREADS: usize = 2;
 type Sender = SendRequest<Empty<Bytes>>;
 
 /// Returns the name of the case that sends requests to a service over the network.
-pub(super) fn case(stack: &Stack) -> String {
+fn case(stack: &Stack) -> String {
     format!("a request over the loopback interface: {}", stack.name)
-}
-
-/// Returns the median of the requests per second.
-pub(super) fn per_second(results: &Results, stack: &Stack) -> Option<f64> {
-    results.median(&case(stack), Crowd::of(THREADS)).map(|nanos| 1e9 / nanos)
 }
 
 /// Measures the requests of services.

@@ -24,78 +24,62 @@ pub(super) const PATH: &str = "/orders/7";
 /// The requests per second that the limiters admit: more than the threads can send.
 const PLENTY: u32 = 1_000_000_000;
 
-/// A service: its name in the cases, what it consists of, and a function that creates it.
+/// A service: its name in the cases, and a function that creates it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
     pub(super) name: &'static str,
-    pub(super) description: &'static str,
     make: fn() -> Router,
 }
 
-pub(super) const BARE: Stack = Stack {
-    name: "axum alone",
-    description: "a router with one route, whose handler returns a static string",
-    make: bare,
-};
-pub(super) const NOTHING: Stack = Stack {
-    name: "a layer that does nothing",
-    description: "`Identity` of tower: axum boxes the future of each layer",
-    make: || bare().layer(Identity::new()),
-};
+/// A router with one route, whose handler returns a static string.
+pub(super) const BARE: Stack = Stack { name: "axum alone", make: bare };
+/// `Identity` of tower: axum boxes the future of each layer.
+pub(super) const NOTHING: Stack =
+    Stack { name: "a layer that does nothing", make: || bare().layer(Identity::new()) };
+/// `MapResponseBodyLayer` of tower-http, with a body that adds nothing: axum also boxes the body.
 pub(super) const BODY: Stack = Stack {
     name: "a layer with a body of its own",
-    description: "`MapResponseBodyLayer` of tower-http, with a body that adds nothing: axum also boxes \
-                  the body",
     make: || bare().layer(MapResponseBodyLayer::new(|body: Body| body.map_err(|error| error))),
 };
-pub(super) const OURS: Stack = Stack {
-    name: "leaparray-tower",
-    description: "`ResourceLayer` with `MatchedRoute`: counts, response times, requests in flight",
-    make: || bare().layer(layer(RegistryConfig::default())),
-};
+/// `ResourceLayer` with `MatchedRoute`: counts, response times, requests in flight.
+pub(super) const OURS: Stack =
+    Stack { name: "leaparray-tower", make: || bare().layer(layer(RegistryConfig::default())) };
+/// The same, with a histogram of response times.
 pub(super) const OURS_WITH_HISTOGRAM: Stack = Stack {
     name: "leaparray-tower, histogram",
-    description: "the same, with a histogram of response times",
     make: || {
         let node = NodeConfig::default().with_histogram(HistogramConfig::default());
         bare().layer(layer(RegistryConfig::default().node(node)))
     },
 };
+/// `ResourceLayer` with a `TokenBucket` that admits every request.
 pub(super) const OURS_WITH_LIMITER: Stack = Stack {
     name: "leaparray-tower, token bucket",
-    description: "`ResourceLayer` with a `TokenBucket` that admits every request",
     make: || {
         let rate = Rate::per_second(PLENTY.into()).expect("not zero");
         let bucket = TokenBucket::new(rate, PLENTY.into());
         bare().layer(layer(RegistryConfig::default()).limit(Arc::new(bucket)))
     },
 };
-pub(super) const PROMETHEUS: Stack = Stack {
-    name: "axum-prometheus",
-    description: "its default layer: counts, a histogram of response times, requests in flight",
-    make: || bare().layer(EXPORTER.layer.clone()),
-};
-pub(super) const TRACE: Stack = Stack {
-    name: "TraceLayer",
-    description: "tower-http's `TraceLayer::new_for_http`, without a subscriber",
-    make: || bare().layer(TraceLayer::new_for_http()),
-};
-pub(super) const GOVERNOR: Stack = Stack {
-    name: "tower_governor",
-    description: "`GovernorLayer` with one key, whose quota admits every request; it counts nothing \
-                  and leaves the response as it is",
-    make: || bare().layer(governor()),
-};
+/// The default layer of axum-prometheus: counts, a histogram of response times, requests in flight.
+pub(super) const PROMETHEUS: Stack =
+    Stack { name: "axum-prometheus", make: || bare().layer(EXPORTER.layer.clone()) };
+/// `TraceLayer::new_for_http` of tower-http, without a subscriber.
+pub(super) const TRACE: Stack =
+    Stack { name: "TraceLayer", make: || bare().layer(TraceLayer::new_for_http()) };
+/// `GovernorLayer` with one key, whose quota admits every request; it counts nothing and leaves
+/// the response as it is.
+pub(super) const GOVERNOR: Stack =
+    Stack { name: "tower_governor", make: || bare().layer(governor()) };
+/// Both, as a service that counts and limits combines them.
 pub(super) const PROMETHEUS_AND_GOVERNOR: Stack = Stack {
     name: "axum-prometheus and tower_governor",
-    description: "both, as a service that counts and limits combines them",
     make: || bare().layer(governor()).layer(EXPORTER.layer.clone()),
 };
 /// Measured after all others, because the subscriber remains until the process ends.
+/// `TraceLayer` with the `Registry` of tracing-subscriber, which stores spans and prints nothing.
 pub(super) const TRACE_WITH_SUBSCRIBER: Stack = Stack {
     name: "TraceLayer, subscriber",
-    description: "`TraceLayer` with the `Registry` of tracing-subscriber, which stores spans and prints \
-                  nothing",
     make: || {
         tracing_subscriber::util::SubscriberInitExt::init(tracing_subscriber::registry());
         (TRACE.make)()

@@ -14,30 +14,18 @@ use sentinel_core::stat::get_or_create_resource_node;
 use super::{EVENT, Peer, REQUEST, RT_NANOS};
 use crate::harness::Suite;
 
-pub(super) const SENTINEL: Peer = Peer {
-    name: "sentinel-core",
-    description: "`ResourceNode`, 20 × 500 ms, the rate over 2 of them; the system's clock, in \
-                  milliseconds",
-};
-pub(super) const PROMETHEUS: Peer = Peer {
-    name: "prometheus",
-    description: "`IntCounter`, and a `Histogram` for the request; no window: the scraper computes \
-                  the rate",
-};
-pub(super) const PROMETHEUS_CLIENT: Peer = Peer {
-    name: "prometheus-client",
-    description: "`Counter`, and a `Histogram` for the request; no window, as above",
-};
-pub(super) const METRICS: Peer = Peer {
-    name: "metrics + exporter",
-    description: "handles of metrics-exporter-prometheus's recorder; no window, as above",
-};
-pub(super) const GOVERNOR_ADMITTED: Peer = Peer {
-    name: "governor, admitted",
-    description: "a direct limiter's `check`; it decides and counts nothing, so there is no rate",
-};
-pub(super) const GOVERNOR_REFUSED: Peer =
-    Peer { name: "governor, refused", description: "the same, with a quota that is used up" };
+/// `ResourceNode`, 20 × 500 ms, the rate over 2 of them; the system's clock, in milliseconds.
+pub(super) const SENTINEL: Peer = Peer { name: "sentinel-core" };
+/// `IntCounter`, and a `Histogram` for the request; no window: the scraper computes the rate.
+pub(super) const PROMETHEUS: Peer = Peer { name: "prometheus" };
+/// `Counter`, and a `Histogram` for the request; no window, as above.
+pub(super) const PROMETHEUS_CLIENT: Peer = Peer { name: "prometheus-client" };
+/// Handles of metrics-exporter-prometheus's recorder; no window, as above.
+pub(super) const METRICS: Peer = Peer { name: "metrics + exporter" };
+/// A direct limiter's `check`; it decides and counts nothing, so there is no rate.
+pub(super) const GOVERNOR_ADMITTED: Peer = Peer { name: "governor, admitted" };
+/// The same, with a quota that is used up.
+pub(super) const GOVERNOR_REFUSED: Peer = Peer { name: "governor, refused" };
 
 /// The maintenance that the peers need between samples.
 pub(crate) struct Upkeep(PrometheusHandle);

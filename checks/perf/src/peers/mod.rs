@@ -1,4 +1,5 @@
-//! The peers: crates from the registry, and stand-ins.
+//! The peers: crates from the registry, each measured by its ordinary interface and its own clock,
+//! and stand-ins for libraries of other languages.
 
 mod crates;
 mod ours;
@@ -16,26 +17,10 @@ use crate::timed::{on_threads, with_writer};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// The operations that are measured, and how the peer makes a rate.
-    pub(crate) description: &'static str,
 }
 
-/// In the order of the tables.
-pub(crate) const ALL: [&Peer; 11] = [
-    &ours::PRECISE,
-    &ours::CACHED,
-    &rings::MUTEX,
-    &rings::RWLOCK,
-    &rings::STRIPED,
-    &crates::SENTINEL,
-    &crates::PROMETHEUS,
-    &crates::PROMETHEUS_CLIENT,
-    &crates::METRICS,
-    &crates::GOVERNOR_ADMITTED,
-    &crates::GOVERNOR_REFUSED,
-];
-
-/// The operations of the peers.
+/// The operations of the peers. One event is a pass, an increment, or a check. A finished request
+/// is a success with its response time.
 pub(crate) const EVENT: &str = "one event";
 pub(crate) const REQUEST: &str = "a finished request";
 pub(crate) const RATE: &str = "rate";

@@ -9,14 +9,10 @@ use super::Peer;
 use crate::harness::Suite;
 use crate::scenarios::{BUCKET_LEN, RT, config};
 
-pub(super) const PRECISE: Peer = Peer {
-    name: "leaparray, precise clock",
-    description: "2 × 500 ms; a rate is exact and current",
-};
-pub(super) const CACHED: Peer = Peer {
-    name: "leaparray, cached clock",
-    description: "the same, with a clock that is updated every millisecond",
-};
+/// 2 × 500 ms; a rate is exact and current.
+pub(super) const PRECISE: Peer = Peer { name: "leaparray, precise clock" };
+/// The same, with a clock that is updated every millisecond.
+pub(super) const CACHED: Peer = Peer { name: "leaparray, cached clock" };
 
 pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     add_one(suite, &PRECISE, clock);

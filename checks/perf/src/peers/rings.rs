@@ -11,17 +11,13 @@ use crate::standins::locked::Buckets;
 use crate::standins::striped::StripedRing;
 use crate::standins::{Ring, SECOND};
 
-pub(super) const MUTEX: Peer =
-    Peer { name: "mutex ring", description: "stand-in; 2 × 500 ms behind a mutex" };
-pub(super) const RWLOCK: Peer = Peer {
-    name: "RwLock ring",
-    description: "stand-in for go-zero's `RollingWindow`; 2 × 500 ms behind a readers-writer lock",
-};
-pub(super) const STRIPED: Peer = Peer {
-    name: "striped ring",
-    description: "stand-in for Sentinel's `LeapArray` of `LongAdder`s; 2 × 500 ms, reset in place: \
-                  a count that races with a reset can be lost or counted in the wrong bucket",
-};
+/// Stand-in; 2 × 500 ms behind a mutex.
+pub(super) const MUTEX: Peer = Peer { name: "mutex ring" };
+/// Stand-in for go-zero's `RollingWindow`; 2 × 500 ms behind a readers-writer lock.
+pub(super) const RWLOCK: Peer = Peer { name: "RwLock ring" };
+/// Stand-in for Sentinel's `LeapArray` of `LongAdder`s; 2 × 500 ms, reset in place: a count that
+/// races with a reset can be lost or counted in the wrong bucket.
+pub(super) const STRIPED: Peer = Peer { name: "striped ring" };
 
 pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     add_one(suite, &MUTEX, clock, || Mutex::new(Buckets::new(SECOND)));

@@ -4,32 +4,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use leaparray::Timestamp;
+pub(crate) use leaparray_perf_page::Crowd;
 
 use super::{BUCKET_LEN, NOW};
-
-/// The numbers of threads that use a window, a node or a limiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Crowd {
-    /// Threads that run the operation at the same time. If the operation is a read: threads that
-    /// are alive and have recorded in the current bucket.
-    pub(crate) record: usize,
-    /// Threads that are alive and have recorded only in a bucket that the window has left.
-    pub(crate) idle: usize,
-    /// Threads that recorded in such a bucket while all of them were alive, and have ended.
-    pub(crate) ended: usize,
-}
-
-impl Crowd {
-    /// One thread records, and 256 threads idle.
-    pub(crate) const IDLE: Self = Self { record: 1, idle: 256, ended: 0 };
-    /// One thread records, and 1,024 threads have ended.
-    pub(crate) const ENDED: Self = Self { record: 1, idle: 0, ended: 1_024 };
-
-    /// Creates a crowd in which all threads record.
-    pub(crate) const fn of(record: usize) -> Self {
-        Self { record, idle: 0, ended: 0 }
-    }
-}
 
 /// The crowds that reads are measured with. The first one is the baseline of the others.
 pub(crate) const CROWDS: [Crowd; 5] =

@@ -1,5 +1,16 @@
 //! Measures the window over a fleet of `leaparray-redis`: a fleet of simulated processes delivers
 //! its seconds to a Redis server in real time, and a reader in a process of its own reads them.
+//!
+//! Server, reader and processes share the cores of the machine. In each second, each process has
+//! requests to all its resources: *requests* is their mean number for one resource. Their numbers
+//! follow Zipf's law. Of these, 1 % fail and 1 % are refused. The response times have a log-normal
+//! distribution with a median of 20 ms. A fleet runs until the server and the reader drop as many
+//! seconds as they add, and is then measured. The program checks that each measured second has all
+//! processes and the number of requests that they have recorded.
+//!
+//! An operation is one call of a script. CPU is a share of one core. *Reading and encoding* is a
+//! median of cold calls. The CPU of the reader leaves out the calls of `last_second` and
+//! `last_minute`, whose CPU time is a value of its own.
 
 mod case;
 mod load;
@@ -20,12 +31,15 @@ use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::SampleCounts;
 use crate::redis_server::Server;
-use crate::report::{Page, Run};
+use crate::report::{Report, Run};
 use crate::results::{Results, quantile};
 use case::Case;
 use load::{Load, now};
 use reader::{ReaderUsage, Seen};
 use usage::{ServerUsage, Usage};
+
+/// The crates whose versions belong to the results.
+const CRATES: &str = "leaparray leaparray-redis redis tokio";
 
 /// The share of the seconds that a reader sees at least if it keeps up. It may see two become final
 /// at once.
@@ -44,12 +58,13 @@ struct Measured {
     seen: Vec<Seen>,
 }
 
-/// Runs the measurements of the window over a fleet, and prints and writes the report.
+/// Runs the measurements of the window over a fleet, and prints and writes the results.
 ///
 /// # Errors
 ///
 /// Returns an error if an argument is invalid, if `redis-server` is not installed, if a second is
-/// incomplete or has not the counts that were delivered, or if the report cannot be written.
+/// incomplete or has not the counts that were delivered, or if the results cannot be
+/// written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = env::args().skip(1).collect();
     if let Some((reader::READER, args)) = args.split_first().map(|(it, args)| (it.as_str(), args)) {
@@ -71,8 +86,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         elapsed: start.elapsed(),
         samples: samples(&measured),
     };
-    let document = report::document(&run, &measured);
-    options.publish(&run, Page::Windows, &document, &report::goals(&measured))
+    options.publish(Report::new("windows", run, report::values(&measured), CRATES), None)
 }
 
 /// A case counts if the reader kept up: then the machine was not busy with other work.

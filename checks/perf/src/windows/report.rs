@@ -1,16 +1,13 @@
-//! The report of the window over a fleet, for one processor. The text is in `report.md`.
+//! The values of the window over a fleet. The goals are the budget of a thousand processes with a
+//! thousand resources each.
+
+use leaparray_perf_page::Value;
 
 use super::{Measured, Seen};
-use crate::goals::Goal;
-use crate::report::method::versions;
-use crate::report::{Run, tables};
+use crate::goals;
 use crate::results::quantile;
-use crate::scenarios::crowd::Crowd;
 
-/// The crates whose versions the report lists.
-const CRATES: &str = "leaparray leaparray-redis redis tokio";
-
-/// A column of the tables: its name, its unit, the highest value if there is a goal, and the value.
+/// A property of a party: its name, its unit, the highest value if there is a goal, and the value.
 struct Column {
     name: &'static str,
     unit: &'static str,
@@ -123,51 +120,17 @@ impl Measured {
     }
 }
 
-pub(super) fn document(run: &Run, measured: &[Measured]) -> String {
-    let Some(first) = measured.first() else { return String::new() };
-    let case = &first.case;
-    let table = |columns: &[Column]| {
-        let head = columns.iter().map(|it| match it.unit {
-            "" => it.name.to_owned(),
-            unit => format!("{}, {unit}", it.name),
-        });
-        let head = format!("requests | {}", head.collect::<Vec<_>>().join(" | "));
-        let rows = measured.iter().map(|it| {
-            let cells = columns.iter().map(|column| tables::number(column.of(it)));
-            format!("{} | {}", it.case.requests, cells.collect::<Vec<_>>().join(" | "))
-        });
-        tables::table(&head, rows)
-    };
-    format!(
-        include_str!("report.md"),
-        processor = run.processor,
-        cores = run.cores,
-        processes = tables::format_grouped(case.processes.into()),
-        resources = tables::format_grouped(case.resources as u64),
-        budget_of_process = case.budget.process >> 10,
-        budget_of_fleet = case.budget.fleet >> 20,
-        fill = case.times.fill,
-        measure = case.times.measure,
-        process = table(&PROCESS),
-        server = table(&SERVER),
-        reader = table(&READER),
-        versions = versions(run, CRATES),
-    )
-}
-
-/// Returns the goals: the budget of a thousand processes with a thousand resources each.
-pub(super) fn goals(measured: &[Measured]) -> Vec<Goal> {
-    let columns = [("server", &SERVER[..]), ("reader", &READER[..])];
-    let mut goals = Vec::new();
+/// Returns the values of all cases.
+pub(super) fn values(measured: &[Measured]) -> Vec<Value> {
+    let columns = [("process", &PROCESS[..]), ("server", &SERVER), ("reader", &READER)];
+    let mut values = Vec::new();
     for it in measured {
         for (part, columns) in columns {
             for column in columns {
-                let Some(at_most) = column.at_most else { continue };
                 let case = format!("{part}, requests {}: {}", it.case.requests, column.name);
-                let (measured, unit) = (column.of(it), column.unit.to_owned());
-                goals.push(Goal { case, crowd: Crowd::of(1), measured, unit, at_most });
+                values.push(goals::value(case, column.of(it), column.unit, column.at_most));
             }
         }
     }
-    goals
+    values
 }

@@ -1,4 +1,4 @@
-//! The runs of the page, and the goals.
+//! The runs, and the goals.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use leaparray_redis::lease::LeaseConfig;
 use super::{Failover, Faults, Observed, Scenario, Strategy, float, simulate};
 use crate::parallel;
 
-/// A row of the page: a strategy in a scenario, with some seeds.
+/// A strategy in a scenario, with some seeds. The page shows some of the cases; the goals are of
+/// all.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub(super) table: Table,
-    /// The faults, for their table.
+    /// The faults, for their table; otherwise empty.
     pub(super) name: &'static str,
     pub(super) strategy: Strategy,
     pub(super) scenario: Scenario,
@@ -19,7 +20,7 @@ pub struct Case {
     pub(super) seeds: u64,
 }
 
-/// A table of the page.
+/// The group of a case, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     /// A limit of 10,000 permits in a second, by nodes.
@@ -39,10 +40,9 @@ pub struct Results(pub(super) Vec<(Case, Observed)>);
 const LOAD: f64 = 1.5;
 /// A load with which the permits of a window are used at once.
 const HIGH_LOAD: f64 = 5.0;
-/// The numbers of nodes of the tables by nodes.
-pub(super) const NODES: [usize; 3] = [10, 100, 1_000];
-/// The numbers of nodes of the plots.
-pub(super) const PLOTTED_NODES: [usize; 5] = [10, 30, 100, 300, 1_000];
+/// The numbers of nodes with a limit in a minute, and with a limit in a second.
+const NODES_OF_MINUTES: [usize; 3] = [10, 100, 1_000];
+const NODES_OF_SECONDS: [usize; 5] = [10, 30, 100, 300, 1_000];
 
 /// The name of all faults at once.
 const ALL_FAULTS: &str = "all of these";
@@ -63,7 +63,7 @@ fn minute(nodes: usize) -> Scenario {
     Scenario { config: config(600_000, 60, 60), secs: 120, ..second(nodes) }
 }
 
-/// Returns the cases of the page.
+/// Returns all cases.
 #[must_use]
 pub fn all() -> Vec<Case> {
     // The long runs first, so that the processors end at the same time.
@@ -80,7 +80,7 @@ fn minutes() -> Vec<Case> {
         let seeds = if strategy == Strategy::Leases { 3 } else { 1 };
         Case { table: Table::Minute, name: "", strategy, scenario: minute(nodes), seeds }
     };
-    by_nodes(&NODES).map(case).collect()
+    by_nodes(&NODES_OF_MINUTES).map(case).collect()
 }
 
 fn seconds() -> Vec<Case> {
@@ -88,7 +88,7 @@ fn seconds() -> Vec<Case> {
         let scenario = second(nodes);
         Case { table: Table::Second, name: "", strategy, scenario, seeds: 3 }
     };
-    by_nodes(&PLOTTED_NODES).map(case).collect()
+    by_nodes(&NODES_OF_SECONDS).map(case).collect()
 }
 
 fn by_nodes(nodes: &[usize]) -> impl Iterator<Item = (usize, Strategy)> {

@@ -11,7 +11,7 @@
 //! | `demand`, `network`, `clock`, `server` | the surroundings: requests, messages, the nodes' clocks, a server and its replica |
 //! | `leases`, `round_trips`, `shares`, `counts` | the strategies |
 //! | `window`, `observed` | counts of a sliding window, and the results |
-//! | `cases`, `report`, `plots` | the runs of the page, its text and its plots |
+//! | `cases`, `report` | the runs, and their section of the page |
 
 mod cases;
 mod clock;
@@ -20,7 +20,6 @@ mod demand;
 mod leases;
 mod network;
 mod observed;
-mod plots;
 pub mod report;
 mod round_trips;
 mod run;

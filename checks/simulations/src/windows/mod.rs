@@ -14,7 +14,7 @@
 //! | `decided`, `ledger` | which seconds were delivered and missed, by the process and by the server |
 //! | `shown`, `finals` | the checks of what a reader shows |
 //! | `run`, `observed` | the loop, and the results |
-//! | `cases`, `report` | the runs of the page, and its text |
+//! | `cases`, `report` | the runs, and their section of the page |
 
 mod cases;
 mod decided;

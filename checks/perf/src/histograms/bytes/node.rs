@@ -6,15 +6,15 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+use leaparray_perf_page::grouped;
 
 use crate::bytes::heap;
 use crate::histograms::input;
 use crate::histograms::peers::{BUCKETS, bucket_start, config_of};
-use crate::report::format_grouped;
 
 /// How a node was used before its bytes are counted.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::histograms) struct Column {
+pub(super) struct Column {
     kind: Kind,
     /// The requests per second of the minute.
     pub(super) per_second: usize,
@@ -33,7 +33,7 @@ enum Kind {
     Ended,
 }
 
-pub(in crate::histograms) const COLUMNS: [Column; 9] = [
+pub(super) const COLUMNS: [Column; 9] = [
     Column { kind: Kind::NeverUsed, per_second: 0 },
     Column { kind: Kind::UsedOnce, per_second: 0 },
     Column { kind: Kind::Idle, per_second: 2_000 },
@@ -74,8 +74,8 @@ pub(super) fn count(scale: u8) -> [usize; COLUMNS.len()] {
 }
 
 impl Column {
-    pub(in crate::histograms) fn name(self) -> String {
-        let rate = format_grouped(self.per_second as u64);
+    pub(super) fn name(self) -> String {
+        let rate = grouped(self.per_second as f64);
         match self.kind {
             Kind::NeverUsed => "never used".to_owned(),
             Kind::UsedOnce => "one request".to_owned(),

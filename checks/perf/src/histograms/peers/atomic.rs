@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use histogram::{AtomicHistogram, Histogram};
 use leaparray::MonotonicClock;
 
-use super::{About, NO_WINDOW, Peer, QUANTILES};
+use super::{Peer, QUANTILES};
 
 /// 32 bins in each power of two, up to 2³⁶ ns, which is more than a minute.
 const GROUPING_POWER: u8 = 5;
@@ -18,12 +18,9 @@ pub(super) struct Atomic {
 }
 
 impl Peer for Atomic {
-    const ABOUT: About = About {
-        name: "histogram, `AtomicHistogram`",
-        window: NO_WINDOW,
-        description: "grouping power 5, up to 2³⁶ ns; a read copies it into a snapshot that is kept; the estimate is \
-                      the middle of the bin",
-    };
+    /// Grouping power 5, up to 2³⁶ ns; a read copies it into a snapshot that is kept; the
+    /// estimate is the middle of the bin.
+    const NAME: &'static str = "histogram, `AtomicHistogram`";
 
     fn new(_: &MonotonicClock) -> Self {
         let histogram = AtomicHistogram::new(GROUPING_POWER, MAX_POWER).expect("valid powers");

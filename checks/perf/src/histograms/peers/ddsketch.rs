@@ -5,17 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use leaparray::MonotonicClock;
 use sketches_ddsketch::{Config, DDSketch};
 
-use super::{About, NO_WINDOW, Peer, QUANTILES, secs};
+use super::{Peer, QUANTILES, secs};
 
 /// A sketch behind a mutex.
 pub(super) struct Locked(Mutex<DDSketch>);
 
 impl Peer for Locked {
-    const ABOUT: About = About {
-        name: "sketches-ddsketch, mutex",
-        window: NO_WINDOW,
-        description: "`DDSketch` behind a `std::sync::Mutex`, a relative error of 2 %, at most 2,048 bins",
-    };
+    /// `DDSketch` behind a `std::sync::Mutex`, a relative error of 2 %, at most 2,048 bins.
+    const NAME: &'static str = "sketches-ddsketch, mutex";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(Mutex::new(DDSketch::new(Config::new(0.02, 2_048, 1e-9))))

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::sync::SyncHistogram;
 use leaparray::MonotonicClock;
 
-use super::{About, NO_WINDOW, Peer, QUANTILES};
+use super::{Peer, QUANTILES};
 
 /// A histogram behind a mutex.
 pub(super) struct Locked(Mutex<Histogram<u64>>);
@@ -15,11 +15,8 @@ pub(super) struct Locked(Mutex<Histogram<u64>>);
 pub(super) struct Recorded(Mutex<SyncHistogram<u64>>);
 
 impl Peer for Locked {
-    const ABOUT: About = About {
-        name: "hdrhistogram, mutex",
-        window: NO_WINDOW,
-        description: "`Histogram<u64>` behind a `std::sync::Mutex`, two significant digits, 1 µs to 60 s",
-    };
+    /// `Histogram<u64>` behind a `std::sync::Mutex`, two significant digits, 1 µs to 60 s.
+    const NAME: &'static str = "hdrhistogram, mutex";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(Mutex::new(histogram()))
@@ -41,12 +38,9 @@ impl Locked {
 }
 
 impl Peer for Recorded {
-    const ABOUT: About = About {
-        name: "hdrhistogram, `Recorder`",
-        window: NO_WINDOW,
-        description: "the same, with a `sync::Recorder` for each thread; a read refreshes the `SyncHistogram`, which \
-                      waits until each recorder records again, and is measured while there is no recorder",
-    };
+    /// The same, with a `sync::Recorder` for each thread; a read refreshes the `SyncHistogram`,
+    /// which waits until each recorder records again, and is measured while there is no recorder.
+    const NAME: &'static str = "hdrhistogram, `Recorder`";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(Mutex::new(histogram().into_sync()))

@@ -14,21 +14,10 @@ use leaparray::MonotonicClock;
 /// The quantiles that are read.
 pub(super) const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// The description of a peer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct About {
-    pub(super) name: &'static str,
-    /// Whether old response times leave the histogram by themselves.
-    pub(super) window: &'static str,
-    pub(super) description: &'static str,
-}
-
-/// The window of a peer that has none.
-const NO_WINDOW: &str = "none";
-
 /// A histogram of response times, used as its crate proposes.
 pub(super) trait Peer: Sync + Sized + 'static {
-    const ABOUT: About;
+    /// The name of the peer in the cases.
+    const NAME: &'static str;
 
     /// Creates an empty histogram. Only histograms with a window have a clock.
     fn new(clock: &MonotonicClock) -> Self;
@@ -74,19 +63,6 @@ pub(super) fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<prometheus::Usual>();
     visitor.visit::<prometheus::Fine>();
     visitor.visit::<prometheus_client::Native>();
-}
-
-/// Returns the descriptions of all peers, in the order of the tables.
-pub(super) fn all() -> Vec<About> {
-    struct List(Vec<About>);
-    impl Visitor for List {
-        fn visit<P: Peer>(&mut self) {
-            self.0.push(P::ABOUT);
-        }
-    }
-    let mut list = List(Vec::new());
-    visit_all(&mut list);
-    list.0
 }
 
 /// Converts nanoseconds to seconds.

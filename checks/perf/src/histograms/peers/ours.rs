@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp};
 
-use super::{About, Peer, QUANTILES};
+use super::{Peer, QUANTILES};
 use crate::scenarios::{BUCKET_LEN, NOW, config};
 
 /// The scales that are measured, by their names.
@@ -15,29 +15,17 @@ pub(in crate::histograms) const NO_HISTOGRAM: u8 = u8::MAX;
 
 /// The buckets of a minute.
 pub(in crate::histograms) const BUCKETS: u32 = 120;
-const WINDOW: &str = "120 × 500 ms";
 
 /// A window of a minute.
 pub(in crate::histograms) struct Ours<const SCALE: u8>(SlidingWindow);
 
 impl<const SCALE: u8> Peer for Ours<SCALE> {
-    const ABOUT: About = match SCALE {
-        4 => About {
-            name: "leaparray, scale 4",
-            window: WINDOW,
-            description: "the same, which also counts into a histogram; the quantiles of the last minute",
-        },
-        5 => About {
-            name: "leaparray, scale 5",
-            window: WINDOW,
-            description: "the same with twice as many bins",
-        },
-        _ => About {
-            name: "leaparray, no histogram",
-            window: WINDOW,
-            description: "`SlidingWindow::record_success`, which counts the success and its response time in the sum \
-                          and the extremes, with the precise clock",
-        },
+    /// `SlidingWindow::record_success`, which counts the success and its response time in the sum
+    /// and the extremes, with the precise clock, and into the histogram if there is one.
+    const NAME: &'static str = match SCALE {
+        4 => "leaparray, scale 4",
+        5 => "leaparray, scale 5",
+        _ => "leaparray, no histogram",
     };
 
     fn new(clock: &MonotonicClock) -> Self {

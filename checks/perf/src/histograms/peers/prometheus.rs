@@ -5,7 +5,7 @@ use leaparray::MonotonicClock;
 use prometheus::core::Metric;
 use prometheus::{Histogram, HistogramOpts, exponential_buckets};
 
-use super::{About, NO_WINDOW, Peer, QUANTILES, secs};
+use super::{Peer, QUANTILES, secs};
 
 /// The upper bound of the first bucket, in seconds: the shortest response time.
 const FIRST: f64 = 0.000_1;
@@ -17,12 +17,10 @@ pub(super) struct Usual(Histogram);
 pub(super) struct Fine(Histogram);
 
 impl Peer for Usual {
-    const ABOUT: About = About {
-        name: "prometheus, 11 buckets",
-        window: NO_WINDOW,
-        description: "`Histogram`, upper bounds from 0.1 ms to 102.4 ms by a factor of 2; no quantiles: the server \
-                      computes them; the estimate is computed as by `histogram_quantile`, which is linear in each bucket",
-    };
+    /// `Histogram`, upper bounds from 0.1 ms to 102.4 ms by a factor of 2; no quantiles: the
+    /// server computes them; the estimate is computed as by `histogram_quantile`, which is
+    /// linear in each bucket.
+    const NAME: &'static str = "prometheus, 11 buckets";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(histogram(2.0, 11))
@@ -38,11 +36,8 @@ impl Peer for Usual {
 }
 
 impl Peer for Fine {
-    const ABOUT: About = About {
-        name: "prometheus, 161 buckets",
-        window: NO_WINDOW,
-        description: "the same bounds by a factor of 2^(1/16), as at scale 4",
-    };
+    /// The same bounds by a factor of 2^(1/16), as at scale 4.
+    const NAME: &'static str = "prometheus, 161 buckets";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(histogram(2.0f64.powf(1.0 / 16.0), 161))

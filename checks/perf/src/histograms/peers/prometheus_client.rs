@@ -4,18 +4,16 @@
 use leaparray::MonotonicClock;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};
 
-use super::{About, NO_WINDOW, Peer, secs};
+use super::{Peer, secs};
 
 /// A native histogram with the bins of scale 4.
 pub(super) struct Native(Histogram);
 
 impl Peer for Native {
-    const ABOUT: About = About {
-        name: "prometheus-client, native",
-        window: NO_WINDOW,
-        description: "a native `Histogram` of schema 4, which has the bins of scale 4; no quantiles: the server computes \
-                      them, and the crate does not give the counts of bins to its user, so the error is not measured",
-    };
+    /// A native `Histogram` of schema 4, which has the bins of scale 4; no quantiles: the server
+    /// computes them, and the crate does not give the counts of bins to its user, so the error
+    /// is not measured.
+    const NAME: &'static str = "prometheus-client, native";
 
     fn new(_: &MonotonicClock) -> Self {
         Self(Histogram::new_native(NativeHistogramConfig::with_schema(4)))

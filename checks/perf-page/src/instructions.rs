@@ -1,0 +1,61 @@
+//! The table of instructions, from the baselines of `.ci/instructions`.
+
+use std::collections::HashMap;
+
+use crate::format;
+
+/// The operations of the crate, by their names in the baseline.
+const OPERATIONS: &[(&str, &str)] = &[
+    ("record one event", "add_at"),
+    ("record a success and its response time", "record_success_at"),
+    ("record the same in a histogram", "record_success_histogram_at"),
+    ("enter a `ResourceNode` and succeed", "enter_and_succeed_at"),
+    ("the first record of a thread in a bucket", "rollover"),
+    ("read the rate of a second", "qps_at_2"),
+    ("read four quantiles of a minute", "quantiles_at_120"),
+    ("`SlidingWindowLimiter` admits", "sliding_admitted_at"),
+    ("`TokenBucket` admits", "token_admitted_at"),
+    ("`KeyedLimiter` admits", "keyed_admitted_at"),
+    ("a call through `CircuitBreaker`", "circuit_accepted_at"),
+    ("a call through `AdaptiveLimiter`", "adaptive_accepted_at"),
+];
+
+/// What a layer of `leaparray-tower` adds: the difference of two operations of its baseline.
+const LAYER: (&str, [&str; 2]) =
+    ("`leaparray-tower` adds to a request", ["axum_with_layer", "axum_alone"]);
+
+/// The instructions of an operation, and those of them that lock the bus.
+type Counts = [f64; 2];
+
+/// Returns the table, from the baselines of the crate and of `leaparray-tower`.
+pub(crate) fn table(baseline: &str, tower: &str) -> Result<String, String> {
+    let (of_crate, of_tower) = (parse(baseline)?, parse(tower)?);
+    let find = |baseline: &HashMap<&str, Counts>, name: &str| {
+        baseline.get(name).copied().ok_or(format!("no baseline of {name}"))
+    };
+    let mut rows = Vec::new();
+    for (what, name) in OPERATIONS {
+        rows.push(row(what, find(&of_crate, name)?));
+    }
+    let (what, names) = LAYER;
+    let [with, alone] = names.map(|name| find(&of_tower, name));
+    let (with, alone) = (with?, alone?);
+    rows.push(row(what, [with[0] - alone[0], with[1] - alone[1]]));
+    Ok(format::table(1, &["operation at a given time", "instructions", "with a bus lock"], rows))
+}
+
+fn row(what: &str, [instructions, locks]: Counts) -> Vec<String> {
+    vec![what.to_owned(), format::grouped(instructions), format::grouped(locks)]
+}
+
+fn parse(baseline: &str) -> Result<HashMap<&str, Counts>, String> {
+    let lines = baseline.lines().filter(|line| !line.starts_with('#'));
+    let counts = lines.map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+        [name, instructions, locks] => {
+            let counts = instructions.parse().ok().zip(locks.parse().ok());
+            counts.map(|(instructions, locks)| (name, [instructions, locks]))
+        }
+        _ => None,
+    });
+    counts.collect::<Option<_>>().ok_or("a line of a baseline has another form".to_owned())
+}
