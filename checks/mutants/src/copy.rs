@@ -85,8 +85,8 @@ impl Copy {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(self.tree()).args(["test", "--no-run", "--locked", "--color=never"]);
         cargo.args(build.arguments()).env_remove("CARGO_ENCODED_RUSTFLAGS");
-        // Each mutant changes one line, so compiling takes longer than running: incremental, without
-        // debugging information, and with few optimizations. A model under loom is not slower by that.
+        // Each mutant changes one line, and compiling takes longer than running. So: incremental,
+        // without debugging information, and with few optimizations. Models do not get slower.
         cargo.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
         cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
         let target = if build.is_loom() { "target-loom" } else { "target" };

@@ -121,8 +121,8 @@ fn run_mutant(
     let binary = copy.compile(&mutant.killer.build, log);
     copy.write(&mutant.file, &whole)?;
     let Some(binary) = binary? else { return Ok(Verdict::Error("it does not compile".into())) };
-    // Ten times as long as on the unchanged tree, since a mutant may take longer before it fails.
-    let limit = (unchanged * 10).clamp(Duration::from_secs(20), LIMIT);
+    // A mutant may take longer than the unchanged tree before its killer fails.
+    let limit = (unchanged * 4).clamp(Duration::from_secs(20), LIMIT);
     Ok(match run_test(&binary, &mutant.killer.test, limit, log)? {
         Outcome::Failed => Verdict::Killed,
         Outcome::TimedOut if mutant.timeout == Timeout::Killed => Verdict::Killed,
