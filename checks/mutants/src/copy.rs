@@ -47,6 +47,9 @@ impl Copy {
         Command::new("git").args(["init", "--quiet"]).arg(&tree).status()?;
         for gone in list(&tree, &["--others"])?.difference(&files) {
             fs::remove_file(tree.join(gone))?;
+            // Cargo takes an empty folder for a member of the workspace.
+            let folders = gone.ancestors().skip(1).take_while(|it| *it != Path::new(""));
+            folders.take_while(|it| fs::remove_dir(tree.join(it)).is_ok()).for_each(drop);
         }
         for file in &files {
             let (from, to) = (fs::read(root.join(file))?, tree.join(file));

@@ -88,8 +88,8 @@ fn run_killers<'a>(
     let arguments = build.arguments().join(" ");
     let log = copy.log(&arguments);
     let Some(binary) = copy.compile(build, &log)? else {
-        row(&"ERROR: the unchanged tree does not compile", started, &arguments, Some(&log));
-        return Ok(passed);
+        let log = fs::read_to_string(&log)?;
+        return Err(io::Error::other(format!("the unchanged tree does not compile:\n{log}")));
     };
     row(&"compiled", started, &arguments, None);
     let killers: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.killer).collect();
