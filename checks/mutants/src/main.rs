@@ -104,9 +104,9 @@ fn run(jobs: usize, names: &[String]) -> io::Result<Done> {
 
 /// Takes binaries from the queue until it is empty. Returns how many mutants are killed.
 fn work(job: usize, queue: &Queue, copy: &Copy) -> io::Result<usize> {
-    let next = || {
-        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if job.is_multiple_of(2) { queue.pop_front() } else { queue.pop_back() }
-    };
-    iter::from_fn(next).map(|(build, mutants)| run_group(copy, &build, &mutants)).sum()
+    let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = || if job.is_multiple_of(2) { lock().pop_front() } else { lock().pop_back() };
+    let groups = iter::from_fn(next).map(|(build, mutants)| run_group(copy, &build, &mutants));
+    // After an error, the other jobs only finish what they have begun.
+    groups.sum::<io::Result<usize>>().inspect_err(|_| lock().clear())
 }
