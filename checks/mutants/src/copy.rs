@@ -1,7 +1,6 @@
 //! A copy of the tree, in which mutants are compiled and run.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -113,7 +112,8 @@ impl Binary {
     pub(crate) fn run(&self, test: &str, limit: Duration, log: &Path) -> io::Result<ExitStatus> {
         let mut command = Command::new("timeout");
         command.arg("--kill-after=5").arg(limit.as_secs().to_string()).arg(&self.path);
-        command.args([OsStr::new("--exact"), OsStr::new(test)]);
+        // Some tests are ignored by default: they need a server.
+        command.args(["--exact", test, "--include-ignored"]);
         // As cargo runs it.
         command.current_dir(&self.package_dir).env("CARGO_MANIFEST_DIR", &self.package_dir);
         run_into(&mut command, log)

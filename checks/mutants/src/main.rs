@@ -27,7 +27,8 @@ compile, if no test has the killer's name, or if a model is no longer determinis
 status is 0 if all mutants are killed.
 
 SCRATCH=FOLDER keeps the copies, what was compiled in them and the output of the tests in that
-folder, so that the next run compiles less. Needs git and `timeout` of the GNU coreutils.";
+folder, so that the next run compiles less. Needs git, `timeout` of the GNU coreutils, and for some
+mutants of leaparray-redis `redis-server`.";
 
 /// The binaries to compile, each with its mutants. A job with an even number takes them from the
 /// front and one with an odd number from the back, so that two jobs rarely compile the same crates.
