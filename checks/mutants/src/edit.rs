@@ -130,6 +130,8 @@ fn two() {
     lock();
     if is_open() {
         lock();
+    } else {
+        close();
     }
 }
 ";
@@ -155,7 +157,7 @@ fn two() {
     #[test]
     fn lines_must_occur_once() {
         assert_eq!(edit(None, "lock();", "").apply(TEXT), Err(EditError::Find(3)));
-        assert_eq!(edit(None, "unlock();", "").apply(TEXT), Err(EditError::Find(0)));
+        assert_eq!(edit(None, "load();", "").apply(TEXT), Err(EditError::Find(0)));
         assert_eq!(edit(None, "// The first step.", "").apply(TEXT), Err(EditError::Empty));
     }
 
@@ -165,7 +167,9 @@ fn two() {
         assert_eq!(of_one.matches("lock();").count(), 2);
         assert!(!of_one.contains("step.\n    lock();"));
         let inner = edit(Some("if is_open() {"), "lock();", "unlock();").apply(TEXT).unwrap();
-        assert!(inner.contains("{\nunlock();\n    }"), "{inner}");
+        assert!(inner.contains("if is_open() {\nunlock();\n    }"), "{inner}");
+        let other = edit(Some("} else {"), "close();", "lock();").apply(TEXT).unwrap();
+        assert!(other.contains("else {\nlock();\n    }"), "{other}");
     }
 
     #[test]

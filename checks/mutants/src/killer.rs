@@ -166,6 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn only_models_are_compiled_for_loom() {
+        let [model, test] = ["loom gauge a_model", "test flow a_test"]
+            .map(|text| Killer::try_from(String::from(text)).unwrap());
+        assert_eq!([model.model(), test.model()], [Some("gauge"), None]);
+        assert_eq!([model.build.is_loom(), test.build.is_loom()], [true, false]);
+    }
+
+    #[test]
     fn only_the_binary_of_the_test_is_compiled() {
         let arguments =
             |text: &str| Killer::try_from(String::from(text)).unwrap().build.arguments();

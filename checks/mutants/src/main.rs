@@ -21,13 +21,14 @@ Runs the mutants of checks/mutants/table.toml, and reports which of them their k
     cargo run -p leaparray-mutants -- [--jobs N] [NAME...]
 
 Runs those whose names contain one of the NAMEs, or all. Works on copies of the tree, one for each
-of the N jobs (1). A killer has to pass on the unchanged copy first. A mutant is killed if its killer
-then fails or aborts. It is an error, not a kill, if the mutant does not apply or does not compile, if
-no test has the killer's name, or if a model is no longer deterministic. The exit status is 0 if all
-mutants are killed.
+of the N jobs (1). A killer has to pass on the unchanged copy first. A mutant is killed if its
+killer then fails or aborts. It is an error, not a kill, if the mutant does not apply or does not
+compile, if no test has the killer's name, or if a model is no longer deterministic. The exit
+status is 0 if all mutants are killed.
 
 SCRATCH=FOLDER keeps the copies, what was compiled in them and the output of the tests in that
-folder, so that the next run compiles less. Needs git and `timeout` of the GNU coreutils.";
+folder, so that the next run compiles less. Needs git, `timeout` of the GNU coreutils, and for some
+mutants of leaparray-redis `redis-server`.";
 
 /// The binaries to compile, each with its mutants. A job with an even number takes them from the
 /// front and one with an odd number from the back, so that two jobs rarely compile the same crates.
@@ -104,9 +105,9 @@ fn run(jobs: usize, names: &[String]) -> io::Result<Done> {
 
 /// Takes binaries from the queue until it is empty. Returns how many mutants are killed.
 fn work(job: usize, queue: &Queue, copy: &Copy) -> io::Result<usize> {
-    let next = || {
-        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if job.is_multiple_of(2) { queue.pop_front() } else { queue.pop_back() }
-    };
-    iter::from_fn(next).map(|(build, mutants)| run_group(copy, &build, &mutants)).sum()
+    let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = || if job.is_multiple_of(2) { lock().pop_front() } else { lock().pop_back() };
+    let groups = iter::from_fn(next).map(|(build, mutants)| run_group(copy, &build, &mutants));
+    // After an error, the other jobs only finish what they have begun.
+    groups.sum::<io::Result<usize>>().inspect_err(|_| lock().clear())
 }
