@@ -2,7 +2,7 @@
 //! simulated time.
 //!
 //! ```text
-//! cargo run --release -p example-clients
+//! cargo run -p example-clients
 //! ```
 
 use std::io::{self, Write};

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! # Starts redis-server, and takes 18 seconds.
-//! cargo run --release -p example-fleet
+//! cargo run -p example-fleet
 //! # With a server that runs already.
-//! cargo run --release -p example-fleet -- --redis redis://127.0.0.1:6379
+//! cargo run -p example-fleet -- --redis redis://127.0.0.1:6379
 //! ```
 //!
 //! While it runs, it serves the live page and the metrics of the fleet, and prints the address.

@@ -3,7 +3,7 @@
 //! those of the callers, who count without the crate.
 //!
 //! ```text
-//! cargo run --release -p example-grpc
+//! cargo run -p example-grpc
 //! ```
 //!
 //! There are unary calls and streams, a method that fails every third call, methods that the server

@@ -2,7 +2,7 @@
 //! that no request takes.
 //!
 //! ```text
-//! cargo run --release -p example-percentiles
+//! cargo run -p example-percentiles
 //! ```
 //!
 //! The output is in the guide, and is the same in each run.
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     /// The command, as in the head of this file and in `.ci/test`.
-    const COMMAND: &str = "cargo run --release -p example-percentiles";
+    const COMMAND: &str = "cargo run -p example-percentiles";
 
     #[test]
     fn guide_has_the_output_below_the_command() {

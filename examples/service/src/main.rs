@@ -2,16 +2,16 @@
 //! count with a count that was made without the crate.
 //!
 //! ```text
-//! cargo run --release -p example-service                # with the bundled client, for ten seconds
-//! cargo run --release -p example-service -- --no-load   # for wrk, ab or curl, until Ctrl-C
-//! cargo run --release -p example-service -- --json      # JSON for a program to read
+//! cargo run -p example-service                # with the bundled client, for ten seconds
+//! cargo run -p example-service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! cargo run -p example-service -- --json      # JSON for a program to read
 //!
 //! # With a circuit breaker, and time to look at the live page in a browser.
-//! cargo run --release -p example-service -- --seconds 600 --circuit
+//! cargo run -p example-service -- --seconds 600 --circuit
 //! # With a circuit breaker and an adaptive limit.
-//! cargo run --release -p example-service -- --circuit --adaptive --connections 100
+//! cargo run -p example-service -- --circuit --adaptive --connections 100
 //! # With the quantiles of the response times of a route at the end.
-//! cargo run --release -p example-service -- --histogram /slow
+//! cargo run -p example-service -- --histogram /slow
 //! ```
 //!
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it
