@@ -35,8 +35,8 @@ impl Visitor<'_> for DurationVisitor {
 
 /// Adds up the parts of a duration, such as `1m` and `30s`.
 ///
-/// `parse_duration` of several parts panics if their seconds reach `u64::MAX` and their nanoseconds
-/// complete one more (humantime 2.4). Of a single part, it does not.
+/// Each part is parsed alone: of several parts whose sum is too long, `parse_duration` panics in some
+/// cases (humantime 2.4).
 fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut sum = Duration::ZERO;
     let mut rest = text;
@@ -97,9 +97,8 @@ mod tests {
 
     #[test]
     fn duration_above_the_longest_is_refused() {
-        for text in
-            ["18446744073709551615s 1000ms", "18446744073709551615s 1s", "99999999999999999999h"]
-        {
+        let twice_ten_to_the_19 = "10000000000000000000s 10000000000000000000s";
+        for text in [twice_ten_to_the_19, "99999999999999999999h"] {
             assert_eq!(parse(text), Err(DurationError::NumberOverflow), "{text}");
         }
     }
