@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the other scripts.
 
 # Checks that were skipped, a line each. A script that calls others shares its list with them.
@@ -15,8 +16,9 @@ step() {
     "$(awk -F '[ms ]+' 'END { print int(60 * $1 + $2 + 60 * $3 + $4) }' "$SKIPPED_LIST.times")"
 }
 
-# Runs cargo with lints that are errors. Clippy is a compiler with more lints. Here it also builds what is then run, so that no
-# crate is compiled once to be linted and again to be tested.
+# Runs cargo with lints that are errors. Clippy is a compiler with more lints. Here it also builds
+# what is then run, so that no crate is compiled once to be linted and again to be tested. It leaves
+# out optimizations of MIR, so nothing that is measured is built by it.
 linted() { RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings cargo "$@"; }
 
 # Prints that a check is skipped, and what to install for it. The list is printed at the end.

@@ -6,7 +6,8 @@
 # first sample of a series is where counting begins: a counter that appears with 500 adds nothing,
 # and those 500 are in no rate of any interval. A counter that is exposed as 0 before its first
 # count has all.
-# Version: Prometheus 2.42.0 (promtool, of Debian 12).
+# Version: Prometheus 2.42.0 (promtool, of Debian 12). The mirrors of Debian keep the newest point
+# release only: if they no longer have this one, the script ends with status 2.
 # Here: the counters of leaparray-prometheus continue if a resource was evicted and is listed again.
 # The counts of a resource before its first scrape are in no rate, unless the service lists it at
 # its start.

@@ -35,8 +35,8 @@ impl Visitor<'_> for DurationVisitor {
 
 /// Adds up the parts of a duration, such as `1m` and `30s`.
 ///
-/// Each part is parsed alone: of several parts whose sum is too long, `parse_duration` panics in some
-/// cases (humantime 2.4).
+/// Each part is parsed alone: of several parts whose sum is too long, `parse_duration` panics in
+/// some cases (humantime 2.4).
 fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut sum = Duration::ZERO;
     let mut rest = text;

@@ -4,8 +4,7 @@
 //!
 //! In most tests, the writers advance the time by hand, with buckets of a millisecond, so rotations
 //! happen as fast as the threads can make them. The tests are in `tests/`, one file for each kind
-//! of use. As part of `cargo test --workspace`, each test runs each kind of round once. To run each
-//! test for a minute:
+//! of use. In `.ci/full`, each test runs each kind of round once. To run each test for a minute:
 //!
 //! ```sh
 //! LEAPARRAY_STRESS_SECONDS=60 cargo test --release -p leaparray-stress-tests -- --nocapture

@@ -25,7 +25,7 @@ fn output() -> String {
 mod tests {
     use super::*;
 
-    /// The command, as in the head of this file and in `.ci/test`.
+    /// The command, as in the head of this file and in the guide.
     const COMMAND: &str = "cargo run -p example-percentiles";
 
     #[test]
