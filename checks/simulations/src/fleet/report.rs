@@ -16,10 +16,10 @@ gateways do; this form of it is a favourable one, since lost and repeated messag
 A window of a second has L = 10,000 and 10 buckets, and one of a minute L = 600,000 and 60
 buckets. The demand is 1.5 × L, by Zipf's law, and dealt anew every 5 s. A round trip takes 25 to
 75 ms. Each number is the worst of the seeds. *Overshoot* is the most requests beyond L in any
-window, as a share of L; that of a round trip is the way back to the node. *Utilisation* is
-relative to a central limiter without latency. *Operations* are messages that the server handles
-for an admitted request. *Local* is the share of the decisions that wait for no message. *p99* is
-of the time to a decision.
+window, as a share of L; with a round trip, a request goes ahead only after the way back.
+*Utilisation* is relative to a central limiter without latency. *Operations* are messages that the
+server handles for an admitted request. *Local* is the share of the decisions that wait for no
+message. *p99* is of the time to a decision.
 
 ";
 
