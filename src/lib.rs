@@ -123,7 +123,7 @@ pub use registry::{
 };
 #[cfg(loom)]
 #[doc(hidden)]
-pub use sync::{shadow_all_words, show_all_words};
+pub use sync::{lock_slots, shadow_all_words, show_all_words, slots_are_locked, slots_were_used};
 pub use time::{
     CachedClock, Clock, ConfigError, ForwardClock, ManualClock, MonotonicClock,
     ParseTimestampError, Timestamp, ViewError, WindowConfig,

@@ -1,10 +1,12 @@
 //! Models of the promises of `leaparray`, which loom explores.
 //!
 //! The models are in `tests/`, one file for each promise. Without `--cfg loom`, these files are
-//! empty. To run them all:
+//! empty. To run them all, or one of them:
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test --release -p leaparray-loom-tests --target-dir target/loom
+//! .ci/models all
+//! RUSTFLAGS="--cfg loom" cargo test --release -p leaparray-loom-tests --target-dir target/loom \
+//!   --test gauge three_threads_balance
 //! ```
 //!
 //! This is a crate of its own because `--cfg loom` applies to every crate of a build: in the tests

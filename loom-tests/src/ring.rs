@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
+use leaparray::{
+    Bucket, LeapArray, Timestamp, WindowConfig, lock_slots, slots_are_locked, slots_were_used,
+};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 
@@ -116,9 +118,13 @@ pub fn start(number: u32) -> Timestamp {
 
 /// Runs `model` in each interleaving that loom distinguishes, and prints the number of executions.
 ///
+/// A model that uses a slot is explored twice: with the indexed stand-in for the slot, and then
+/// with the locked one.
+///
 /// `preemptions` bounds the number of preemptions of an execution: switches from a thread that
 /// could have continued. `None` explores without a bound. The environment variable
 /// `LOOM_MAX_PREEMPTIONS` overrides the bound, and `UNBOUNDED`, set to any value, removes it.
+/// `LOOM_MAX_PERMUTATIONS` ends each exploration at that number of executions.
 /// docs/CORRECTNESS.md says which kinds of models then still end.
 ///
 /// Put readers on spawned threads, and let the main thread write: the main thread runs first, and
@@ -129,7 +135,7 @@ pub fn start(number: u32) -> Timestamp {
 ///
 /// If the model fails, or if it has only one execution, which explores nothing.
 pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    check(loom::model::Builder::new(), preemptions, model);
+    check(None, preemptions, model);
 }
 
 /// Like [`explore`], but runs only the first `executions`: for a model that has more than can be
@@ -143,30 +149,75 @@ pub fn explore_some(
     preemptions: Option<usize>,
     model: impl Fn() + Send + Sync + 'static,
 ) {
-    let mut builder = loom::model::Builder::new();
-    builder.max_permutations = Some(executions);
-    // Loom checks the number of executions only at checkpoints.
-    builder.checkpoint_interval = executions;
-    check(builder, preemptions, model);
+    check(Some(executions), preemptions, model);
 }
 
 fn check(
-    mut builder: loom::model::Builder,
+    limit: Option<usize>,
     preemptions: Option<usize>,
     model: impl Fn() + Send + Sync + 'static,
 ) {
+    let model = std::sync::Arc::new(model);
+    // Forgets the slots of the models that this thread explored before.
+    let _ = slots_were_used();
+    check_with(false, limit, preemptions, &model);
+    if slots_were_used() {
+        check_with(true, limit, preemptions, &model);
+    }
+}
+
+fn check_with(
+    locked: bool,
+    limit: Option<usize>,
+    preemptions: Option<usize>,
+    model: &std::sync::Arc<impl Fn() + Send + Sync + 'static>,
+) {
+    let mut builder = loom::model::Builder::new();
+    let limit = limit.into_iter().chain(builder.max_permutations).min();
+    builder.max_permutations = limit;
+    if let Some(limit) = limit {
+        // Loom checks the number of executions only at checkpoints.
+        builder.checkpoint_interval = limit;
+    }
     // Sealing a cell takes some 200 accesses.
     builder.max_branches = 20_000;
     if std::env::var_os("UNBOUNDED").is_none() {
         builder.preemption_bound = builder.preemption_bound.or(preemptions);
     }
-    let executions = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = std::sync::Arc::clone(&executions);
+    lock_slots(locked);
+    let executions = Executions { count: std::sync::Arc::default(), limit };
+    let (counted, model) = (std::sync::Arc::clone(&executions.count), std::sync::Arc::clone(model));
     builder.check(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    let executions = executions.load(Ordering::Relaxed);
-    println!("{executions} executions");
-    assert!(executions > 1, "the model has no interleavings");
+    assert!(executions.count() > 1, "the model has no interleavings");
+}
+
+/// Counts the executions of an exploration. Prints their number at its end, or when the last one
+/// has failed.
+struct Executions {
+    count: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    limit: Option<usize>,
+}
+
+impl Executions {
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Executions {
+    fn drop(&mut self) {
+        let slots = if slots_are_locked() { " with locked slots" } else { "" };
+        let end = if std::thread::panicking() {
+            " and the last one failed"
+        } else if self.limit.is_some_and(|limit| self.count() + 1 >= limit) {
+            // Loom ends before the last execution.
+            " of more"
+        } else {
+            ""
+        };
+        println!("{} executions{slots}{end}", self.count());
+    }
 }

@@ -166,10 +166,11 @@ fn reading_beside_a_rollover_is_of_one_moment() {
 }
 
 /// One thread reads the window that ends with bucket 3 while another opens buckets 4 and 5, and so
-/// recycles the slot of bucket 1. The reading is of one moment.
+/// recycles the slot of bucket 1. The reading is of one moment. Without a bound, there are 422,000
+/// executions.
 #[test]
 fn reading_beside_a_lap_is_of_one_moment() {
-    explore(None, || {
+    explore(Some(3), || {
         let limiter = sliding(3, 4);
         assert_eq!(ask(&*limiter, 1, 1), 1);
         assert_eq!(ask(&*limiter, 2, 1), 1);
@@ -234,29 +235,43 @@ fn retry_time_is_of_the_window_that_was_full() {
     });
 }
 
-/// Two threads are refused in bucket 3, and one of them finds the time that the other has stored. A
-/// third thread opens buckets 4 and 5, and so recycles the slot of the permit that leaves first. A
-/// refusal in bucket 3 names the start of bucket 4 nevertheless.
+/// Two threads are refused in bucket 2, and the second finds the time that the first has stored. A
+/// third thread opens buckets 3 and 4, and so recycles the slot of the permit that leaves first. A
+/// refusal in bucket 2 names the start of bucket 3 nevertheless. No preemption is needed for a
+/// thread to load a stale word, and two are 550,000 executions.
 #[test]
 fn stored_retry_time_is_of_the_window_that_was_full() {
-    explore(Some(2), || {
-        let limiter = sliding(3, 3);
-        assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 3, 1), 3);
+    explore(Some(1), || {
+        let limiter = sliding(2, 3);
+        assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 2, 1), 3);
         let refused = |limiter: &Sliding| {
             // It is admitted in a later bucket, if the third thread has opened one.
-            let decision = limiter.try_acquire_at(start(3), 1);
+            let decision = limiter.try_acquire_at(start(2), 1);
             let retry_at = decision.refusal().and_then(|refusal| refusal.retry_at());
-            assert!(retry_at.is_none_or(|retry_at| retry_at == start(4)), "{retry_at:?}");
+            assert!(retry_at.is_none_or(|retry_at| retry_at == start(3)), "{retry_at:?}");
         };
-        let others = [(); 2].map(|()| {
+        // The second thread asks only if the first has asked: before, it finds no stored time.
+        // Relaxed, so it acquires nothing, and may still find bucket 2 the newest.
+        let asked = Arc::new(AtomicU64::new(0));
+        let first = {
+            let (limiter, asked) = (limiter.clone(), asked.clone());
+            thread::spawn(move || {
+                refused(&limiter);
+                asked.store(1, Ordering::Relaxed);
+            })
+        };
+        let second = {
             let limiter = limiter.clone();
-            thread::spawn(move || refused(&limiter))
-        });
+            thread::spawn(move || {
+                if asked.load(Ordering::Relaxed) == 1 {
+                    refused(&limiter);
+                }
+            })
+        };
         // More permits than the limit: the requests only open the buckets.
-        assert_eq!(ask(&*limiter, 4, 4) + ask(&*limiter, 5, 4), 0);
-        for other in others {
-            other.join().unwrap();
-        }
+        assert_eq!(ask(&*limiter, 3, 4) + ask(&*limiter, 4, 4), 0);
+        first.join().unwrap();
+        second.join().unwrap();
     });
 }
 

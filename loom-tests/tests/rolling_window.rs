@@ -77,16 +77,17 @@ fn reduce_beside_an_add_finds_it_or_nothing() {
     });
 }
 
-/// Two threads add at the same time. Neither value is lost.
+/// Two threads add at the same time, in a bucket that exists. Neither value is lost.
 #[test]
 fn floats_that_are_added_at_once_are_all_summed() {
     explore(None, || {
         let window = window::<f64>(1);
+        window.add_at(start(1), 0.125);
         let other = add(&window, 1, 0.5);
         window.add_at(start(1), 0.25);
         other.join().unwrap();
         let found = sum(&window, 1);
-        assert!(found.count == 2 && (found.sum - 0.75).abs() < 1e-9, "{found:?}");
+        assert!(found.count == 3 && (found.sum - 0.875).abs() < 1e-9, "{found:?}");
     });
 }
 

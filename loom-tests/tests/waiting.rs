@@ -137,10 +137,11 @@ fn cancellation_beside_a_grant_loses_no_permit() {
 }
 
 /// The only waiting request is displaced by a newer one while another thread gives the permit back.
-/// The newer one gets it, or the older one has got it before.
+/// The newer one gets it, or the older one has got it before. Three preemptions are 470,000
+/// executions.
 #[test]
 fn request_that_displaces_the_head_beside_a_release_is_served() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let queue = Arc::new(queue(1).with_capacity(1).newest_first());
         let held = take(&queue);
         let older = {

@@ -24,7 +24,7 @@ pub(crate) use model::{
     unmodelled_word,
 };
 #[cfg(loom)]
-pub use model::{shadow_all_words, show_all_words};
+pub use model::{lock_slots, shadow_all_words, show_all_words, slots_are_locked, slots_were_used};
 #[cfg(not(loom))]
 pub(crate) use real::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,

@@ -1,8 +1,8 @@
 //! Loom's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
 //!
-//! The default stand-in is an index that is swapped atomically. It synchronizes as an acquire load
-//! and a release swap do, and no more. If `LOCKED_SLOT` is set in the environment, a mutex replaces
-//! it, as a cross-check. The mutex is simpler, but orders more than a real slot does.
+//! The first stand-in is an index that is swapped atomically. It synchronizes as an acquire load
+//! and a release swap do, and no more. The second one is a mutex, as a cross-check. The mutex is
+//! simpler, but orders more than a real slot does. A model that uses a slot is explored with each.
 
 mod indexed_slot;
 mod locked_slot;
@@ -13,14 +13,14 @@ mod racy_once;
 mod shadowed;
 mod slot;
 
-pub(crate) use slot::Slot;
-
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, Payload32, payload, payload_32, seen_payload, seen_payload_32};
 pub(crate) use racy_once::RacyOnce;
 pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 pub use shadowed::{shadow_all_words, show_all_words};
+pub(crate) use slot::Slot;
+pub use slot::{lock_slots, slots_are_locked, slots_were_used};
 
 // The standard library's: no model inserts data into a resource.
 pub(crate) use std::sync::OnceLock;
