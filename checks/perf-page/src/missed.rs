@@ -1,197 +1,376 @@
-//! The goals that are missed, with the reasons.
+//! The goals that are missed, with a reason and without one.
 
 use crate::format;
 use crate::page::Column;
 use crate::{Crowd, Value};
 
-/// The reason why some goals of a program are missed.
-struct Reason {
+/// Some goals of a program that are missed.
+struct Goals {
     program: &'static str,
     /// Returns whether a value is one of these.
     is_about: fn(&Value) -> bool,
-    /// A sentence. `{measured}` and `{goal}` stand for the values that are missed, and their goals.
-    sentence: &'static str,
 }
 
-const REASONS: &[Reason] = &[
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("record a success"),
-        sentence: "A success with its response time takes {measured} × a read of the counter, \
-                   not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("enter a"),
-        sentence: "A request that enters a `ResourceNode` and succeeds takes {measured} × a read \
-                   of the counter, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("record one event"),
-        sentence: "An event without a read of the counter takes {measured} × a `fetch_add` on a \
-                   counter that one or two threads share, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("record in 1,000 windows"),
-        sentence: "Two threads that record in 1,000 windows in turn take {measured} × a read of \
-                   the counter, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.unit == "ns for each additional cell",
-        sentence: "A rate or a sum takes {measured} ns for each further thread that records, not \
-                   {goal} ns: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.contains("over the last") && it.crowd == Crowd::IDLE,
-        sentence: "A rate or a sum takes {measured} × as long beside 256 idle threads, not \
-                   {goal} ×: not yet explained, since readers skip the cells of idle threads.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.contains("snapshot_at") && it.crowd == Crowd::IDLE,
-        sentence: "A snapshot beside 256 idle threads takes {measured} ns, not {goal} ns, because \
-                   the number of requests in flight is in the cells of idle threads, too.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.contains("snapshot_at") && it.crowd == Crowd::ENDED,
-        sentence: "A snapshot after 1,024 threads have ended takes {measured} ns, not {goal} ns: \
-                   not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("roll over") && it.crowd == Crowd::of(1),
-        sentence: "The first record in a bucket takes {measured} × as long as to allocate a bucket \
-                   and to store it, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("roll over") && it.crowd == Crowd::IDLE,
-        sentence: "The first record in a bucket takes {measured} × as long beside 256 idle \
-                   threads, not {goal} ×, because it checks up to 32 idle cells.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.starts_with("roll over") && it.crowd == Crowd::ENDED,
-        sentence: "The first record in a bucket takes {measured} × as long after 1,024 threads \
-                   have ended, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "",
-        is_about: |it| it.case.ends_with(", refused"),
-        sentence: "A refusal by `WarmUp` or `AdaptiveBreaker` takes {measured} × a refusal by \
-                   `governor`, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "feedback",
-        is_about: |it| it.case.starts_with("`AdaptiveLimiter`"),
-        sentence: "A refusal by `AdaptiveLimiter` on two threads takes {measured} × a refusal by \
-                   `governor`, not {goal} ×: not yet explained.",
-    },
-    Reason {
-        program: "feedback",
-        is_about: |it| it.case.starts_with("a call through `CircuitBreaker`"),
-        sentence: "A call through `CircuitBreaker` takes {measured} × a recorded success, not \
-                   {goal} ×, because it includes the admission and the decision on the state.",
-    },
-    Reason {
-        program: "histograms",
-        is_about: |it| it.case.starts_with("record with"),
-        sentence: "A response time in a histogram takes {measured} × a read of the counter, not \
-                   {goal} ×: not yet explained. Without a histogram, a record there already takes \
-                   nearly the goal.",
-    },
-    Reason {
-        program: "histograms",
-        is_about: |it| it.case.starts_with("four quantiles"),
-        sentence: "Four quantiles at scale 5 take {measured} ns, not {goal} ns, because scale 5 \
-                   has twice as many bins as scale 4, which meets the goal.",
-    },
-    Reason {
-        program: "histograms",
-        is_about: |it| it.case.starts_with("rotate"),
-        sentence: "The first record in a bucket takes {measured} × as long with a histogram, not \
-                   {goal} ×, because it also seals the bins of the bucket before.",
-    },
-    Reason {
-        program: "keyed",
-        is_about: |it| it.case.ends_with(", refused"),
-        sentence: "A refusal of one hot key takes {measured} × as long as by `governor`, not \
-                   {goal} ×, because `KeyedLimiter` counts the refusal, and `governor` only reads.",
-    },
-    Reason {
-        program: "keyed",
-        is_about: |it| it.case.ends_with("`foldhash`"),
-        sentence: "An admission by key with `foldhash` takes {measured} × as long as by \
-                   `governor`, not {goal} ×: the difference is smaller than the spread of either \
-                   side.",
-    },
-    Reason {
-        program: "leases",
-        is_about: |it| it.case.starts_with("`LeasedLimiter`"),
-        sentence: "`LeasedLimiter` takes {measured} × as long as `SlidingWindowLimiter` on two \
-                   threads, not {goal} ×: both sides spread by more than half of their medians.",
-    },
-    Reason {
-        program: "middleware",
-        is_about: |it| it.unit == "instructions",
-        sentence: "`leaparray-tower` adds {measured} instructions to a request, not {goal}, \
-                   because the cheapest other layer, `tower_governor`, counts nothing.",
-    },
-    Reason {
-        program: "middleware",
-        is_about: |it| it.unit == "ns",
-        sentence: "It adds {measured} ns, not {goal} ns, for the same reason.",
-    },
+/// Goals that are missed for a reason.
+struct Explained {
+    goals: Goals,
+    /// The beginning of a sentence. `{measured}` and `{goal}` stand for the values that are missed,
+    /// and their goals.
+    what: &'static str,
+    /// The end of the sentence.
+    reason: &'static str,
+}
+
+/// Goals that are missed for a reason that is not known.
+struct Unexplained {
+    goals: Goals,
+    what: &'static str,
+    unit: &'static str,
+}
+
+const fn explained(
+    program: &'static str,
+    is_about: fn(&Value) -> bool,
+    what: &'static str,
+    reason: &'static str,
+) -> Explained {
+    Explained { goals: Goals { program, is_about }, what, reason }
+}
+
+const fn unexplained(
+    program: &'static str,
+    is_about: fn(&Value) -> bool,
+    what: &'static str,
+    unit: &'static str,
+) -> Unexplained {
+    Unexplained { goals: Goals { program, is_about }, what, unit }
+}
+
+const EXPLAINED: &[Explained] = &[
+    explained(
+        "",
+        |it| it.case.contains("snapshot_at") && it.crowd == Crowd::IDLE,
+        "A snapshot while 256 threads idle takes {measured} ns, not {goal} ns",
+        "because the number of requests in flight is in the cells of idle threads, too",
+    ),
+    explained(
+        "",
+        |it| it.case.starts_with("roll over") && it.crowd == Crowd::IDLE,
+        "The first record in a bucket takes {measured} × as long while 256 threads idle, not \
+         {goal} ×",
+        "because it checks up to 32 idle cells",
+    ),
+    explained(
+        "feedback",
+        |it| it.case.starts_with("a call through `CircuitBreaker`"),
+        "A call through `CircuitBreaker` takes {measured} × a recorded success, not {goal} ×",
+        "because it includes the admission and the decision on the state",
+    ),
+    explained(
+        "histograms",
+        |it| it.case.starts_with("four quantiles"),
+        "Four quantiles at scale 5 take {measured} ns, not {goal} ns",
+        "because scale 5 has twice as many bins as scale 4, which meets the goal",
+    ),
+    explained(
+        "histograms",
+        |it| it.case.starts_with("rotate"),
+        "The first record in a bucket takes {measured} × as long with a histogram, not {goal} ×",
+        "because it also seals the bins of the bucket before",
+    ),
+    explained(
+        "keyed",
+        |it| it.case.ends_with(", refused"),
+        "A refusal of one hot key takes {measured} × as long as by `governor`, not {goal} ×",
+        "because `KeyedLimiter` counts the refusal, and `governor` only reads",
+    ),
+    explained(
+        "keyed",
+        |it| it.case.ends_with("`foldhash`"),
+        "An admission by key with `foldhash` takes {measured} × as long as by `governor`, not \
+         {goal} ×",
+        "but the difference is smaller than the spread of either side",
+    ),
+    explained(
+        "leases",
+        |it| it.case.starts_with("`LeasedLimiter`"),
+        "`LeasedLimiter` takes {measured} × as long as `SlidingWindowLimiter` on two threads, not \
+         {goal} ×",
+        "but both sides spread by more than half of their medians",
+    ),
+    explained(
+        "middleware",
+        |it| it.unit == "instructions",
+        "`leaparray-tower` adds {measured} instructions to a request, not {goal}",
+        "because the cheapest other layer, `tower_governor`, counts nothing",
+    ),
+    explained(
+        "middleware",
+        |it| it.unit == "ns",
+        "It adds {measured} ns, not {goal} ns",
+        "for the same reason",
+    ),
 ];
 
-/// Returns a list of the goals that are missed. Each missed goal needs a reason, and each reason a
-/// missed goal.
-pub(crate) fn list(columns: &[Column]) -> Result<String, String> {
+const READ: &str = "× a read of the counter";
+const SHARED: &str = "× a `fetch_add` on a shared counter";
+const REFUSED: &str = "× a refusal by `governor`";
+
+const UNEXPLAINED: &[Unexplained] = &[
+    unexplained(
+        "",
+        |it| it.case.starts_with("record a success"),
+        "record a success and its response time",
+        READ,
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("enter a"),
+        "enter a `ResourceNode` and succeed",
+        READ,
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("record one event") && it.crowd == Crowd::of(1),
+        "record one event without a read of the counter, 1 thread",
+        SHARED,
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("record one event") && it.crowd == Crowd::of(2),
+        "record one event without a read of the counter, 2 threads",
+        SHARED,
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("record in 1,000 windows"),
+        "record in 1,000 windows in turn, 2 threads",
+        READ,
+    ),
+    unexplained(
+        "",
+        |it| it.unit == "ns for each additional cell",
+        "read a rate or a sum, for each further thread that records",
+        "ns",
+    ),
+    unexplained(
+        "",
+        |it| it.case.contains("over the last") && it.crowd == Crowd::IDLE,
+        "read a rate or a sum while 256 threads idle",
+        "× as long as without them",
+    ),
+    unexplained(
+        "",
+        |it| it.case.contains("snapshot_at") && it.crowd == Crowd::ENDED,
+        "take a snapshot after 1,024 threads have ended",
+        "ns",
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("roll over") && it.crowd == Crowd::of(1),
+        "the first record in a bucket",
+        "× allocating a bucket and storing it",
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("roll over") && it.crowd == Crowd::ENDED,
+        "the first record in a bucket after 1,024 threads have ended",
+        "× as long as without them",
+    ),
+    unexplained(
+        "",
+        |it| it.case.ends_with(", refused"),
+        "`WarmUp` or `AdaptiveBreaker` refuses",
+        REFUSED,
+    ),
+    unexplained(
+        "feedback",
+        |it| it.case.starts_with("`AdaptiveLimiter`"),
+        "`AdaptiveLimiter` refuses, 2 threads",
+        REFUSED,
+    ),
+    unexplained(
+        "histograms",
+        |it| it.case.starts_with("record with"),
+        "record a response time in a histogram",
+        READ,
+    ),
+];
+
+/// A goal that is missed: its program, the name of the processor, and the value.
+#[derive(Clone, Copy)]
+struct Missed<'a> {
+    program: &'a str,
+    processor: &'a str,
+    value: &'a Value,
+}
+
+/// The missed goals that one entry is about.
+struct Found {
+    measured: String,
+    goal: String,
+    processors: String,
+}
+
+/// The texts of both kinds of missed goals.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    /// A sentence with the reason for each entry.
+    pub(crate) explained: String,
+    /// A table of the others.
+    pub(crate) unexplained: String,
+}
+
+/// Returns the goals that are missed. Each of them belongs to one entry of one of the two kinds,
+/// and each entry has a missed goal.
+pub(crate) fn texts(columns: &[Column]) -> Result<Texts, String> {
+    of_entries(columns, EXPLAINED, UNEXPLAINED)
+}
+
+fn of_entries(
+    columns: &[Column],
+    with_reason: &[Explained],
+    without: &[Unexplained],
+) -> Result<Texts, String> {
+    let missed = missed(columns);
+    for it in &missed {
+        let reasons = with_reason.iter().filter(|entry| entry.goals.have(it)).count();
+        let others = without.iter().filter(|entry| entry.goals.have(it)).count();
+        let problem = match (reasons, others) {
+            (1, 0) | (0, 1) => continue,
+            (0, 0) => "a missed goal has no reason, and is not among the unexplained ones",
+            (_, 0) => "a missed goal has several reasons",
+            (0, _) => "a missed goal is several times among the unexplained ones",
+            _ => "a missed goal has a reason, and is among the unexplained ones",
+        };
+        return Err(format!("{problem}: {}", it.value));
+    }
+    let mut explained = String::new();
+    for Explained { goals, what, reason } in with_reason {
+        let Found { measured, goal, processors } =
+            goals.find(&missed).ok_or(format!("no goal is missed any more: {what}"))?;
+        let what = what.replace("{measured}", &measured).replace("{goal}", &goal);
+        explained += &format::wrapped(&format!("- {what}, {reason}. ({processors})"), "  ");
+    }
+    let mut rows = Vec::new();
+    for Unexplained { goals, what, unit } in without {
+        let Found { measured, goal, processors } =
+            goals.find(&missed).ok_or(format!("no goal is missed any more: {what}"))?;
+        let (what, unit) = ((*what).to_owned(), (*unit).to_owned());
+        rows.push(vec![what, unit, processors, measured, goal]);
+    }
+    let head = ["operation", "unit", "processor", "measured", "goal"];
+    Ok(Texts { explained, unexplained: format::table(3, &head, rows) })
+}
+
+fn missed(columns: &[Column]) -> Vec<Missed<'_>> {
     let mut missed = Vec::new();
     for column in columns {
         for (program, set) in &column.sets {
             let values = set.values.iter().filter(|it| it.is_missed());
-            missed.extend(values.map(|it| (program.as_str(), column.short_name.as_str(), it)));
+            let processor = column.microarchitecture;
+            missed.extend(values.map(|value| Missed { program, processor, value }));
         }
     }
-    let mut list = String::new();
-    for reason in REASONS {
-        let is_about = |&(program, _, value): &(&str, &str, &Value)| {
-            program == reason.program && (reason.is_about)(value)
-        };
-        let about: Vec<_> = missed.extract_if(.., |it| is_about(it)).collect();
-        if about.is_empty() {
-            return Err(format!("no goal is missed any more: {}", reason.sentence));
-        }
-        let measured = range(about.iter().map(|(.., it)| it.measured));
-        let goals = range(about.iter().filter_map(|(.., it)| it.at_most));
-        let sentence = reason.sentence.replace("{measured}", &measured).replace("{goal}", &goals);
-        let mut names: Vec<_> = about.iter().map(|(_, name, _)| *name).collect();
-        names.dedup();
-        list += &format::wrapped(&format!("- {sentence} ({})", names.join("; ")), "  ");
+    missed
+}
+
+impl Goals {
+    fn have(&self, missed: &Missed<'_>) -> bool {
+        missed.program == self.program && (self.is_about)(missed.value)
     }
-    match &missed[..] {
-        [] => Ok(list),
-        [(.., value), ..] => Err(format!("a missed goal has no reason: {value}")),
+
+    /// Finds the missed goals of an entry; `None` if there is none.
+    fn find(&self, missed: &[Missed<'_>]) -> Option<Found> {
+        let about: Vec<_> = missed.iter().filter(|it| self.have(it)).collect();
+        let mut processors: Vec<_> = about.iter().map(|it| it.processor).collect();
+        processors.dedup();
+        Some(Found {
+            measured: range(about.iter().map(|it| it.value.measured))?,
+            goal: range(about.iter().filter_map(|it| it.value.at_most))?,
+            processors: processors.join("; "),
+        })
     }
 }
 
 /// Writes the lowest and the highest of some numbers.
-fn range(numbers: impl Iterator<Item = f64>) -> String {
+fn range(numbers: impl Iterator<Item = f64>) -> Option<String> {
     let mut numbers: Vec<_> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
     let shown = |number: f64| match number {
         1_000.0.. => format::grouped(number),
         _ => number.to_string(),
     };
-    let (low, high) = (numbers.first().copied().map(shown), numbers.last().copied().map(shown));
-    match (low, high) {
-        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
-        (low, _) => low.unwrap_or_default(),
+    let (low, high) = (shown(*numbers.first()?), shown(*numbers.last()?));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::Set;
+
+    /// Returns a processor on which goals are missed: of `a`, by 2, and of `b`, by 3.
+    fn columns() -> Vec<Column> {
+        let value = |case: &str, measured| Value {
+            case: case.to_owned(),
+            crowd: Crowd::of(1),
+            measured,
+            unit: "ns".to_owned(),
+            at_most: Some(1.0),
+            spread: None,
+        };
+        let set = Set { values: vec![value("a", 2.0), value("b", 3.0)], ..Set::default() };
+        let sets = BTreeMap::from([(String::new(), set)]);
+        vec![Column { id: "a processor".to_owned(), microarchitecture: "Zen 4", sets }]
+    }
+
+    const A: Explained = explained("", |it| it.case == "a", "`a`: {measured} > {goal}", "because");
+    const B: Unexplained = unexplained("", |it| it.case == "b", "`b`", "ns");
+
+    fn error(with_reason: &[Explained], without: &[Unexplained]) -> String {
+        of_entries(&columns(), with_reason, without).expect_err("entries do not fit")
+    }
+
+    #[test]
+    fn missed_goal_without_a_reason_is_apart() {
+        let texts = of_entries(&columns(), &[A], &[B]).expect("an entry for each goal");
+        assert_eq!(texts.explained, "- `a`: 2 > 1, because. (Zen 4)\n");
+        let rows: Vec<_> = texts.unexplained.lines().skip(2).collect();
+        assert_eq!(rows, ["| `b` | ns | Zen 4 | 3 | 1 |"]);
+    }
+
+    #[test]
+    fn missed_goal_needs_a_reason_or_a_place_among_the_unexplained() {
+        let wanted = "a missed goal has no reason, and is not among the unexplained ones";
+        assert_eq!(error(&[], &[B]), format!("{wanted}: a\t1\t0\t0\t2\tns\t1"));
+        assert_eq!(error(&[A], &[]), format!("{wanted}: b\t1\t0\t0\t3\tns\t1"));
+    }
+
+    #[test]
+    fn missed_goal_has_one_entry_of_one_kind() {
+        let also = unexplained("", |it| it.case == "a", "`a`", "ns");
+        let found = error(&[A], &[B, also]);
+        assert!(found.contains("has a reason, and is among the unexplained ones"), "{found}");
+        assert!(error(&[A, A], &[B]).contains("several reasons"));
+        assert!(error(&[A], &[B, B]).contains("several times"));
+    }
+
+    #[test]
+    fn entry_of_either_kind_needs_a_missed_goal() {
+        let with_reason = explained("", |it| it.case == "c", "`c`", "because");
+        assert_eq!(error(&[A, with_reason], &[B]), "no goal is missed any more: `c`");
+        let without = unexplained("keyed", |it| it.case == "b", "`b` of keyed", "ns");
+        assert_eq!(error(&[A], &[B, without]), "no goal is missed any more: `b` of keyed");
+    }
+
+    #[test]
+    fn entry_with_a_reason_states_it() {
+        for Explained { what, reason, .. } in EXPLAINED {
+            assert!(["because ", "but ", "for "].iter().any(|it| reason.starts_with(it)), "{what}");
+            assert!(!reason.contains("explained"), "{what}");
+        }
     }
 }

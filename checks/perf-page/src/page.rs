@@ -1,14 +1,17 @@
 //! The text of the page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use crate::rows::ROWS;
-use crate::{Set, format, instructions, missed};
+use crate::missed::{self, Texts};
+use crate::rows::{self, Row};
+use crate::{Set, format, instructions};
 
-/// The programs of `checks/perf`, and what each of them measures.
+/// The programs of `checks/perf`, and what each of them measures. The name of the default program
+/// is empty.
 const PROGRAMS: &[(&str, &str)] = &[
     ("", "recording, reading, memory"),
     ("limiters", "limiters"),
@@ -20,7 +23,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("windows", "windows of a fleet"),
 ];
 
-/// The crates of the table, beside this one.
+/// The other crates of the tables.
 const PEERS: &[&str] = &[
     "axum-prometheus",
     "governor",
@@ -32,20 +35,48 @@ const PEERS: &[&str] = &[
     "tower_governor",
 ];
 
-const NOT_MEASURED: &str = "not measured";
+/// The processors of the files, and their microarchitectures. The vendors publish these by the
+/// family and the model.
+const MICROARCHITECTURES: &[(&str, &str)] = &[
+    ("amd-family-25-model-1", "Zen 3"),
+    ("amd-family-25-model-17", "Zen 4"),
+    ("amd-family-26-model-2", "Zen 5"),
+    ("intel-family-6-model-167", "Rocket Lake"),
+    ("intel-family-6-model-207", "Emerald Rapids"),
+];
 
-/// A processor, and its sets by program.
+const NOT_MEASURED: &str = "–";
+
+/// A processor, and its measurements by program.
 #[derive(Debug)]
 pub(crate) struct Column {
-    name: String,
-    /// The name of the architecture, if goals were set for it, or else the name.
-    pub(crate) short_name: String,
+    /// The processor, as the files are named.
+    pub(crate) id: String,
+    pub(crate) microarchitecture: &'static str,
     pub(crate) sets: BTreeMap<String, Set>,
 }
 
 impl Column {
+    fn new(id: &str) -> Result<Self, String> {
+        let known = MICROARCHITECTURES.iter().find(|(known, _)| *known == id);
+        let (_, microarchitecture) = known.ok_or(format!(
+            "the microarchitecture of {id} is not known: add it to `MICROARCHITECTURES`"
+        ))?;
+        Ok(Self { id: id.to_owned(), microarchitecture, sets: BTreeMap::new() })
+    }
+
     fn set(&self, program: &str) -> Option<&Set> {
         self.sets.get(program)
+    }
+
+    fn cell(&self, row: &Row) -> Option<String> {
+        row.cell(self.set(row.program)?)
+    }
+
+    /// Returns the microarchitecture, the vendor, the family and the model.
+    fn name(&self) -> String {
+        let id = self.id.replacen("amd", "AMD", 1).replacen("intel", "Intel", 1).replace('-', " ");
+        format!("{}, {id}", self.microarchitecture)
     }
 }
 
@@ -53,8 +84,8 @@ impl Column {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, if no processor has a row of the table, or if a goal
-/// is missed and has no reason.
+/// Returns an error if a file cannot be read, if no processor has a row of a table, or if a missed
+/// goal has no reason and is not among the unexplained ones.
 pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
@@ -64,34 +95,35 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
         &read("benches/instructions.baseline")?,
         &read("crates/leaparray-tower/benches/instructions.baseline")?,
     )?;
+    let Texts { explained, unexplained } = missed::texts(&columns)?;
     Ok(format!(
         include_str!("page.md"),
-        peers = peers(&columns)?,
+        recording = compared(&columns, rows::RECORDING)?,
+        limits = compared(&columns, rows::LIMITS)?,
+        keyed = compared(&columns, rows::KEYED)?,
+        middleware = compared(&columns, rows::MIDDLEWARE)?,
+        histograms = compared(&columns, rows::HISTOGRAMS)?,
         versions = versions(&columns),
         instructions = instructions,
-        missed = missed::list(&columns)?,
-        commits = commits(&columns),
+        explained = explained,
+        unexplained = unexplained,
+        files = files(&columns),
     ))
 }
 
-/// Reads all sets of a folder, by processor.
+/// Reads all files of a folder, by processor.
 fn columns(folder: &Path) -> Result<Vec<Column>, Box<dyn Error>> {
     let mut columns: BTreeMap<String, Column> = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let (id, program) = split(&file).ok_or(format!("{file} is not the name of a set"))?;
+        let (id, program) =
+            split(&file).ok_or(format!("{file} is not the name of a file of measurements"))?;
         let set = Set::parse(&fs::read_to_string(&path)?).map_err(|it| format!("{file}: {it}"))?;
-        let make = || {
-            let (name, sets) = (shown(id), BTreeMap::new());
-            match set.known.as_str() {
-                "" => Column { short_name: name.clone(), name, sets },
-                known => {
-                    Column { short_name: known.to_owned(), name: format!("{known}, {name}"), sets }
-                }
-            }
+        let column = match columns.entry(id.to_owned()) {
+            Entry::Occupied(column) => column.into_mut(),
+            Entry::Vacant(place) => place.insert(Column::new(id)?),
         };
-        let column = columns.entry(id.to_owned()).or_insert_with(make);
         column.sets.insert(program.to_owned(), set);
     }
     Ok(columns.into_values().collect())
@@ -105,29 +137,22 @@ fn split(file: &str) -> Option<(&str, &str)> {
     PROGRAMS.iter().any(|(known, _)| *known == program).then_some((&file[..digits], program))
 }
 
-/// Returns the name of a processor: `amd-family-26-model-2` becomes `AMD family 26 model 2`.
-fn shown(id: &str) -> String {
-    id.replacen("amd", "AMD", 1).replacen("intel", "Intel", 1).replace('-', " ")
-}
-
-fn head<'a>(first: &[&'a str], columns: &'a [Column]) -> Vec<&'a str> {
-    first.iter().copied().chain(columns.iter().map(|it| it.name.as_str())).collect()
-}
-
-fn peers(columns: &[Column]) -> Result<String, String> {
-    let mut rows = Vec::new();
-    for row in ROWS {
-        let cells: Vec<_> = columns
-            .iter()
-            .map(|column| column.set(row.program).and_then(|set| row.cell(set)))
-            .collect();
-        if cells.iter().all(Option::is_none) {
-            return Err(format!("no set has the row: {}, {}", row.what, row.beside));
-        }
-        let cells = cells.into_iter().map(|cell| cell.unwrap_or(NOT_MEASURED.to_owned()));
-        rows.push([row.what, row.beside].map(str::to_owned).into_iter().chain(cells).collect());
+/// Returns a table of some rows, without the processors that have none of them.
+fn compared(columns: &[Column], rows: &[Row]) -> Result<String, String> {
+    let has = |row: &Row| columns.iter().any(|column| column.cell(row).is_some());
+    if let Some(row) = rows.iter().find(|row| !has(row)) {
+        return Err(format!("no file has the row: {}, {}", row.what, row.compared_with));
     }
-    Ok(format::table(2, &head(&["operation", "beside"], columns), rows))
+    let is_shown = |column: &&Column| rows.iter().any(|row| column.cell(row).is_some());
+    let columns: Vec<_> = columns.iter().filter(is_shown).collect();
+    let mut head = vec!["operation", "compared with"];
+    head.extend(columns.iter().map(|column| column.microarchitecture));
+    let rows = rows.iter().map(|row| {
+        let mut cells = [row.what, row.compared_with].map(str::to_owned).to_vec();
+        cells.extend(columns.iter().map(|it| it.cell(row).unwrap_or(NOT_MEASURED.to_owned())));
+        cells
+    });
+    Ok(format::table(2, &head, rows))
 }
 
 /// Returns the versions of the peers.
@@ -136,23 +161,23 @@ fn versions(columns: &[Column]) -> String {
     let peers = about.filter(|(name, _)| PEERS.contains(&name.as_str()));
     let versions: BTreeSet<_> = peers.map(|(name, version)| format!("{name} {version}")).collect();
     let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
-    format::wrapped(&format!("Measured beside {versions}."), "")
+    format::wrapped(&format!("The other crates: {versions}."), "")
 }
 
-fn commits(columns: &[Column]) -> String {
-    let rows = PROGRAMS.iter().map(|(program, what)| {
-        let commits = columns.iter().map(|column| match column.set(program) {
-            Some(set) => {
-                let cores = set.about.iter().find(|(name, _)| name == "cores");
-                let cores = cores.map_or("?", |(_, cores)| cores.as_str());
-                format!("{}, {cores} cores", set.commit)
-            }
-            None => NOT_MEASURED.to_owned(),
-        });
-        let name = if program.is_empty() { String::new() } else { format!("`--bin {program}`") };
-        [(*what).to_owned(), name].into_iter().chain(commits).collect()
-    });
-    format::table(2 + columns.len(), &head(&["measured", "program"], columns), rows)
+/// Returns a table of the files, by program and processor.
+fn files(columns: &[Column]) -> String {
+    let mut rows = Vec::new();
+    for (program, what) in PROGRAMS {
+        let name = if program.is_empty() { "(default)".to_owned() } else { format!("`{program}`") };
+        for column in columns {
+            let Some(set) = column.set(program) else { continue };
+            let cores = set.about.iter().find(|(name, _)| name == "cores");
+            let cores = cores.map_or("?", |(_, cores)| cores).to_owned();
+            let (what, commit) = ((*what).to_owned(), set.commit.clone());
+            rows.push(vec![what, name.clone(), column.name(), commit, cores]);
+        }
+    }
+    format::table(4, &["measured", "program", "processor", "commit", "cores"], rows)
 }
 
 #[cfg(test)]
@@ -178,17 +203,39 @@ mod tests {
     }
 
     #[test]
-    fn missed_goal_needs_a_reason() {
-        let mut columns = columns(&root().join("docs/performance")).expect("sets");
-        let set = columns[0].sets.values_mut().next().expect("a set");
+    fn processor_is_named_by_its_family_and_model() {
+        let name = Column::new("amd-family-25-model-1").expect("a processor").name();
+        assert_eq!(name, "Zen 3, AMD family 25 model 1");
+        let error = Column::new("amd-family-25-model-2").expect_err("another processor");
+        assert!(error.contains("amd-family-25-model-2"), "{error}");
+    }
+
+    #[test]
+    fn processor_without_a_row_has_no_column() {
+        let mut columns = columns(&root().join("docs/performance")).expect("files");
+        let head = |columns: &[Column], rows| -> Result<String, String> {
+            let table = compared(columns, rows)?;
+            Ok(table.lines().next().expect("a head").to_owned())
+        };
+        let found = head(&columns, rows::MIDDLEWARE);
+        assert_eq!(found.as_deref(), Ok("| operation | compared with | Zen 3 |"));
+        columns[0].sets.remove("middleware").expect("middleware");
+        let error = head(&columns, rows::MIDDLEWARE).expect_err("rows without a processor");
+        assert!(error.contains("no file has the row"), "{error}");
+    }
+
+    #[test]
+    fn missed_goal_of_the_files_needs_an_entry() {
+        let mut columns = columns(&root().join("docs/performance")).expect("files");
+        let set = columns[0].sets.values_mut().next().expect("a file");
         let value = set.values.iter_mut().find(|it| it.at_most.is_none()).expect("no goal");
         (value.measured, value.at_most) = (2.0, Some(1.0));
         value.case = "an operation without a reason".to_owned();
-        let error = missed::list(&columns).expect_err("a goal is missed");
+        let error = missed::texts(&columns).expect_err("a goal is missed");
         assert!(error.contains("an operation without a reason"), "{error}");
         for column in &mut columns {
             column.sets.clear();
         }
-        assert!(missed::list(&columns).is_err(), "reasons without a missed goal");
+        assert!(missed::texts(&columns).is_err(), "entries without a missed goal");
     }
 }

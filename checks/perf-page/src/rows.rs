@@ -1,4 +1,4 @@
-//! The rows of the table of peers.
+//! The rows of the tables that compare this crate with others.
 
 use crate::Set;
 use crate::format;
@@ -8,7 +8,7 @@ pub(crate) struct Row {
     /// The operation, and the number of threads.
     pub(crate) what: &'static str,
     /// The other side.
-    pub(crate) beside: &'static str,
+    pub(crate) compared_with: &'static str,
     /// The program that measures both.
     pub(crate) program: &'static str,
     threads: usize,
@@ -25,9 +25,9 @@ const fn row(
     program: &'static str,
     threads: usize,
     [what, ours]: [&'static str; 2],
-    [beside, other]: [&'static str; 2],
+    [compared_with, other]: [&'static str; 2],
 ) -> Row {
-    Row { what, beside, program, threads, unit: "ns", ours, other, without: None }
+    Row { what, compared_with, program, threads, unit: "ns", ours, other, without: None }
 }
 
 impl Row {
@@ -63,8 +63,7 @@ const LAYER: &str = "a request: leaparray-tower";
 const HISTOGRAM: &str = "record with leaparray, scale 4: three decades";
 const HDR: [&str; 2] = ["`hdrhistogram`, mutex", "record with hdrhistogram, mutex: three decades"];
 
-pub(crate) const ROWS: &[Row] = &[
-    // Recording and reading.
+pub(crate) const RECORDING: &[Row] = &[
     row("", 1, ["record one event, 1 thread", PRECISE], COUNTER),
     row(
         "",
@@ -106,7 +105,7 @@ pub(crate) const ROWS: &[Row] = &[
         "",
         1,
         [
-            "read the rate of a second beside a writer",
+            "read the rate of a second while a thread records",
             "leaparray, precise clock: rate, concurrent writer",
         ],
         ["`sentinel-core`", "sentinel-core: rate, concurrent writer"],
@@ -124,7 +123,9 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     )
     .bytes(),
-    // Deciding.
+];
+
+pub(crate) const LIMITS: &[Row] = &[
     row("limiters", 1, ["`SlidingWindowLimiter` admits, 1 thread", SLIDING], GOVERNOR),
     row("limiters", 2, ["`SlidingWindowLimiter` admits, 2 threads", SLIDING], GOVERNOR),
     row("limiters", 16, ["`SlidingWindowLimiter` admits, 16 threads", SLIDING], GOVERNOR),
@@ -150,6 +151,21 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("feedback", 1, ["`CircuitBreaker` admits, 1 thread", "`CircuitBreaker`, closed"], GOVERNOR),
     row(
+        "leases",
+        1,
+        [
+            "`LeasedLimiter` of a fleet admits, 1 thread",
+            "`LeasedLimiter`, admitted, `BootClock`, 10 buckets in a second",
+        ],
+        [
+            "`SlidingWindowLimiter`",
+            "`SlidingWindowLimiter`, admitted, `BootClock`, 10 buckets in a second",
+        ],
+    ),
+];
+
+pub(crate) const KEYED: &[Row] = &[
+    row(
         "keyed",
         1,
         ["bytes of a key, `String`", "`KeyedLimiter`, `String`, bytes of a key"],
@@ -171,19 +187,9 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ["`governor`", "`governor`, `String`, zipf, admitted"],
     ),
-    row(
-        "leases",
-        1,
-        [
-            "`LeasedLimiter` of a fleet admits, 1 thread",
-            "`LeasedLimiter`, admitted, `BootClock`, 10 buckets in a second",
-        ],
-        [
-            "`SlidingWindowLimiter`",
-            "`SlidingWindowLimiter`, admitted, `BootClock`, 10 buckets in a second",
-        ],
-    ),
-    // Middleware.
+];
+
+pub(crate) const MIDDLEWARE: &[Row] = &[
     row(
         "middleware",
         1,
@@ -205,7 +211,9 @@ pub(crate) const ROWS: &[Row] = &[
         ["`tower_governor`, which counts nothing", "a request: tower_governor"],
     )
     .layer(),
-    // Histograms.
+];
+
+pub(crate) const HISTOGRAMS: &[Row] = &[
     row("histograms", 1, ["record in a histogram of a minute, 1 thread", HISTOGRAM], HDR),
     row("histograms", 2, ["record in a histogram of a minute, 2 threads", HISTOGRAM], HDR),
     row(
