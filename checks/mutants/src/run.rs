@@ -119,8 +119,9 @@ fn run_mutant(
     let binary = copy.compile(&mutant.killer.build, log);
     copy.write(&mutant.file, &whole)?;
     let Some(binary) = binary? else { return Ok(Verdict::Error("it does not compile".into())) };
-    // A mutant may take longer than the unchanged tree before its killer fails.
-    let limit = (unchanged * 4).clamp(Duration::from_secs(20), LIMIT);
+    // A mutant may take longer than the unchanged tree before its killer fails. The tests that stop
+    // threads fail after a minute.
+    let limit = (unchanged * 4).clamp(Duration::from_secs(90), LIMIT);
     Ok(match run_test(&binary, &mutant.killer.test, limit, log)? {
         Outcome::Failed => Verdict::Killed,
         Outcome::TimedOut if mutant.timeout == Timeout::Killed => Verdict::Killed,
