@@ -51,8 +51,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The time limit of a killer on the unchanged tree. None takes a quarter of it.
-const LIMIT: Duration = Duration::from_secs(240);
+/// The time limit of a killer on the unchanged tree. None takes a tenth of it on an idle machine.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the killers on the unchanged copy, and then each mutant. Returns how many are killed.
 pub(crate) fn run_group(copy: &Copy, build: &Build, mutants: &[Mutant]) -> io::Result<usize> {
@@ -119,8 +119,9 @@ fn run_mutant(
     let binary = copy.compile(&mutant.killer.build, log);
     copy.write(&mutant.file, &whole)?;
     let Some(binary) = binary? else { return Ok(Verdict::Error("it does not compile".into())) };
-    // A mutant may take longer than the unchanged tree before its killer fails.
-    let limit = (unchanged * 4).clamp(Duration::from_secs(20), LIMIT);
+    // A mutant may take longer than the unchanged tree before its killer fails. The tests that stop
+    // threads fail after a minute.
+    let limit = (unchanged * 4).clamp(Duration::from_secs(90), LIMIT);
     Ok(match run_test(&binary, &mutant.killer.test, limit, log)? {
         Outcome::Failed => Verdict::Killed,
         Outcome::TimedOut if mutant.timeout == Timeout::Killed => Verdict::Killed,
