@@ -55,16 +55,19 @@ fn stalled_thread_blocks_no_other_in_an_array() {
 }
 
 #[test]
+#[ignore = "takes long"]
 fn two_stalled_threads_block_no_other_in_a_window() {
     stop_two_at_each_two_points::<Window>();
 }
 
 #[test]
+#[ignore = "takes long"]
 fn two_stalled_threads_block_no_other_in_a_window_with_a_histogram() {
     stop_two_at_each_two_points::<Histogram>();
 }
 
 #[test]
+#[ignore = "takes long"]
 fn two_stalled_threads_block_no_other_in_an_array() {
     stop_two_at_each_two_points::<Array>();
 }

@@ -77,6 +77,7 @@ impl Hour {
 }
 
 #[test]
+#[ignore = "takes long"]
 fn memory_is_flat_over_an_hour_of_viewers() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let mut hour = Hour::new();
