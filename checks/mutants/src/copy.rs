@@ -114,6 +114,8 @@ impl Binary {
         command.arg("--kill-after=5").arg(limit.as_secs().to_string()).arg(&self.path);
         // Some tests are ignored by default: they need a server.
         command.args(["--exact", test, "--include-ignored"]);
+        // Also the output of a test that passes: it may say that the test was skipped.
+        command.arg("--show-output");
         // As cargo runs it.
         command.current_dir(&self.package_dir).env("CARGO_MANIFEST_DIR", &self.package_dir);
         run_into(&mut command, log)

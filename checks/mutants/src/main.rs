@@ -23,8 +23,8 @@ Runs the mutants of checks/mutants/table.toml, and reports which of them their k
 Runs those whose names contain one of the NAMEs, or all. Works on copies of the tree, one for each
 of the N jobs (1). A killer has to pass on the unchanged copy first. A mutant is killed if its
 killer then fails or aborts. It is an error, not a kill, if the mutant does not apply or does not
-compile, if no test has the killer's name, or if a model is no longer deterministic. The exit
-status is 0 if all mutants are killed.
+compile, if no test has the killer's name, if the killer was skipped because a program is missing,
+or if a model is no longer deterministic. The exit status is 0 if all mutants are killed.
 
 SCRATCH=FOLDER keeps the copies, what was compiled in them and the output of the tests in that
 folder, so that the next run compiles less. Needs git, `timeout` of the GNU coreutils, and for some

@@ -11,9 +11,11 @@ use leaparray_mutants::{Build, Mutant, Timeout};
 use crate::copy::{Binary, Copy};
 
 /// The outcome of one test.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
+    /// It has passed, but checked nothing: a program that it needs is not installed.
+    Skipped,
     /// It failed, or aborted its process.
     Failed,
     TimedOut,
@@ -33,6 +35,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Passed => "passed",
+            Self::Skipped => "skipped",
             Self::Failed => "failed",
             Self::TimedOut => "timed out",
             Self::NoSuchTest => "no such test",
@@ -133,20 +136,25 @@ fn run_mutant(
 fn run_test(binary: &Binary, test: &str, limit: Duration, log: &Path) -> io::Result<Outcome> {
     let status = binary.run(test, limit, log)?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    Ok(outcome(&output, status.code()))
+}
+
+/// Returns the outcome of a test, by its output and by the exit status of `timeout`, which is that
+/// of the test if it has ended in time.
+fn outcome(output: &str, status: Option<i32>) -> Outcome {
     let has = |line: &str| output.lines().any(|it| it.starts_with(line));
-    // The exit statuses of `timeout`.
-    let has_timed_out = matches!(status.code(), Some(124 | 137));
-    Ok(if !has("running 1 test") {
+    if !has("running 1 test") {
         Outcome::NoSuchTest
     } else if output.contains("Is the model fully deterministic") {
         Outcome::NotDeterministic
-    } else if has_timed_out {
-        Outcome::TimedOut
-    } else if !status.success() {
-        Outcome::Failed
     } else {
-        Outcome::Passed
-    })
+        match status {
+            Some(124 | 137) => Outcome::TimedOut,
+            Some(0) if has("skipped:") => Outcome::Skipped,
+            Some(0) => Outcome::Passed,
+            _ => Outcome::Failed,
+        }
+    }
 }
 
 /// Prints what became of something, after how many seconds, and the end of the log if there is one
@@ -161,4 +169,31 @@ fn row(what: &dyn fmt::Display, started: Instant, of: &str, log: Option<&PathBuf
         text += line;
     }
     println!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcome_is_that_of_the_exit_status() {
+        let of = |status| outcome("running 1 test\ntest a_test ... ok\n", status);
+        let all = [Some(0), Some(101), Some(124), Some(137), None].map(of);
+
+        let [passed, failed] = [Outcome::Passed, Outcome::Failed];
+        assert_eq!(all, [passed, failed, Outcome::TimedOut, Outcome::TimedOut, failed]);
+    }
+
+    #[test]
+    fn test_that_was_skipped_has_not_passed() {
+        let output = "\nrunning 1 test\ntest a_test ... ok\n\nsuccesses:\n\n\
+            ---- a_test stdout ----\nskipped: a_test: redis-server is not installed\n";
+        assert_eq!(outcome(output, Some(0)), Outcome::Skipped);
+        assert_eq!(outcome(output, Some(101)), Outcome::Failed);
+    }
+
+    #[test]
+    fn test_that_was_not_found_has_not_passed() {
+        assert_eq!(outcome("running 0 tests\n", Some(0)), Outcome::NoSuchTest);
+    }
 }
