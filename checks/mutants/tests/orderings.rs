@@ -34,16 +34,50 @@ fn each_model_is_named() {
     assert_eq!(named, models);
 }
 
+/// Returns whether the text has code that orders memory. The tests in the file do not count.
+fn has_strong_ordering(text: &str) -> bool {
+    let strong = ["Acquire", "Release", "AcqRel", "SeqCst"].map(|it| format!("Ordering::{it}"));
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code = text.lines().filter(is_code).take_while(|line| !line.contains("mod tests {"));
+    let mut code = code.filter(|line| !line.trim_start().starts_with("use "));
+    code.any(|line| line.contains("fence(") || strong.iter().any(|it| line.contains(it)))
+}
+
+#[test]
+fn each_file_with_a_strong_ordering_has_models() {
+    let root = root();
+    let lines = lines(&root);
+    let (mut paths, mut missing) = (vec![root.join("src")], Vec::new());
+    while let Some(path) = paths.pop() {
+        let file = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        // As `checks/mutants/orderings` selects the files.
+        } else if file.ends_with(".rs")
+            && !file.ends_with("tests.rs")
+            && !file.starts_with("src/stall_tests/")
+            && !lines.iter().any(|(begin, _)| file.starts_with(begin))
+            && has_strong_ordering(&fs::read_to_string(&path).unwrap())
+        {
+            missing.push(file);
+        }
+    }
+    assert!(missing.is_empty(), "orderings.models has no line for {missing:#?}");
+}
+
 #[test]
 fn models_that_kill_mutants_of_a_file_are_those_of_its_orderings() {
     let root = root();
     let lines = lines(&root);
     for mutant in Table::read(&root).unwrap().mutants {
         let file = fs::read_to_string(root.join(&mutant.file)).unwrap();
-        let strong = ["Acquire", "Release", "AcqRel", "SeqCst"];
-        let has_orderings = strong.iter().any(|it| file.contains(&format!("Ordering::{it}")));
-        let Some(model) = mutant.killer.model().filter(|_| has_orderings) else { continue };
-        let (_, models) = lines.iter().find(|(begin, _)| mutant.file.starts_with(begin)).unwrap();
+        let Some(model) = mutant.killer.model().filter(|_| has_strong_ordering(&file)) else {
+            continue;
+        };
+        let line = lines.iter().find(|(begin, _)| mutant.file.starts_with(begin));
+        let Some((_, models)) = line else {
+            panic!("{}: orderings.models has no line for {}", mutant.name, mutant.file)
+        };
         assert!(models.contains(model), "{}: {} lacks {model}", mutant.name, mutant.file);
     }
 }
