@@ -10,8 +10,8 @@ use serde::Deserialize;
 /// - `loom FILE TEST`: a model of `loom-tests/tests`
 /// - `test FILE TEST`: a test of `tests`
 /// - `unit TEST`: a unit test of the core, by its path in the crate
-/// - `tower FILE TEST`, and in the same way `metrics`, `opentelemetry`, `prometheus` and `redis`: a
-///   test of `crates/leaparray-tower/tests`
+/// - `tower FILE TEST`, and in the same way `metrics`, `opentelemetry`, `prometheus`, `redis` and
+///   `web`: a test of `crates/leaparray-tower/tests`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Killer {
@@ -37,7 +37,7 @@ enum Kind {
     Sibling(String),
 }
 
-const SIBLINGS: [&str; 5] = ["metrics", "opentelemetry", "prometheus", "redis", "tower"];
+const SIBLINGS: [&str; 6] = ["metrics", "opentelemetry", "prometheus", "redis", "tower", "web"];
 
 impl TryFrom<String> for Killer {
     type Error = String;

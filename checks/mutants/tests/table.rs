@@ -39,6 +39,15 @@ fn names_are_distinct() {
     }
 }
 
+#[test]
+fn every_promise_has_an_entry() {
+    let root = root();
+    let table = Table::read(&root).unwrap();
+    let with: BTreeSet<_> = table.mutants.into_iter().map(|mutant| mutant.promise).collect();
+    let without: Vec<_> = promises(&root).into_iter().filter(|it| !with.contains(it)).collect();
+    assert!(without.is_empty(), "no mutant breaks {without:?}");
+}
+
 /// Returns the promises, as in links to their headings.
 fn promises(root: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(root.join("docs/CORRECTNESS.md")).unwrap();
