@@ -54,7 +54,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The time limit of a killer on the unchanged tree. None takes a tenth of it on an idle machine.
+/// The time limit of a killer on the unchanged tree.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the killers on the unchanged copy, and then each mutant. Returns how many are killed.
