@@ -1,11 +1,17 @@
 # shellcheck shell=bash
 # Sourced by the other scripts.
 
+# Prints the head of the script, and ends it: for arguments that it does not know.
+usage() {
+  sed -n '2,/^set/s/^# \{0,1\}//p' ".ci/$(basename "$0")" >&2
+  exit 2
+}
+
 # Checks that were skipped, a line each. A script that calls others shares its list with them.
 if [ -z "${SKIPPED_LIST:-}" ]; then
   SKIPPED_LIST=$(mktemp)
   export SKIPPED_LIST
-  trap 'rm -f "$SKIPPED_LIST" "$SKIPPED_LIST.times"' EXIT
+  trap 'rm -f "$SKIPPED_LIST" "$SKIPPED_LIST".*' EXIT
 fi
 
 # Announces a step, with the seconds since the start, and with the processor seconds until now.

@@ -7,6 +7,7 @@
 set -euo pipefail
 
 NAME=$(basename "$0" .sh)
+: "${HOME:?has to be set}"
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/finding-XXXXXX")
 SERVERS=()
 cd "$WORK"

@@ -30,7 +30,15 @@ impl Copy {
                 .arg("ls-files")
                 .arg("-z")
                 .args(arguments)
-                .output()?;
+                .output()
+                .map_err(|error| io::Error::other(format!("cannot run git: {error}")))?;
+            if !output.status.success() {
+                let error = String::from_utf8_lossy(&output.stderr);
+                return Err(io::Error::other(format!(
+                    "git cannot list the files: {}",
+                    error.trim()
+                )));
+            }
             let text = String::from_utf8(output.stdout).map_err(io::Error::other)?;
             Ok(text
                 .split_terminator('\0')

@@ -6,7 +6,6 @@ mod copy;
 mod run;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::{env, fs, io, iter, process, thread};
@@ -35,6 +34,10 @@ mutants of leaparray-redis `redis-server`.";
 type Queue = Mutex<VecDeque<(Build, Vec<Mutant>)>>;
 
 fn main() -> ExitCode {
+    if env::args().skip(1).any(|it| it == "--help") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let Some((jobs, names)) = arguments(env::args().skip(1)) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
@@ -80,7 +83,8 @@ fn run(jobs: usize, names: &[String]) -> io::Result<Done> {
     if groups.is_empty() {
         return Err(io::Error::other("no mutant has such a name"));
     }
-    let kept = env::var_os("SCRATCH").map(PathBuf::from);
+    // Absolute, since the commands run in the copies.
+    let kept = env::var_os("SCRATCH").map(std::path::absolute).transpose()?;
     let scratch = kept
         .clone()
         .unwrap_or_else(|| env::temp_dir().join(format!("leaparray-mutants-{}", process::id())));
@@ -97,7 +101,7 @@ fn run(jobs: usize, names: &[String]) -> io::Result<Done> {
         };
         workers.into_iter().map(join).sum::<io::Result<usize>>()
     });
-    if kept.is_none() {
+    if kept.is_none() && scratch.exists() {
         fs::remove_dir_all(&scratch)?;
     }
     Ok(Done { mutants, killed: killed? })

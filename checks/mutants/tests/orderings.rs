@@ -53,7 +53,7 @@ fn each_file_with_a_strong_ordering_has_models() {
         if path.is_dir() {
             paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         // As `checks/mutants/orderings` selects the files.
-        } else if file.ends_with(".rs")
+        } else if path.extension().is_some_and(|it| it == "rs")
             && !file.ends_with("tests.rs")
             && !file.starts_with("src/stall_tests/")
             && !lines.iter().any(|(begin, _)| file.starts_with(begin))

@@ -28,7 +28,12 @@ fn every_entry_applies() {
             wrong.push(format!("{name}: there is no test {}", mutant.killer));
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "\n{}\nCONTRIBUTING.md says how to mend these entries of checks/mutants/table.toml, in \
+         \"When an edit breaks a mutant\"",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -5,7 +5,9 @@
 //! cargo run -p example-clients
 //! ```
 
+use std::env;
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use leaparray::flow::{KeyedLimiter, NO_ROOM_FOR_KEY, Rate, RateError, TokenBucketPerKey};
@@ -72,8 +74,21 @@ fn limit() -> Result<TokenBucketPerKey, RateError> {
     Ok(TokenBucketPerKey::new(Rate::per_second(4)?, 10))
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let run = run()?;
+fn main() -> ExitCode {
+    if env::args().len() > 1 {
+        eprintln!("error: this example takes no arguments");
+        return ExitCode::from(2);
+    }
+    match run().and_then(|run| Ok(print(run)?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(run: Run) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{:10} {:>9} {:>9} {:>9}", "clients", "admitted", "limited", "no room")?;
     let rows = [("steady", &run.steady), ("greedy", &run.greedy), ("invented", &run.invented)];

@@ -10,10 +10,22 @@
 mod plot;
 mod service;
 
+use std::env;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
-fn main() -> io::Result<()> {
-    io::stdout().write_all(output().as_bytes())
+fn main() -> ExitCode {
+    if env::args().len() > 1 {
+        eprintln!("error: this example takes no arguments");
+        return ExitCode::from(2);
+    }
+    match io::stdout().write_all(output().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn output() -> String {
