@@ -40,7 +40,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 35] = [
+const OPERATIONS: [Operation; 36] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -65,6 +65,7 @@ const OPERATIONS: [Operation; 35] = [
     ("sliding_admitted_at", sliding_admitted_at),
     ("sliding_refused_at", sliding_refused_at),
     ("enter_through_limiter_at", enter_through_limiter_at),
+    ("enter_through_limiter_with_node_passes_at", enter_through_limiter_with_node_passes_at),
     ("keyed_admitted_at", keyed_admitted_at),
     ("keyed_refused_at", keyed_refused_at),
     ("breaker_admitted_at", breaker_admitted_at),
@@ -253,9 +254,17 @@ fn sliding_refused_at(times: u64) {
 /// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and
 /// `enter_and_succeed_at`.
 fn enter_through_limiter_at(times: u64) {
+    enter_through(&sliding(times), times);
+}
+
+/// As before, of a limiter that also counts the passes without it.
+fn enter_through_limiter_with_node_passes_at(times: u64) {
+    enter_through(&sliding(times).with_node_passes(), times);
+}
+
+fn enter_through(limiter: &SlidingWindowLimiter<ManualClock>, times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
-    let limiter = sliding(times);
-    let limiter = black_box(&limiter);
+    let limiter = black_box(limiter);
     repeat(times, |_| {
         let entry = limiter.try_enter_at(&node, black_box(NOW)).expect("all are admitted");
         entry.success_at(black_box(NOW));

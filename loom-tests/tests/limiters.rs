@@ -343,7 +343,7 @@ fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
 /// each of the two may count them. Returns how many of the two are admitted.
 fn two_enter(limit: u64) -> u64 {
     let node = node(node_config(2, 2));
-    let limiter = sliding(2, limit);
+    let limiter = Arc::new(unshared(2, limit).with_node_passes());
     let enter = |limiter: &Sliding, node: &Node| {
         let decision = limiter.enter_at(node, start(1));
         u64::from(decision.into_result().map(|it| it.into_parts().0.success_at(start(1))).is_ok())

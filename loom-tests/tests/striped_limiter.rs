@@ -13,11 +13,20 @@ type Sliding = SlidingWindowLimiter<ManualClock>;
 
 /// Returns a limiter of two buckets. One permit is taken in bucket 1.
 fn direct(limit: u64) -> Arc<Sliding> {
+    begun(limit, |limiter| limiter)
+}
+
+/// Like [`direct`], of a limiter that also counts the passes of a node.
+fn with_node_passes(limit: u64) -> Arc<Sliding> {
+    begun(limit, Sliding::with_node_passes)
+}
+
+fn begun(limit: u64, finish: impl Fn(Sliding) -> Sliding) -> Arc<Sliding> {
     let config = WindowConfig::new(2, LEN * 2).unwrap();
     let limiter =
         SlidingWindowLimiter::with_clock(config, limit, ManualClock::new(Timestamp::MIN)).unwrap();
     // The models give the times, and the clock stands still.
-    let limiter = limiter.with_max_lead(Duration::MAX);
+    let limiter = finish(limiter.with_max_lead(Duration::MAX));
     assert_eq!(ask(&limiter, 1, 1), 1);
     Arc::new(limiter)
 }
@@ -315,7 +324,7 @@ fn stripe_in_preparation_gives_out_no_permits() {
 #[test]
 fn entries_of_an_epoch_leave_room_for_direct_passes() {
     explore(Some(2), || {
-        let (node, limiter) = (node(node_config(2, 2)), direct(9));
+        let (node, limiter) = (node(node_config(2, 2)), with_node_passes(9));
         for _ in 0..2 {
             node.enter_at(start(1)).success_at(start(1));
         }

@@ -8,16 +8,19 @@ use std::sync::Arc as Invisible;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use leaparray::Timestamp;
 use leaparray::flow::{
-    ConcurrencyLimiter, ConcurrencyPermit, QueuePermit, Reason, Refusal, WaitQueue,
+    ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason, Refusal, Retry,
+    WaitQueue,
 };
 use leaparray_loom_tests::explore;
-use loom::sync::{Arc, Notify};
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::{Arc, Mutex, Notify};
 use loom::thread;
 
-type Limiter = Invisible<ConcurrencyLimiter>;
-type Queue = WaitQueue<Limiter>;
-type Permit = QueuePermit<ConcurrencyPermit<Limiter>>;
+type Limits = Invisible<ConcurrencyLimiter>;
+type Queue = WaitQueue<Limits>;
+type Permit = QueuePermit<ConcurrencyPermit<Limits>>;
 type Result = std::result::Result<Permit, Refusal>;
 type Request<'a> = Pin<Box<dyn Future<Output = Result> + 'a>>;
 
@@ -201,5 +204,80 @@ fn recheck_beside_an_arrival_is_not_missed() {
         waits.join().unwrap();
         drop(held);
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// A limiter that has asked a server for permits, and has no answer yet.
+#[derive(Default)]
+struct Asking {
+    permits: AtomicU64,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Asking {
+    /// Takes an answer, which brings a permit.
+    fn answer(&self) {
+        // Relaxed: what the answer brings is published by the lock of the wakers alone, or by the
+        // announcement.
+        self.permits.fetch_add(1, Ordering::Relaxed);
+        let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Limiter for &Asking {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        match self.permits.swap(0, Ordering::Relaxed) {
+            0 => Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer)),
+            _ => Decision::Admitted(()),
+        }
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.wakers.lock().unwrap().push(waker.clone());
+    }
+}
+
+/// An answer arrives while a request begins to wait for it. The request is admitted: otherwise it
+/// would wait for ever, and loom reports a deadlock.
+#[test]
+fn answer_beside_an_announcement_wakes_the_head() {
+    explore(None, || {
+        let limiter = Arc::new(Asking::default());
+        let answers = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.answer())
+        };
+        let queue = WaitQueue::new(&*limiter);
+        let admitted = block_on(queue.acquire_with(1, Duration::MAX, |_| pending::<()>()));
+        assert!(admitted.is_ok() && queue.waiting() == 0);
+        answers.join().unwrap();
+    });
+}
+
+/// As above, while the head is dropped. The request behind it is admitted.
+#[test]
+fn answer_beside_a_cancellation_wakes_the_next() {
+    explore(Some(2), || {
+        let limiter = Arc::new(Asking::default());
+        let queue = WaitQueue::new(&*limiter);
+        let mut first = Box::pin(queue.acquire_with(1, Duration::MAX, |_| pending::<()>()));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        let answers = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.answer())
+        };
+        let mut second = Box::pin(queue.acquire_with(1, Duration::MAX, |_| pending::<()>()));
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        drop(first);
+        assert!(block_on(second).is_ok() && queue.waiting() == 0);
+        answers.join().unwrap();
     });
 }

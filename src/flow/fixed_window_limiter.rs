@@ -54,6 +54,28 @@ impl<C: Clock> FixedWindowLimiter<C> {
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
     }
 
+    /// Counts also the requests that enter the node without this limiter: see
+    /// [`SlidingWindowLimiter`](SlidingWindowLimiter#the-passes-of-a-node).
+    ///
+    /// ```
+    /// use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    /// let limiter = FixedWindowLimiter::with_clock(Duration::from_secs(60), 2, clock)?;
+    /// let limiter = limiter.with_node_passes();
+    /// node.enter().success();
+    /// limiter.try_enter(&node)?.success();
+    /// assert!(limiter.try_enter(&node).is_err());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_node_passes(self) -> Self {
+        Self(self.0.with_node_passes())
+    }
+
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
     /// is a second.
     ///

@@ -24,6 +24,10 @@ pub enum Retry {
     /// At this time at the earliest. At that time, another request may be first. Before that time,
     /// asking again can succeed only if the decision is random, or if the limit was raised.
     At(Timestamp),
+    /// When the limiter has an answer from elsewhere, as from a server, that it has asked for: it
+    /// then knows whether the permits are there. The time is not known. A limiter that refuses with
+    /// this implements [`wake_on_answer`](super::Limiter::wake_on_answer).
+    OnAnswer,
     /// At a time that is not known.
     Unknown,
     /// Never: the request asks for more than the limiter can ever admit, or it could succeed only
@@ -97,7 +101,7 @@ impl Refusal {
     pub const fn retry_at(&self) -> Option<Timestamp> {
         match self.retry {
             Retry::At(time) => Some(time),
-            Retry::Unknown | Retry::Never => None,
+            Retry::OnAnswer | Retry::Unknown | Retry::Never => None,
         }
     }
 
@@ -135,6 +139,7 @@ impl fmt::Display for Refusal {
         match self.retry {
             Retry::At(time) => write!(f, ", until {time} at least"),
             Retry::Never => f.write_str(", and will always be"),
+            Retry::OnAnswer => f.write_str(", until an answer arrives at least"),
             Retry::Unknown => Ok(()),
         }
     }

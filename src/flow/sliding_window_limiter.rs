@@ -39,10 +39,12 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// be admitted within little more than n − 1 bucket lengths, at the end of one bucket and the
 /// beginning of another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
 ///
-/// # With a node
+/// # The passes of a node
 ///
-/// [`enter`](Limiter::enter) also counts the requests that enter the node without this limiter.
-/// Sentinel's default controller corresponds to it.
+/// Like each limiter, it counts the requests that it has admitted, and no other ones: a node may
+/// have several limiters, each for some of its requests. A limiter that is made
+/// [`with_node_passes`](Self::with_node_passes) also counts the requests that enter the node
+/// without it. Sentinel's default controller corresponds to that.
 ///
 /// The limit is exact if every request enters through this limiter. Requests that enter the node
 /// directly are counted when the first request asks in a bucket, of the limiter or of the node,
@@ -53,8 +55,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// recorded it in an older bucket. Once that bucket has left the window, one direct request does
 /// not count for each late request.
 ///
-/// A limiter is meant for one node. If it is used with several, the direct requests of the node for
-/// which it was asked first in a bucket count for all of them.
+/// Such a limiter is meant for one node. If it is used with several, the direct requests of the
+/// node for which it was asked first in a bucket count for all of them.
 ///
 /// Buckets of the node that begin before the limiter's window are not counted. So the bucket length
 /// of the limiter should be a multiple of the bucket length of the node, as in the node's [short
@@ -66,7 +68,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-/// let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?;
+/// let limiter =
+///     SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?.with_node_passes();
 /// node.enter().success();
 /// limiter.try_enter(&node)?.success();
 /// assert!(limiter.enter(&node).is_refused());
@@ -97,8 +100,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 pub struct SlidingWindowLimiter<C = MonotonicClock> {
     limit: AtomicU64,
     window: PermitWindow,
-    /// Of the node that this limiter is used with.
-    direct: DirectPasses,
+    /// Of the node that this limiter is used with, if it counts them.
+    direct: Option<DirectPasses>,
     clock: C,
 }
 
@@ -139,8 +142,19 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// As for [`new`](SlidingWindowLimiter::new).
     pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
         PermitWindow::check(&config, limit)?;
-        let (window, direct) = (PermitWindow::new(config), DirectPasses::new(&config));
-        Ok(Self { limit: AtomicU64::new(limit), window, direct, clock })
+        let (limit, window) = (AtomicU64::new(limit), PermitWindow::new(config));
+        Ok(Self { limit, window, direct: None, clock })
+    }
+
+    /// Counts also the requests that enter the node without this limiter: see [the passes of a
+    /// node](Self#the-passes-of-a-node).
+    ///
+    /// Do not use it for a part of the requests of a node, such as those of one tier: the requests
+    /// of the other tiers would count as well.
+    #[must_use]
+    pub fn with_node_passes(self) -> Self {
+        let direct = Some(DirectPasses::new(self.config()));
+        Self { direct, ..self }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
@@ -301,7 +315,10 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        let ration = WithNode { limiter: self, node, now, counted: Cell::new(None) };
+        let Some(direct) = &self.direct else {
+            return self.window.take(now, permits, self, &NodeClock(node));
+        };
+        let ration = WithNode { limiter: self, direct, node, now, counted: Cell::new(None) };
         let decision = self.window.take(now, permits, &ration, &NodeClock(node));
         if decision.is_admitted() {
             // Release: pairs with the acquire fence with which a read of the node validates its
@@ -378,9 +395,11 @@ impl<C> Ration for SlidingWindowLimiter<C> {
     }
 }
 
-/// The ration of a limiter with a node. Requests that enter the node directly count as well.
+/// The ration of a limiter that counts the passes of a node. Requests that enter the node directly
+/// count as well.
 struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
+    direct: &'a DirectPasses,
     node: &'a dyn Passed,
     now: Timestamp,
     /// The direct passes that this thread has counted, and the bucket. This request is decided by
@@ -400,10 +419,10 @@ impl Clock for NodeClock<'_> {
 impl<C> WithNode<'_, C> {
     #[cold]
     fn count(&self, number: u64) {
-        let SlidingWindowLimiter { direct, window, .. } = self.limiter;
+        let window = &self.limiter.window;
         // A time that is too far ahead does not keep the count until then.
         let now = window.bounded(self.now, &NodeClock(self.node));
-        let passes = direct.count(window, self.node, number, now);
+        let passes = self.direct.count(window, self.node, number, now);
         self.counted.set(passes.map(|passes| (number, passes)));
     }
 }
@@ -413,7 +432,7 @@ impl<C: Clock> Ration for WithNode<'_, C> {
     fn limit(&self, _window: &PermitWindow, number: u64) -> Option<u64> {
         let own = self.counted.get().filter(|&(counted, _)| counted == number);
         let known = own.map(|(_, passes)| passes);
-        let Some(direct) = known.or_else(|| self.limiter.direct.get(number, self.now)) else {
+        let Some(direct) = known.or_else(|| self.direct.get(number, self.now)) else {
             self.count(number);
             return None;
         };

@@ -305,6 +305,7 @@ fn direct_entries_of_a_node_count_and_are_charged_to_none() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let window = SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock).unwrap();
+    let window = window.with_node_passes();
     node.enter_many(6).success();
     let both = AllOf::new((token(100), window));
     assert_eq!((0..10).filter(|_| both.enter(&node).is_admitted()).count(), 4);

@@ -177,7 +177,7 @@ impl Passed for Passes {
 #[test]
 fn wrong_time_does_not_keep_the_count_of_direct_entries() {
     let node = Passes(ManualClock::new(at(60_000)), Cell::new(0));
-    let limiter = FixedWindowLimiter::new(ms(60_000), 10).unwrap();
+    let limiter = FixedWindowLimiter::new(ms(60_000), 10).unwrap().with_node_passes();
     // An hour ahead. It is decided in the interval of the clock, and counts the passes there.
     assert!(limiter.try_acquire_for(&node, at(3_660_000), 1).is_admitted());
     node.1.set(10);

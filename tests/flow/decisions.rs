@@ -230,7 +230,7 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
 
 #[test]
 fn limiter_behind_a_reference_counts_direct_requests_of_the_node() {
-    let limiter = || SlidingWindowLimiter::new(second(), 10).unwrap();
+    let limiter = || SlidingWindowLimiter::new(second(), 10).unwrap().with_node_passes();
     let admitted = |limiter: &dyn Fn(&ResourceNode<ManualClock>) -> bool| {
         let node = node();
         node.enter_many_at(at(60_000), 6).success_at(at(60_000));
@@ -238,6 +238,7 @@ fn limiter_behind_a_reference_counts_direct_requests_of_the_node() {
     };
     let (own, shared, boxed) = (limiter(), Arc::new(limiter()), limiter().boxed());
     let (erased, fixed) = (limiter(), FixedWindowLimiter::new(ms(1_000), 10).unwrap());
+    let fixed = fixed.with_node_passes();
     let erased: Box<dyn Limiter<Permit = ()>> = Box::new(erased);
     assert_eq!(admitted(&|node| own.enter(node).is_admitted()), 4);
     assert_eq!(admitted(&|node| shared.enter(node).is_admitted()), 4);

@@ -14,6 +14,7 @@ mod rates;
 mod refund;
 mod rolling_window;
 mod sliding_window;
+mod tiers;
 mod waiting;
 mod warm_up;
 mod worked_examples;

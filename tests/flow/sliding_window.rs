@@ -112,6 +112,7 @@ fn direct_entries_of_a_node_count() {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
         SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock.clone()).unwrap();
+    let limiter = limiter.with_node_passes();
     let enter = || limiter.try_enter(&node).map(Entry::success).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
@@ -134,7 +135,7 @@ fn direct_entries_of_a_node_count() {
 #[test]
 fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
     let enter = |now| limiter.try_enter_at(&node, now).map(drop);
     assert!(enter(at(60_499)).is_ok());
@@ -144,7 +145,7 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
 #[test]
 fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));
     let enter = |now| limiter.try_enter_at(&node, now).map(|entry| entry.success_at(now));
     assert!(enter(at(60_500)).is_ok());
@@ -154,7 +155,7 @@ fn stale_timestamp_sees_the_entries_since() {
 #[test]
 fn direct_entries_count_from_the_next_bucket_on() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
     let limiter = limiter.with_max_lead(Duration::MAX);
     let admitted = |now| (0..20).filter(|_| limiter.try_enter_at(&node, now).is_ok()).count();
     assert!(limiter.try_enter_at(&node, at(60_000)).is_ok());
@@ -188,7 +189,7 @@ fn node_is_read_once_in_each_bucket() {
     let reads = |bucket_ms: u64, time: &[u64]| {
         let node = Reads(Cell::new(0));
         let window = WindowConfig::new(4, ms(4 * bucket_ms)).unwrap();
-        let limiter = SlidingWindowLimiter::new(window, 100).unwrap();
+        let limiter = SlidingWindowLimiter::new(window, 100).unwrap().with_node_passes();
         let limiter = limiter.with_max_lead(Duration::MAX);
         for now in time {
             let ask = || limiter.try_acquire_for(&node, at(*now), 1);

@@ -2,6 +2,7 @@
 
 mod request;
 
+use std::task::Waker;
 use std::time::Duration;
 
 use super::{Decision, Limiter, Passed, Quota};
@@ -220,6 +221,10 @@ macro_rules! tuple {
             fn is_as_new_at(&self, now: Timestamp) -> bool {
                 [$(self.0.$index.is_as_new_at(now)),*].iter().all(|&is_as_new| is_as_new)
             }
+
+            fn wake_on_answer(&self, waker: &Waker) {
+                $( self.0.$index.wake_on_answer(waker); )*
+            }
         }
     };
 }
@@ -306,5 +311,11 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Returns whether each limiter is as new.
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.0.iter().all(|limiter| limiter.is_as_new_at(now))
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        for limiter in &self.0 {
+            limiter.wake_on_answer(waker);
+        }
     }
 }

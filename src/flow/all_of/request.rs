@@ -109,12 +109,13 @@ impl Outlook {
 }
 
 /// Orders the times to retry. A known time comes after an unknown one: it is the earliest in either
-/// case.
+/// case. So does an answer: a limiter that does not know may know more by then.
 const fn rank(retry: Retry) -> (u8, Timestamp) {
     match retry {
         Retry::Unknown => (0, Timestamp::MIN),
-        Retry::At(time) => (1, time),
-        Retry::Never => (2, Timestamp::MAX),
+        Retry::OnAnswer => (1, Timestamp::MIN),
+        Retry::At(time) => (2, time),
+        Retry::Never => (3, Timestamp::MAX),
     }
 }
 

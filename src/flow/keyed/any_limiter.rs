@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::PerKey;
 use crate::flow::{Decision, Limiter, Quota};
@@ -168,6 +169,10 @@ where
 
     fn quota_at(&self, state: &LimiterState<L>, now: Timestamp) -> Option<Quota> {
         state.limiter.quota_at(now.max(state.since))
+    }
+
+    fn wake_on_answer(&self, state: &LimiterState<L>, waker: &Waker) {
+        state.limiter.wake_on_answer(waker);
     }
 }
 

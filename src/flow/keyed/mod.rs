@@ -60,6 +60,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::PoisonError;
+use std::task::Waker;
 use std::time::Duration;
 
 pub use any_limiter::{LimiterPerKey, LimiterState};
@@ -539,6 +540,22 @@ where
             return None;
         }
         read(&self.limit.new_state(self.evicted_until()), now)
+    }
+
+    /// Wakes `waker` once, when the limit of a key has an answer from elsewhere.
+    fn wake_on_answer<Q>(&self, key: &Q, waker: &Waker)
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = self.hash(key);
+        let table = self.shard(hash).lock();
+        match (table.find(hash.tag(), key), &self.overflow) {
+            (Some(slot), _) => self.limit.wake_on_answer(table.value(slot), waker),
+            (None, Some(shared)) => self.limit.wake_on_answer(&locked(shared), waker),
+            // A key that has no place waits for no answer.
+            (None, None) => {}
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
+use std::task::Waker;
 
 use super::decide::Request;
 use super::{KeyedLimiter, PerKey};
@@ -80,6 +81,10 @@ where
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.limiter.quota_at(&*self.key, now)
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.limiter.wake_on_answer(&*self.key, waker);
     }
 }
 

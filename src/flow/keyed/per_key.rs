@@ -1,5 +1,7 @@
 //! The trait of limits for each key.
 
+use std::task::Waker;
+
 use crate::flow::{Decision, Quota, Reason, Refusal, Retry};
 use crate::node::{Outcome, Permit};
 use crate::time::Timestamp;
@@ -81,4 +83,8 @@ pub trait PerKey {
     fn quota_at(&self, _state: &Self::State, _now: Timestamp) -> Option<Quota> {
         None
     }
+
+    /// Wakes `waker` once, when the limit of the key has an answer from elsewhere, as
+    /// [`Limiter::wake_on_answer`](crate::flow::Limiter::wake_on_answer).
+    fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) {}
 }

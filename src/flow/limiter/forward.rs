@@ -1,5 +1,6 @@
 //! Limiters behind references, and in boxes with a permit of one type.
 
+use std::task::Waker;
 use std::time::Duration;
 
 use super::{BoxPermit, Limiter, Passed};
@@ -56,6 +57,10 @@ where
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.0.is_as_new_at(now)
     }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.0.wake_on_answer(waker);
+    }
 }
 
 macro_rules! forward {
@@ -111,6 +116,11 @@ macro_rules! forward {
             #[inline]
             fn is_as_new_at(&self, now: Timestamp) -> bool {
                 (**self).is_as_new_at(now)
+            }
+
+            #[inline]
+            fn wake_on_answer(&self, waker: &Waker) {
+                (**self).wake_on_answer(waker);
             }
         }
     )*};

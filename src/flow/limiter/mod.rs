@@ -3,6 +3,7 @@
 mod forward;
 
 use std::ops::Deref;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::{Decision, Quota, Reason, Refusal, Retry};
@@ -117,6 +118,15 @@ pub trait Limiter {
     fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
         false
     }
+
+    /// Wakes `waker` once, when the next answer from elsewhere is there: see
+    /// [`Retry::OnAnswer`](super::Retry::OnAnswer). A request that registers its waker, and then
+    /// asks, misses no answer: either the question finds what the answer has brought, or the answer
+    /// wakes the waker. A waker that is registered again is kept once.
+    ///
+    /// By default, this does nothing: most limiters never refuse with `OnAnswer`. A limiter that
+    /// contains others passes the call on to each.
+    fn wake_on_answer(&self, _waker: &Waker) {}
 
     /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of
     /// the node's clock. The entry ends the permit: a breaker is told whether the request

@@ -140,7 +140,7 @@ fn bucket_has_no_epoch_once_its_words_are_used_up() {
 /// middle of an epoch.
 #[test]
 fn pass_with_a_permit_of_a_stripe_is_no_direct_pass() {
-    let limiter = limiter(Duration::from_secs(10), 100);
+    let limiter = limiter(Duration::from_secs(10), 100).with_node_passes();
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
     let enter = |millis| {
         let decision = limiter.enter_at(&node, Timestamp::from_millis(millis)).into_result();

@@ -1,6 +1,7 @@
 //! The questions of one request to its limiter, and the times of them.
 
 use std::mem;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::waiters::Notice;
@@ -21,6 +22,9 @@ pub(super) trait Source {
     /// Takes permits only for a request that can go ahead at `now`. The permit lets the head ask
     /// when it is dropped, whatever panics until the request has it.
     fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
+
+    /// Wakes `waker` once, when the limiter has an answer from elsewhere.
+    fn wake_on_answer(&self, waker: &Waker);
 }
 
 /// The limiter of a queue, by itself.
@@ -41,6 +45,10 @@ impl<L: Limiter> Source for Direct<'_, L> {
     fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal> {
         let decision = self.0.limiter.try_acquire_at_once(None, now, permits);
         decision.at_once().map(|permit| self.0.permit(permit))
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.0.limiter.wake_on_answer(waker);
     }
 }
 
@@ -66,6 +74,10 @@ impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
         let decision = self.0.limiter.try_acquire_at_once(Some(self.1), now, permits);
         decision.at_once().map(|permit| self.0.permit(permit))
     }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.0.limiter.wake_on_answer(waker);
+    }
 }
 
 /// The next step of a request.
@@ -77,8 +89,18 @@ pub(super) enum Next<P> {
     GiveUp(Refusal),
     /// It asks again after that time.
     Sleep(Duration),
-    /// It asks again after a permit was given back.
-    AwaitRelease,
+    /// It asks again when it is notified.
+    Await(Event),
+}
+
+/// The event that notifies a head whose retry time is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Another request gives a permit back.
+    Release,
+    /// The limiter has an answer from elsewhere. A permit that is given back notifies the head as
+    /// well.
+    Answer,
 }
 
 /// An answer of the limiter, before the times are compared.
@@ -131,6 +153,11 @@ impl<S: Source> Attempts<S> {
     /// Returns the time that is left until the timeout.
     pub(super) fn left(&self) -> Duration {
         self.until.saturating_since(self.source.now().max(self.now))
+    }
+
+    /// Wakes `waker` once, when the limiter has an answer from elsewhere.
+    pub(super) fn wake_on_answer(&self, waker: &Waker) {
+        self.source.wake_on_answer(waker);
     }
 
     /// Returns the refusal of a request that cannot be admitted in time, whatever the requests
@@ -195,7 +222,7 @@ impl<S: Source> Attempts<S> {
                 granted @ Answer::Granted(_) => return Some(granted),
                 Answer::Refused { refusal, is_due_then } => match refusal.retry {
                     Retry::At(later) => (due, is_due) = (later.max(due), is_due_then),
-                    Retry::Unknown | Retry::Never => break,
+                    Retry::OnAnswer | Retry::Unknown | Retry::Never => break,
                 },
             }
         }
@@ -242,7 +269,10 @@ impl<S: Source> Attempts<S> {
         let retry_at = match refusal.retry {
             Retry::At(time) => time,
             // The permits are held by other requests.
-            Retry::Unknown if refusal.reason == Reason::LimitReached => return Next::AwaitRelease,
+            Retry::Unknown if refusal.reason == Reason::LimitReached => {
+                return Next::Await(Event::Release);
+            }
+            Retry::OnAnswer => return Next::Await(Event::Answer),
             Retry::Unknown | Retry::Never => return Next::GiveUp(refusal),
         };
         if retry_at <= now && retry_at > clock && stands_still {

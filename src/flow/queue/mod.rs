@@ -9,6 +9,7 @@ mod waiters;
 mod waiting;
 
 use std::fmt;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::{Decision, Limiter, Passed, Quota, Reason, Refusal, Retry};
@@ -81,6 +82,9 @@ use waiting::Waiting;
 /// permits for a moment before it refuses. A permit that was taken from the
 /// [limiter](Self::limiter) directly wakes no request when it is given back, nor does a higher
 /// limit: call [`recheck`](Self::recheck) after either.
+///
+/// If a limiter refuses until it has [an answer](Retry::OnAnswer), as one that asks a server for
+/// permits, the head waits until the limiter [wakes](Limiter::wake_on_answer) it.
 ///
 /// Any other refusal without a retry time is final: an [`AdaptiveBreaker`](super::AdaptiveBreaker),
 /// for example, draws anew for each request.
@@ -235,7 +239,7 @@ impl<L: Limiter> WaitQueue<L> {
             match attempts.ask_at_arrival(|| self.waiters.released()) {
                 Next::Go(permit, _) => return Ok(Begun::Admitted(permit)),
                 Next::GiveUp(refusal) => return Err(refusal),
-                Next::AwaitRelease if timeout.is_zero() => return Err(out_of_time()),
+                Next::Await(_) if timeout.is_zero() => return Err(out_of_time()),
                 next => Some(next),
             }
         } else {
@@ -339,6 +343,10 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
 
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.limiter.is_as_new_at(now)
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.limiter.wake_on_answer(waker);
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
-use std::sync::PoisonError;
-use std::task::Waker;
+use std::sync::{Arc as StdArc, PoisonError};
+use std::task::{Wake, Waker};
 
-use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The requests that wait for a limiter.
 ///
@@ -21,8 +21,9 @@ use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 /// # Orderings
 ///
 /// Of a limiter whose permits are given back at an unknown time, the head *announces* that it waits
-/// for that, and then asks once more. A thread that gives a permit back does so first, and then
-/// looks for an announcement. Both the announcement and the look are read-modify-writes of
+/// for that, and then asks once more. So does the head for an answer that the limiter has from
+/// elsewhere, whose arrival counts as a release. A thread that gives a permit back does so first,
+/// and then looks for an announcement. Both the announcement and the look are read-modify-writes of
 /// `awaits_release`, so one is ordered before the other:
 ///
 /// - If the look comes first, the announcement acquires what the look has released. The head's next
@@ -123,8 +124,8 @@ impl Waiters {
 
     /// Adds a request to the list. If the list is full, the oldest request loses its place to it if
     /// the newest is served first.
-    pub(super) fn join(&self) -> Result<Place<'_>, Full> {
-        let mut list = self.lock();
+    pub(super) fn join(waiters: &Arc<Self>) -> Result<Place<'_>, Full> {
+        let mut list = waiters.lock();
         let mut displaced = None;
         if list.by_ticket.len() >= list.capacity {
             if !list.newest_first || list.capacity == 0 {
@@ -135,10 +136,10 @@ impl Waiters {
         let ticket = list.next_ticket;
         list.next_ticket += 1;
         list.by_ticket.insert(ticket, Waiter::default());
-        self.waiting.store(list.by_ticket.len(), Ordering::Relaxed);
+        waiters.waiting.store(list.by_ticket.len(), Ordering::Relaxed);
         drop(list);
         // Before the wake-up: if the waker panics, the request leaves the list.
-        let place = Place { waiters: self, ticket };
+        let place = Place { waiters, ticket };
         wake(displaced);
         Ok(place)
     }
@@ -210,11 +211,16 @@ impl<F: Fn()> Drop for Notice<F> {
 /// The place of a request in the list. Dropping it leaves the list.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
-    waiters: &'a Waiters,
+    waiters: &'a Arc<Waiters>,
     ticket: u64,
 }
 
 impl Place<'_> {
+    /// Returns a waker that notifies the head, whichever it is by then, as a release does.
+    pub(super) fn waker(&self) -> Waker {
+        Waker::from(StdArc::new(OnAnswer(Arc::clone(self.waiters))))
+    }
+
     /// Returns whether it is this request's turn, and takes its notification. `waker` is woken when
     /// that may have changed.
     pub(super) fn look(&self, waker: &Waker) -> Turn {
@@ -278,6 +284,15 @@ impl Drop for Place<'_> {
         drop(list);
         drop(left);
         wake(next);
+    }
+}
+
+/// Notifies the head when the limiter has an answer from elsewhere.
+struct OnAnswer(Arc<Waiters>);
+
+impl Wake for OnAnswer {
+    fn wake(self: StdArc<Self>) {
+        self.0.released();
     }
 }
 

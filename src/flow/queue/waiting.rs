@@ -1,13 +1,15 @@
 //! A request that waits in the queue.
 
 use std::future::poll_fn;
+use std::mem;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::attempts::{Attempts, Next, Source, out_of_time};
+use super::attempts::{Attempts, Event, Next, Source, out_of_time};
 use super::waiters::{Place, Turn, Waiters};
 use crate::flow::{Reason, Refusal, Retry};
+use crate::sync::Arc;
 use crate::time::Timestamp;
 
 /// A request that waits in the queue. Dropping it gives up its place, and holds no permit.
@@ -16,9 +18,12 @@ pub(super) struct Waiting<'a, S> {
     place: Place<'a>,
     attempts: Attempts<S>,
     plan: Plan,
-    /// The last answer was that permits are given back at an unknown time. The head announces that
-    /// it waits for that before it asks.
-    awaits_release: bool,
+    /// An answer of the limiter was that the time to ask again is not known, until a permit is
+    /// given back or an answer arrives. The head announces that it waits for that before it asks.
+    awaits: bool,
+    /// The waker for an answer from elsewhere, which the limiter gets before each question. `None`
+    /// as long as the limiter has not spoken of one.
+    on_answer: Option<Waker>,
     has_deadline: bool,
     is_expired: bool,
 }
@@ -33,26 +38,31 @@ enum Plan {
     /// For its timer, which runs.
     Sleeping,
     /// For a notification.
-    AwaitRelease,
+    Await,
 }
 
 impl<'a, S: Source> Waiting<'a, S> {
     /// Joins the queue, after the answer `next`, or without a question if another request is before
     /// this one.
     pub(super) fn join(
-        waiters: &'a Waiters,
+        waiters: &'a Arc<Waiters>,
         attempts: Attempts<S>,
         next: Option<&Next<S::Permit>>,
         has_deadline: bool,
     ) -> Result<Self, Refusal> {
-        let Ok(place) = waiters.join() else { return Err(no_room()) };
+        let Ok(place) = Waiters::join(waiters) else { return Err(no_room()) };
         let plan = match next {
             Some(&Next::Sleep(wait)) => Plan::Sleep(wait),
-            // Permits may have been given back since.
+            // Permits may have been given back since, or an answer may have arrived.
             _ => Plan::Ask,
         };
-        let awaits_release = matches!(next, Some(Next::AwaitRelease));
-        Ok(Self { place, attempts, plan, awaits_release, has_deadline, is_expired: false })
+        let (awaits, on_answer, is_expired) = (false, None, false);
+        let mut waiting =
+            Self { place, attempts, plan, awaits, on_answer, has_deadline, is_expired };
+        if let Some(&Next::Await(event)) = next {
+            waiting.awaits(event);
+        }
+        Ok(waiting)
     }
 
     /// Waits for permits. `sleep` returns a future that ends after the given time.
@@ -120,9 +130,14 @@ impl<'a, S: Source> Waiting<'a, S> {
 
     /// Asks the limiter, as the head. Returns the result, if that ends the wait.
     fn ask(&mut self, announced: bool) -> Option<Result<(S::Permit, Timestamp), Refusal>> {
-        if self.awaits_release && !announced && !self.place.announce() {
+        if self.awaits && !announced && !self.place.announce() {
             // A newer request has become the head.
             return None;
+        }
+        if let Some(waker) = &self.on_answer {
+            // Before the question, as the announcement is: an answer that comes too late for the
+            // question wakes the waker.
+            self.attempts.wake_on_answer(waker);
         }
         let place = &self.place;
         match self.attempts.ask(|| place.gave_back()) {
@@ -130,13 +145,28 @@ impl<'a, S: Source> Waiting<'a, S> {
             Next::GiveUp(refusal) => return Some(Err(refusal)),
             Next::Sleep(wait) => {
                 self.plan = Plan::Sleep(wait);
-                self.awaits_release = false;
+                self.awaits = false;
+                self.on_answer = None;
             }
-            Next::AwaitRelease if self.awaits_release => self.plan = Plan::AwaitRelease,
-            // Not announced before the question: asks once more.
-            Next::AwaitRelease => self.awaits_release = true,
+            Next::Await(event) => {
+                // If it was not announced before the question, it asks once more.
+                if !self.awaits(event) {
+                    self.plan = Plan::Await;
+                }
+            }
         }
         None
+    }
+
+    /// Notes that the head waits for an event. Returns whether that is new: whether the event may
+    /// have been between the question and now.
+    fn awaits(&mut self, event: Event) -> bool {
+        let mut is_new = !mem::replace(&mut self.awaits, true);
+        if event == Event::Answer && self.on_answer.is_none() {
+            self.on_answer = Some(self.place.waker());
+            is_new = true;
+        }
+        is_new
     }
 }
 

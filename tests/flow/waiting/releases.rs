@@ -258,6 +258,47 @@ fn refund_wakes_the_head() {
     assert!(waits.as_mut().poll(&mut context()).is_ready());
 }
 
+/// A limiter that lends its permits out at first, and then asks a server for one. The answer
+/// arrives just after the decision that speaks of it.
+#[derive(Default)]
+struct Asks {
+    decisions: AtomicU32,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Limiter for Asks {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        let retry = match self.decisions.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Retry::Unknown,
+            2 => Retry::OnAnswer,
+            _ => return Decision::Admitted(()),
+        };
+        self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+        Decision::Refused(Refusal::new(Reason::LimitReached, retry))
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.wakers.lock().unwrap().push(waker.clone());
+    }
+}
+
+/// The head waits for a release, and then for an answer. It asks once more after it has registered
+/// its waker, although it was announced before.
+#[test]
+fn answer_that_is_faster_than_the_waker_is_not_missed() {
+    let queue = WaitQueue::new(Asks::default());
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
+    assert!(waits.as_mut().poll(&mut context()).is_pending());
+    queue.recheck();
+    assert!(waits.as_mut().poll(&mut context()).is_ready());
+}
+
 struct Panics;
 
 impl Wake for Panics {

@@ -166,6 +166,13 @@ impl Node {
         now < self.retry_at
     }
 
+    /// Returns whether an answer is to come for a request that lacks permits: an ask is in flight,
+    /// or the next one wants permits for a request.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        self.holdings.sent().is_some() || self.missing > 0
+    }
+
     /// Returns the ask to send at `now`, if there is one. The caller sends it, and calls
     /// [`on_answer`](Self::on_answer) or [`on_lost`](Self::on_lost).
     pub fn poll(&mut self, now: u64) -> Option<Ask> {

@@ -9,6 +9,7 @@ mod state;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::{Decision, Limiter, Passed, Quota, Refusal, Retry};
@@ -242,10 +243,16 @@ impl<C: Clock> Limiter for LeasedLimiter<C> {
         self.try_acquire_at(self.now(), permits)
     }
 
-    /// Returns that the request is admitted, if the permits are in hand. The decision of another
-    /// request is not known before it is made.
+    /// Returns that the request is admitted, if the permits are in hand, and that it is refused
+    /// until an answer arrives, if the limiter has asked the server. Any other decision is not
+    /// known before it is made.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
+        self.inner.shared.peek(now, permits)
+    }
+
+    /// Wakes `waker` once, after the next answer of the server, or when it is given up.
+    fn wake_on_answer(&self, waker: &Waker) {
+        self.inner.shared.wake_on_answer(waker);
     }
 
     /// Returns the limit of the fleet, and the permits in hand.

@@ -1,7 +1,9 @@
 //! The state that the requests and the driver of a limiter share.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::{Decision, Reason, Refusal, Retry};
@@ -30,6 +32,11 @@ pub(super) struct Shared<C> {
     pub(super) wake: Notify,
     /// Wakes the requests that wait for an answer.
     pub(super) answered: Notify,
+    /// The wakers that were registered for the next answer.
+    wakers: Mutex<Vec<Waker>>,
+    /// Whether an answer is to come, for a request that need not ask: an ask is in flight, or the
+    /// next one is due for a request. Written under the lock of `node`.
+    is_asking: AtomicBool,
     state: watch::Sender<LeaseState>,
     /// Whether the state is away. Requests read it without the lock of `state`.
     is_away: AtomicBool,
@@ -101,6 +108,8 @@ impl<C: Clock> Shared<C> {
             demand: Demand::default(),
             wake: Notify::new(),
             answered: Notify::new(),
+            wakers: Mutex::default(),
+            is_asking: AtomicBool::new(false),
             state: watch::Sender::new(LeaseState::Connecting),
             is_away: AtomicBool::new(true),
             is_open,
@@ -159,9 +168,42 @@ impl<C: Clock> Shared<C> {
             self.counts.unlimited.fetch_add(permits, Ordering::Relaxed);
             return Decision::Admitted(());
         }
-        let retry = if is_short { Retry::At(retry_at) } else { Retry::Unknown };
-        let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
-        Decision::Refused(Refusal::new(reason, retry))
+        // Not short: the driver asks for this request, if not for another one.
+        let retry = if is_short { Retry::At(retry_at) } else { Retry::OnAnswer };
+        Decision::Refused(Refusal::new(unavailable(is_away), retry))
+    }
+
+    /// Returns the decision on a request for `permits` permits at `now`; `None` if it is not known
+    /// before it is made.
+    ///
+    /// While an answer is to come, a request that finds too few permits would be refused until
+    /// then. If that were not known, each further question of one request would count as demand,
+    /// and make an ask of its own.
+    pub(super) fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        if self.in_hand(now) >= permits {
+            return Some(Decision::Admitted(()));
+        }
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        let may_go_ahead = self.reserve.is_some() || is_away && self.is_open;
+        let is_known = permits <= self.limit && now >= self.hand.retry_at() && !may_go_ahead;
+        // Relaxed: a request that has registered its waker before, by the lock of the wakers, is
+        // woken by the answer after the one that it finds here to come.
+        let is_asking = || {
+            self.is_asking.load(Ordering::Relaxed)
+                || self.demand.missing.load(Ordering::Relaxed) > 0
+        };
+        if !is_known || self.is_closing.load(Ordering::Relaxed) || !is_asking() {
+            return None;
+        }
+        Some(Decision::Refused(Refusal::new(unavailable(is_away), Retry::OnAnswer)))
+    }
+
+    /// Wakes `waker` once, after the next answer, or the next loss of one.
+    pub(super) fn wake_on_answer(&self, waker: &Waker) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wakers.iter().any(|it| it.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
     }
 
     /// Notes that a request lacks `permits` permits: the next ask wants them.
@@ -209,6 +251,7 @@ impl<C: Clock> Shared<C> {
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);
         let retry_at = Timestamp::from_micros(node.retry_at());
+        self.is_asking.store(node.is_asking(), Ordering::Relaxed);
         self.hand.open(permits, until, retry_at);
         result
     }
@@ -253,7 +296,7 @@ impl<C: Clock> Shared<C> {
             let until = now.saturating_add(Duration::from_micros(answer.open_in));
             self.set_state(LeaseState::Quarantine { until });
         }
-        self.answered.notify_waiters();
+        self.notify_answered();
     }
 
     /// Gives up the ask in flight. The next one is not sent before `retry_at`.
@@ -268,7 +311,7 @@ impl<C: Clock> Shared<C> {
             _ => now,
         };
         self.set_state(LeaseState::Away { since, error });
-        self.answered.notify_waiters();
+        self.notify_answered();
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<LeaseState> {
@@ -313,7 +356,15 @@ impl<C> Shared<C> {
     pub(super) fn end(&self) {
         self.is_closing.store(true, Ordering::Release);
         self.set_state(LeaseState::Closed);
+        self.notify_answered();
+    }
+
+    /// Wakes all that wait for an answer, after it was taken, or given up.
+    fn notify_answered(&self) {
         self.answered.notify_waiters();
+        // Woken without the lock: a waker is code of the caller.
+        let wakers = mem::take(&mut *self.wakers.lock().unwrap_or_else(PoisonError::into_inner));
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn set_state(&self, state: LeaseState) {
@@ -331,6 +382,11 @@ impl<C> Shared<C> {
     pub(super) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
+}
+
+/// Returns the reason for which a request finds too few permits.
+const fn unavailable(is_away: bool) -> Reason {
+    if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached }
 }
 
 /// Emits an event for a change of the state, but not for each error while the server is away.

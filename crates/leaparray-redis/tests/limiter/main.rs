@@ -6,6 +6,7 @@ mod away;
 mod close;
 mod engine;
 mod fleet;
+mod queue;
 mod requests;
 mod threads;
 #[cfg(feature = "tracing")]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{
-    AllOf, ConcurrencyLimiter, KeyedLimiter, LimiterPerKey, OfKey, PerKey, Rate, TokenBucket,
-    TokenBucketPerKey,
+    AllOf, ConcurrencyLimiter, KeyedLimiter, LimiterPerKey, OfKey, PerKey, Rate,
+    SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
 };
-use leaparray::{ManualClock, Resource};
+use leaparray::{ManualClock, Resource, WindowConfig};
 use tower::{Layer, Service};
 
 use crate::{
@@ -118,4 +118,31 @@ fn client_has_a_limit_beside_the_one_of_the_service() {
     let now = registry.clock().clone();
     let quota = clients.quota_at(&IpAddr::from([192, 0, 2, 2]), leaparray::Clock::now(&now));
     assert_eq!(quota.map(|quota| quota.remaining), Some(1));
+}
+
+/// Members have no limit, or a window of their own. Their requests do not count in the window of
+/// the guests, although all are of one route.
+#[test]
+fn members_take_no_permits_of_guests() {
+    let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
+    for of_members in [None, Some(100)] {
+        let registry = registry();
+        let window = |limit| {
+            let clock = registry.clock().clone();
+            Arc::new(SlidingWindowLimiter::with_clock(second, limit, clock).unwrap())
+        };
+        let (members, guests) = (of_members.map(window), window(10));
+        let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {
+            let is_member = request.headers().contains_key("member");
+            if is_member { members.clone() } else { Some(Arc::clone(&guests)) }
+        });
+        let mut service = layer.layer(answering(empty()));
+        for _ in 0..18 {
+            let member = Request::get("/").header("member", "").body(()).unwrap();
+            assert_eq!(poll_now(service.call(member)).unwrap().status(), 200);
+        }
+        let statuses = [(); 11].map(|()| poll_now(service.call(get("/"))).unwrap().status());
+        let (admitted, refused) = statuses.split_at(10);
+        assert!(admitted.iter().all(|&it| it == 200) && refused == [429], "{statuses:?}");
+    }
 }
