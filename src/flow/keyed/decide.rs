@@ -67,6 +67,7 @@ where
         // The key has come back.
         if !found.is_marked() && self.is_as_new(found.value, request.now) {
             found.mark();
+            self.room.add_known();
         }
         let decision = self.apply(found.value, request);
         if decision.is_refused() {

@@ -49,7 +49,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         now: Timestamp,
     ) -> bool {
         let is_kept = now.saturating_since(time) < self.keep;
-        !is_kept || (self.room.is_full() && !table.is_marked(slot))
+        let is_protected = table.is_marked(slot) && !self.room.is_mostly_known();
+        !is_kept || (self.room.is_full() && !is_protected)
     }
 
     /// Evicts the key of a slot, whose state has been as new since `time`.
@@ -65,6 +66,9 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Removes the key of a slot, and gives its place back. Returns it with its state.
     fn take_out(&self, table: &mut KeyTable<K, R::State>, slot: usize) -> (K, R::State) {
         let refused = table.count_of(slot);
+        if table.is_marked(slot) {
+            self.room.remove_known();
+        }
         let removed = table.remove(slot);
         self.room.give_back();
         self.counts.evicted.fetch_add(1, Ordering::Relaxed);

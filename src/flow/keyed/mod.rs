@@ -130,10 +130,12 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all
 /// places are taken, the request of a further key examines 20 slots, and a key that is as new gives
 /// its place up at once, before the keep time has passed. But a key that has *come back*, that
-/// asked again after it was as new, keeps its place for the keep time. So a client that has come
-/// back once, and again within each keep time, is not displaced by keys that were invented once.
-/// For an invented key to keep its place as well, the attacker has to come back with it after its
-/// bucket has filled.
+/// asked again after it was as new, keeps its place for the keep time, while such keys have at most
+/// half of the places. So a client that has come back once, and again within each keep time, is not
+/// displaced by keys that were invented once. If they have more than half, one that is as new gives
+/// its place up as well: otherwise, a limiter whose known clients rest would have no room for new
+/// ones. For an invented key to keep its place as well, the attacker has to come back with it after
+/// its bucket has filled.
 ///
 /// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key
 /// with a place is refused for that reason. With [`with_overflow`](Self::with_overflow), all keys
@@ -258,7 +260,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// minute. See [Idle keys](Self#idle-keys).
     ///
     /// With [`Duration::ZERO`], a key leaves as soon as it is examined, and with [`Duration::MAX`],
-    /// keys leave only if all places are taken, and keys that have come back never do.
+    /// keys leave only if all places are taken, and keys that have come back only if these have
+    /// more than half of the places.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};

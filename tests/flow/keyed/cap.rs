@@ -9,7 +9,7 @@ use leaparray::flow::{
 };
 use leaparray::{MonotonicClock, Timestamp};
 
-use super::{Same, keyed};
+use super::{Keyed, Same, keyed};
 use crate::{at, ms, rate};
 
 /// One token in a tenth of a second, bursts of five.
@@ -77,6 +77,55 @@ fn invented_keys_never_displace_one_that_has_come_back() {
         let _ = limiter.try_acquire_at(&key, at(81_000), 1);
     }
     assert_eq!(limiter.refusals(&known), None, "not for longer");
+}
+
+/// Returns keys that are spread over all shards and tags, as by a hash. The ranges of two calls are
+/// distinct if those of `first` and `count` are.
+fn keys_from(first: u64, count: u64) -> impl Iterator<Item = u64> {
+    (first..first + count).map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15).swap_bytes())
+}
+
+/// Lets keys come in at 60 s, and come back at 61 s.
+fn come_back(limiter: &Keyed<TokenBucketPerKey>, keys: impl Iterator<Item = u64>) {
+    for key in keys {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+        assert!(limiter.try_acquire_at(&key, at(61_000), 1).is_admitted());
+    }
+}
+
+/// All clients have come back, and half of them rest. New clients take the places of those.
+#[test]
+fn new_keys_take_the_places_of_known_ones_that_rest() {
+    for cap in [100, 1_000, 10_000] {
+        let limiter = keyed(bucket(), cap as usize, ms(60_000));
+        come_back(&limiter, keys_from(0, cap));
+        for key in keys_from(0, cap / 2) {
+            assert!(limiter.try_acquire_at(&key, at(62_000), 5).is_admitted());
+        }
+        let new = keys_from(cap, cap / 4);
+        let admitted = new.filter(|key| limiter.try_acquire_at(key, at(62_000), 5).is_admitted());
+        let admitted = admitted.count() as u64;
+        assert!(admitted * 20 >= cap / 4 * 19, "{admitted} of {}", cap / 4);
+        assert!(keys_from(0, cap / 2).all(|key| limiter.refusals(&key) == Some(0)), "in use");
+    }
+}
+
+#[test]
+fn known_keys_with_half_of_the_places_keep_them() {
+    let limiter = keyed(bucket(), 100, ms(60_000));
+    come_back(&limiter, keys_from(0, 50));
+    for key in keys_from(50, 10_000) {
+        let _ = limiter.try_acquire_at(&key, at(61_500 + key % 1_000), 5);
+    }
+    assert!(keys_from(0, 50).all(|key| limiter.refusals(&key) == Some(0)));
+    // A further one that comes back takes the protection from all.
+    let stored = keys_from(50, 10_000).find(|key| limiter.refusals(key).is_some()).unwrap();
+    assert!(limiter.try_acquire_at(&stored, at(63_000), 1).is_admitted());
+    for key in keys_from(20_000, 1_000) {
+        let _ = limiter.try_acquire_at(&key, at(63_000), 5);
+    }
+    let kept = keys_from(0, 50).filter(|key| limiter.refusals(key).is_some()).count();
+    assert_eq!(kept, 49, "until they have half of the places again, with the further one");
 }
 
 #[test]
