@@ -5,8 +5,9 @@
 # Behaviour: `Server::timeout` answers with status 1, CANCELLED, and `Endpoint::timeout` of a client
 # makes the same status. It is that of a caller who gives up, and only the message tells them apart.
 # Version: tonic 0.14.9.
-# Here: leaparray-tower cannot tell a deadline by the status. On a server, the deadline drops the
-# future of a layer, which is a cancellation. On a client, the channel fails, which is an exception.
+# Here: leaparray-tower tells a deadline by this message, or by the time since the request entered,
+# if it knows the deadline: from the header `grpc-timeout`, or by `ResourceLayer::timeout_around`. The
+# deadline of a server drops the future of a layer, and shows it no status.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::thread;
 
 use bytes::Buf;
 use http::header::CONTENT_LENGTH;
@@ -18,9 +19,9 @@ use crate::in_flight::InFlight;
 use crate::streams::OpenStream;
 
 pin_project! {
-    /// The body of a response. Its last frame ends the request. Its drop before that ends the
-    /// request as [`ResourceLayer::on_drop`](crate::ResourceLayer::on_drop) says, by default as
-    /// cancelled.
+    /// The body of a response. Its last frame ends the request. So does its drop before that: with
+    /// the outcome of the head, if it is [known](crate::End::AtBody), and otherwise as
+    /// [`ResourceLayer::on_drop`](crate::ResourceLayer::on_drop) says, by default as cancelled.
     ///
     /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last
     /// poll. It has also ended after the bytes of its [exact size](Body::size_hint), or without
@@ -55,9 +56,12 @@ pin_project! {
             // panicked is not asked.
             if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
                 && rest.request().is_some_and(|request| request.is_open())
-                && inner.is_end_stream()
             {
-                rest.finish_on_drop::<E>();
+                if inner.is_end_stream() {
+                    rest.finish_on_drop::<E>();
+                } else {
+                    rest.end_on_drop();
+                }
             }
         }
     }
@@ -70,8 +74,9 @@ pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
     /// The request has ended, and its body is an open stream.
     Stream { _open: OpenStream<C> },
     /// The request ends with the body. `bytes` is the number that is still expected, if it is
-    /// known.
-    UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64> },
+    /// known. `is_known` says whether the outcome is known without the rest of the body, so that a
+    /// drop does not change it.
+    UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64>, is_known: bool },
     /// The request ends with the trailers.
     UntilTrailers(InFlight<K, C, P>),
 }
@@ -105,7 +110,7 @@ where
         let this = self.project();
         let Some(mut inner) = this.inner.as_pin_mut() else { return Poll::Ready(None) };
         let mut poll = || inner.as_mut().poll_frame(cx);
-        let frame = ready!(match this.rest.request() {
+        let frame = ready!(match this.rest.reading() {
             Some(request) => request.watch(poll),
             None => poll(),
         });
@@ -133,6 +138,16 @@ where
 }
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
+    /// Returns the request, whose body is about to be polled. Its success is then no longer known
+    /// without the rest of the body: a caller that waits for the body may give up.
+    #[inline]
+    fn reading(&mut self) -> Option<&mut InFlight<K, C, P>> {
+        if let Self::UntilEnd { outcome: Outcome::Success, is_known, .. } = self {
+            *is_known = false;
+        }
+        self.request()
+    }
+
     fn request(&mut self) -> Option<&mut InFlight<K, C, P>> {
         match self {
             Self::Nothing | Self::Stream { .. } => None,
@@ -161,7 +176,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         match self {
             // In place, unlike `end`, which would move the request. A request that has ended
             // ignores a further end.
-            Self::UntilEnd { request, outcome, bytes } => request.end(at_end(*outcome, *bytes)),
+            Self::UntilEnd { request, outcome, bytes, .. } => request.end(at_end(*outcome, *bytes)),
             _ => self.end(|request| request.end_with_trailers(None)),
         }
     }
@@ -179,6 +194,17 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
             Self::UntilTrailers(request) => request.classify.trailers(None),
         };
         self.end(|request| request.end(outcome));
+    }
+
+    /// Ends the request if its outcome is known although the rest of the body is dropped.
+    #[cold]
+    fn end_on_drop(&mut self) {
+        if let Self::UntilEnd { request, outcome, is_known: true, .. } = self
+            // A caller that panics has failed, whatever the response was.
+            && !thread::panicking()
+        {
+            request.end(*outcome);
+        }
     }
 
     /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether

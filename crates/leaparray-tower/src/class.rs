@@ -18,6 +18,10 @@ pub enum End {
     /// stream](crate::open_streams).
     AtHeadOfStream(Outcome),
     /// With the last frame of the body, if the body ends without an error.
+    ///
+    /// An exception or a cancellation is known with the head: if the body is dropped, the request
+    /// ends so with the drop. A success is known with the head only if a
+    /// [client](crate::ResourceLayer::outbound) leaves the body unread.
     AtBody(Outcome),
     /// With the trailers, which say the outcome: see [`Classify::trailers`].
     AtTrailers,
@@ -25,9 +29,11 @@ pub enum End {
 
 /// A function from responses to the outcomes of their requests. It is cloned for each request.
 ///
-/// `E` is the error of the service. The other endings are always the same: a request whose future
-/// or body is dropped is cancelled, a panic or an error of the body is an exception, and so is a
-/// body that is shorter than its announced length.
+/// `E` is the error of the service. The other endings are always the same: a request is cancelled
+/// if its future is dropped, or its body before the outcome is known. A panic or an error of the
+/// body is an exception, and so is a body that is shorter than its announced length. A cancellation
+/// is an exception if the deadline of the request has expired; see
+/// [`ResourceLayer`](crate::ResourceLayer#time-outs).
 ///
 /// [`ByStatus`] is the default. [`ByHead`] makes a classification of a closure.
 pub trait Classify<E>: Clone {
@@ -43,14 +49,18 @@ pub trait Classify<E>: Clone {
     fn error(&self, error: &E) -> Outcome;
 }
 
-/// The default classification: a status of 500 or above is an exception, and so is an error of the
-/// service. Everything else is a success.
+/// The default classification: the status 408 and those of 500 or above are exceptions, and so is
+/// an error of the service. Everything else is a success.
+///
+/// With 408 or 504, a time-out inside the layer answers, such as the `TimeoutLayer` of tower-http.
+/// A handler that answers 408 because its client sends the request too slowly counts alike.
 ///
 /// If the content type is `application/grpc`, with or without a suffix such as `+proto`, and the
 /// HTTP status is 2xx, the status of gRPC decides, in the headers or in the trailers. The codes
 /// `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are
 /// exceptions, and so are codes that gRPC does not define and a missing status. `CANCELLED` is a
-/// cancellation.
+/// cancellation, unless its message is `Timeout expired`: so tonic answers if a deadline has
+/// expired.
 ///
 /// gRPC-Web has its trailers in the body, which the layer does not read. If the head has no status,
 /// the response is a success. So put the layer inside the layer that translates gRPC-Web, such as
@@ -73,7 +83,7 @@ impl<E> Classify<E> for ByStatus {
     }
 
     fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome {
-        trailers.and_then(grpc::code).map_or(Outcome::Exception, grpc::Code::outcome)
+        trailers.and_then(grpc::outcome).unwrap_or(Outcome::Exception)
     }
 
     fn error(&self, _error: &E) -> Outcome {
@@ -117,14 +127,17 @@ impl<E, F: Fn(&Parts) -> Outcome + Clone> Classify<E> for ByHead<F> {
 
 /// Returns the end of a call, with the outcome of its HTTP status.
 fn end_of_grpc(protocol: Protocol, head: &Parts, outcome: Outcome) -> End {
-    match (grpc::code(&head.headers), protocol) {
+    match (grpc::outcome(&head.headers), protocol) {
         // There are no messages: a client need not read the end of the body.
-        (Some(code), _) => End::AtHead(code.outcome()),
+        (Some(outcome), _) => End::AtHead(outcome),
         (None, Protocol::Grpc) => End::AtTrailers,
         (None, Protocol::Web) => End::AtBody(outcome),
     }
 }
 
 fn outcome_of(status: StatusCode) -> Outcome {
-    if status.is_server_error() { Outcome::Exception } else { Outcome::Success }
+    match status.as_u16() {
+        408 | 500.. => Outcome::Exception,
+        _ => Outcome::Success,
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::Limiter;
-use leaparray::{Clock, OnDrop, Permit, Timestamp};
+use leaparray::{Clock, OnDrop, Outcome, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
@@ -83,6 +83,8 @@ pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, C: Clock + Clone> {
     pub(crate) request: Request<A>,
     pub(crate) in_flight: InFlight<K, C, PermitOf<A, L, C>>,
     pub(crate) context: ResponseContext<N, C>,
+    /// The time from which the request is overdue before the head of its response.
+    pub(crate) overdue: Timestamp,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
@@ -123,6 +125,10 @@ pub(crate) struct ResponseContext<N, C> {
     pub(crate) first_byte: bool,
     /// The policy once the request has reached the service.
     pub(crate) on_drop: OnDrop,
+    /// Whether the caller is a client, and the service a backend.
+    pub(crate) is_outbound: bool,
+    /// The time from which the request is overdue after the head of its response.
+    pub(crate) overdue: Timestamp,
 }
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
@@ -172,13 +178,22 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
                     request.end(outcome);
                     Rest::Nothing
                 }
-                bytes => Rest::UntilEnd { request, outcome, bytes },
+                bytes => {
+                    request.set_overdue(self.overdue);
+                    // A client that leaves the body unread has wanted the head only. A server's
+                    // client that leaves before the body has not got what it wanted.
+                    let is_known = outcome != Outcome::Success || self.is_outbound;
+                    Rest::UntilEnd { request, outcome, bytes, is_known }
+                }
             },
             End::AtTrailers if has_ended(self.kind, &head, &body) => {
                 request.end_with_trailers(None);
                 Rest::Nothing
             }
-            End::AtTrailers => Rest::UntilTrailers(request),
+            End::AtTrailers => {
+                request.set_overdue(self.overdue);
+                Rest::UntilTrailers(request)
+            }
         };
         Response::from_parts(head, ResponseBody::new(Some(body), rest))
     }
@@ -268,8 +283,9 @@ where
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, mut in_flight, context, refund: _ } = self;
+        let Self { mut service, request, mut in_flight, context, overdue, refund: _ } = self;
         in_flight.set_on_drop(context.on_drop);
+        in_flight.set_overdue(overdue);
         (service.call(request), Running { in_flight, context })
     }
 }

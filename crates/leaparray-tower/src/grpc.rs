@@ -1,6 +1,8 @@
-//! The content type and the status of gRPC in the headers of HTTP.
+//! The content type, the status and the deadline of gRPC in the headers of HTTP.
 
-use http::{HeaderMap, header};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, header};
 use leaparray::Outcome;
 
 use crate::media_type::{is_parameters, strip_prefix};
@@ -73,4 +75,39 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 /// Returns the status in headers or in trailers; `None` if it is missing or no number.
 pub(crate) fn code(headers: &HeaderMap) -> Option<Code> {
     headers.get("grpc-status")?.to_str().ok()?.parse().ok().map(Code)
+}
+
+/// The messages with which tonic answers `CANCELLED` if a deadline has expired, and not because the
+/// client has given up. On the wire, messages are percent-encoded.
+const EXPIRED: [&[u8]; 2] = [b"Timeout%20expired", b"Timeout expired"];
+
+/// Returns the outcome by the status in headers or in trailers; `None` if it is missing or no
+/// number.
+pub(crate) fn outcome(headers: &HeaderMap) -> Option<Outcome> {
+    let outcome = code(headers)?.outcome();
+    let message = || headers.get("grpc-message").map(HeaderValue::as_bytes);
+    if outcome == Outcome::Cancelled && message().is_some_and(|it| EXPIRED.contains(&it)) {
+        return Some(Outcome::Exception);
+    }
+    Some(outcome)
+}
+
+/// Returns the time that the client gives the call, in the header `grpc-timeout`; `None` if it is
+/// missing or malformed. It has at most eight digits and a unit.
+pub(crate) fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3_600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
 }

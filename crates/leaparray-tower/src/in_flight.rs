@@ -1,7 +1,7 @@
 //! A request between its entry and its end.
 
 use http::HeaderMap;
-use leaparray::{Clock, Entry, OnDrop, Outcome, Permit, Resource};
+use leaparray::{Clock, Entry, OnDrop, Outcome, Permit, Resource, Timestamp};
 
 use crate::class::Classify;
 
@@ -9,7 +9,7 @@ use crate::class::Classify;
 pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
 
 /// A request in flight. If it is dropped, it ends as its policy says; or as an exception, if a poll
-/// has panicked.
+/// has panicked or the request is overdue.
 pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// `None` once the request has ended.
     entry: Option<Admitted<C, P>>,
@@ -17,11 +17,45 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the
     /// entry is dropped after the unwinding has ended, and cannot detect the panic.
     is_polled: bool,
+    /// The time from which the request is overdue.
+    overdue: Timestamp,
 }
 
 impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     pub(crate) fn new(entry: Admitted<C, P>, classify: K, on_drop: OnDrop) -> Self {
-        Self { entry: Some(entry.on_drop(on_drop)), classify, is_polled: false }
+        Self {
+            entry: Some(entry.on_drop(on_drop)),
+            classify,
+            is_polled: false,
+            overdue: Timestamp::MAX,
+        }
+    }
+
+    /// Sets the time from which the request is overdue: a drop or a cancellation is then an
+    /// exception, since its deadline has expired.
+    pub(crate) const fn set_overdue(&mut self, overdue: Timestamp) {
+        self.overdue = overdue;
+    }
+
+    /// Returns the outcome of a cancellation. Out of line, since a cancellation is rare.
+    #[cold]
+    fn cancelled(&self) -> Outcome {
+        if self.is_overdue() { Outcome::Exception } else { Outcome::Cancelled }
+    }
+
+    /// Ends the request, which is dropped, unless its policy decides.
+    #[cold]
+    fn end_dropped(&mut self) {
+        if self.is_polled || self.is_overdue() {
+            self.end(Outcome::Exception);
+        }
+    }
+
+    /// Returns whether the request has not ended and is overdue. Reads the clock only if there is a
+    /// deadline.
+    fn is_overdue(&self) -> bool {
+        let entry = self.entry.as_ref().filter(|_| self.overdue != Timestamp::MAX);
+        entry.is_some_and(|entry| entry.node().clock().now() >= self.overdue)
     }
 
     pub(crate) fn set_on_drop(&mut self, policy: OnDrop) {
@@ -46,8 +80,12 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         self.entry.as_ref()
     }
 
-    /// Ends the request, unless it has ended.
-    pub(crate) fn end(&mut self, outcome: Outcome) {
+    /// Ends the request, unless it has ended. A cancellation is an exception if the request is
+    /// overdue: a server or a client that gives up at the deadline says `CANCELLED` too.
+    pub(crate) fn end(&mut self, mut outcome: Outcome) {
+        if outcome == Outcome::Cancelled {
+            outcome = self.cancelled();
+        }
         if let Some(entry) = self.entry.take() {
             entry.end_with(outcome);
         }
@@ -66,8 +104,8 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
 
 impl<K, C: Clock + Clone, P: Permit> Drop for InFlight<K, C, P> {
     fn drop(&mut self) {
-        if self.is_polled {
-            self.end(Outcome::Exception);
+        if self.entry.is_some() {
+            self.end_dropped();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use leaparray::{Clock, MonotonicClock, OnDrop, Registry, RegistryError, Resource, TrafficType};
@@ -21,7 +22,8 @@ use crate::service::ResourceService;
 /// is called. It ends with the last frame of the response's body; see
 /// [`ResponseBody`](crate::ResponseBody). If the client goes away, the server drops the future or
 /// the body, and the request is cancelled unless [`on_drop`](Self::on_drop) says otherwise. A
-/// panic, an error of the body, and by [default](ByStatus) a status of 500 or above are exceptions.
+/// panic, an error of the body, and by [default](ByStatus) the statuses 408 and 500 or above are
+/// exceptions.
 ///
 /// | to choose | call | default |
 /// |---|---|---|
@@ -31,14 +33,23 @@ use crate::service::ResourceService;
 /// | the response to a refused request | [`refuse`](Self::refuse) | [`Answer`] |
 /// | whether times to the first byte are recorded | [`first_byte`](Self::first_byte) | no |
 /// | the outcome of a request that is dropped | [`on_drop`](Self::on_drop) | [`OnDrop::Cancelled`] |
+/// | the time-out around the layer | [`timeout_around`](Self::timeout_around) | none |
 ///
 /// # Time-outs
 ///
-/// A time-out belongs inside this layer, around the inner service: its error is an exception, of
-/// which a breaker or an adaptive limiter learns that the backend is slow. A time-out around this
-/// layer, such as tower's `Timeout`, drops the future, as a client does that gives up. By default,
-/// that is a cancellation. It hides a backend that hangs from a breaker: set
-/// [`on_drop`](Self::on_drop) to [`OnDrop::Exception`] if there is such a time-out.
+/// A time-out belongs inside this layer, around the inner service: its error, or its response with
+/// the status 408 or 504, is an exception, of which a breaker or an adaptive limiter learns that
+/// the backend is slow. A time-out around this layer, such as tower's `Timeout`, drops the future,
+/// as a client does that gives up. By default, that is a cancellation, which hides a backend that
+/// hangs from a breaker. So tell the layer of a time-out around it by
+/// [`timeout_around`](Self::timeout_around). If callers also give up while they read a body, set
+/// [`on_drop`](Self::on_drop) to [`OnDrop::Exception`].
+///
+/// A call of gRPC can have a deadline in its header `grpc-timeout`, at which tonic drops the future
+/// on the server, and on the client answers with `CANCELLED` or an error. The layer reads the
+/// header: if the call is dropped, or answered with `CANCELLED`, in the second half of the time, it
+/// is an exception. The second half, because the time begins at the client, before the request
+/// arrives. In a server that is too slow to read its requests, much of it has passed by then.
 ///
 /// # Back-pressure
 ///
@@ -69,6 +80,7 @@ pub(crate) struct LayerState<N, K, L, R, C> {
     pub(crate) refuse: R,
     pub(crate) first_byte: bool,
     pub(crate) on_drop: OnDrop,
+    pub(crate) timeout_around: Option<Duration>,
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
@@ -140,6 +152,7 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
             refuse,
             first_byte: false,
             on_drop: OnDrop::Cancelled,
+            timeout_around: None,
         };
         Ok(Self { state })
     }
@@ -150,8 +163,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// a closure, or a [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let LayerState { resources, limits, refuse, first_byte, on_drop, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
+        let LayerState { resources, limits, refuse, first_byte, on_drop, timeout_around, .. } =
+            self.state;
+        let state =
+            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
         ResourceLayer { state }
     }
 
@@ -265,8 +280,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let LayerState { resources, classify, refuse, first_byte, on_drop, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
+        let LayerState { resources, classify, refuse, first_byte, on_drop, timeout_around, .. } =
+            self.state;
+        let state =
+            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
         ResourceLayer { state }
     }
 
@@ -274,8 +291,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`Refuse`](crate::Refuse) of your own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let LayerState { resources, classify, limits, first_byte, on_drop, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
+        let LayerState { resources, classify, limits, first_byte, on_drop, timeout_around, .. } =
+            self.state;
+        let state =
+            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
         ResourceLayer { state }
     }
 
@@ -289,9 +308,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 }
 
 impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
-    /// Sets the outcome of a request whose future or body is dropped before its end. The default is
-    /// [`OnDrop::Cancelled`]: the client has gone away, which tells nothing about the service.
-    /// Set [`OnDrop::Exception`] if time-outs drop the futures.
+    /// Sets the outcome of a request whose future is dropped, or whose body is dropped before the
+    /// outcome is [known](crate::End::AtBody). The default is [`OnDrop::Cancelled`]: the client has
+    /// gone away, which tells nothing about the service. Set [`OnDrop::Exception`] if callers drop
+    /// what takes too long, and [`timeout_around`](Self::timeout_around) if a time-out does.
     ///
     /// The policy applies to the resource and to the permit of the limiter. To a breaker or an
     /// adaptive limiter, the outcome is also a cancellation if its own policy says so: see
@@ -321,6 +341,52 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         self.state.on_drop = policy;
         self
     }
+
+    /// Tells the layer of a time-out around it, such as tower's `Timeout` or `Server::timeout` of
+    /// tonic: a request whose future is dropped when nine tenths of `timeout` or more have passed
+    /// is an exception, whatever [`on_drop`](Self::on_drop) says. The default is none.
+    ///
+    /// The drop of the future is all that the layer sees of such a time-out, and it looks like a
+    /// client that has gone away. Nine tenths, because the timer may have begun before the request
+    /// entered. If a queue is between the time-out and the layer, set what the queue leaves of it.
+    /// The time in the queue of the layer's own limiter does not count: a request that is dropped
+    /// there is cancelled.
+    ///
+    /// From then on, a response that is a cancellation by its head is an exception too. The drop of
+    /// a body is not affected, since these time-outs end with the head. The deadline of
+    /// a call of gRPC, in its header `grpc-timeout`, needs no setting; see
+    /// [`ResourceLayer`](Self#time-outs).
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::convert::Infallible;
+    /// use std::future::pending;
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use tower::{Service, ServiceBuilder, service_fn};
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    /// let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+    /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+    /// let timeout = Duration::from_secs(10);
+    /// let layer = ResourceLayer::new(Arc::clone(&registry), name)?.timeout_around(timeout);
+    /// let hangs = async |_| pending::<Result<Response<String>, Infallible>>().await;
+    /// let mut service = ServiceBuilder::new().layer(layer).service(service_fn(hangs));
+    ///
+    /// let call = service.call(Request::new(()));
+    /// clock.advance(timeout);
+    /// drop(call); // as the time-out does
+    /// let search = registry.get("search").unwrap();
+    /// assert_eq!(search.lifetime().sum(MetricEvent::Exception), 1);
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn timeout_around(mut self, timeout: Duration) -> Self {
+        self.state.timeout_around = Some(timeout);
+        self
+    }
 }
 
 impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
@@ -345,6 +411,7 @@ impl<N, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
             refuse: self.refuse.clone(),
             first_byte: self.first_byte,
             on_drop: self.on_drop,
+            timeout_around: self.timeout_around,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod body;
 mod class;
+mod deadline;
 #[cfg(feature = "tracing")]
 mod events;
 mod first_byte;

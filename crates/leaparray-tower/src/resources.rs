@@ -37,6 +37,11 @@ impl<N, C> Resources<N, C> {
     pub(crate) const fn registry(&self) -> &Arc<Registry<C>> {
         &self.registry
     }
+
+    /// Returns whether the requests are those of a client.
+    pub(crate) const fn is_outbound(&self) -> bool {
+        matches!(self.traffic, TrafficType::Outbound)
+    }
 }
 
 impl<N, C: Clock + Clone> Resources<N, C> {

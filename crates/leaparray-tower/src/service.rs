@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
+use crate::deadline::Deadlines;
 #[cfg(feature = "tracing")]
 use crate::events;
 use crate::future::{Refund, ResponseContext, ResponseFuture, Waiting};
@@ -72,11 +73,14 @@ where
             decision
         });
         let in_flight = |entry, on_drop| InFlight::new(entry, shared.classify.clone(), on_drop);
+        let deadlines = Deadlines::of(&request, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
             resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
             first_byte: shared.first_byte,
             on_drop: shared.on_drop,
+            is_outbound: shared.resources.is_outbound(),
+            overdue: deadlines.of_body,
         };
         #[cfg(feature = "tracing")]
         match decision.refusal() {
@@ -86,7 +90,8 @@ where
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let in_flight = in_flight(entry, shared.on_drop);
+                let mut in_flight = in_flight(entry, shared.on_drop);
+                in_flight.set_overdue(deadlines.of_head);
                 ResponseFuture::running(self.inner.call(request), in_flight, context)
             }
             Decision::Wait(delayed) => {
@@ -95,12 +100,13 @@ where
                 // is not ready, stays here.
                 let clone = self.inner.clone();
                 let service = std::mem::replace(&mut self.inner, clone);
+                let overdue = deadlines.of_head;
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
                 let in_flight = in_flight(entry, OnDrop::Cancelled);
                 ResponseFuture::waiting(
                     wait,
-                    Waiting { service, request, in_flight, context, refund },
+                    Waiting { service, request, in_flight, context, overdue, refund },
                 )
             }
             Decision::Refused(refusal) => {

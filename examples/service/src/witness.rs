@@ -27,6 +27,10 @@ pub(crate) async fn witness(
     let mut witness = Witness { tally, route, ending: Ending::Aborted };
     let response = next.run(request).await;
     let status = response.status().as_u16();
+    if status >= 500 {
+        // A failure, whatever becomes of the body.
+        witness.ending = Ending::Status(status);
+    }
     if is_head || response.body().is_end_stream() {
         witness.ending = Ending::Status(status);
         return response;

@@ -33,6 +33,7 @@ fn routes() -> Router {
     Router::new()
         .route("/waits", get(async || pending::<()>().await))
         .route("/waits-in-its-body", get(async || waits_in_its_body()))
+        .route("/fails-and-waits", get(async || (StatusCode::BAD_GATEWAY, waits_in_its_body())))
         .route("/panics", get(async || -> () { panic!("a bug of the handler") }))
         .route("/body-panics", get(async || chunk_and_then(|| panic!("a bug of the body"))))
         .route(
@@ -70,6 +71,18 @@ async fn client_that_leaves_in_the_body_cancels_its_request() {
         assert_eq!(server.endings("GET /waits-in-its-body"), [0, 0, 0, 1]);
         drop((body, client));
         server.expect("GET /waits-in-its-body", [0, 0, 1, 0]).await;
+    }
+}
+
+#[tokio::test]
+async fn client_that_leaves_in_the_body_of_a_failure_leaves_an_exception() {
+    for version in Version::ALL {
+        let server = Server::start(routes()).await;
+        let client = version.client();
+        let response = client.request(request(&server, "/fails-and-waits")).await.unwrap();
+        assert_eq!(server.endings("GET /fails-and-waits"), [0, 0, 0, 1]);
+        drop((response, client));
+        server.expect("GET /fails-and-waits", [0, 1, 0, 0]).await;
     }
 }
 

@@ -365,7 +365,7 @@ fn adaptive_limiter_holds_a_permit_until_the_end_of_the_body() {
 }
 
 /// A bucket that admits a request each second, and lets two wait. One was just admitted.
-fn pace(clock: &ManualClock) -> Arc<LeakyBucket<ManualClock>> {
+pub(crate) fn pace(clock: &ManualClock) -> Arc<LeakyBucket<ManualClock>> {
     let rate = Rate::per_second(1).unwrap();
     let bucket = LeakyBucket::with_clock(rate, Duration::from_secs(2), clock.clone());
     assert!(bucket.try_acquire().is_admitted());

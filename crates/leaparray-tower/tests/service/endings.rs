@@ -76,10 +76,21 @@ fn error_of_the_service_is_an_exception() {
 }
 
 #[test]
-fn status_of_500_or_above_is_an_exception() {
-    for (status, ending) in
-        [(200, SUCCESS), (404, SUCCESS), (429, SUCCESS), (500, EXCEPTION), (503, EXCEPTION)]
-    {
+fn statuses_of_408_and_of_500_or_above_are_exceptions() {
+    for (status, ending) in [
+        (200, SUCCESS),
+        (404, SUCCESS),
+        (407, SUCCESS),
+        (408, EXCEPTION),
+        (409, SUCCESS),
+        (429, SUCCESS),
+        (499, SUCCESS),
+        (500, EXCEPTION),
+        (503, EXCEPTION),
+        (504, EXCEPTION),
+        (600, EXCEPTION),
+        (999, EXCEPTION),
+    ] {
         let registry = registry();
         let mut service = layer(&registry).layer(answering(with_status(status)));
         poll_now(service.call(get("/"))).unwrap();
@@ -151,6 +162,13 @@ fn response_with_a_status_of_grpc_in_its_head_ends_with_the_head() {
         let after = |code| after_the_head(content_type, &[("grpc-status", code)]);
         assert_eq!(after("0"), SUCCESS);
         assert_eq!(after("1"), CANCELLED);
+        // So tonic says that a deadline has expired.
+        let after_1 = |message| {
+            after_the_head(content_type, &[("grpc-status", "1"), ("grpc-message", message)])
+        };
+        assert_eq!(after_1("Timeout%20expired"), EXCEPTION);
+        assert_eq!(after_1("Timeout expired"), EXCEPTION);
+        assert_eq!(after_1("Timeout"), CANCELLED);
         assert_eq!(after("5"), SUCCESS);
         // The last two are undefined, and count as `UNKNOWN`.
         for failure in ["2", "14", "17", "99"] {

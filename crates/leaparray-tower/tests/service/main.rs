@@ -4,6 +4,7 @@ mod bodies;
 mod decisions;
 mod endings;
 mod keys;
+mod known;
 mod names;
 mod readiness;
 
@@ -109,6 +110,11 @@ type ByPath<A> = ResourceLayer<
 
 fn layer(registry: &Arc<Manual>) -> ByPath<()> {
     ResourceLayer::new(Arc::clone(registry), by_path as _).unwrap()
+}
+
+/// The layer around a client.
+fn outbound(registry: &Arc<Manual>) -> ByPath<()> {
+    ResourceLayer::outbound(Arc::clone(registry), by_path as _).unwrap()
 }
 
 /// A resource with the endings of its requests: successes, exceptions, cancellations, blocks, and

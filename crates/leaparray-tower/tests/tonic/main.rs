@@ -1,6 +1,7 @@
 //! The layer around a server and a client of tonic, over loopback.
 
 mod shop;
+mod text;
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +23,8 @@ use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Status, Streaming};
 use tower::Layer;
 
-use shop::{Shop, Text};
+use shop::Shop;
+use text::Text;
 
 type Layered<L, R> = ResourceLayer<GrpcMethod, ByStatus, L, R>;
 
@@ -154,13 +156,31 @@ async fn stream_that_is_dropped_is_cancelled_on_both_sides() {
     pair.expect("shop.Orders/Watch", [0, 0, 1, 0], [0, 0, 1, 0]).await;
 }
 
+/// A deadline that is far longer than the way of a request to the server.
+const DEADLINE: Duration = Duration::from_secs(1);
+
 #[tokio::test]
-async fn deadline_is_a_failure_for_the_client_and_a_cancellation_for_the_server() {
+async fn deadline_of_a_call_is_an_exception_on_both_sides() {
     let mut pair = Pair::start().await;
-    let mut request = Request::new("wait".to_owned());
-    request.set_timeout(Duration::from_millis(100));
-    assert!(pair.call("/shop.Orders/Place", request).await.is_err());
-    pair.expect("shop.Orders/Place", [0, 0, 1, 0], [0, 1, 0, 0]).await;
+    for calls in 1..=2 {
+        let mut request = Request::new("wait".to_owned());
+        request.set_timeout(DEADLINE);
+        assert!(pair.call("/shop.Orders/Place", request).await.is_err());
+        pair.expect("shop.Orders/Place", [0, calls, 0, 0], [0, calls, 0, 0]).await;
+    }
+}
+
+#[tokio::test]
+async fn deadline_of_a_server_is_an_exception_on_both_sides() {
+    let server = Arc::new(Registry::new());
+    let (incoming, address) = listen().await;
+    let layer = layer(&server).timeout_around(DEADLINE);
+    let serving = Server::builder().timeout(DEADLINE).layer(layer).add_service(Shop);
+    tokio::spawn(serving.serve_with_incoming(incoming));
+    let mut pair = Pair::with_client(server, address).await;
+    let status = pair.place("wait").await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Cancelled, "Timeout expired"));
+    pair.expect("shop.Orders/Place", [0, 1, 0, 0], [0, 1, 0, 0]).await;
 }
 
 #[tokio::test]
