@@ -96,8 +96,8 @@ fn come_back(limiter: &Keyed<TokenBucketPerKey>, keys: impl Iterator<Item = u64>
 /// All clients have come back, and half of them rest. New clients take the places of those.
 #[test]
 fn new_keys_take_the_places_of_known_ones_that_rest() {
-    for cap in [100, 1_000, 10_000] {
-        let limiter = keyed(bucket(), cap as usize, ms(60_000));
+    for places in [100, 1_000, 10_000] {
+        let (limiter, cap) = (keyed(bucket(), places, ms(60_000)), places as u64);
         come_back(&limiter, keys_from(0, cap));
         for key in keys_from(0, cap / 2) {
             assert!(limiter.try_acquire_at(&key, at(62_000), 5).is_admitted());
