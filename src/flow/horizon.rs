@@ -15,11 +15,13 @@ use crate::time::{Clock, saturating_nanos};
 /// # Orderings
 ///
 /// Relaxed: the horizon orders nothing, and only grows. A stale value causes one needless read of
-/// the clock.
+/// the clock. A refund comes after its request, so it finds that the request's time was cut.
 #[derive(Debug)]
 pub(super) struct Horizon {
     /// In nanoseconds.
     latest: AtomicU64,
+    /// In nanoseconds: the first time after all those in place of which the horizon was used.
+    uncut_from: AtomicU64,
     /// In nanoseconds. `u64::MAX` stands for no bound.
     lead: u64,
 }
@@ -37,7 +39,7 @@ impl Horizon {
     pub(super) fn with_lead(lead: Duration) -> Self {
         let lead = saturating_nanos(lead);
         let latest = if lead == u64::MAX { u64::MAX } else { 0 };
-        Self { latest: AtomicU64::new(latest), lead }
+        Self { latest: AtomicU64::new(latest), uncut_from: AtomicU64::new(0), lead }
     }
 
     pub(super) const fn lead(&self) -> Duration {
@@ -66,6 +68,15 @@ impl Horizon {
         nanos <= self.latest.load(Ordering::Relaxed)
     }
 
+    /// Returns whether a request of that time, in nanoseconds, was decided at that time. `false` if
+    /// the horizon may have been used in its place: for a time that the horizon does not cover, and
+    /// for each time up to the latest one that it did not cover at a request. The clock may have
+    /// reached that time since.
+    #[inline]
+    pub(super) fn decided_at(&self, nanos: u64) -> bool {
+        self.covers(nanos) && nanos >= self.uncut_from.load(Ordering::Relaxed)
+    }
+
     /// Reads the clock, and returns the time, or the horizon if that is earlier. The horizon then
     /// covers the result.
     #[cold]
@@ -73,7 +84,11 @@ impl Horizon {
     pub(super) fn advance(&self, nanos: u64, clock: &impl Clock) -> u64 {
         let reached = clock.now().as_nanos().saturating_add(self.lead);
         let before = self.latest.fetch_max(reached, Ordering::Relaxed);
-        nanos.min(reached.max(before))
+        let bounded = nanos.min(reached.max(before));
+        if bounded < nanos {
+            self.uncut_from.fetch_max(nanos.saturating_add(1), Ordering::Relaxed);
+        }
+        bounded
     }
 }
 
@@ -113,6 +128,20 @@ mod tests {
         assert_eq!(advance(&horizon, &clock, 61), 61);
         clock.set(Timestamp::from_secs(50));
         assert_eq!([61, 62, 63].map(bounded), [61, 62, 62]);
+    }
+
+    /// The clock reaches the time of the request later.
+    #[test]
+    fn time_that_was_cut_is_not_the_time_of_the_decision() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let horizon = Horizon::with_lead(Duration::from_secs(2));
+        assert_eq!(advance(&horizon, &clock, 61), 61);
+        let decided_at = |secs: u64| horizon.decided_at(secs * SECOND);
+        assert_eq!([61, 62, 63].map(decided_at), [true, true, false]);
+        assert_eq!(advance(&horizon, &clock, 65), 62);
+        clock.set(Timestamp::from_secs(70));
+        assert_eq!(advance(&horizon, &clock, 70), 70);
+        assert_eq!([62, 65, 66, 72, 73].map(decided_at), [false, false, true, true, false]);
     }
 
     #[test]

@@ -363,8 +363,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was
     /// placed since. Otherwise, that request keeps its due time, and the result is `false`. So it
-    /// is if the rate or the longest wait was changed since, and for a time that was further ahead
-    /// of the clock than the [lead](LeakyBucket::with_max_lead).
+    /// is if the rate or the longest wait was changed since, and for each time up to the latest one
+    /// that was further ahead of the clock than the [lead](LeakyBucket::with_max_lead).
     ///
     /// The next request for n permits is then due n intervals after the request before. If the
     /// request went ahead after an idle time, a request for the same number of permits goes ahead
@@ -393,7 +393,11 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         if permits == 0 {
             return true;
         }
-        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let now = now.as_nanos();
+        // The request was placed at the horizon of that time, which is not known any more.
+        if !self.horizon.decided_at(now) {
+            return false;
+        }
         let placed = now.saturating_add(saturating_nanos(wait)).max(NEVER + 1);
         self.live.with(|version| {
             let Pace { rate, carried, .. } = &version.settings;

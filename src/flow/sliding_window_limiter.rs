@@ -337,7 +337,9 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a
     /// later bucket. After that, they leave the window with their bucket, and the result is
-    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket.
+    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket, and for
+    /// each time up to the latest one that was further ahead of the clock than the
+    /// [lead](SlidingWindowLimiter::with_max_lead), whose permits were taken in an earlier bucket.
     ///
     /// Give permits back only of a request that has not entered a node. The pass of an entered
     /// request stays in the window of its node. From the next count of the passes on, it counts as

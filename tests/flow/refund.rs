@@ -259,3 +259,34 @@ fn first_request_of_a_leaky_bucket_can_be_given_back() {
     assert!(bucket.refund_at(at(60_000), 0, AT_ONCE), "no permits");
     assert!(!(&ConcurrencyLimiter::new(1)).refund_at(at(0), 1, AT_ONCE), "its permits are dropped");
 }
+
+/// A request is an hour ahead of the clock, and takes its permits at the horizon. When the clock
+/// has reached the time of the request, they are not there to be given back: other requests have
+/// taken those of that time.
+#[test]
+fn permits_of_a_time_that_was_cut_are_not_given_back_later() {
+    let (hour, ahead) = (3_600_000, at(3_660_000));
+    let second = WindowConfig::new(2, ms(1_000)).unwrap();
+    let clock = || ManualClock::new(at(60_000));
+    let check = |name, clock: ManualClock, limiter: &dyn Limiter<Permit = ()>| {
+        assert!(!limiter.try_acquire_at(ahead, 5).is_refused(), "{name}");
+        clock.advance(ms(hour));
+        assert!(!limiter.try_acquire_at(ahead, 10).is_refused(), "{name}");
+        assert!(!limiter.refund_at(ahead, 5, AT_ONCE), "{name}");
+        assert!(limiter.try_acquire_at_once(None, ahead, 5).is_refused(), "{name}: 15 of 10");
+        // A later request is given back as ever.
+        let later = at(3_680_000);
+        clock.advance(ms(20_000));
+        assert_eq!(limiter.try_acquire_at(later, 5).wait(), AT_ONCE, "{name}");
+        assert!(limiter.refund_at(later, 5, AT_ONCE), "{name}");
+    };
+    let time = clock();
+    check("window", time.clone(), &SlidingWindowLimiter::with_clock(second, 10, time).unwrap());
+    let time = clock();
+    let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, time.clone()).unwrap();
+    check("interval", time, &fixed);
+    let time = clock();
+    check("tokens", time.clone(), &TokenBucket::with_clock(rate(10, 1_000), 10, time));
+    let time = clock();
+    check("leaky", time.clone(), &LeakyBucket::with_clock(rate(10, 1_000), ms(0), time));
+}

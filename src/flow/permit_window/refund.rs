@@ -16,6 +16,11 @@ impl PermitWindow {
             return true;
         }
         let number = self.config.bucket_number(now);
+        // As in `roll_to`: the permits of a bucket that was too far ahead were taken in an earlier
+        // one, although the bucket may be the newest by now.
+        if !self.horizon.decided_at(self.config.start_of(number).as_nanos()) {
+            return false;
+        }
         let mut word = self.load();
         loop {
             let newest = self.layout.read(word);

@@ -368,8 +368,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// request asks.
     ///
     /// A request whose time was further ahead of the clock than the lead took its tokens at an
-    /// earlier time than `now`. They are not given back while `now` is still too far ahead. Do not
-    /// give them back later: too few tokens would be deducted.
+    /// earlier time than `now`. They are not given back, and neither are those of other requests up
+    /// to that time: too few tokens would be deducted.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -390,7 +390,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
         let now = now.as_nanos();
         // The tokens of a later time were taken at an earlier one, which is not known.
-        if !self.horizon.covers(now) {
+        if !self.horizon.decided_at(now) {
             return permits == 0;
         }
         self.live.with(|version| give_back_to(version, &self.clock, now, permits))
