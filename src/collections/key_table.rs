@@ -271,7 +271,11 @@ impl<K, V> KeyTable<K, V> {
             wraps.0.retain(|&(of, _)| of != slot);
         }
         self.len -= 1;
-        self.cursor = self.cursor.min(narrow(slot));
+        // Another entry may have moved into the slot that was just returned in turn. For any other
+        // slot, the turn goes on: otherwise, removals at the begin would keep it there.
+        if usize::from(self.cursor) == slot + 1 {
+            self.cursor = narrow(slot);
+        }
         self.close_gap(slot);
         if Self::fits(self.slots()) > 2 * (self.len() + LEAST_STEP) {
             self.resize(self.len() + (self.len() / 8).max(LEAST_STEP));
@@ -460,6 +464,21 @@ mod tests {
         table.remove(slot);
         assert_eq!(table.next_slot(), Some(slot), "again, because key 8 has moved into it");
         assert_eq!(table.find(0, &8), Some(slot));
+    }
+
+    #[test]
+    fn removal_elsewhere_does_not_turn_back() {
+        let mut table = KeyTable::<u16, ()>::default();
+        let removed = table.insert(0, 7, ());
+        for key in 0..20 {
+            table.insert(key * 3_000, key, ());
+        }
+        let slots = table.slots();
+        let ahead = (removed + slots / 2) % slots;
+        while table.next_slot() != Some(ahead) {}
+        table.remove(removed);
+        assert_eq!(table.slots(), slots);
+        assert_eq!(table.next_slot(), Some((ahead + 1) % slots));
     }
 
     #[test]

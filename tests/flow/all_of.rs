@@ -1,5 +1,6 @@
 //! Several limiters as one: a request is charged to all of them, or to none.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -108,6 +109,42 @@ impl Limiter for Overtaken {
 
     fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
         self.tells.then_some(Decision::Admitted(()))
+    }
+}
+
+/// Panics in its decision.
+struct Panics;
+
+impl Limiter for Panics {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        panic!("no decision");
+    }
+
+    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+        Some(Decision::Admitted(()))
+    }
+}
+
+#[test]
+fn permits_are_given_back_if_a_later_limiter_panics() {
+    let now = at(60_000);
+    let (tokens, flight) = (Arc::new(token(5)), Arc::new(ConcurrencyLimiter::new(5)));
+    let tuple = AllOf::new((&tokens, &flight, Panics));
+    let list = vec![Arc::clone(&tokens).boxed(), Arc::clone(&flight).boxed(), Panics.boxed()];
+    let list = AllOf::new(list);
+    let decisions: [&dyn Fn() -> bool; 2] =
+        [&|| tuple.try_acquire_at(now, 3).is_admitted(), &|| {
+            list.try_acquire_at(now, 3).is_admitted()
+        }];
+    for decision in decisions {
+        assert!(catch_unwind(AssertUnwindSafe(decision)).is_err());
+        assert_eq!((tokens.available_at(now), flight.in_use()), (5, 0));
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Decision, Limiter, Passed, Quota};
 use crate::time::Timestamp;
-use request::{How, Outlook, Request, tightest};
+use request::{Held, How, Outlook, Request, tightest};
 
 /// Several limiters as one: a request is admitted by all of them, or charged to none. For limits
 /// such as 100 in a second and 1,000 in a minute.
@@ -176,24 +176,17 @@ macro_rules! tuple {
                 if let Some(refusal) = outlook.refusal() {
                     return Decision::Refused(refusal);
                 }
-                $( let mut $held = None; )*
-                let refusal = 'refused: {
-                    for known in [false, true] {
-                        $(
-                            if $is_known == known {
-                                match request.ask(&self.0.$index) {
-                                    Ok(delayed) => $held = Some(delayed.into_parts()),
-                                    Err(refusal) => break 'refused refusal,
-                                }
-                            }
-                        )*
-                    }
-                    let ($(Some($held),)*) = ($($held,)*) else { unreachable!("each was asked") };
-                    let longest = Duration::ZERO$(.max($held.1))*;
-                    return Decision::after(($($held.0,)*), longest);
-                };
-                $( request.give_back(&self.0.$index, $held); )*
-                Decision::Refused(refusal)
+                $( let mut $held = Held::nothing(request, &self.0.$index); )*
+                for known in [false, true] {
+                    $(
+                        if $is_known == known && let Err(refusal) = $held.ask() {
+                            return Decision::Refused(refusal);
+                        }
+                    )*
+                }
+                let ($(Some($held),)*) = ($($held.take(),)*) else { unreachable!("each was asked") };
+                let longest = Duration::ZERO$(.max($held.1))*;
+                Decision::after(($($held.0,)*), longest)
             }
         }
 
@@ -252,34 +245,30 @@ impl<L: Limiter> AllOf<Vec<L>> {
         if let Some(refusal) = outlook.refusal() {
             return Decision::Refused(refusal);
         }
-        let mut held: Vec<_> = self.0.iter().map(|_| None).collect();
-        let refusal = 'refused: {
-            if outlook.is_unknown() {
-                // Asked again, because a `Vec` of what is known would be one more allocation. A
-                // limiter whose answer has changed is asked in the second round.
-                for (limiter, held) in self.0.iter().zip(&mut held) {
-                    if request.peek(limiter).is_none() {
-                        match request.ask(limiter) {
-                            Ok(delayed) => *held = Some(delayed.into_parts()),
-                            Err(refusal) => break 'refused refusal,
-                        }
-                    }
+        let held = self.0.iter().map(|limiter| Held::nothing(request, limiter));
+        let mut held: Vec<_> = held.collect();
+        if outlook.is_unknown() {
+            // Asked again, because a `Vec` of what is known would be one more allocation. A limiter
+            // whose answer has changed is asked in the second round.
+            for held in held.iter_mut().filter(|held| held.cannot_tell()) {
+                if let Err(refusal) = held.ask() {
+                    return Decision::Refused(refusal);
                 }
             }
-            for (limiter, held) in self.0.iter().zip(&mut held).filter(|(_, held)| held.is_none()) {
-                match request.ask(limiter) {
-                    Ok(delayed) => *held = Some(delayed.into_parts()),
-                    Err(refusal) => break 'refused refusal,
-                }
-            }
-            let longest = held.iter().flatten().map(|&(_, wait)| wait).max().unwrap_or_default();
-            let permits = held.into_iter().flatten().map(|(permit, _)| permit).collect();
-            return Decision::after(permits, longest);
-        };
-        for (limiter, held) in self.0.iter().zip(held) {
-            request.give_back(limiter, held);
         }
-        Decision::Refused(refusal)
+        for held in held.iter_mut().filter(|held| !held.is_given()) {
+            if let Err(refusal) = held.ask() {
+                return Decision::Refused(refusal);
+            }
+        }
+        let mut longest = Duration::ZERO;
+        let permits = held.into_iter().filter_map(|held| {
+            let (permit, wait) = held.take()?;
+            longest = longest.max(wait);
+            Some(permit)
+        });
+        let permits = permits.collect();
+        Decision::after(permits, longest)
     }
 }
 

@@ -39,7 +39,7 @@ impl Request<'_> {
     }
 
     #[inline]
-    pub(super) fn ask<L: Limiter>(&self, limiter: &L) -> Result<Delayed<L::Permit>, Refusal> {
+    fn ask<L: Limiter>(&self, limiter: &L) -> Result<Delayed<L::Permit>, Refusal> {
         let decision = match self.how {
             How::AtAnyTime => limiter.try_acquire_at(self.now, self.permits),
             How::For(node) => limiter.try_acquire_for(node, self.now, self.permits),
@@ -48,16 +48,60 @@ impl Request<'_> {
         decision.into_result()
     }
 
-    /// Gives back the permits that a limiter has given, if it has. The wait is the wait of this
-    /// limiter, not the longest one. A limiter that is itself a combination does not know its
-    /// limiters' waits, and gives nothing back that had to wait.
+    /// Gives back the permits that a limiter has given. The wait is the wait of this limiter, not
+    /// the longest one. A limiter that is itself a combination does not know its limiters' waits,
+    /// and gives nothing back that had to wait.
     #[cold]
-    pub(super) fn give_back<L: Limiter>(&self, limiter: &L, held: Option<(L::Permit, Duration)>) {
-        if let Some((mut permit, wait)) = held {
-            // One of the two has no effect, or both concern different parts of a limiter that is
-            // itself a combination.
-            limiter.refund_at(self.now, self.permits, wait);
-            permit.end_at(self.now, Outcome::Cancelled);
+    fn give_back<L: Limiter>(&self, limiter: &L, (mut permit, wait): (L::Permit, Duration)) {
+        // One of the two has no effect, or both concern different parts of a limiter that is itself
+        // a combination.
+        limiter.refund_at(self.now, self.permits, wait);
+        permit.end_at(self.now, Outcome::Cancelled);
+    }
+}
+
+/// The permits that a limiter has given for a request, with its wait, until all limiters have given
+/// theirs. Its drop gives them back: another limiter has refused, or has panicked.
+pub(super) struct Held<'a, L: Limiter> {
+    request: &'a Request<'a>,
+    limiter: &'a L,
+    given: Option<(L::Permit, Duration)>,
+}
+
+impl<'a, L: Limiter> Held<'a, L> {
+    #[inline]
+    pub(super) const fn nothing(request: &'a Request<'a>, limiter: &'a L) -> Self {
+        Self { request, limiter, given: None }
+    }
+
+    /// Asks the limiter.
+    #[inline]
+    pub(super) fn ask(&mut self) -> Result<(), Refusal> {
+        self.given = Some(self.request.ask(self.limiter)?.into_parts());
+        Ok(())
+    }
+
+    pub(super) const fn is_given(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// Returns whether the limiter cannot tell in advance what it would decide.
+    pub(super) fn cannot_tell(&self) -> bool {
+        self.request.peek(self.limiter).is_none()
+    }
+
+    /// Returns the permits and the wait, if the limiter has given them.
+    #[inline]
+    pub(super) fn take(mut self) -> Option<(L::Permit, Duration)> {
+        self.given.take()
+    }
+}
+
+impl<L: Limiter> Drop for Held<'_, L> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(given) = self.given.take() {
+            self.request.give_back(self.limiter, given);
         }
     }
 }

@@ -332,7 +332,8 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         let is_given_back = self.limiter.refund_at(now, permits, wait);
         if is_given_back {
-            self.waiters.released();
+            // Also a head that sleeps until a known time: the permits are there before.
+            self.waiters.notify_head();
         }
         is_given_back
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use leaparray::flow::{
     ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason, Refusal, Retry,
-    WaitQueue,
+    TokenBucket, WaitQueue,
 };
-use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
+use leaparray::{ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
 
-use crate::{at, ms};
+use crate::{at, ms, rate};
 
 /// A limiter of one permit, which is given back when it ends.
 #[derive(Clone, Default)]
@@ -296,6 +296,21 @@ fn answer_that_is_faster_than_the_waker_is_not_missed() {
     let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
     assert!(waits.as_mut().poll(&mut context()).is_pending());
     queue.recheck();
+    assert!(waits.as_mut().poll(&mut context()).is_ready());
+}
+
+/// The head sleeps until a token is added. Tokens that are given back are there before.
+#[test]
+fn refund_wakes_a_head_that_sleeps() {
+    let clock = ManualClock::new(at(60_000));
+    let queue = WaitQueue::new(TokenBucket::with_clock(rate(1, 4_000), 1, clock));
+    assert!(queue.try_acquire_at(at(60_000), 1).is_admitted());
+    let counter = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut waits = pin!(queue.acquire_with(1, ms(60_000), never));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(queue.refund_at(at(60_000), 1, ms(0)));
+    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
     assert!(waits.as_mut().poll(&mut context()).is_ready());
 }
 
