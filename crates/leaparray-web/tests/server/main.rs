@@ -6,6 +6,8 @@ mod counts;
 mod document;
 mod fleet;
 mod limits;
+mod program;
+mod proxies;
 mod resume;
 
 use std::net::SocketAddr;
