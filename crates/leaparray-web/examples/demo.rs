@@ -20,7 +20,7 @@ use leaparray::{
     Clock, Entry, HistogramConfig, MonotonicClock, NodeConfig, Outcome, Registry, RegistryConfig,
     Resource, ResourceConfig, Timestamp, TrafficType,
 };
-use leaparray_web::Page;
+use leaparray_web::{Access, Page, Token};
 use tokio::net::TcpListener;
 
 /// The time that is simulated at once.
@@ -76,11 +76,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = RegistryConfig::default().node(node).max_resources(args.resources.max(10) + 10);
     let registry = Arc::new(Registry::with_config(config));
     let mut random = Rng::with_seed(args.seed);
-    let page = Page::new(Arc::clone(&registry)).name("orders-api (simulated)");
+    let token = Token::random();
+    let page =
+        Page::new(Arc::clone(&registry), Access::token(&token)).name("orders-api (simulated)");
     let (simulated, page) = simulate(&args, &registry, page, &mut random)?;
 
     let listener = TcpListener::bind(("127.0.0.1", args.port)).await?;
-    println!("http://{}/", listener.local_addr()?);
+    println!("{}", token.url(format_args!("http://{}/", listener.local_addr()?)));
     let closer = page.closer();
     let load = tokio::spawn(run(registry.clock().clone(), simulated, random));
     let stop = tokio::spawn(async move {

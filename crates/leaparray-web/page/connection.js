@@ -1,5 +1,7 @@
 // The stream of the server: one for a tab, none while the tab is hidden or paused. It is opened again after an error, later
 // each time, and at a random moment, so that the tabs of a restarted server do not come all at once.
+//
+// It is read by `fetch`, because an `EventSource` sends no headers, and says nothing of an answer that is no stream.
 
 const FIRST_DELAY = 0.5, LONGEST_DELAY = 15;
 /** A stream without a second for this long is reopened: some proxies keep a dead connection open. */
@@ -8,11 +10,15 @@ const SILENCE = 8;
 const MUTE = 4;
 
 class Connection {
-  /** `query()` gives the parameters of the stream; `onMessage` takes each message. */
-  constructor(query, onMessage) {
+  /** `query()` gives the parameters of the stream; `onMessage` takes each message; `onLocked` is told that the token is refused. */
+  constructor(query, onMessage, onLocked) {
     this.query = query;
     this.onMessage = onMessage;
-    this.source = null;
+    this.onLocked = onLocked;
+    /** Ends the request of the stream; `null` without one. */
+    this.stream = null;
+    /** Why there is no data: `missing` without a token, `refused` if the server has another one, otherwise empty. */
+    this.lock = '';
     this.failures = 0;
     this.timer = 0;
     /** When the next attempt will be, and when the last second arrived, by the page's own monotonic clock. */
@@ -25,6 +31,8 @@ class Connection {
     this.isFlowing = false;
     /** Why the server ended the last stream; empty if it did not say so, or the end was planned. */
     this.reason = '';
+    /** What the server has answered in place of the last stream; empty if nothing. */
+    this.answer = '';
   }
 
   /** Opens the stream, or opens it anew with other parameters. */
@@ -41,15 +49,49 @@ class Connection {
     this.drop();
     this.openedAt = now();
     this.greeted = this.isFlowing = false;
-    const source = new EventSource(`${basePath()}/stream?${this.query()}`);
-    this.source = source;
-    source.onmessage = (event) => this.take(JSON.parse(event.data));
-    // The browser's own attempts would repeat the old parameters, and none follows an answer like 503.
-    source.onerror = () => this.retry();
+    this.stream = new AbortController();
+    this.follow(this.stream.signal);
+  }
+
+  /** Takes the messages of one stream, until it ends or is given up. */
+  async follow(signal) {
+    const headers = { accept: 'text/event-stream', ...tokenHeaders() };
+    try {
+      const response = await fetch(`${basePath()}/stream?${this.query()}`, { headers, cache: 'no-store', signal });
+      if (isLocked(response)) this.stop('leaparray-token' in headers ? 'refused' : 'missing');
+      else if (isStream(response)) await this.takeAll(response.body, signal);
+      else this.answer = answerOf(response);
+    } catch {
+      // There is no connection, it has broken, or this page has ended it.
+      if (!signal.aborted) this.answer = '';
+    }
+    if (!signal.aborted) this.retry();
+  }
+
+  async takeAll(body, signal) {
+    for await (const line of linesOf(body)) {
+      if (signal.aborted) return;
+      try {
+        if (line.startsWith('data: ')) this.take(JSON.parse(line.slice('data: '.length)));
+      } catch (error) {
+        // An error of the page itself is none of the connection.
+        reportError(error);
+      }
+    }
+  }
+
+  /** Gives up until there is another token. */
+  stop(lock) {
+    this.drop();
+    this.lock = lock;
+    this.onLocked();
   }
 
   take(message) {
-    if (message.type === 'hello') this.greeted = true;
+    if (message.type === 'hello') {
+      this.greeted = true;
+      this.answer = this.lock = '';
+    }
     if (message.type === 'bye') {
       // A stream that ends before its first second has failed, whatever it says.
       this.expired = message.reason === 'expired' && this.isFlowing;
@@ -66,7 +108,7 @@ class Connection {
 
   /** For how long the stream is open without a second. */
   waits() {
-    return this.source !== null && this.greeted ? now() - Math.max(this.heardAt, this.openedAt) : 0;
+    return this.stream !== null && this.greeted ? now() - Math.max(this.heardAt, this.openedAt) : 0;
   }
 
   /** Closes the stream, and opens the next one after a delay: half of it fixed, half of it random. */
@@ -83,12 +125,12 @@ class Connection {
 
   /** Is called each second: gives up a stream that has become silent. */
   watch() {
-    if (this.source !== null && now() - Math.max(this.heardAt, this.openedAt) > SILENCE) this.retry();
+    if (this.stream !== null && now() - Math.max(this.heardAt, this.openedAt) > SILENCE) this.retry();
   }
 
   /** Whether the first attempt after a hidden or paused time is still going on. */
   isOpening() {
-    return this.source !== null && this.failures === 0 && this.heardAt < this.openedAt && this.waits() < MUTE;
+    return this.stream !== null && this.failures === 0 && this.heardAt < this.openedAt && this.waits() < MUTE;
   }
 
   /** The seconds since the last second arrived; infinite before the first. */
@@ -98,8 +140,41 @@ class Connection {
 
   drop() {
     clearTimeout(this.timer);
-    this.source?.close();
-    this.source = null;
+    this.stream?.abort();
+    this.stream = null;
+  }
+}
+
+function isStream(response) {
+  return response.ok && (response.headers.get('content-type') ?? '').startsWith('text/event-stream');
+}
+
+/** Whether the server of the page asks for its token. A proxy that asks for a password has another challenge. */
+function isLocked(response) {
+  return response.status === 401 && (response.headers.get('www-authenticate') ?? '').includes('realm="leaparray"');
+}
+
+/** What an answer that is no stream means. */
+function answerOf(response) {
+  const { ok, status } = response;
+  if (status === 503) return 'it has too many viewers, or is stopping';
+  // A login may be a page of its own, to which the browser was sent.
+  if (ok || status === 401 || status === 403) return 'it does not allow this browser: if the service has a login, log in and reload the page';
+  return `it answers with the status ${status}`;
+}
+
+/** The lines of a body, without their ends. */
+async function* linesOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    // Only what is new is searched for ends of lines: a message may come in many parts.
+    const lines = value.split('\n');
+    lines[0] = rest + lines[0];
+    rest = lines.pop();
+    yield* lines;
   }
 }
 

@@ -30,6 +30,7 @@ function startKeyboard(app) {
   const actions = keyActions(app);
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || byId('help').open) return;
+    if (event.target === byId('token')) return;
     if (event.target === byId('filter')) return leaveFilter(app, event);
     const action = actions[event.key];
     if (!action || isOwnKey(event) || !isUsable(app, event.key)) return;

@@ -12,7 +12,13 @@ const BYES = { closing: 'the server is stopping', slow: 'this connection is too 
 /** What is told to those who do not see the mark. */
 const ANNOUNCEMENTS = {
   connecting: 'Connecting', live: 'The page is live', paused: 'Paused', lost: 'Connection lost: these are the last values',
-  other: 'The server has another version: reload the page',
+  other: 'The server has another version: reload the page', locked: 'The page needs a token',
+};
+
+/** Why the page needs a token. */
+const LOCKS = {
+  missing: '◆ This page needs a token. Open the address that the service has printed at its start, which ends with #token=…, or enter the token:',
+  refused: '◆ The service does not accept the token of this page. If it has started again, it has a new one: open the address that it has printed, or enter the token:',
 };
 
 class App {
@@ -22,7 +28,8 @@ class App {
     this.table = new Table((node) => this.open(node));
     this.detail = new DetailView(this.store);
     this.fleet = new FleetView(this.store, (window) => this.go({ window }, false));
-    this.connection = new Connection(() => this.query(), (message) => this.accept(message));
+    this.connection = new Connection(() => this.query(), (message) => this.accept(message), () => this.showState());
+    takeToken();
     this.view = readView();
     this.paused = false;
     this.levels = [0, 0, 0];
@@ -41,6 +48,16 @@ class App {
 
   listen() {
     addEventListener('hashchange', () => this.readAddress());
+    // Another tab has got a token.
+    addEventListener('storage', (event) => {
+      if (event.key === TOKEN_KEY && event.newValue !== null) this.unlock();
+    });
+    byId('locked').addEventListener('submit', (event) => {
+      event.preventDefault();
+      keepToken(byId('token').value.trim());
+      byId('token').value = '';
+      this.unlock();
+    });
     document.addEventListener('visibilitychange', () => this.followVisibility());
     byId('pause').addEventListener('click', () => this.togglePause());
     byId('help-open').addEventListener('click', () => byId('help').showModal());
@@ -110,6 +127,12 @@ class App {
     this.showState();
   }
 
+  /** Tries another token. */
+  unlock() {
+    this.connection.lock = '';
+    this.followVisibility();
+  }
+
   mayConnect() {
     return !document.hidden && !this.paused && !this.isOther;
   }
@@ -127,9 +150,10 @@ class App {
     this.showState();
   }
 
-  /** One of `connecting`, `live`, `paused`, `lost`, `other`. */
+  /** One of `connecting`, `live`, `paused`, `lost`, `locked`, `other`. */
   state() {
     if (this.isOther) return 'other';
+    if (this.connection.lock !== '') return 'locked';
     if (this.paused) return 'paused';
     const silence = this.connection.silence();
     if (silence < GRACE) return 'live';
@@ -147,7 +171,7 @@ class App {
     }
     const silence = this.connection.silence();
     const ago = formatDuration(Math.floor(silence));
-    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago`, other: 'another version' };
+    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago`, locked: 'needs a token', other: 'another version' };
     if (silence === Infinity) words.lost = words.paused = 'no data yet';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
@@ -156,6 +180,12 @@ class App {
 
   showBanner(state, ago, never) {
     const banner = byId('banner');
+    byId('locked').hidden = state !== 'locked';
+    if (state === 'locked') {
+      banner.hidden = true;
+      setText(byId('locked-why'), LOCKS[this.connection.lock]);
+      return;
+    }
     if (state === 'other') return;
     if (this.store.hello?.has_seconds === false && this.store.newest === 0) {
       banner.hidden = false;
@@ -167,15 +197,16 @@ class App {
     const { connection } = this;
     const waits = connection.waits();
     const wait = Math.ceil(connection.retryAt - now());
-    const next = connection.source !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
+    const next = connection.stream !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
     const values = never ? '' : ` The values are those of ${ago} ago.`;
     if (waits >= MUTE) setText(banner, `◆ The stream is open, but no second has arrived for ${Math.floor(waits)} s.${values}`);
-    else if (never) setText(banner, `◆ No connection to the server yet: ${BYES[connection.reason] ?? 'it may be stopped, or have too many viewers'}; ${next}.`);
+    else if (never) setText(banner, `◆ No connection to the server yet: ${connection.answer || BYES[connection.reason] || 'it may be stopped'}; ${next}.`);
     else setText(banner, `◆ Connection lost ${ago} ago${this.whyLost()}. These are the last values; ${next}.`);
   }
 
   whyLost() {
-    const { reason } = this.connection;
+    const { answer, reason } = this.connection;
+    if (answer !== '') return `, and the server is there: ${answer}`;
     return reason === '' ? '' : `: ${BYES[reason] ?? `the server says “${reason}”`}`;
   }
 
@@ -183,9 +214,11 @@ class App {
 
   readAddress() {
     const before = this.view;
+    const isUnlocked = takeToken();
     this.view = readView();
     this.applyView();
-    if (before.resource !== this.view.resource || before.context !== this.view.context) this.reconnect();
+    if (isUnlocked) this.unlock();
+    else if (before.resource !== this.view.resource || before.context !== this.view.context) this.reconnect();
   }
 
   /** Another resource's details need another stream. */

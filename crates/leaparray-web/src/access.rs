@@ -1,119 +1,179 @@
 //! Which requests are answered.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::uri::Authority;
-use axum::http::{HeaderValue, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::token::Token;
 
 /// Which requests a [`Page`](crate::Page) answers.
 ///
+/// There is no default. A check of the client's address could not be right: behind a proxy on the
+/// same machine, every request comes from this machine, and whether a header tells that there was a
+/// proxy depends on the proxy.
+///
+/// | access | for |
+/// |---|---|
+/// | [`token`](Self::token) | development, and services without authentication of their own |
+/// | [`authorized_by`](Self::authorized_by) | services that can tell from a request who may read the page |
+/// | [`anyone`](Self::anyone) | services that have authentication in front of the page, or a network that is trusted |
+///
+/// With each of them, requests that a browser marks as those of a page of another origin are
+/// refused with the status 403, except for links to the page itself.
+///
 /// ```
 /// use leaparray::Registry;
-/// use leaparray_web::{Access, Page};
+/// use leaparray_web::{Access, Token};
 /// use std::sync::Arc;
 ///
-/// // For a network that is trusted.
-/// let page = Page::new(Arc::new(Registry::new())).access(Access::Anyone);
-/// let router: axum::Router = page.router();
-/// # let _ = router;
-/// assert_eq!(Access::default(), Access::Loopback);
+/// let token = Token::random();
+/// let page = leaparray_web::service(Arc::new(Registry::new()), Access::token(&token));
+/// let app: axum::Router = axum::Router::new().nest_service("/leaparray", page);
+/// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
+/// # let _ = app;
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Access {
-    /// Requests from this machine: the address of the client is a loopback address, the request
-    /// names `localhost` or a loopback address as its host, and it has no header of a proxy.
-    /// Requests of HTTP/1.0 are refused: a proxy with the default configuration of nginx sends
-    /// these. A proxy on this machine that adds no header is not recognized: use
-    /// [`authorize`](crate::Page::authorize) behind one.
-    ///
-    /// The name of the host is checked against DNS rebinding: a page of another site whose name
-    /// resolves to a loopback address names that site as the host.
-    #[default]
-    Loopback,
-    /// All requests, except for those that a page of another origin makes.
-    Anyone,
-}
+#[derive(Clone)]
+pub struct Access(Check);
 
 type Hook = Arc<dyn Fn(&Parts) -> bool + Send + Sync>;
 
-/// The check of all requests.
 #[derive(Clone)]
-pub(crate) enum Gate {
-    Access(Access),
+enum Check {
+    Token(Token),
     Hook(Hook),
+    Anyone,
 }
 
 /// Why a request is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
+    NoToken,
+    WrongToken,
     Unauthorized,
     CrossSite,
-    UnknownPeer,
-    RemotePeer,
-    ForeignHost,
-    Forwarded,
 }
 
-/// The headers that proxies add, except for the headers that begin with `x-forwarded-`.
-const FORWARDED: [&str; 11] = [
-    "forwarded",
-    "via",
-    "x-real-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-original-forwarded-for",
-    "x-original-host",
-    "x-envoy-external-address",
-    "cf-connecting-ip",
-    "true-client-ip",
-    "fly-client-ip",
-];
+/// The header in which the page itself sends the token. `Authorization` stays free for a proxy that
+/// asks the browser for a password.
+const TOKEN: HeaderName = HeaderName::from_static("leaparray-token");
 
-impl Gate {
+impl Access {
+    /// Answers requests that present the token, from any address: in the header `Authorization:
+    /// Bearer TOKEN`, as scrapers of `/metrics` do, or in the header `Leaparray-Token`, as the page
+    /// does. Others get the status 401, with a text that says what to do.
+    ///
+    /// The document of the page is answered without a token. It is the same for all services, and
+    /// has no data.
+    ///
+    /// A browser gets the token once, by the address that [`Token::url`] returns. The page keeps it
+    /// in the local storage of its origin (scheme, host and port), and removes it from the
+    /// address. So no proxy, log or `Referer` header has the token in an address, and a site whose
+    /// name was pointed at this machine (DNS rebinding) has another origin and so no token.
+    #[must_use]
+    pub fn token(token: &Token) -> Self {
+        Self(Check::Token(token.clone()))
+    }
+
+    /// Answers requests for which `is_allowed` returns `true`, from any address. Others get the
+    /// status 403. The function is called for the document of the page, and for each request of
+    /// the page, which has the cookies and the password that the browser has for its origin.
+    #[must_use]
+    pub fn authorized_by(is_allowed: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
+        Self(Check::Hook(Arc::new(is_allowed)))
+    }
+
+    /// Answers all requests. A site whose name was pointed at the address of the service (DNS
+    /// rebinding) reads the page as well, by a browser that reaches the service.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self(Check::Anyone)
+    }
+
     pub(crate) fn check(&self, request: &Parts) -> Result<(), Denied> {
         if is_foreign(request) {
             return Err(Denied::CrossSite);
         }
-        match self {
-            Self::Access(Access::Anyone) => Ok(()),
-            Self::Access(Access::Loopback) => check_loopback(request),
-            Self::Hook(hook) => hook(request).then_some(()).ok_or(Denied::Unauthorized),
+        match &self.0 {
+            Check::Anyone => Ok(()),
+            Check::Hook(hook) => hook(request).then_some(()).ok_or(Denied::Unauthorized),
+            Check::Token(_) if is_document(request) => Ok(()),
+            Check::Token(token) => check_token(token, &request.headers),
         }
     }
 }
 
 impl Denied {
     /// Returns what is wrong, and what would be right.
-    pub(crate) const fn text(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
-            Self::Unauthorized => "The authorization hook of this page has refused the request.\n",
+            Self::NoToken => {
+                "This address needs the token of the page.\n\
+                 In a browser, open the address that the service has printed at its start; it ends with `#token=…`.\n\
+                 Other programs send the token in a header: `Authorization: Bearer TOKEN`.\n"
+            }
+            Self::WrongToken => {
+                "This page has another token.\n\
+                 A random token is valid until the service ends: use the one that it has printed at its last start.\n\
+                 For a token that stays the same, call `Token::new` instead of `Token::random`.\n"
+            }
+            Self::Unauthorized => {
+                "The function of `Access::authorized_by` has refused the request.\n\
+                 If the service has a login, log in first.\n"
+            }
             Self::CrossSite => {
                 "The request was made by a page of another site. Open the address itself.\n"
             }
-            Self::UnknownPeer => {
-                "The address of the client is not known, so this page cannot tell whether it is on this machine.\n\
-                 Serve the router by `into_make_service_with_connect_info::<SocketAddr>()`, or choose who may read \
-                 the page: `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
-            }
-            Self::RemotePeer => {
-                "This page answers requests from its own machine only.\n\
-                 To change that, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
-            }
-            Self::ForeignHost => {
-                "The request names a host that is not `localhost` or a loopback address.\n\
-                 To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
-            }
-            Self::Forwarded => {
-                "The request has a header of a proxy, or is one of HTTP/1.0, so its client may be on another machine.\n\
-                 To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
-            }
         }
     }
+
+    /// Returns the challenge, by which the page tells this answer from those of a proxy.
+    const fn challenge(self) -> Option<&'static str> {
+        match self {
+            Self::NoToken => Some(r#"Bearer realm="leaparray""#),
+            Self::WrongToken => Some(r#"Bearer realm="leaparray", error="invalid_token""#),
+            Self::Unauthorized | Self::CrossSite => None,
+        }
+    }
+}
+
+impl IntoResponse for Denied {
+    fn into_response(self) -> Response {
+        match self.challenge() {
+            Some(challenge) => {
+                let headers = [(header::WWW_AUTHENTICATE, challenge)];
+                (StatusCode::UNAUTHORIZED, headers, self.text()).into_response()
+            }
+            None => (StatusCode::FORBIDDEN, self.text()).into_response(),
+        }
+    }
+}
+
+fn check_token(token: &Token, headers: &HeaderMap) -> Result<(), Denied> {
+    let of_page = headers.get_all(TOKEN).iter().map(HeaderValue::as_bytes);
+    let of_program =
+        headers.get_all(header::AUTHORIZATION).iter().filter_map(|it| bearer(it.as_bytes()));
+    let mut presented = of_page.chain(of_program).peekable();
+    if presented.peek().is_none() {
+        Err(Denied::NoToken)
+    } else if presented.any(|it| token.matches(it)) {
+        Ok(())
+    } else {
+        Err(Denied::WrongToken)
+    }
+}
+
+/// Returns the token of an `Authorization` header with the scheme `Bearer`, whose case is free.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(b"bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// Returns whether a request is one for the document of the page.
+fn is_document(request: &Parts) -> bool {
+    matches!(request.uri.path(), "/" | "")
 }
 
 /// Returns whether a page of another origin has made the request. Such a page cannot read the
@@ -121,69 +181,26 @@ impl Denied {
 /// anywhere.
 fn is_foreign(request: &Parts) -> bool {
     let header = |name: &str| request.headers.get(name).map(HeaderValue::as_bytes);
-    // Browsers send the header to loopback addresses and over TLS only. `none`: the user has
-    // entered the address.
-    let is_foreign_site =
-        header("sec-fetch-site").is_some_and(|site| site != b"same-origin" && site != b"none");
-    let is_link = matches!(request.uri.path(), "/" | "")
+    let is_link = is_document(request)
         && header("sec-fetch-mode") == Some(b"navigate")
         && header("sec-fetch-dest") == Some(b"document");
-    let is_other_origin = request.headers.get_all(header::ORIGIN).iter().any(|origin| {
-        let origin = origin.to_str().ok().and_then(|it| it.parse::<Uri>().ok());
-        let origin = origin.as_ref().and_then(Uri::authority);
-        origin.is_none_or(|origin| host(request).as_ref() != Some(origin))
-    });
-    is_foreign_site && !is_link || is_other_origin
-}
-
-/// Returns the host and the port that the request names.
-fn host(request: &Parts) -> Option<Authority> {
-    if let Some(authority) = request.uri.authority() {
-        return Some(authority.clone());
+    match header("sec-fetch-site") {
+        // `none`: the user has entered the address.
+        Some(b"same-origin" | b"none") => false,
+        Some(_) => !is_link,
+        // Browsers send that header to loopback addresses and over TLS only. Elsewhere, a `GET` has
+        // an `Origin` if it is one of a script of another origin. It is not compared with `Host`:
+        // behind some proxies, `Host` names the service.
+        None => request.headers.contains_key(header::ORIGIN),
     }
-    request.headers.get(header::HOST)?.to_str().ok()?.parse().ok()
 }
 
-fn check_loopback(request: &Parts) -> Result<(), Denied> {
-    let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
-    let ConnectInfo(peer) = peer.ok_or(Denied::UnknownPeer)?;
-    if !peer.ip().to_canonical().is_loopback() {
-        return Err(Denied::RemotePeer);
-    }
-    let is_added = |name: &str| name.starts_with("x-forwarded-") || FORWARDED.contains(&name);
-    if request.version < Version::HTTP_11 || request.headers.keys().any(|it| is_added(it.as_str()))
-    {
-        return Err(Denied::Forwarded);
-    }
-    if names_loopback(request) { Ok(()) } else { Err(Denied::ForeignHost) }
-}
-
-/// Returns whether all hosts that the request names are this machine, and it names one.
-fn names_loopback(request: &Parts) -> bool {
-    let of_uri = request.uri.authority().map(Authority::host);
-    let headers = request.headers.get_all(header::HOST);
-    let of_headers = headers.iter().map(|value| {
-        let authority = value.to_str().ok()?.parse::<Authority>().ok()?;
-        Some(is_loopback(authority.host()))
-    });
-    let mut hosts = of_uri.map(|host| Some(is_loopback(host))).into_iter().chain(of_headers);
-    let first = hosts.next().flatten();
-    first == Some(true) && hosts.all(|host| host == Some(true))
-}
-
-fn is_loopback(host: &str) -> bool {
-    if host.eq_ignore_ascii_case("localhost") {
-        return true;
-    }
-    let address = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
-    address.parse::<IpAddr>().is_ok_and(|it| it.to_canonical().is_loopback())
-}
-
-impl fmt::Debug for Gate {
+impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Access(access) => access.fmt(f),
-            Self::Hook(_) => f.write_str("Hook"),
-        }
+        f.write_str(match self.0 {
+            Check::Token(_) => "Access::Token",
+            Check::Hook(_) => "Access::AuthorizedBy",
+            Check::Anyone => "Access::Anyone",
+        })
     }
 }

@@ -14,17 +14,16 @@ use crate::hub::Viewers;
 /// ```
 /// use axum::Router;
 /// use leaparray::Registry;
-/// use leaparray_web::Page;
-/// use std::net::SocketAddr;
+/// use leaparray_web::{Access, Page, Token};
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use tokio::net::TcpListener;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
-/// let page = Page::new(Arc::new(Registry::new()));
+/// let token = Token::random();
+/// let page = Page::new(Arc::new(Registry::new()), Access::token(&token));
 /// let closer = page.closer();
-/// let app: Router = Router::new().nest("/leaparray", page.router());
-/// let app = app.into_make_service_with_connect_info::<SocketAddr>();
+/// let app: Router = Router::new().nest_service("/leaparray", page.into_service());
 /// let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///
 /// let signal = {

@@ -24,6 +24,7 @@ const SCRIPT: &str = concat!(
     include_str!("../page/store.js"),
     include_str!("../page/verdict.js"),
     include_str!("../page/address.js"),
+    include_str!("../page/token.js"),
     include_str!("../page/connection.js"),
     include_str!("../page/strips.js"),
     include_str!("../page/charts.js"),

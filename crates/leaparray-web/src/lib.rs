@@ -10,11 +10,15 @@ pub mod format;
 mod headers;
 mod hub;
 mod page;
+mod service;
 mod snapshot;
 mod stream;
+mod token;
 
 pub use access::Access;
 pub use closer::Closer;
 #[doc(hidden)]
 pub use hub::steps;
-pub use page::{Page, router};
+pub use page::Page;
+pub use service::{PageService, service};
+pub use token::{Token, TokenError};

@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
@@ -19,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::access::{Access, Gate};
+use crate::access::Access;
 use crate::closer::Closer;
 use crate::controllers::Controllers;
 use crate::document::DOCUMENT;
@@ -27,6 +25,7 @@ use crate::fleet::FleetSource;
 use crate::format::Fleet;
 use crate::headers;
 use crate::hub::{Hub, Identity, Viewers};
+use crate::service::PageService;
 use crate::{snapshot, stream};
 
 /// How long [`Page::serve`] waits for its connections after it was closed.
@@ -38,17 +37,19 @@ const GRACE: Duration = Duration::from_millis(500);
 /// use axum::Router;
 /// use leaparray::Registry;
 /// use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
-/// use leaparray_web::Page;
+/// use leaparray_web::{Access, Page, Token};
 /// use std::sync::Arc;
 ///
 /// let registry = Arc::new(Registry::new());
-/// let page = Page::new(Arc::clone(&registry))
+/// let token = Token::random();
+/// let page = Page::new(Arc::clone(&registry), Access::token(&token))
 ///     .name("orders-api")
 ///     .limiter("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))
 ///     .circuit_breaker("POST /pay", Arc::new(CircuitBreaker::new(CircuitConfig::default())))
 ///     .max_viewers(16);
 /// let closer = page.closer();
-/// let app: Router = Router::new().nest("/leaparray", page.router());
+/// let app: Router = Router::new().nest_service("/leaparray", page.into_service());
+/// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
 /// # let _ = (app, closer);
 /// ```
 pub struct Page<C = MonotonicClock> {
@@ -57,7 +58,7 @@ pub struct Page<C = MonotonicClock> {
     controllers: Controllers,
     fleet: FleetSource,
     metrics: Option<Metrics>,
-    gate: Gate,
+    access: Access,
     viewers: Arc<Viewers>,
     max_viewers: usize,
     life: Duration,
@@ -72,31 +73,10 @@ struct Metrics {
     text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// Returns the router of a page with the default configuration: see [`Page::router`].
-///
-/// ```
-/// use axum::Router;
-/// use leaparray::Registry;
-/// use std::sync::Arc;
-///
-/// let registry = Arc::new(Registry::new());
-/// let app: Router = Router::new().nest("/leaparray", leaparray_web::router(registry));
-/// # let _ = app;
-/// ```
-pub fn router<S, C>(registry: Arc<Registry<C>>) -> Router<S>
-where
-    S: Clone + Send + Sync + 'static,
-    C: Clock + Clone + Send + Sync + 'static,
-{
-    Page::new(registry).router()
-}
-
 impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
-    /// Creates a page of all resources of `registry`.
-    ///
-    /// It answers requests from this machine only: see [`access`](Self::access).
+    /// Creates a page of all resources of `registry`, for the readers that `access` allows.
     #[must_use]
-    pub fn new(registry: Arc<Registry<C>>) -> Self {
+    pub fn new(registry: Arc<Registry<C>>, access: Access) -> Self {
         let identity = Identity::new(registry.clock().now());
         Self {
             registry,
@@ -104,7 +84,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             controllers: Controllers::default(),
             fleet: FleetSource::default(),
             metrics: None,
-            gate: Gate::Access(Access::default()),
+            access,
             viewers: Arc::default(),
             max_viewers: 64,
             life: Duration::from_secs(20),
@@ -171,8 +151,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     ///
     /// ```
     /// use leaparray::Registry;
-    /// use leaparray_web::Page;
     /// use leaparray_web::format::{Fleet, FleetProcess, FleetProcessState};
+    /// use leaparray_web::{Access, Page};
     /// use std::sync::Arc;
     ///
     /// let read = || {
@@ -186,9 +166,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     ///     Some(fleet)
     /// };
     /// assert_eq!(read().unwrap().processes.len(), 1);
-    /// let page = Page::new(Arc::new(Registry::new())).fleet(read);
-    /// let router: axum::Router = page.router();
-    /// # let _ = router;
+    /// let page = Page::new(Arc::new(Registry::new()), Access::anyone()).fleet(read);
+    /// let service = page.into_service();
+    /// # let _ = service;
     /// ```
     #[must_use]
     pub fn fleet(mut self, fleet: impl Fn() -> Option<Fleet> + Send + Sync + 'static) -> Self {
@@ -215,25 +195,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Chooses which requests are answered. The default is [`Access::Loopback`]. Replaces the hook
-    /// of [`authorize`](Self::authorize).
-    #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
-        self.gate = Gate::Access(access);
-        self
-    }
-
-    /// Answers the requests for which `is_allowed` returns `true`, from any address, except for
-    /// those that a page of another origin makes. Replaces the check of [`access`](Self::access).
-    #[must_use]
-    pub fn authorize(
-        mut self,
-        is_allowed: impl Fn(&Parts) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.gate = Gate::Hook(Arc::new(is_allowed));
-        self
-    }
-
     /// Sets the maximum number of streams that are open at a time. The default is 64. A further one
     /// is refused with the status 503.
     #[must_use]
@@ -257,12 +218,16 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         Closer { viewers: Arc::clone(&self.viewers) }
     }
 
-    /// Returns the router of the page: `/`, `/stream`, `/snapshot`, and `/metrics` if [there is a
-    /// text](Self::metrics) for it. Nest it in the router of the service, which passes the
-    /// addresses of clients by `into_make_service_with_connect_info`.
-    pub fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
+    /// Returns the service of the page: `/`, `/stream`, `/snapshot`, and `/metrics` if [there is a
+    /// text](Self::metrics) for it. Nest it in the router of the application by `nest_service`.
+    #[must_use]
+    pub fn into_service(self) -> PageService {
+        PageService::new(self.router())
+    }
+
+    fn router(self) -> Router {
         let metrics = self.metrics;
-        let gate = self.gate;
+        let access = self.access;
         let hub = Hub::new(
             self.registry,
             self.identity,
@@ -280,7 +245,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         if let Some(metrics) = metrics {
             router = router.route("/metrics", get(move || exposition(metrics)));
         }
-        router.layer(middleware::from_fn_with_state(gate, guard))
+        router.layer(middleware::from_fn_with_state(access, guard))
     }
 
     /// Serves the page on a listener of its own, until it is [closed](Self::closer). Connections
@@ -293,20 +258,21 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     /// ```no_run
     /// # #[tokio::main] async fn main() -> std::io::Result<()> {
     /// use leaparray::Registry;
-    /// use leaparray_web::Page;
+    /// use leaparray_web::{Access, Page, Token};
     /// use std::sync::Arc;
     /// use tokio::net::TcpListener;
     ///
+    /// let token = Token::random();
     /// let listener = TcpListener::bind("127.0.0.1:7171").await?;
-    /// Page::new(Arc::new(Registry::new())).serve(listener).await
+    /// println!("live page: {}", token.url("http://127.0.0.1:7171/"));
+    /// Page::new(Arc::new(Registry::new()), Access::token(&token)).serve(listener).await
     /// # }
     /// ```
     pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
         let closer = self.closer();
-        let app = self.router::<()>().into_make_service_with_connect_info::<SocketAddr>();
         let signal = closer.clone();
         let signal = async move { signal.closed().await };
-        let served = axum::serve(listener, app).with_graceful_shutdown(signal);
+        let served = axum::serve(listener, self.router()).with_graceful_shutdown(signal);
         tokio::select! {
             result = served.into_future() => result,
             () = closer.closed_for(GRACE) => Ok(()),
@@ -315,12 +281,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
 }
 
 /// Answers allowed requests, and adds the headers of all responses.
-async fn guard(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut response = if parts.method != Method::GET {
         (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response()
-    } else if let Err(denied) = gate.check(&parts) {
-        (StatusCode::FORBIDDEN, denied.text()).into_response()
+    } else if let Err(denied) = access.check(&parts) {
+        denied.into_response()
     } else {
         next.run(Request::from_parts(parts, body)).await
     };
@@ -357,7 +323,7 @@ impl<C> fmt::Debug for Page<C> {
             .field("controllers", &self.controllers)
             .field("fleet", &self.fleet)
             .field("has_metrics", &self.metrics.is_some())
-            .field("gate", &self.gate)
+            .field("access", &self.access)
             .field("max_viewers", &self.max_viewers)
             .field("life", &self.life)
             .finish_non_exhaustive()

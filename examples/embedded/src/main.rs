@@ -6,7 +6,6 @@
 //! ```
 
 use std::error::Error;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use axum::Router;
 use axum::routing::get;
 use leaparray::Registry;
 use leaparray_tower::{MatchedRoute, ResourceLayer};
+use leaparray_web::{Access, Token};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -29,13 +29,16 @@ async fn main() -> ExitCode {
 
 async fn serve() -> Result<(), Box<dyn Error>> {
     let registry = Arc::new(Registry::new());
+    let token = Token::random();
     let app = Router::new()
         .route("/orders/{id}", get(async || "an order\n"))
         .layer(ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?)
-        .nest("/leaparray", leaparray_web::router(registry));
+        .nest_service("/leaparray", leaparray_web::service(registry, Access::token(&token)));
 
     let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    println!("http://{0}/orders/7 and http://{0}/leaparray", listener.local_addr()?);
-    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    let address = listener.local_addr()?;
+    println!("service: http://{address}/orders/7");
+    println!("live page: {}", token.url(format_args!("http://{address}/leaparray")));
+    axum::serve(listener, app).await?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use leaparray::Registry;
 use leaparray_redis::{FleetCollector, FleetReader};
-use leaparray_web::{Closer, Page};
+use leaparray_web::{Access, Closer, Page, Token};
 use prometheus_client::encoding::text::encode;
 use tokio::net::TcpListener;
 
@@ -16,6 +16,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Debug)]
 pub(crate) struct Monitor {
     address: SocketAddr,
+    token: Token,
     closer: Closer,
 }
 
@@ -33,17 +34,23 @@ impl Monitor {
         };
         let reader = Arc::clone(reader);
         // This process handles no requests: the page has the fleet only.
-        let page = Page::new(Arc::new(Registry::new()))
+        let token = Token::random();
+        let page = Page::new(Arc::new(Registry::new()), Access::token(&token))
             .name("fleet")
             .fleet(move || Some(reader.to_web()))
             .metrics(OPEN_METRICS, text);
         let closer = page.closer();
         tokio::spawn(page.serve(listener));
-        Ok(Self { address, closer })
+        Ok(Self { address, token, closer })
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The token, without which there is the page, but no data.
+    pub(crate) const fn token(&self) -> &Token {
+        &self.token
     }
 }
 

@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use leaparray::Clock;
+use leaparray_web::Token;
 use tokio::net::TcpListener;
 
 use crate::gate::Gates;
@@ -140,8 +141,9 @@ async fn run(
     let interrupted = interrupt::interrupted()?;
     let show: Show = if args.json { json::object } else { table::table };
     let address = listener.local_addr()?;
-    let server = Server::start(listener, metrics, gates.clone());
-    let mut printed = say(args, &greeting(args, address));
+    let token = Token::random();
+    let server = Server::start(listener, metrics, gates.clone(), &token);
+    let mut printed = say(args, &greeting(args, address, &token));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
     // The readings are polled before the end of the time, so that the last second is printed too.
@@ -182,17 +184,16 @@ async fn time_is_up(args: &Args) {
     tokio::time::sleep(Duration::from_secs(args.seconds.into())).await;
 }
 
-fn greeting(args: &Args, address: SocketAddr) -> String {
+fn greeting(args: &Args, address: SocketAddr, token: &Token) -> String {
     let urls = Route::ALL.map(|route| format!("  http://{address}{route}\n")).concat();
     let end = if args.no_load {
         "press Ctrl-C to stop".to_owned()
     } else {
         format!("{} connections for {} s", args.connections, args.seconds)
     };
-    let [metrics, page] = [scrape::PATH, page::PATH];
-    format!(
-        "listening on {address}\n{urls}  http://{address}{metrics}\nlive page: http://{address}{page}\n{end}\n"
-    )
+    let metrics = scrape::PATH;
+    let page = token.url(format_args!("http://{address}{}", page::PATH));
+    format!("listening on {address}\n{urls}  http://{address}{metrics}\nlive page: {page}\n{end}\n")
 }
 
 /// Prints help and version as they are, and an error in the arguments on one line.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leaparray_web::Page;
+use leaparray_web::{Access, Page, Token};
 
 use crate::controller::Controller;
 use crate::gate::Gates;
@@ -10,9 +10,10 @@ use crate::metrics::Metrics;
 
 pub(crate) const PATH: &str = "/leaparray";
 
-/// The page of all resources, with the limiters and the controllers of their routes.
-pub(crate) fn page(metrics: &Metrics, gates: &Gates) -> Page {
-    let page = Page::new(Arc::clone(&metrics.registry)).name("service");
+/// The page of all resources, with the limiters and the controllers of their routes, for readers
+/// with the token.
+pub(crate) fn page(metrics: &Metrics, gates: &Gates, token: &Token) -> Page {
+    let page = Page::new(Arc::clone(&metrics.registry), Access::token(token)).name("service");
     let page = gates
         .all()
         .fold(page, |page, (route, limiter)| page.limiter(route.path(), Arc::clone(limiter)));

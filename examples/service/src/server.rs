@@ -2,7 +2,6 @@
 //! live page.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use leaparray_tower::ResourceLayer;
-use leaparray_web::Closer;
+use leaparray_web::{Closer, Token};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -46,13 +45,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(listener: TcpListener, metrics: &Metrics, gates: Gates) -> Self {
+    pub(crate) fn start(
+        listener: TcpListener,
+        metrics: &Metrics,
+        gates: Gates,
+        token: &Token,
+    ) -> Self {
         let tally = Arc::default();
-        let page = page::page(metrics, &gates);
+        let page = page::page(metrics, &gates, token);
         let streams = page.closer();
-        let router = router(metrics, gates, Arc::clone(&tally)).nest(page::PATH, page.router());
-        // With the addresses of the clients: the page is for this machine only.
-        let router = router.into_make_service_with_connect_info::<SocketAddr>();
+        let router = router(metrics, gates, Arc::clone(&tally));
+        let router = router.nest_service(page::PATH, page.into_service());
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
             // Resolves when `stop` is called, or when its sender is dropped.

@@ -28,7 +28,7 @@ impl FleetReader {
     /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
     /// use leaparray_redis::engine::MemoryFleet;
     /// use leaparray_redis::{FleetReader, FleetReporter, FleetState};
-    /// use leaparray_web::Page;
+    /// use leaparray_web::{Access, Page, Token};
     /// use std::sync::Arc;
     /// use std::time::Duration;
     ///
@@ -52,8 +52,10 @@ impl FleetReader {
     /// assert_eq!((minute.present, minute.expected, minute.total.success), (1, 1, 1));
     ///
     /// // The page of the service, and of its fleet.
-    /// let page = Page::new(service.clone()).fleet(move || Some(reader.to_web()));
-    /// # let _: axum::Router = page.router();
+    /// let token = Token::random();
+    /// let page = Page::new(service.clone(), Access::token(&token));
+    /// let page = page.fleet(move || Some(reader.to_web()));
+    /// # let _ = page.into_service();
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { PHONE, digits, isLive, launch, openPage, startServer, waitFor } from './harness.mjs';
+import { PHONE, digits, fetchData, isLive, launch, openPage, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page, fleet;
 
 before(async () => {
   browser = await launch();
   server = await startServer('fleet');
-  ({ fleet } = await (await fetch(`${server.url}snapshot`)).json());
+  ({ fleet } = await (await fetchData(`${server.url}snapshot`)).json());
   page = await openFleet(server);
 });
 

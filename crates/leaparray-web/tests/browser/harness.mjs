@@ -32,14 +32,32 @@ export async function startServer(scenario, settings = {}) {
   return startProgram(process.env.LEAPARRAY_WEB_SERVER, ['--ignored', '--exact', 'serve', '--nocapture'], env);
 }
 
-/** Starts a program that prints its address. */
+/** The tokens of the started servers by their addresses. */
+const tokens = new Map();
+
+/** The address that opens a page: with the token of its server. */
+export function withToken(address) {
+  const url = new URL(address);
+  const token = tokens.get(url.origin);
+  if (token !== undefined) url.hash = `token=${token}&${url.hash.slice(1)}`;
+  return url.href;
+}
+
+/** Asks a server for data, with its token. */
+export function fetchData(address) {
+  return fetch(address, { headers: { authorization: `Bearer ${tokens.get(new URL(address).origin)}` } });
+}
+
+/** Starts a program that prints its address, with its token. */
 export async function startProgram(program, args, env = process.env) {
   const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
   // After a failed test nothing waits for the program: it ends with its standard input.
   for (const handle of [child, child.stdin, child.stdout]) handle.unref();
   const server = { child, output: '', ended: once(child, 'exit') };
   child.stdout.on('data', (data) => { server.output += data; });
-  server.url = (await waitFor(() => server.output.match(/http:\/\/127\.0\.0\.1:\d+\//)))[0];
+  [server.opens, server.url, server.token] = await waitFor(() => server.output.match(/(http:\/\/127\.0\.0\.1:\d+\/)#token=(\S+)\n/));
+  server.opens = server.opens.trim();
+  tokens.set(new URL(server.url).origin, server.token);
   /** Asks it to end, as a service manager does, and returns the seconds that it took. */
   server.stop = async () => {
     const before = performance.now();
@@ -83,7 +101,12 @@ export async function openPage(browser, url, options = {}) {
   return openTab(context, url);
 }
 
-export async function openTab(context, url) {
+export function openTab(context, url) {
+  return openAddress(context, withToken(url));
+}
+
+/** Opens an address as it is. */
+export async function openAddress(context, url) {
   const page = await context.newPage();
   page.complaints = [];
   page.on('pageerror', (error) => page.complaints.push(String(error.stack)));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { detailHash, digits, isLive, launch, openPage, startServer, waitFor } from './harness.mjs';
+import { detailHash, digits, fetchData, isLive, launch, openPage, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page, counted;
 
@@ -95,7 +95,7 @@ test('the tiles show the totals of all resources', async () => {
 });
 
 test('the page counts as the snapshot does', async () => {
-  const answer = await fetch(`${server.url}snapshot`);
+  const answer = await fetchData(`${server.url}snapshot`);
   const { snapshot } = await answer.json();
   const text = JSON.stringify(snapshot);
   for (const { name } of counted) assert.ok(text.includes(JSON.stringify(name).slice(1, -1)), name);

@@ -3,7 +3,6 @@
 
 use std::env;
 use std::fmt::Debug;
-use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use leaparray_web::format::{
     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
     FleetStanding, FleetTotals, FleetWindow,
 };
-use leaparray_web::{Closer, Page};
+use leaparray_web::{Access, Closer, Page, Token};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -64,7 +63,16 @@ async fn serve(scenario: &str) {
     let node = NodeConfig::new(short, long).unwrap().with_histogram(HistogramConfig::default());
     let config = RegistryConfig::default().node(node).max_resources(20_000);
     let registry = Arc::new(Registry::with_config(config));
-    let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
+    let token = match env::var("LEAPARRAY_WEB_TOKEN") {
+        Ok(text) => Token::new(text).unwrap(),
+        Err(_) => Token::random(),
+    };
+    let access = match &*text("ACCESS", "token") {
+        "token" => Access::token(&token),
+        "anyone" => Access::anyone(),
+        other => panic!("{other} is no access"),
+    };
+    let page = Page::new(Arc::clone(&registry), access).name(text("NAME", "orders-api"));
     let page = page.max_viewers(number("VIEWERS", "64"));
     let page = page.stream_life(Duration::from_secs(number("LIFE", "300")));
     let page = if scenario == "fleet" {
@@ -74,13 +82,12 @@ async fn serve(scenario: &str) {
         page
     };
     let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
-    println!("http://{}/", listener.local_addr().unwrap());
+    println!("{}", token.url(format_args!("http://{}/", listener.local_addr().unwrap())));
     let end = close_at_the_end(page.closer());
     if scenario == "nested" {
         registry.resource("GET /nested").unwrap().enter().success();
         drop(tokio::spawn(record_forever(registry, number("RESOURCES", "0"))));
-        let service = Router::new().nest("/leaparray", page.router());
-        let service = service.into_make_service_with_connect_info::<SocketAddr>();
+        let service: Router = Router::new().nest_service("/leaparray", page.into_service());
         return axum::serve(listener, service).with_graceful_shutdown(end).await.unwrap();
     }
     tokio::spawn(end);

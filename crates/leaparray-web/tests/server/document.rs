@@ -1,6 +1,5 @@
 //! The page, the snapshot and the metrics, and the headers of all responses.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Response;
 use leaparray::Timestamp;
 use leaparray::flow::{Decision, Limiter, Quota};
-use leaparray_web::Page;
+use leaparray_web::{Access, Page};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
@@ -24,15 +23,15 @@ fn header<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
 #[tokio::test]
 async fn every_response_has_the_headers() {
     let server = Server::with(|page| page.metrics("text/plain", String::new)).await;
-    let forwarded = [("x-real-ip", "1.2.3.4")];
-    let none = &forwarded[..0];
+    let foreign = [("sec-fetch-site", "cross-site")];
+    let none = &foreign[..0];
     for (path, headers, status) in [
         ("/", none, 200),
         ("/stream", none, 200),
         ("/snapshot", none, 200),
         ("/metrics", none, 200),
         ("/nowhere", none, 404),
-        ("/", &forwarded, 403),
+        ("/", &foreign, 403),
     ] {
         let response = get(server.address, path, headers).await;
         assert_eq!(response.status(), status, "{path}");
@@ -144,19 +143,22 @@ async fn panic_in_the_hook_is_an_error_of_one_response() {
 }
 
 #[tokio::test]
-async fn router_can_be_nested_in_that_of_a_service() {
+async fn page_can_be_nested_in_the_router_of_an_application() {
     let (registry, _clock) = registry();
     let app = Router::new()
         .route("/", axum::routing::get(|| async { "the service" }))
-        .nest("/leaparray", Page::new(registry).router());
+        .nest_service("/leaparray", Page::new(registry, Access::anyone()).into_service());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let service = app.into_make_service_with_connect_info::<SocketAddr>();
-    tokio::spawn(axum::serve(listener, service).into_future());
+    tokio::spawn(axum::serve(listener, app).into_future());
     assert_eq!(text(get(address, "/", &[]).await).await, "the service");
-    for path in ["/leaparray", "/leaparray/snapshot", "/leaparray/stream"] {
+    let page = text(get(address, "/leaparray", &[]).await).await;
+    assert_eq!(text(get(address, "/leaparray/", &[]).await).await, page);
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+    for path in ["/leaparray/snapshot", "/leaparray/stream"] {
         assert_eq!(get(address, path, &[]).await.status(), 200, "{path}");
     }
+    assert_eq!(get(address, "/leaparray/nowhere", &[]).await.status(), 404);
 }
 
 /// A limiter whose code panics.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use leaparray::{ManualClock, Registry};
 use leaparray_web::format::{ByeReason, Message};
-use leaparray_web::{Closer, Page};
+use leaparray_web::{Access, Closer, Page};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -91,9 +91,10 @@ struct Service {
 impl Service {
     async fn start(limit: Option<Duration>) -> Self {
         let (registry, clock) = registry();
-        let page = Page::new(Arc::clone(&registry)).stream_life(Duration::from_secs(300));
+        let page = Page::new(Arc::clone(&registry), Access::anyone())
+            .stream_life(Duration::from_secs(300));
         let closer = page.closer();
-        let app: Router = Router::new().nest("/leaparray", page.router());
+        let app: Router = Router::new().nest_service("/leaparray", page.into_service());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (signal, signalled) = oneshot::channel::<()>();
@@ -102,8 +103,7 @@ impl Service {
             let _ = signalled.await;
             closing.close();
         };
-        let service = app.into_make_service_with_connect_info::<SocketAddr>();
-        let running = axum::serve(listener, service).with_graceful_shutdown(shutdown);
+        let running = axum::serve(listener, app).with_graceful_shutdown(shutdown);
         let limited = closer.clone();
         let task = async move {
             let Some(limit) = limit else { return running.await };
@@ -185,12 +185,12 @@ async fn shutdown_with_a_time_limit_ends_although_a_socket_takes_nothing() {
 #[tokio::test]
 async fn closed_page_refuses_streams() {
     let (registry, _clock) = registry();
-    let page = Page::new(registry);
+    let page = Page::new(registry, Access::anyone());
     page.closer().close();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let service = page.router::<()>().into_make_service_with_connect_info::<SocketAddr>();
-    tokio::spawn(axum::serve(listener, service).into_future());
+    let app: Router = Router::new().fallback_service(page.into_service());
+    tokio::spawn(axum::serve(listener, app).into_future());
     let refused = get(address, "/stream", &[]).await;
     assert_eq!(refused.status(), 503);
     assert_eq!(text(refused).await, "The server ends.\n");

@@ -6,6 +6,8 @@ mod counts;
 mod document;
 mod fleet;
 mod limits;
+mod program;
+mod proxies;
 mod resume;
 
 use std::net::SocketAddr;
@@ -15,7 +17,7 @@ use std::time::Duration;
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
 };
-use leaparray_web::{Closer, Page};
+use leaparray_web::{Access, Closer, Page};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -54,7 +56,7 @@ impl Server {
         let (registry, clock) = registry();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let page = configure(Page::new(Arc::clone(&registry)).name("tested"));
+        let page = configure(Page::new(Arc::clone(&registry), Access::anyone()).name("tested"));
         let closer = page.closer();
         let task = tokio::spawn(page.serve(listener));
         Self { clock, registry, address, closer, task }

@@ -18,13 +18,16 @@ impl Fleet {
         let limit = self.config.limit();
         let server =
             if self.server.is_own() { "which this program has started" } else { "which was named" };
-        let page = self.monitor.address();
+        let (monitor, token) = (self.monitor.address(), self.monitor.token());
+        let page = token.url(format_args!("http://{monitor}/"));
+        let token = token.as_str();
         let each = rates.iter().map(|it| format!("{it:.0}")).collect::<Vec<_>>().join(", ");
         format!(
             "limit: {limit} requests in any ten buckets of 100 ms, of all processes together\n\
              server: Redis at {}, {server}\n\
              load: {:.1} times the limit, {each} requests a second to each process\n\
-             page of the fleet: http://{page}/#view=fleet, and its metrics: http://{page}/metrics\n{}",
+             page of the fleet: {page}&view=fleet\n\
+             its metrics: curl -H 'Authorization: Bearer {token}' http://{monitor}/metrics\n{}",
             self.server.host(),
             load::DEMAND,
             table::heading(rates.len(), limit)

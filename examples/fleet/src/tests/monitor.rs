@@ -49,10 +49,17 @@ async fn fleet_of_three() -> Arc<FleetReader> {
     reader
 }
 
+/// The header that the data needs.
+fn bearer(monitor: &Monitor) -> String {
+    format!("Bearer {}", monitor.token().as_str())
+}
+
 async fn get(monitor: &Monitor, path: &str) -> String {
     let url = format!("http://{}{path}", monitor.address());
-    let answer = spawn_blocking(move || ureq::get(url).call()?.body_mut().read_to_string());
-    answer.await.unwrap().unwrap()
+    let bearer = bearer(monitor);
+    let get =
+        move || ureq::get(url).header("authorization", bearer).call()?.body_mut().read_to_string();
+    spawn_blocking(get).await.unwrap().unwrap()
 }
 
 fn assert_is_of_three(window: &FleetWindow) {
@@ -82,8 +89,14 @@ async fn page_has_the_fleet() {
 async fn stream_has_the_fleet() {
     let monitor = Monitor::start(&fleet_of_three().await).await.unwrap();
     let url = format!("http://{}/stream", monitor.address());
+    let bearer = bearer(&monitor);
     let fleet = spawn_blocking(move || {
-        let body = ureq::get(url).call().unwrap().into_body().into_reader();
+        let body = ureq::get(url)
+            .header("authorization", bearer)
+            .call()
+            .unwrap()
+            .into_body()
+            .into_reader();
         let fleet = |message| match message {
             Ok(Message::Fleet(update)) => update.fleet,
             Ok(_) => None,

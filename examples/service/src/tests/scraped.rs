@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use leaparray::MetricEvent;
+use leaparray_web::Token;
 use tokio::net::TcpListener;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
@@ -43,7 +44,7 @@ async fn totals_of_a_scraper_are_those_of_the_service() {
     };
     let metrics = Metrics::new();
     let gates = Gates::new(&Args::try_parse_from(["service"]).unwrap(), &metrics).unwrap();
-    let server = Server::start(listener, &metrics, gates);
+    let server = Server::start(listener, &metrics, gates, &Token::random());
     let load = Load::start(address, 4);
     sleep(Duration::from_secs(3)).await;
     let client = load.stop().await;

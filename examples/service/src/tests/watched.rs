@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray_web::Token;
 use leaparray_web::format::{Message, Reader};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -27,9 +28,10 @@ async fn reader_of_the_page_has_every_request() {
     let address = listener.local_addr().unwrap();
     let metrics = Metrics::new();
     let gates = super::gates(&metrics, &["--circuit", "--adaptive"]);
-    let server = Server::start(listener, &metrics, gates);
+    let token = Token::random();
+    let server = Server::start(listener, &metrics, gates, &token);
     let url = format!("http://{address}{}/stream", page::PATH);
-    let reader = spawn_blocking(move || counts_until_the_end(&url));
+    let reader = spawn_blocking(move || counts_until_the_end(&url, &token));
     let load = Load::start(address, 4);
     sleep(Duration::from_secs(2)).await;
     load.stop().await;
@@ -46,8 +48,9 @@ async fn reader_of_the_page_has_every_request() {
     }
 }
 
-fn counts_until_the_end(url: &str) -> Counts {
-    let response = ureq::get(url).call().unwrap();
+fn counts_until_the_end(url: &str, token: &Token) -> Counts {
+    let bearer = format!("Bearer {}", token.as_str());
+    let response = ureq::get(url).header("authorization", bearer).call().unwrap();
     let mut names = HashMap::new();
     let mut counts = Counts::new();
     for message in Reader::new(BufReader::new(response.into_body().into_reader())) {

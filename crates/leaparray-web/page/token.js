@@ -1,0 +1,42 @@
+// The token with which the page asks for data. It comes in the part of the address behind `#`, which no server gets, and is removed
+// from there at once. It is kept in the storage of this origin, which unlike a cookie belongs to one port and is sent to no server.
+
+const TOKEN_KEY = `leaparray-token ${basePath()}`;
+/** The token if the browser keeps nothing for this page. */
+let unstoredToken = '';
+
+/** The token, or an empty text. */
+function readToken() {
+  try {
+    return localStorage.getItem(TOKEN_KEY) ?? unstoredToken;
+  } catch {
+    return unstoredToken;
+  }
+}
+
+function keepToken(token) {
+  unstoredToken = token;
+  try {
+    localStorage.setItem(TOKEN_KEY, token);
+  } catch {
+    // Without storage it lasts as long as the page.
+  }
+}
+
+/** Moves the token from the address into the storage. Returns whether there was one. */
+function takeToken() {
+  const query = new URLSearchParams(location.hash.slice(1));
+  const token = query.get('token');
+  if (token === null) return false;
+  query.delete('token');
+  const rest = query.toString();
+  history.replaceState(null, '', rest === '' ? location.pathname + location.search : `#${rest}`);
+  keepToken(token.trim());
+  return true;
+}
+
+/** The headers of a request for data. A token has nothing to encode, but a text that was entered can have what no header takes. */
+function tokenHeaders() {
+  const token = readToken();
+  return token === '' ? {} : { 'leaparray-token': encodeURIComponent(token) };
+}

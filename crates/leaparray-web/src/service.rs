@@ -1,0 +1,89 @@
+//! The page as a service of tower.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::http::Request;
+use axum::response::Response;
+use axum::routing::future::RouteFuture;
+use axum::{BoxError, Router};
+use bytes::Bytes;
+use leaparray::{Clock, Registry};
+use tower_service::Service;
+
+use crate::access::Access;
+use crate::page::Page;
+
+/// A [`Page`] as a service for HTTP requests, returned by [`Page::into_service`] and [`service`].
+///
+/// It is no `Router`, so that `Router::nest` does not take it: axum would answer `/leaparray` then,
+/// but not `/leaparray/`. `Router::nest_service` answers both.
+///
+/// ```
+/// use axum::Router;
+/// use axum::body::Body;
+/// use axum::http::Request;
+/// use leaparray::Registry;
+/// use leaparray_web::Access;
+/// use std::sync::Arc;
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let page = leaparray_web::service(Arc::new(Registry::new()), Access::anyone());
+/// let app: Router = Router::new().nest_service("/leaparray", page);
+/// for path in ["/leaparray", "/leaparray/", "/leaparray/snapshot"] {
+///     let request = Request::get(path).body(Body::empty()).unwrap();
+///     assert_eq!(app.clone().oneshot(request).await.unwrap().status(), 200);
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PageService(Router);
+
+/// Returns the service of a page with the default configuration: see [`Page::into_service`].
+///
+/// ```
+/// use axum::Router;
+/// use leaparray::Registry;
+/// use leaparray_web::{Access, Token};
+/// use std::sync::Arc;
+///
+/// let registry = Arc::new(Registry::new());
+/// let token = Token::random();
+/// let page = leaparray_web::service(registry, Access::token(&token));
+/// let app: Router = Router::new().nest_service("/leaparray", page);
+/// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
+/// # let _ = app;
+/// ```
+#[must_use]
+pub fn service<C>(registry: Arc<Registry<C>>, access: Access) -> PageService
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    Page::new(registry, access).into_service()
+}
+
+impl PageService {
+    pub(crate) const fn new(router: Router) -> Self {
+        Self(router)
+    }
+}
+
+impl<B> Service<Request<B>> for PageService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = RouteFuture<Infallible>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<B>>::poll_ready(&mut self.0, context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> RouteFuture<Infallible> {
+        self.0.call(request)
+    }
+}
