@@ -1,5 +1,5 @@
-//! Places in a process where an operation finds less than elsewhere: a thread that ends, and a
-//! process that exits.
+//! Places in a process where an operation finds less than elsewhere: a small stack, a thread that
+//! ends, and a process that exits.
 
 #[cfg(unix)]
 mod at_exit;
@@ -13,6 +13,14 @@ use std::thread;
 
 use leaparray::MetricEvent::Success;
 use leaparray::{Registry, RegistryConfig, RegistryError, TrafficType};
+
+/// The stack of [`on_a_small_stack`], in bytes. It contains the thread-locals as well.
+const SMALL_STACK: usize = 32 << 10;
+
+/// Runs `operation` on a thread with a small stack. An overflow aborts the process.
+fn on_a_small_stack(operation: fn()) {
+    thread::Builder::new().stack_size(SMALL_STACK).spawn(operation).unwrap().join().unwrap();
+}
 
 /// Runs its function when it is dropped.
 struct AtEnd(fn());

@@ -77,6 +77,10 @@ macro_rules! operations {
 
         pub(crate) const OPERATIONS: &[(&str, fn())] = &[$((stringify!($name), $name)),*];
 
+        /// For each operation, a test that does it on a thread with a small stack.
+        mod on_a_small_stack {
+            $(#[test] fn $name() { crate::on_a_small_stack(super::$name); })*
+        }
 
         /// For each operation, a test that does it in a destructor of a thread that ends.
         mod in_a_destructor {
