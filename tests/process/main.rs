@@ -1,8 +1,10 @@
 //! Places in a process where an operation finds less than elsewhere: a small stack, a thread that
-//! ends, and a process that exits.
+//! ends, a process that exits, and a forked child.
 
 #[cfg(unix)]
 mod at_exit;
+#[cfg(unix)]
+mod forked;
 mod operations;
 #[cfg(unix)]
 mod own_process;
