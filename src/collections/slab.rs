@@ -30,15 +30,17 @@ pub(crate) struct Slab<T> {
     pub(crate) chunks: [RacyOnce<Box<[T]>>; SLAB_CHUNKS],
     /// The number of items that were handed out at least once.
     pub(crate) made: AtomicU32,
-    /// `{ tag: 32, index + 1: 32 }`: the top of the stack, with 0 for an empty stack. The tag grows
-    /// with each change, so that a stale compare-exchange fails (ABA).
+    /// `{ tag, index + 1 }`: the top of the stack, with 0 for an empty stack. The tag grows with
+    /// each change, so that a stale compare-exchange fails (ABA). It has all bits that the largest
+    /// index leaves: 36 for cells, and 40 for recorders.
     pub(crate) free: AtomicU64,
     /// The number of items on the stack: for [`usage`](Self::usage).
     pub(crate) free_len: AtomicU32,
 }
 
-/// The number of chunks.
-pub(crate) const SLAB_CHUNKS: usize = if cfg!(loom) { 4 } else { 24 };
+/// The number of chunks. Further ones would take bits of the tag. A slab of cells with all chunks
+/// takes 16 GiB.
+pub(crate) const SLAB_CHUNKS: usize = if cfg!(loom) { 4 } else { 22 };
 
 /// Creates an empty slab. A macro, since the constructors of loom's atomics are not `const`.
 macro_rules! slab {
@@ -62,16 +64,22 @@ pub(crate) struct SlabUsage {
 }
 
 impl<T: SlabItem> Slab<T> {
+    /// The number of items in all chunks.
+    const CAPACITY: u32 = T::FIRST_CHUNK << (SLAB_CHUNKS - 1);
+
+    /// The number of bits of an index plus 1.
+    const INDEX_BITS: u32 = Self::CAPACITY.ilog2() + 1;
+
     /// Takes a free item, or a new one that `new` makes for its index; `None` if the slab is full.
     pub(crate) fn take(&'static self, new: impl Fn(u32) -> T) -> Option<&'static T> {
         let mut top = self.free.load(Ordering::Acquire);
-        while let Some(index) = index_of(top) {
+        while let Some(index) = Self::next_of(top).checked_sub(1) {
             let Some(item) = self.get(index) else { break };
             // If another thread has taken the item by now, this is no longer its successor. Then
             // the tag has changed, and the compare-exchange fails.
             let next = item.link().load(Ordering::Relaxed);
             stall::at(Point::FreeCellSeen);
-            let below = word(top, next);
+            let below = Self::word(top, next);
             // Relaxed: this very word was acquired above.
             match self.free.compare_exchange(top, below, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => {
@@ -104,15 +112,26 @@ impl<T: SlabItem> Slab<T> {
         self.free_len.fetch_add(1, Ordering::Relaxed);
         let mut top = self.free.load(Ordering::Relaxed);
         loop {
-            #[expect(clippy::cast_possible_truncation, reason = "the low half")]
-            item.link().store(top as u32, Ordering::Relaxed);
-            let with_item = word(top, item.index() + 1);
+            item.link().store(Self::next_of(top), Ordering::Relaxed);
+            let with_item = Self::word(top, item.index() + 1);
             // Release: pairs with the Acquire in `take`.
             match self.free.compare_exchange(top, with_item, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(found) => top = found,
             }
         }
+    }
+
+    /// Returns the index at the top of the stack, plus 1; 0 if the stack is empty.
+    #[expect(clippy::cast_possible_truncation, reason = "at most 32 bits")]
+    const fn next_of(top: u64) -> u32 {
+        (top & ((1 << Self::INDEX_BITS) - 1)) as u32
+    }
+
+    /// Returns the word that follows `top`, with `next` at the top: an index plus 1, or 0.
+    const fn word(top: u64, next: u32) -> u64 {
+        // The highest bit of the tag is shifted out.
+        (((top >> Self::INDEX_BITS) + 1) << Self::INDEX_BITS) | next as u64
     }
 
     /// Returns the item with that index, if its chunk has been made.
@@ -133,17 +152,6 @@ impl<T: SlabItem> Slab<T> {
         let allocated = chunks.map(|chunk| chunk.len()).sum();
         SlabUsage { in_use: made - free, free, allocated }
     }
-}
-
-/// Returns the index at the top of the stack; `None` if the stack is empty.
-#[expect(clippy::cast_possible_truncation, reason = "the low half")]
-const fn index_of(top: u64) -> Option<u32> {
-    (top as u32).checked_sub(1)
-}
-
-/// Returns the word that follows `top`, with `next` at the top: an index plus 1, or 0.
-const fn word(top: u64, next: u32) -> u64 {
-    ((top >> 32).wrapping_add(1) << 32) | next as u64
 }
 
 /// Returns the chunk of the item with that index, and the item's offset in the chunk.
@@ -194,6 +202,15 @@ mod tests {
             }
             next += len;
         }
+    }
+
+    #[test]
+    fn tag_has_the_bits_that_the_largest_index_leaves() {
+        type Items = Slab<Item>;
+        assert_eq!((Items::CAPACITY, Items::INDEX_BITS), (1 << 27, 28));
+        let last = Items::word(u64::MAX, Items::CAPACITY);
+        assert_eq!((last, Items::next_of(last)), (1 << 27, 1 << 27), "the tag wraps around to 0");
+        assert_eq!(Items::word(last, 0), 1 << 28);
     }
 
     #[test]

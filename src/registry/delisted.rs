@@ -43,6 +43,8 @@ pub(crate) struct Delisted<C> {
     /// The removed resources that may still have handles, by which threads may still record in
     /// them.
     with_holders: Vec<Arc<Listed<C>>>,
+    /// The resources that are gone, and still in the map: see [`leave`](Self::leave).
+    left: Vec<Arc<Listed<C>>>,
     undelivered: Undelivered,
 }
 
@@ -52,6 +54,7 @@ impl<C> Delisted<C> {
             inbound: MetricTotals::default(),
             outbound: MetricTotals::default(),
             with_holders: Vec::new(),
+            left: Vec::new(),
             undelivered: Undelivered::default(),
         }
     }
@@ -63,6 +66,16 @@ impl<C> Delisted<C> {
 
     pub(crate) fn with_holders(&self) -> impl Iterator<Item = &Arc<Listed<C>>> {
         self.with_holders.iter()
+    }
+
+    /// Leaves a resource that is gone in the map, with its room, until another thread takes it out:
+    /// the calling thread ends, and cannot.
+    pub(crate) fn leave(&mut self, listed: Arc<Listed<C>>) {
+        self.left.push(listed);
+    }
+
+    pub(crate) fn take_left(&mut self) -> Vec<Arc<Listed<C>>> {
+        std::mem::take(&mut self.left)
     }
 
     /// Returns the seconds of the reclaimed resources that are not delivered yet.

@@ -29,6 +29,12 @@ pub enum RegistryError {
         /// The name that was asked for.
         name: Box<str>,
     },
+    /// The name is not listed, and the thread that asked for it ends: it can look names up, and
+    /// list none. Not returned before the destructors of the thread's locals run.
+    ThreadEnds {
+        /// The name that was asked for.
+        name: Box<str>,
+    },
     /// The resource does not have this context, and has its maximum number of contexts.
     TooManyContexts {
         /// The maximum.
@@ -55,6 +61,11 @@ impl fmt::Display for RegistryError {
                     "no room for resource {name:?}: the registry is limited to {max} resources"
                 )
             }
+            Self::ThreadEnds { name } => write!(
+                f,
+                "resource {name:?} is not listed, and a thread whose locals are destroyed can list \
+                 none: look it up earlier, or on another thread"
+            ),
             Self::TooManyContexts { max, resource, context } => write!(
                 f,
                 "no room for context {context:?}: resource {resource:?} is limited to {max} contexts"

@@ -47,6 +47,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn evict_idle_at(&self, now: Timestamp, idle: Duration) -> usize {
+        self.delist_left();
         let mut evicted = 0;
         let clock = self.clock.now();
         self.names.for_each(|listed| {
@@ -111,12 +112,18 @@ impl<C: Clock + Clone> Registry<C> {
         // Before the lock is taken: a clock is code of the user.
         let now = self.clock.now();
         loop {
-            let Some(listed) = self.names.with(name, Arc::clone) else { return false };
+            let Some(listed) = self.names.with(name, |listed| Some(Arc::clone(listed))) else {
+                return false;
+            };
             if self.remove_listed(&listed, now) {
                 return true;
             }
             // Another thread has removed or evicted the resource. A new resource with this name may
-            // be listed by now.
+            // be listed by now. A thread that ends cannot take the former one out of the map, and
+            // would find it again.
+            if !self.names.can_change() {
+                return false;
+            }
         }
     }
 
@@ -139,7 +146,7 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn remove_resource(&self, resource: &Resource<C>) -> bool {
         let listed = resource.listed();
         // A resource of another registry is not in this map.
-        let is_listed = self.names.with(listed.name(), |found| Arc::ptr_eq(found, listed));
+        let is_listed = self.names.with(listed.name(), |found| Some(Arc::ptr_eq(found, listed)));
         is_listed == Some(true) && self.remove_listed(listed, self.clock.now())
     }
 
@@ -154,7 +161,10 @@ impl<C: Clock + Clone> Registry<C> {
             self.limit_undelivered(&mut delisted, now);
         }
         drop(delisted);
-        self.delist(listed);
+        // Also a resource that another thread has removed: that thread may have stopped before this.
+        if is_ours || self.names.can_change() {
+            self.delist(listed);
+        }
         is_ours
     }
 }

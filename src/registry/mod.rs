@@ -87,9 +87,11 @@ pub struct Registry<C = MonotonicClock> {
     capacity: Capacity,
     common: Arc<Common>,
     /// The resources that are no longer listed. A thread that evicts, removes, reconfigures, polls,
-    /// or reads lifetime totals takes this lock. A thread that lists, looks up or records never
-    /// takes it.
+    /// or reads lifetime totals takes this lock. A thread that looks up or records never takes it;
+    /// a thread that lists takes it only for resources that are left in the map.
     delisted: Mutex<Delisted<C>>,
+    /// The number of resources that are [left](Delisted::leave) in the map.
+    left: AtomicU64,
 }
 
 /// The state that all resources of a registry share.
@@ -115,6 +117,7 @@ enum Cleared<C> {
 enum NotListed {
     InvalidName,
     Full,
+    ThreadEnds,
 }
 
 impl Common {
@@ -182,6 +185,7 @@ impl<C: Clock + Clone> Registry<C> {
                 refused: AtomicU64::new(0),
             }),
             delisted: Mutex::new(Delisted::new()),
+            left: AtomicU64::new(0),
         }
     }
 
@@ -197,6 +201,9 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// Returns [`RegistryError::InvalidName`] if the name is empty, or contains a control character
     /// or a line break.
+    ///
+    /// Returns [`RegistryError::ThreadEnds`] if the resource is not listed and the thread's locals
+    /// have been destroyed; see [Threads that end](crate::reference::process#threads-that-end).
     ///
     /// Returns [`RegistryError::Full`] if the resource is not listed and there is no room for it.
     /// While threads race to list one name, each of them claims room until it loses the race. So
@@ -288,13 +295,13 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
         // A resource that is gone, and that another thread is about to take out of the map, is not
         // listed. Taking it out here could wait for a thread that is enlarging the map.
-        self.names.with(name, Resource::take)?
+        self.names.with(name, Resource::take)
     }
 
     /// Looks up a name that is about to be listed. If its resource is gone, takes the resource out
     /// of the map.
     fn clear(&self, name: &str) -> Cleared<C> {
-        let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
+        let take = |listed: &_| Some(Resource::take(listed).ok_or_else(|| Arc::clone(listed)));
         match self.names.with(name, take) {
             Some(Ok(resource)) => Cleared::Listed(resource),
             Some(Err(gone)) => {
@@ -314,6 +321,7 @@ impl<C: Clock + Clone> Registry<C> {
         self.list(name, config).map_err(|error| match error {
             NotListed::InvalidName => RegistryError::InvalidName { name: name.into() },
             NotListed::Full => RegistryError::Full { max: self.capacity.max(), name: name.into() },
+            NotListed::ThreadEnds => RegistryError::ThreadEnds { name: name.into() },
         })
     }
 
@@ -322,6 +330,10 @@ impl<C: Clock + Clone> Registry<C> {
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, NotListed> {
         self.common.check_name(name)?;
+        if !self.names.can_change() {
+            return Err(self.common.refuse(NotListed::ThreadEnds));
+        }
+        self.delist_left();
         loop {
             let Some(claim) = self.capacity.claim() else {
                 match self.clear(name) {
@@ -352,10 +364,39 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Takes this resource out of the map and releases its room, unless another thread has done so.
+    /// A thread that ends cannot: it leaves the resource in the map, where look-ups find it gone.
     fn delist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
+        if !self.names.can_change() {
+            self.leave(listed);
+            return;
+        }
         if self.names.remove(listed.name(), listed) {
             self.capacity.release();
+        }
+    }
+
+    #[cold]
+    fn leave(&self, listed: &Arc<Listed<C>>) {
+        let mut delisted = self.delisted();
+        delisted.leave(Arc::clone(listed));
+        // Relaxed, here and in `delist_left`: both change the number under the lock, and a thread
+        // that does not see it yet takes the resource out later.
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes the resources out of the map that threads have left in it when they ended.
+    fn delist_left(&self) {
+        if self.left.load(Ordering::Relaxed) == 0 || !self.names.can_change() {
+            return;
+        }
+        let left = {
+            let mut delisted = self.delisted();
+            self.left.store(0, Ordering::Relaxed);
+            delisted.take_left()
+        };
+        for listed in &left {
+            self.delist(listed);
         }
     }
 

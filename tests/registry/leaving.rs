@@ -1,12 +1,15 @@
 //! Evicted and removed resources, and their counts.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::flow::ConcurrencyLimiter;
 use leaparray::{
-    Entry, ManualClock, MetricTotals, Registry, RegistryConfig, Resource, TrafficType,
+    Entry, ManualClock, MetricTotals, Registry, RegistryConfig, Resource, SecondsCursor,
+    TrafficType,
 };
 
 use crate::{SECOND, names, registry, registry_of, together};
@@ -203,6 +206,53 @@ fn handle_removes_its_own_resource_only() {
     anew.block();
     assert!(registry.remove_resource(&anew) && registry.is_empty());
     assert_eq!(registry.lifetime().sum(Block), 1);
+}
+
+/// A handle that is kept asks the limiter of the removed resource, and a look-up the limiter of the
+/// resource that was listed after it.
+#[test]
+fn removed_resource_and_its_successor_limit_apart() {
+    let (registry, _) = registry_of(RegistryConfig::default());
+    let admits = |resource: &Resource<ManualClock>| {
+        let limiter = resource.data_or_insert_with(|| Arc::new(ConcurrencyLimiter::new(1)));
+        limiter.try_acquire_owned().at_once().ok()
+    };
+    let former = registry.resource("a").unwrap();
+    let permit = admits(&former).unwrap();
+    assert!(registry.remove("a"));
+    let anew = registry.resource("a").unwrap();
+    let second = admits(&anew).unwrap();
+    assert!(admits(&former).is_none() && admits(&anew).is_none(), "one of each is in flight");
+    drop(permit);
+    assert!(
+        admits(&former).is_some() && admits(&anew).is_none(),
+        "the former one got its own back"
+    );
+    // The permit keeps its limiter, and the handle its resource.
+    let third = admits(&former).unwrap();
+    drop((former, registry.lifetime()));
+    drop((third, second));
+    assert!(admits(&anew).is_some());
+}
+
+#[test]
+fn handle_outlives_its_registry() {
+    let (registry, clock) = registry_of(RegistryConfig::default());
+    let orders = registry.resource("a").unwrap();
+    let removed = registry.resource("b").unwrap();
+    let entry = removed.enter_owned();
+    assert!(registry.remove("b"));
+    drop(registry);
+    orders.in_context("web").unwrap().enter().success();
+    entry.success();
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(
+        (orders.long_sum(Success), orders.total_snapshot().long.totals.sum(Success)),
+        (0, 1)
+    );
+    assert_eq!((removed.long_sum(Success), removed.concurrency()), (1, 0));
+    assert_eq!(removed.poll_seconds(&SecondsCursor::new()).count(), 1);
+    assert_eq!((orders.is_removed(), removed.is_removed()), (false, true));
 }
 
 #[test]

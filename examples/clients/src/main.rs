@@ -5,7 +5,8 @@
 //! cargo run -p example-clients
 //! ```
 
-use std::env;
+mod arguments;
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -75,16 +76,23 @@ fn limit() -> Result<TokenBucketPerKey, RateError> {
 }
 
 fn main() -> ExitCode {
-    if env::args().len() > 1 {
-        eprintln!("error: this example takes no arguments");
-        return ExitCode::from(2);
+    if let Some(code) = arguments::exit_code() {
+        return code;
     }
-    match run().and_then(|run| Ok(print(run)?)) {
-        Ok(()) => ExitCode::SUCCESS,
+    let run = match run() {
+        Ok(run) => run,
         Err(error) => {
-            eprintln!("error: {error}");
+            arguments::complain(error);
+            return ExitCode::FAILURE;
+        }
+    };
+    match print(run) {
+        // A broken pipe is no failure: the reader of the output has closed it.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            arguments::complain(format_args!("cannot write to stdout: {error}"));
             ExitCode::FAILURE
         }
+        _ => ExitCode::SUCCESS,
     }
 }
 

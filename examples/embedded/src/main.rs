@@ -5,7 +5,11 @@
 //! cargo run -p example-embedded
 //! ```
 
+#[path = "../../clients/src/arguments.rs"]
+mod arguments;
+
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -18,10 +22,13 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(code) = arguments::exit_code() {
+        return code;
+    }
     match serve().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            arguments::complain(error);
             ExitCode::from(2)
         }
     }
@@ -35,10 +42,12 @@ async fn serve() -> Result<(), Box<dyn Error>> {
         .layer(ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?)
         .nest_service("/leaparray", leaparray_web::service(registry, Access::token(&token)));
 
-    let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    let address = listener.local_addr()?;
-    println!("service: http://{address}/orders/7");
-    println!("live page: {}", token.url(format_args!("http://{address}/leaparray")));
+    let address = "127.0.0.1:3000";
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let page = token.url(format_args!("http://{address}/leaparray"));
+    // Without a reader of stdout, the service goes on.
+    let _ = writeln!(io::stdout(), "service: http://{address}/orders/7\nlive page: {page}");
     axum::serve(listener, app).await?;
     Ok(())
 }

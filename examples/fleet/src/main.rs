@@ -46,16 +46,27 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::runtime::Runtime;
 
 use crate::args::Args;
 use crate::fleet::Fleet;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return explain(&error),
     };
+    // Fails if the process may open no more files.
+    match Runtime::new() {
+        Ok(runtime) => runtime.block_on(run(args)),
+        Err(error) => {
+            complain(format_args!("error: cannot start the runtime: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(args: Args) -> ExitCode {
     if let Some(port) = args.serve {
         return exit_code(service::serve(port, &args).await.map(|()| true));
     }

@@ -13,6 +13,8 @@
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the server or the client could
 //! not start.
 
+#[path = "../../clients/src/arguments.rs"]
+mod arguments;
 mod client;
 mod codec;
 mod reconcile;
@@ -24,8 +26,11 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leaparray::Registry;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::client::Tally;
 use crate::reconcile::{Reconciliation, Side};
@@ -39,9 +44,29 @@ const METHODS: [&str; 4] = [DOUBLE, COUNT, FAILING, LIMITED];
 /// The beginning of the methods that the server does not have.
 const UNKNOWN: &str = "/demo.Numbers/Unknown";
 
-#[tokio::main]
-async fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let (server, client, tally) = run(8, 200, 100).await?;
+/// How long all calls may take. They take a second; a server that can open no connection would let
+/// the client wait for ever.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    if let Some(code) = arguments::exit_code() {
+        return code;
+    }
+    let calls = async {
+        let calls = timeout(TIMEOUT, run(8, 200, 100)).await;
+        calls.unwrap_or_else(|_| Err("the calls have not ended after a minute".into()))
+    };
+    // Fails if the process may open no more files.
+    let counts = Runtime::new()
+        .map_err(|error| format!("cannot start the runtime: {error}").into())
+        .and_then(|runtime| runtime.block_on(calls));
+    let (server, client, tally) = match counts {
+        Ok(counts) => counts,
+        Err(error) => {
+            arguments::complain(error);
+            return ExitCode::FAILURE;
+        }
+    };
     let Reconciliation { mut report, differences } = reconcile(&server, &client, &tally);
     for difference in &differences {
         report.extend(["\ndifference: ", difference]);
@@ -49,7 +74,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     report += if differences.is_empty() { "\nreconciled: every count is equal\n" } else { "\n" };
     // If stdout is closed, only the exit code tells whether there was a difference.
     let _ = io::stdout().write_all(report.as_bytes());
-    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Makes all calls. Returns the registries of the server and of the client, and the counts of the

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use leaparray::MetricEvent::{self, Block, Cancelled, Exception, Pass, Success};
-use leaparray::Registry;
+use leaparray::{MetricTotals, Registry};
 use tonic::Code;
 
-use crate::METHODS;
 use crate::client::{Ending, Tally};
+use crate::{METHODS, UNKNOWN};
 
 /// The events that are compared. The others are a sum of times, and permits that are reserved.
 const EVENTS: [MetricEvent; 5] = [Pass, Success, Exception, Cancelled, Block];
@@ -40,6 +40,15 @@ impl Side {
     }
 }
 
+/// Returns the totals of the resources that are no longer listed.
+fn delisted(registry: &Registry) -> MetricTotals {
+    let mut totals = MetricTotals::default();
+    let inventory = registry.inventory();
+    totals += &inventory.delisted_inbound;
+    totals += &inventory.delisted_outbound;
+    totals
+}
+
 /// A report to print, and a line for each difference.
 #[derive(Default)]
 pub(crate) struct Reconciliation {
@@ -53,12 +62,12 @@ impl Reconciliation {
         let heading = format!("{side:?}");
         let _ =
             writeln!(self.report, "\n{heading:21} {:9} {:>8} {:>8}", "count", "calls", "resource");
-        for method in METHODS.into_iter().chain([ALL]) {
+        for method in METHODS.into_iter().chain([UNKNOWN, ALL]) {
             let name = method.trim_start_matches('/');
-            // The calls of unknown methods are only in the sum: their resources are no longer
-            // listed.
             let totals = match method {
                 ALL => registry.lifetime(),
+                // The resources of unknown methods are no longer listed.
+                UNKNOWN => delisted(registry),
                 _ => registry.get(name).map(|resource| resource.lifetime()).unwrap_or_default(),
             };
             for event in EVENTS {

@@ -7,24 +7,25 @@
 //!
 //! The output is in the guide, and is the same in each run.
 
+#[path = "../../clients/src/arguments.rs"]
+mod arguments;
 mod plot;
 mod service;
 
-use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if env::args().len() > 1 {
-        eprintln!("error: this example takes no arguments");
-        return ExitCode::from(2);
+    if let Some(code) = arguments::exit_code() {
+        return code;
     }
     match io::stdout().write_all(output().as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
+        // A broken pipe is no failure: the reader of the output has closed it.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            arguments::complain(format_args!("cannot write to stdout: {error}"));
             ExitCode::FAILURE
         }
+        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -48,6 +48,7 @@ use clap::Parser;
 use leaparray::Clock;
 use leaparray_web::Token;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 
 use crate::gate::Gates;
 use crate::load::Load;
@@ -99,12 +100,22 @@ struct Args {
     json: bool,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return explain(&error),
     };
+    // Fails if the process may open no more files.
+    match Runtime::new() {
+        Ok(runtime) => runtime.block_on(serve(args)),
+        Err(error) => {
+            complain(format_args!("error: cannot start the runtime: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn serve(args: Args) -> ExitCode {
     let metrics = Metrics::new();
     let gates = match Gates::new(&args, &metrics) {
         Ok(gates) => gates,

@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+
 use crate::reading::{Reading, Row};
 
 const HEADING: &str = concat!(
     "                                                            ------------ response time ------------   in flight\n",
-    "route      pass/s block/s exception/s cancelled/s success/s      mean       p50       p99       max   now   max\n",
+    "route        pass   block   exception   cancelled   success      mean       p50       p99       max   now   max\n",
 );
 
-/// The reading as a table: a row for each route, and a row for their total.
+/// The reading as a table: a row for each route, and a row for their total. The requests are sums
+/// over the last ten buckets of 100 ms, as the limit of `/limited` is. A rate would be higher,
+/// since the last of these buckets is not over.
 pub(crate) fn table(reading: &Reading) -> String {
-    let mut table = format!("\nlast second, after {:.1?}\n{HEADING}", reading.since_start);
+    let mut table =
+        format!("\nlast ten buckets of 100 ms, after {:.1?}\n{HEADING}", reading.since_start);
     for row in reading.rows() {
         let max_in_flight = or_dash(row.snapshot.short.totals.max_concurrency());
         write_row(&mut table, row, &max_in_flight);
@@ -26,20 +31,15 @@ pub(crate) fn table(reading: &Reading) -> String {
 }
 
 fn write_row(table: &mut String, Row { name, snapshot }: Row<'_>, max_in_flight: &str) {
-    let [pass, block, exception, cancelled, success] = [
-        snapshot.pass_qps(),
-        snapshot.block_qps(),
-        snapshot.exception_qps(),
-        snapshot.cancelled_qps(),
-        snapshot.success_qps(),
-    ];
     let totals = &snapshot.short.totals;
+    let [pass, block, exception, cancelled, success] =
+        [Pass, Block, Exception, Cancelled, Success].map(|event| totals.sum(event));
     let (p50, p99) = snapshot.short.quantiles.map(|it| (it.p50, it.p99)).unzip();
     let [mean, p50, p99, max] = [totals.avg_rt(), p50, p99, totals.max_rt()]
         .map(|rt| or_dash(rt.map(|rt| format!("{rt:.2?}"))));
     let in_flight = snapshot.concurrency;
     let row = format!(
-        "{name:9} {pass:>7.0} {block:>7.0} {exception:>11.0} {cancelled:>11.0} {success:>9.0} \
+        "{name:9} {pass:>7} {block:>7} {exception:>11} {cancelled:>11} {success:>9} \
          {mean:>9} {p50:>9} {p99:>9} {max:>9} {in_flight:>5} {max_in_flight:>5}"
     );
     let _ = writeln!(table, "{}", row.trim_end());

@@ -78,6 +78,23 @@ fn table_has_quantiles_of_each_route_and_of_the_total() {
     assert!(p99 == "300.00ms", "{table}");
 }
 
+/// The last of the ten buckets has just begun, so the rate over the time that has passed would be a
+/// ninth higher than the limit.
+#[test]
+fn table_has_the_sum_that_the_limit_is_about() {
+    let metrics = Metrics::new();
+    for _ in 0..300 {
+        record(&metrics, Route::Limited, NOW, Duration::ZERO);
+    }
+    metrics.of(Route::Limited).block_many_at(NOW, 7);
+    let table = table::table(&reading(&metrics));
+    let row = table.lines().find(|line| line.starts_with("/limited")).unwrap();
+    let sums: Vec<_> = row.split_whitespace().skip(1).take(5).collect();
+    assert_eq!(sums, ["300", "7", "0", "0", "300"], "{table}");
+    let pass_qps = metrics.of(Route::Limited).snapshot_at(NOW).pass_qps();
+    assert!(pass_qps > 320.0, "{pass_qps}");
+}
+
 #[test]
 fn table_has_the_states_of_the_controllers() {
     let metrics = two_routes();

@@ -58,7 +58,7 @@ pub(crate) fn slab() -> &'static Cells {
 }
 
 impl Cells {
-    /// Takes a free cell, or a new one; `None` if the slab is full, with 2²⁹ cells.
+    /// Takes a free cell, or a new one; `None` if the slab is full, with 2²⁷ cells.
     pub(crate) fn take(&'static self) -> Option<&'static ThreadCell> {
         self.slab.take(ThreadCell::new)
     }

@@ -1,6 +1,7 @@
 //! The cache of a thread's cells, so that a record need not look its cell up.
 
 use std::cell::Cell;
+use std::fmt;
 
 use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
@@ -14,18 +15,18 @@ use crate::sync::{
 use crate::time::Timestamp;
 
 thread_local! {
-    /// The cache of the thread. It has no destructor, so an access has no state to check. It is one
-    /// word, so a thread that never records takes no other memory.
-    static CACHE: Cell<&'static ThreadCache> = const { Cell::new(&NONE) };
+    /// The cache of the thread. It has no destructor, so an access has no state to check. It is two
+    /// words, so a thread that never records takes no other memory.
+    static CACHE: Cell<ThreadCache> = const { Cell::new(ThreadCache::NONE) };
 }
 
 thread_local! {
     static CLEANUP: Cleanup = const { Cleanup(Cell::new(None)) };
 }
 
-/// The cache of all threads that have recorded nothing, or that are ending: no window is ever found
-/// in it, and nothing is written to it.
-static NONE: ThreadCache = ThreadCache::new();
+/// The entries of [`ThreadCache::NONE`].
+static NO_SETS: Sets = [const { Set::new() }; THREAD_CACHE_SETS];
+static NO_STATES: States = [const { Set::no_states() }; THREAD_CACHE_SETS];
 
 /// A set-associative cache of one thread's cells by the ids of their windows: each set has two
 /// ways.
@@ -37,13 +38,16 @@ static NONE: ThreadCache = ThreadCache::new();
 ///
 /// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a
 /// leaked cache can go from a thread that has ended to a thread that begins, without unsafe code.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct ThreadCache {
-    sets: [Set; THREAD_CACHE_SETS],
+    sets: &'static Sets,
     /// The states of the cells, as this thread has last changed them. They are apart from the sets,
     /// since only a change of the bucket needs them.
-    states: [[PrivateU64; WAYS]; THREAD_CACHE_SETS],
+    states: &'static States,
 }
+
+type Sets = [Set; THREAD_CACHE_SETS];
+type States = [[PrivateU64; WAYS]; THREAD_CACHE_SETS];
 
 const WAYS: usize = 2;
 
@@ -126,7 +130,7 @@ impl<'a> OwnedCell<'a> {
 /// A cell of the calling thread, with its entry in the cache and its place in the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
-    way: Way<'static>,
+    way: Way,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
     pub(crate) state: State,
@@ -265,7 +269,7 @@ pub(crate) fn may_own() -> bool {
             if cleanup.0.get().is_none() {
                 let leaked = Leaked::take();
                 cleanup.0.set(Some(leaked));
-                CACHE.with(|cache| cache.set(&leaked.cache));
+                CACHE.with(|cache| cache.set(leaked.cache));
             }
         })
         .is_ok()
@@ -289,15 +293,22 @@ impl CacheEntry {
 }
 
 impl ThreadCache {
-    #[cfg_attr(not(loom), expect(clippy::large_stack_arrays, reason = "of a static, or of a box"))]
-    const fn new() -> Self {
-        Self {
-            sets: [const { Set::new() }; THREAD_CACHE_SETS],
-            states: [const { [const { PrivateU64::new(0) }; WAYS] }; THREAD_CACHE_SETS],
-        }
+    /// The cache of all threads that have recorded nothing, or that are ending: no window is ever
+    /// found in it, and nothing is written to it.
+    const NONE: Self = Self { sets: &NO_SETS, states: &NO_STATES };
+
+    /// Allocates an empty cache. Its 72 KiB are never on the stack of the thread, which may be
+    /// small: the entries are made one by one in the heap.
+    fn leak() -> Self {
+        Self { sets: leak_array(Set::new), states: leak_array(Set::no_states) }
     }
 
-    fn ways(&self, set: usize) -> [Way<'_>; WAYS] {
+    /// Returns the number of bytes of a cache.
+    const fn bytes() -> usize {
+        size_of::<Sets>() + size_of::<States>()
+    }
+
+    fn ways(self, set: usize) -> [Way; WAYS] {
         let (Set { entries, leases }, states) = (&self.sets[set], &self.states[set]);
         std::array::from_fn(|way| Way {
             entry: &entries[way],
@@ -307,13 +318,24 @@ impl ThreadCache {
     }
 
     /// Returns the way with the entry of window `id`, in the set of `window`; for 0, an empty way.
-    fn find(&self, window: u64, id: u64) -> Option<Way<'_>> {
+    fn find(self, window: u64, id: u64) -> Option<Way> {
         let ways = self.ways(set_of(window));
         ways.into_iter().find(|way| way.entry.window.get() & !LOOK_UP == id)
     }
 }
 
+/// Allocates an array that is never freed.
+fn leak_array<T: fmt::Debug, const N: usize>(new: impl Fn() -> T) -> &'static [T; N] {
+    let items: Box<[T]> = (0..N).map(|_| new()).collect();
+    Box::leak(items.try_into().expect("as many items as the array has"))
+}
+
 impl Set {
+    /// Returns the states of an empty set.
+    const fn no_states() -> [PrivateU64; WAYS] {
+        [const { PrivateU64::new(0) }; WAYS]
+    }
+
     const fn new() -> Self {
         Self {
             entries: [const {
@@ -331,13 +353,13 @@ impl Set {
 
 /// One entry of a cache, with the words that belong to it.
 #[derive(Clone, Copy, Debug)]
-struct Way<'a> {
-    entry: &'a CacheEntry,
-    lease: &'a Lease,
-    state: &'a PrivateU64,
+struct Way {
+    entry: &'static CacheEntry,
+    lease: &'static Lease,
+    state: &'static PrivateU64,
 }
 
-impl Way<'_> {
+impl Way {
     fn set(
         self,
         window: u64,
@@ -365,7 +387,7 @@ impl Way<'_> {
         }
     }
 
-    fn copy_from(self, from: Way<'_>) {
+    fn copy_from(self, from: Self) {
         let (window, start) = (from.entry.window.get(), from.entry.start.get());
         let (cell, recorder) = (from.entry.cell.load(), from.entry.recorder.load());
         self.set(window, start, cell, recorder, State(from.state.get()));
@@ -391,7 +413,7 @@ process_static! {
 /// Returns the number of bytes that the caches of all threads take.
 pub(crate) fn bytes() -> usize {
     let caches = std::iter::successors(FIRST.get(), |leaked| leaked.next.get());
-    caches.count() * size_of::<Leaked>()
+    caches.count() * (size_of::<Leaked>() + ThreadCache::bytes())
 }
 
 impl Leaked {
@@ -409,7 +431,7 @@ impl Leaked {
             }
             link = &leaked.next;
         }
-        let (cache, is_taken, next) = (ThreadCache::new(), AtomicU32::new(1), OnceRef::new());
+        let (cache, is_taken, next) = (ThreadCache::leak(), AtomicU32::new(1), OnceRef::new());
         let new: &'static Self = Box::leak(Box::new(Self { cache, is_taken, next }));
         // If another thread appends first, its cache comes before this one.
         while link.set(new).is_err() {
@@ -430,7 +452,7 @@ impl Drop for Cleanup {
         let Some(leaked) = self.0.get() else { return };
         // First, so that a record in another destructor finds no cell. (Loom drops all locals of a
         // thread together, so `CACHE` is gone then.)
-        let _ = CACHE.try_with(|cache| cache.set(&NONE));
+        let _ = CACHE.try_with(|cache| cache.set(ThreadCache::NONE));
         (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);

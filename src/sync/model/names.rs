@@ -37,11 +37,16 @@ impl<V> Names<V> {
     }
 
     #[expect(clippy::unused_self, reason = "as in the map")]
+    pub(crate) fn can_change(&self) -> bool {
+        true
+    }
+
+    #[expect(clippy::unused_self, reason = "as in the map")]
     pub(crate) fn pin(&self) -> impl Sized + use<'_, V> {}
 
-    pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
+    pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> Option<R>) -> Option<R> {
         let (_, entry) = self.entries().find(|(_, entry)| &*entry.0 == name)?;
-        Some(look(&entry.1))
+        look(&entry.1)
     }
 
     pub(crate) fn insert(&self, name: &Name, value: Arc<V>) -> bool {

@@ -1,9 +1,9 @@
 //! A clock that caches the time of another clock.
 
-use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::{io, mem, process};
 
 use super::Clock;
 use crate::sync::{Arc, AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use crate::time::timestamp::Timestamp;
 ///
 /// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket
 /// of the reading, so the period should be well below the length of a bucket. The thread does not
-/// survive a `fork`: start a clock in the child. If the source panics in that thread, the clock
-/// stops.
+/// survive a `fork`: in the child, the clock stands still, and can be dropped. Start a clock there.
+/// If the source panics in that thread, the clock stops.
 ///
 /// ```
 /// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
@@ -106,6 +106,8 @@ struct Ticker {
     /// Dropped before the thread is joined, which wakes the thread at once.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// The process that has the thread.
+    process: u32,
 }
 
 impl Ticker {
@@ -116,12 +118,18 @@ impl Ticker {
                 tick();
             }
         })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { stop: Some(stop), thread: Some(thread), process: process::id() })
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
+        if self.process != process::id() {
+            // A forked child does not have the thread, so it cannot join it: `join` would panic. Nor
+            // can it close the channel, whose lock the thread may have had during the fork.
+            mem::forget((self.stop.take(), self.thread.take()));
+            return;
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A panic in the source's `now` has been reported by its thread.

@@ -1,0 +1,8 @@
+//! Tests of the command.
+
+mod check;
+
+#[test]
+fn help_is_printed_and_other_arguments_are_refused() {
+    check::arguments(env!("CARGO_BIN_EXE_example-clients"));
+}
