@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, NodeSnapshot, ResourceNode,
+    Timestamp, WindowSnapshot,
 };
 
 use crate::{geometry, scale};
@@ -106,6 +107,41 @@ fn response_times_of_a_geometry_without_a_histogram_are_missing() {
     end_all(&node, 200..300);
     assert_eq!(node.lifetime_histogram(), Some(of(scale(4), (1..100).chain(200..300))));
     assert_eq!(node.lifetime().rt_count(), 299);
+}
+
+#[test]
+fn snapshot_has_quantiles_only_if_all_response_times_of_the_window_are_in_a_histogram() {
+    let end_many = |node: &Node, millis, count| end_all(node, std::iter::repeat_n(millis, count));
+    let quantiles = |node: &Node| {
+        let NodeSnapshot { short, long, previous, .. } = node.snapshot();
+        let of = |window: WindowSnapshot| {
+            (window.totals.rt_count(), window.quantiles.map(|of| of.p50.as_millis()))
+        };
+        [of(short), of(long), of(previous.unwrap())]
+    };
+
+    let node = node(None);
+    end_many(&node, 400, 1_000);
+    node.reconfigure(config(Some(scale(4))));
+    end_many(&node, 1, 1);
+    assert_eq!(node.quantile(0.5), None);
+    assert_eq!(quantiles(&node), [(1_001, None), (1_001, None), (0, None)], "switched on");
+    node.clock().advance(Duration::from_secs(1));
+    assert_eq!(quantiles(&node), [(1_001, None); 3], "also in the previous bucket");
+    // The response times without a histogram have left the short window, but not the long one.
+    node.clock().advance(Duration::from_secs(1));
+    end_many(&node, 1, 1);
+    assert_eq!(node.quantile(0.5), Some(Duration::from_millis(1)));
+    assert_eq!(quantiles(&node), [(1, Some(1)), (1_002, None), (0, None)]);
+
+    node.reconfigure(config(None));
+    assert_eq!(
+        quantiles(&node),
+        [(1, Some(1)), (1_002, None), (0, None)],
+        "nothing is missing yet"
+    );
+    end_many(&node, 400, 10_000);
+    assert_eq!(quantiles(&node), [(10_001, None), (11_002, None), (0, None)], "switched off");
 }
 
 #[test]
