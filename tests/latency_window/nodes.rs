@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, NodeSnapshot, ResourceNode,
-    Timestamp, WindowSnapshot,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, NodeSnapshot,
+    ResourceNode, Timestamp, WindowSnapshot,
 };
 
 use crate::{geometry, scale};
@@ -174,6 +174,30 @@ fn totals_and_histogram_of_one_pass_are_those_of_two() {
     node.reconfigure(config(Some(scale(3))));
     end_all(&node, 200..300);
     assert_same(true);
+}
+
+#[test]
+fn each_geometry_keeps_the_scale_of_its_response_times() {
+    let node = node(Some(scale(6)));
+    end_all(&node, 1..100);
+    node.reconfigure(config(None));
+    end_all(&node, 100..200);
+    node.reconfigure(config(Some(scale(3))));
+    end_all(&node, 200..300);
+    let _ = node.reserve_next(3, 100).unwrap();
+    // An earlier geometry is used again.
+    node.reconfigure(config(Some(scale(6))));
+    end_all(&node, 300..400);
+
+    let (mut sum, mut histograms) = (MetricTotals::default(), Vec::new());
+    node.for_each_lifetime_histogram(|totals, histogram| {
+        sum += totals;
+        histograms.push((totals.rt_count(), histogram.cloned()));
+    });
+    let fine = of(scale(6), (1..100).chain(300..400));
+    let coarse = of(scale(3), 200..300);
+    assert_eq!(histograms, [(199, Some(fine)), (100, None), (100, Some(coarse))]);
+    assert_eq!(sum, node.lifetime());
 }
 
 #[test]
