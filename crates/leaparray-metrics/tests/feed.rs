@@ -86,9 +86,10 @@ fn publication_feeds_what_is_new() {
 #[test]
 fn contexts_and_directions_are_labels() {
     let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     database.in_context("web").unwrap().enter().success();
-    let taken = publish(&RegistryFeed::new(registry)).numbers;
+    let taken = publish(&feed).numbers;
     assert_eq!(taken["leaparray_success database web outbound"], 1.0);
     assert_eq!(taken["leaparray_success database  outbound"], 0.0);
 }
@@ -228,13 +229,14 @@ fn response_times_are_fed_by_choice() {
         registry.clock().advance(Duration::from_millis(millis));
         entry.success();
     };
+    let without = RegistryFeed::new(Arc::clone(&registry));
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
     for millis in [10, 10, 200] {
         record(millis);
     }
-    let without = publish(&RegistryFeed::new(Arc::clone(&registry)));
-    assert!(without.values.is_empty(), "{without:?}");
+    let taken = publish(&without);
+    assert!(taken.values.is_empty(), "{taken:?}");
 
-    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
     let error = HistogramConfig::default().relative_error();
     let assert_fed = |expected: &[f64]| {
         let mut taken = publish(&feed);
@@ -251,6 +253,82 @@ fn response_times_are_fed_by_choice() {
     record(3_000);
     assert_fed(&[0.01, 3.0]);
     assert!(publish(&feed).values.is_empty());
+}
+
+#[test]
+fn feed_that_is_made_again_feeds_no_count_twice() {
+    let registry = registry();
+    let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let record = |requests| {
+        for _ in 0..requests {
+            let entry = registry.resource("orders").unwrap().enter_owned();
+            registry.clock().advance(Duration::from_millis(10));
+            entry.success();
+        }
+    };
+    // Before the first feed: the first interval has not had them.
+    record(1_000);
+    for expected in [5, 10, 15] {
+        let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+        record(5);
+        for _ in 0..2 {
+            with_local_recorder(&exporter, || feed.publish());
+            let text = exporter.handle().render();
+            let labels = r#"{resource="orders",context="",kind="inbound"}"#;
+            for name in ["leaparray_success", "leaparray_response_time_seconds_count"] {
+                let sample = format!("{name}{labels} {expected}\n");
+                assert!(text.contains(&sample), "{sample}{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn response_times_of_each_geometry_are_fed_once() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let record = |millis| {
+        let entry = registry.resource("orders").unwrap().enter_owned();
+        registry.clock().advance(Duration::from_millis(millis));
+        entry.success();
+    };
+    let with_scale = |scale| {
+        let histogram = HistogramConfig::with_scale(scale).unwrap();
+        registry.reconfigure(NodeConfig::default().with_histogram(histogram));
+        histogram.relative_error()
+    };
+    // Scale 0 is the octaves. The fine scale is set again.
+    for scale in [6, 0, 6] {
+        let error = with_scale(scale);
+        record(9);
+        let values = publish(&feed).values;
+        let values = &values["leaparray_response_time_seconds orders  inbound"];
+        assert_eq!(values.len(), 1, "{values:?}");
+        assert!((values[0] / 0.009 - 1.0).abs() <= error, "{values:?}");
+    }
+    registry.reconfigure(NodeConfig::default());
+    record(9);
+    assert!(publish(&feed).values.is_empty(), "of unknown length");
+}
+
+/// A rate begins with the second sample of a series, so the first response times must not be in the
+/// first one.
+#[test]
+fn histogram_of_an_idle_resource_is_fed_as_empty() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    registry.resource("orders").unwrap();
+    registry.resource_with("plain", NodeConfig::default()).unwrap();
+    let builder = metrics_exporter_prometheus::PrometheusBuilder::new();
+    let exporter = builder.set_buckets(&[0.1]).unwrap().build_recorder();
+    with_local_recorder(&exporter, || feed.publish());
+    let text = exporter.handle().render();
+    let count = |name| {
+        let labels = format!("{{resource=\"{name}\",context=\"\",kind=\"inbound\"}}");
+        text.contains(&format!("leaparray_response_time_seconds_count{labels} 0\n"))
+    };
+    assert!(count("orders") && !count("plain"), "{text}");
+    assert!(!publish(&feed).values.contains_key("leaparray_response_time_seconds orders  inbound"));
 }
 
 #[test]
