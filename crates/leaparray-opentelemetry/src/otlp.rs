@@ -218,9 +218,13 @@ fn has_points(metric: &Metric) -> bool {
     }
 }
 
-/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1
-/// ns, and no other response time is in it.
-const ZERO_THRESHOLD: f64 = 1e-9;
+/// The bin of 0 ns and 1 ns has this lower bound or a lower one, in seconds, and no other bin has.
+/// Its response times are rounded to 0, in the zero bucket.
+const ONE_NANOSECOND: f64 = 1e-9;
+
+/// The bound of the zero bucket: it has no width, so a quantile in it is 0 for every backend. With a
+/// width, some interpolate between the bounds, the negative one included.
+const ZERO_THRESHOLD: f64 = 0.0;
 
 /// Converts a histogram. Its bins have the indices of OpenTelemetry's buckets.
 fn exponential(
@@ -230,7 +234,7 @@ fn exponential(
 ) -> ExponentialHistogramDataPoint {
     let (mut positive, mut zero_count) = (Buckets::default(), 0);
     for bin in histogram.buckets() {
-        if bin.lower < ZERO_THRESHOLD {
+        if bin.lower < ONE_NANOSECOND {
             zero_count = bin.count;
             continue;
         }

@@ -168,7 +168,7 @@ fn response_time_of_zero_is_in_the_zero_bucket() {
     let metrics = metrics(&source, 20);
     let point = histogram(&metrics, "http.server.request.duration");
     assert_eq!((point.count, point.zero_count, point.min), (2, 1, Some(0.0)));
-    assert!((point.zero_threshold - 1e-9).abs() < 1e-18);
+    assert_eq!(point.zero_threshold, 0.0, "without a width");
     // A bucket of the data model has its upper bound: a second is the upper bound of the bucket −1.
     let positive = point.positive.as_ref().unwrap();
     assert_eq!((positive.offset, &positive.bucket_counts[..]), (-1, &[1][..]));

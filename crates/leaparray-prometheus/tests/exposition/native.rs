@@ -51,6 +51,7 @@ fn response_time_of_zero_is_in_the_zero_bucket() {
     let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
     let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
     assert_eq!((histogram.sample_count, histogram.zero_count), (2, 1));
+    assert_eq!(histogram.zero_threshold, 0.0, "without a width");
     assert_eq!((&histogram.positive_delta[..], histogram.positive_span[0].offset), (&[1][..], 0));
 }
 

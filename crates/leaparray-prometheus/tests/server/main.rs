@@ -123,3 +123,38 @@ fn quantiles_of_native_histograms_are_those_of_the_service() {
         );
     }
 }
+
+/// Times of 0 are usual under a clock that is refreshed once a millisecond.
+#[test]
+#[ignore = "needs prometheus"]
+fn response_time_of_zero_in_a_native_histogram_is_zero() {
+    let service = Service::start();
+    let native = ["--enable-feature=native-histograms"];
+    let Some(server) = Prometheus::start("zero", service.address, &native) else { return };
+    let [zeros, mixed] = ["zeros", "mixed"].map(|name| service.registry.resource(name).unwrap());
+    service.registry.resource("idle").unwrap();
+    let now = zeros.clock().now();
+    for _ in 0..10 {
+        zeros.enter_at(now).success_at(now);
+    }
+    for rt in [0, 0, 0, 1_000] {
+        mixed.enter_at(now.saturating_sub(Duration::from_millis(rt))).success_at(now);
+    }
+    let of = |function: &str, resource: &str| {
+        format!("{function} leaparray_response_time_seconds{{resource='{resource}'}})")
+    };
+    server.wait_for(&of("histogram_count(", "zeros"), 10);
+    server.wait_for(&of("histogram_count(", "mixed"), 4);
+    for q in [0.1, 0.5, 0.99, 1.0] {
+        assert_eq!(
+            server.query(&of(&format!("histogram_quantile({q},"), "zeros")),
+            Some(0.0),
+            "{q}"
+        );
+    }
+    assert_eq!(server.query(&of("histogram_quantile(0.5,", "mixed")), Some(0.0));
+    let longest = server.query(&of("histogram_quantile(1,", "mixed")).unwrap();
+    assert_close(longest, 1.0, 2.0 * LatencyHistogram::default().relative_error());
+    // Native, although it has no bucket yet.
+    server.wait_for(&of("histogram_count(", "idle"), 0);
+}
