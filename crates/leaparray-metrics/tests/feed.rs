@@ -331,6 +331,48 @@ fn histogram_of_an_idle_resource_is_fed_as_empty() {
     assert!(!publish(&feed).values.contains_key("leaparray_response_time_seconds orders  inbound"));
 }
 
+/// The middle of a bin stands for each of its response times, so the sums differ.
+#[test]
+fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let bounds = [0.001, 0.01, 0.1, 1.0, 10.0];
+    let builder = metrics_exporter_prometheus::PrometheusBuilder::new();
+    let exporter =
+        builder.set_buckets(&bounds).unwrap().with_recommended_naming(true).build_recorder();
+    with_local_recorder(&exporter, || {
+        let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+        metrics::describe_counter!(
+            "own_success",
+            Unit::Count,
+            "Permits of requests that succeeded"
+        );
+        metrics::describe_histogram!("own_response_time_seconds", Unit::Seconds, "Response times");
+        let own = metrics::histogram!("own_response_time_seconds", &labels);
+        for millis in [0, 2, 5, 5, 200, 5_000, 100_000] {
+            let entry = registry.resource("orders").unwrap().enter_owned();
+            let rt = Duration::from_millis(millis);
+            registry.clock().advance(rt);
+            entry.success();
+            own.record(rt);
+            metrics::counter!("own_success", &labels).increment(1);
+        }
+        feed.publish();
+    });
+    let text = exporter.handle().render();
+    let lines = |prefix: &str| {
+        let names = ["success", "response_time_seconds"].map(|name| format!("{prefix}_{name}"));
+        let lines = text.lines().filter(|line| names.iter().any(|name| line.contains(name)));
+        let mut lines: Vec<_> = lines.map(|line| line.replace(prefix, "")).collect();
+        lines.sort_unstable();
+        lines.into_iter().partition(|line| line.starts_with("_response_time_seconds_sum"))
+    };
+    let [(own_sum, own), (our_sum, ours)]: [(Vec<String>, Vec<String>); 2] =
+        ["own", "leaparray"].map(lines);
+    assert_eq!((own.len(), own_sum.len(), our_sum.len()), (12, 1, 1), "{text}");
+    assert_eq!(ours, own);
+}
+
 #[test]
 fn metrics_are_described() {
     let registry = registry();

@@ -56,9 +56,12 @@ impl NativeBuckets {
             self.deltas.push(count - last_count);
             last_count = count;
         }
-        if self.spans.len() == first.0 && zero_count == 0 {
-            // A span without a bucket says that the histogram is a native one.
-            self.spans.push((0, 0));
+        if self.spans.len() == first.0 {
+            // Prometheus knows a native histogram by its buckets, since the zero bucket has no
+            // width. A span without a bucket is not enough for Prometheus 2.42: if such a histogram
+            // was the first of the family, the server took all of them for classic ones.
+            self.spans.push((0, 1));
+            self.deltas.push(0);
         }
         Native {
             schema: histogram.scale().into(),
@@ -101,14 +104,17 @@ mod tests {
         }
     }
     #[test]
-    fn histogram_without_a_bucket_has_an_empty_span() {
+    fn histogram_without_a_bucket_has_an_empty_one() {
         let mut buckets = NativeBuckets::default();
         let mut histogram = LatencyHistogram::default();
-        let native = buckets.append(&histogram);
-        assert_eq!((buckets.spans(&native), buckets.deltas(&native)), (&[(0, 0)][..], &[][..]));
-        histogram.record(Duration::ZERO);
-        histogram.record(Duration::from_nanos(1));
-        let native = buckets.append(&histogram);
-        assert_eq!((native.zero_count, buckets.spans(&native)), (2, &[][..]));
+        for zeros in 0..3 {
+            let native = buckets.append(&histogram);
+            assert_eq!(native.zero_count, zeros);
+            assert_eq!(
+                (buckets.spans(&native), buckets.deltas(&native)),
+                (&[(0, 1)][..], &[0][..])
+            );
+            histogram.record(Duration::from_nanos(zeros));
+        }
     }
 }
