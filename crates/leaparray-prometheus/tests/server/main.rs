@@ -186,7 +186,9 @@ fn coarser_histogram_is_no_reset() {
     for (scale, expected) in [(8, 200), (0, 400), (8, 600)] {
         let histogram = HistogramConfig::with_scale(scale).unwrap();
         service.registry.reconfigure(NodeConfig::default().with_histogram(histogram));
-        TIMES.into_iter().for_each(|rt| end(&orders, rt, 100));
+        for rt in TIMES {
+            end(&orders, rt, 100);
+        }
         classic.wait_for(count, expected);
         native.wait_for(native_count, expected);
     }
