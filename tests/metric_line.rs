@@ -41,15 +41,67 @@ fn line_leaves_out_the_histogram() {
 fn every_field_has_its_place_in_both_forms() {
     let line = MetricLine::new("/foo/*", 1, &each_another());
     let (fat, thin) = (
-        "1564382218000|2019-07-29 06:36:58|/foo/*|14|9|3|5|25|6|2|1",
-        "1564382218000|/foo/*|14|9|3|5|25|6|2|1",
+        "1564382218000|2019-07-29 06:36:58|/foo/*|14|9|8|5|25|6|2|1",
+        "1564382218000|/foo/*|14|9|8|5|25|6|2|1",
     );
     assert_eq!(line.to_string(), fat);
     assert_eq!(line.thin().to_string(), thin);
     for read in [fat.parse(), MetricLine::from_thin(thin)].map(Result::unwrap) {
         assert_eq!((read.resource(), read.classification()), ("/foo/*", 1));
-        assert_eq!(read.metrics(), &each_another());
+        assert_eq!((read.completed(), read.metrics()), (8, &each_another()));
     }
+}
+
+/// Sentinel's `success` counts every completed request, and its `rt` is their mean. The first line
+/// was captured from Sentinel for Java, 1.8.9.
+#[test]
+fn completed_requests_are_counted_as_by_sentinel() {
+    // The mean is the sum of the response times divided by the completed requests.
+    for (thin, success, exception, rt_sum) in [
+        ("1795760020000|GET /orders|20|85|20|2|5|0|0|0", 18, 2, 100),
+        ("1795760020000|GET /orders|12|3|4|2|295|0|0|0", 2, 2, 1_180),
+        ("1795760020000|GET /orders|5|0|5|5|7|0|0|0", 0, 5, 35),
+    ] {
+        let line = MetricLine::from_thin(thin).unwrap();
+        let metrics = line.metrics();
+        let completed = success + exception;
+        assert_eq!(
+            (metrics.success, metrics.exception, metrics.cancelled),
+            (success, exception, 0)
+        );
+        assert_eq!((line.completed(), metrics.rt_count), (completed, completed));
+        assert_eq!(metrics.rt_sum, Duration::from_millis(rt_sum));
+        assert_eq!(line.thin().to_string(), thin);
+
+        let mut recorded = SecondMetrics::new(metrics.second);
+        (recorded.pass, recorded.block) = (metrics.pass, metrics.block);
+        (recorded.success, recorded.exception) = (success, exception);
+        (recorded.rt_sum, recorded.rt_count) = (Duration::from_millis(rt_sum), completed);
+        assert_eq!(MetricLine::new("GET /orders", 0, &recorded).thin().to_string(), thin);
+    }
+}
+
+#[test]
+fn cancelled_request_is_a_completed_one() {
+    let metrics = with(|of| {
+        (of.pass, of.success, of.exception, of.cancelled) = (9, 4, 2, 3);
+        (of.rt_sum, of.rt_count) = (Duration::from_millis(6 * 5), 6);
+    });
+    let line = MetricLine::new("a", 0, &metrics);
+    assert_eq!(line.thin().to_string(), "1564382218000|a|9|0|9|2|5|0|0|0");
+    let read = line.metrics();
+    assert_eq!((read.success, read.exception, read.cancelled), (7, 2, 0));
+    assert_eq!((read.rt_sum, read.rt_count), (Duration::from_millis(9 * 5), 9));
+}
+
+/// Sentinel counts an exception when it is traced, before the request completes.
+#[test]
+fn line_can_have_more_exceptions_than_completed_requests() {
+    let thin = "1564382218000|a|3|0|1|3|5|0|0|0";
+    let line = MetricLine::from_thin(thin).unwrap();
+    assert_eq!((line.completed(), line.metrics().success, line.metrics().exception), (1, 0, 3));
+    assert_eq!(line.metrics().rt_sum, Duration::from_millis(5));
+    assert_eq!(line.thin().to_string(), thin);
 }
 
 /// The first line has the date that Sentinel writes in a time zone eight hours ahead of UTC.
@@ -78,7 +130,7 @@ fn dates_are_those_of_the_calendar() {
 
 #[test]
 fn fields_that_older_lines_lack_are_zero() {
-    let thin = "1564382218000|/foo/*|14|9|3|5|25|6|2|1";
+    let thin = "1564382218000|/foo/*|14|9|8|5|25|6|2|1";
     for (lacking, reserved_pass, concurrency, classification) in
         [("", 6, 2, 1), ("|1", 6, 2, 0), ("|2|1", 6, 0, 0), ("|6|2|1", 0, 0, 0)]
     {
@@ -116,29 +168,30 @@ fn times_are_rounded_down_to_the_millisecond() {
     metrics.second = Timestamp::from_nanos(1_564_382_218_007_999_999);
     metrics.rt_sum = Duration::from_nanos(8 * 8_000_000 - 1);
     let line = MetricLine::new("a", 0, &metrics);
-    assert!(line.thin().to_string().starts_with("1564382218007|a|14|9|3|5|7|"), "{line}");
+    assert!(line.thin().to_string().starts_with("1564382218007|a|14|9|8|5|7|"), "{line}");
     let read = line.metrics();
     assert_eq!(read.avg_rt(), Some(Duration::from_millis(7)));
     assert_eq!((read.rt_sum, read.rt_count), (Duration::from_millis(8 * 7), 8), "eight ended");
 }
 
 #[test]
-fn response_time_is_read_as_zero_only_where_a_request_ended() {
+fn response_time_is_read_as_zero_only_where_a_request_completed() {
     let short = Some(Duration::from_micros(999));
-    for (success, exception, avg_rt, read) in [
-        (0, 0, None, None),
-        (0, 0, short, None),
-        (1, 0, short, Some(Duration::ZERO)),
-        (0, 1, short, Some(Duration::ZERO)),
-        (1, 0, None, Some(Duration::ZERO)),
-        (0, 0, Some(Duration::from_millis(1)), Some(Duration::from_millis(1))),
+    for (success, exception, cancelled, avg_rt, read) in [
+        (0, 0, 0, None, None),
+        (0, 0, 0, short, None),
+        (1, 0, 0, short, Some(Duration::ZERO)),
+        (0, 1, 0, short, Some(Duration::ZERO)),
+        (1, 0, 0, None, Some(Duration::ZERO)),
+        (0, 0, 1, None, Some(Duration::ZERO)),
+        (0, 0, 0, Some(Duration::from_millis(1)), Some(Duration::from_millis(1))),
     ] {
         let metrics = with(|of| {
-            (of.success, of.exception) = (success, exception);
+            (of.success, of.exception, of.cancelled) = (success, exception, cancelled);
             set_mean(of, avg_rt);
         });
         let line = MetricLine::new("a", 0, &metrics);
-        assert_eq!(line.metrics().avg_rt(), read, "{success} {exception} {avg_rt:?}");
+        assert_eq!(line.metrics().avg_rt(), read, "{success} {exception} {cancelled} {avg_rt:?}");
         assert_eq!(fat(&line.to_string()), Ok(line));
     }
 }
@@ -163,15 +216,15 @@ fn numbers_that_sentinel_cannot_read_are_cut() {
 }
 
 #[test]
-fn response_times_of_a_line_are_as_many_as_the_ended_requests_that_have_the_mean() {
+fn response_times_of_a_line_are_as_many_as_the_completed_requests_that_have_the_mean() {
     let of = |line| {
         let line = MetricLine::from_thin(line).unwrap();
         let metrics = line.metrics();
         assert_eq!((metrics.min_rt, metrics.max_rt, metrics.cancelled), (None, None, 0));
         (metrics.rt_count, metrics.rt_sum)
     };
-    assert_eq!(of("0|a|9|0|3|2|25"), (5, Duration::from_millis(125)));
-    assert_eq!(of("0|a|9|0|3|2|0"), (5, Duration::ZERO));
+    assert_eq!(of("0|a|9|0|5|2|25"), (5, Duration::from_millis(125)));
+    assert_eq!(of("0|a|9|0|5|2|0"), (5, Duration::ZERO));
     assert_eq!(of("0|a|9|0|0|0|25"), (1, Duration::from_millis(25)));
     assert_eq!(of("0|a|9|0|0|0|0"), (0, Duration::ZERO));
     // The sum of more than 2,000 of them would be above the longest duration.
@@ -297,12 +350,13 @@ fn any_count() -> impl Strategy<Value = u64> {
 
 fn any_metrics() -> impl Strategy<Value = SecondMetrics> {
     let rt = prop::option::of((any_count(), 0_u32..1_000_000_000, any_count()));
-    (prop::array::uniform7(any_count()), rt).prop_map(|(counts, rt)| {
-        let [nanos, pass, block, success, exception, reserved_pass, concurrency] = counts;
+    (prop::array::uniform8(any_count()), rt).prop_map(|(counts, rt)| {
+        let [nanos, pass, block, success, exception, cancelled, reserved_pass, concurrency] =
+            counts;
         let mut metrics = SecondMetrics::new(Timestamp::from_nanos(nanos));
         (metrics.pass, metrics.block, metrics.success) = (pass, block, success);
         (metrics.exception, metrics.reserved_pass) = (exception, reserved_pass);
-        metrics.concurrency = concurrency;
+        (metrics.cancelled, metrics.concurrency) = (cancelled, concurrency);
         if let Some((secs, nanos, rt_count)) = rt {
             metrics.rt_sum = Duration::new(secs >> (nanos % 64), nanos);
             metrics.rt_count = rt_count;

@@ -4,11 +4,23 @@ use std::iter::repeat_n;
 
 /// The counts of a range of bins, by index. The first and the last count are above zero. Counts
 /// saturate at `u64::MAX`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     /// The index of the first count; 0 if there is none.
     first: i32,
     counts: Vec<u64>,
+}
+
+impl Clone for Counts {
+    fn clone(&self) -> Self {
+        Self { first: self.first, counts: self.counts.clone() }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        let Self { first, counts } = source;
+        self.counts.clone_from(counts);
+        self.first = *first;
+    }
 }
 
 impl Counts {

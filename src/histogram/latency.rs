@@ -44,7 +44,7 @@ use crate::time::{duration_of, saturating_nanos};
 /// assert!((p99 / 0.990 - 1.0).abs() <= histogram.relative_error());
 /// assert_eq!(histogram.max(), Some(Duration::from_secs(1)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct LatencyHistogram {
     pub(super) bins: Bins,
     pub(super) counts: Counts,
@@ -225,6 +225,21 @@ impl LatencyHistogram {
             self.min = in_bin(min_nanos, low).unwrap_or_else(|| bins.first(low));
             self.max = in_bin(max_nanos, high).unwrap_or_else(|| bins.last(high));
         }
+    }
+}
+
+impl Clone for LatencyHistogram {
+    fn clone(&self) -> Self {
+        Self { counts: self.counts.clone(), ..*self }
+    }
+
+    /// Replaces the contents. The memory is used again, so this allocates nothing, unless `source`
+    /// has more bins than `self` has had before.
+    fn clone_from(&mut self, source: &Self) {
+        // Each field is named, so that a field which is added later is not forgotten here.
+        let Self { bins, counts, nanos, min, max } = source;
+        self.counts.clone_from(counts);
+        (self.bins, self.nanos, self.min, self.max) = (*bins, *nanos, *min, *max);
     }
 }
 

@@ -18,8 +18,16 @@ struct ScaleForm {
     expecting = "a histogram such as { scale = 4 } or { relative_error = 0.02 }"
 )]
 struct TextForm {
+    #[serde(deserialize_with = "given")]
     scale: Option<u8>,
+    #[serde(deserialize_with = "given")]
     relative_error: Option<f64>,
+}
+
+/// Reads the value of a field that may be left out. Some formats, such as RON, tell a value from an
+/// optional value, and a scale is written as a value.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 impl Serialize for HistogramConfig {

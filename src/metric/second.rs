@@ -48,10 +48,10 @@ pub struct SecondMetrics {
     /// The number of recorded response times.
     pub rt_count: u64,
     /// The shortest response time; `None` if it is not known, or no response time was recorded.
-    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time::option"))]
+    #[cfg_attr(feature = "serde", serde(default, with = "crate::time::serde_time::option"))]
     pub min_rt: Option<Duration>,
     /// The longest response time; `None` if it is not known, or no response time was recorded.
-    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time::option"))]
+    #[cfg_attr(feature = "serde", serde(default, with = "crate::time::serde_time::option"))]
     pub max_rt: Option<Duration>,
     /// The highest number of requests in flight.
     pub concurrency: u64,

@@ -179,6 +179,48 @@ impl<C: Clock + Clone> ResourceNode<C> {
         (totals, has_histogram)
     }
 
+    /// Calls `visit` with the lifetime totals of each [geometry](Self::reconfigure) that the node
+    /// has had, in the order in which they were first set, and with the lifetime histogram of those
+    /// that have one. The totals add up to the [lifetime totals](Self::lifetime), and the
+    /// histograms merge to the [lifetime histogram](Self::lifetime_histogram).
+    ///
+    /// Each histogram has the scale of its geometry, so a response time stays in its bin for ever.
+    /// An exporter that sorts the bins into classes of its own needs this: no class ever loses a
+    /// count. In the merged histogram, bins become wider when a coarser geometry is set, and a bin
+    /// may then be on the other side of a limit between two classes. The number of response times
+    /// in the totals is the count of the histogram, if there is one.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, NodeConfig, ResourceNode};
+    ///
+    /// let [fine, coarse] = [5, 3].map(|scale| HistogramConfig::with_scale(scale).unwrap());
+    /// let plain = NodeConfig::default();
+    /// let node = ResourceNode::new(plain.with_histogram(fine));
+    /// for config in [plain.with_histogram(fine), plain, plain.with_histogram(coarse)] {
+    ///     node.reconfigure(config);
+    ///     node.enter().success();
+    /// }
+    /// let mut scales = Vec::new();
+    /// node.for_each_lifetime_histogram(|totals, histogram| {
+    ///     assert_eq!(totals.rt_count(), 1);
+    ///     scales.push(histogram.map(|it| it.scale()));
+    /// });
+    /// assert_eq!(scales, [Some(5), None, Some(3)]);
+    /// assert_eq!(node.lifetime_histogram().map(|it| it.scale()), Some(3));
+    /// ```
+    pub fn for_each_lifetime_histogram(
+        &self,
+        mut visit: impl FnMut(&MetricTotals, Option<&LatencyHistogram>),
+    ) {
+        with_scratch(|histogram| {
+            for generation in self.generations() {
+                let (mut totals, has_histogram) = generation.lifetime_and_histogram(histogram);
+                add_reserved(&mut totals, generation.ever_reserved());
+                visit(&totals, has_histogram.then_some(&*histogram));
+            }
+        });
+    }
+
     fn quantiles_of<const N: usize>(
         &self,
         window: &SlidingWindow<C>,

@@ -377,6 +377,25 @@ impl<C> ResourceNode<C> {
         &self.current().config
     }
 
+    /// Returns the time at which this node was made, by its clock: the begin of its lifetime
+    /// totals. A change of the [geometry](Self::reconfigure) does not change it.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
+    ///
+    /// let made = Timestamp::from_secs(60);
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(made));
+    /// node.clock().set(Timestamp::from_secs(90));
+    /// assert_eq!(node.made(), made);
+    /// ```
+    #[must_use]
+    pub fn made(&self) -> Timestamp
+    where
+        C: Clock,
+    {
+        self.first.long.made()
+    }
+
     /// Returns the clock that this node reads.
     #[must_use]
     #[inline]

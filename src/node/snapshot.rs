@@ -141,8 +141,10 @@ pub struct WindowSnapshot {
     pub interval: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,
-    /// The quantiles of the response times; `None` if the node has no histogram, or the window no
-    /// response time.
+    /// The quantiles of the response times; `None` if the node has no histogram, if the window has
+    /// no response time, or if one of them was recorded under a
+    /// [geometry](ResourceNode::reconfigure) without a histogram. So they are the quantiles of all
+    /// response times in [`totals`](Self::totals).
     pub quantiles: Option<LatencyQuantiles>,
 }
 
@@ -206,8 +208,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
             return (self.totals_between(span), None);
         }
         with_scratch(|histogram| {
-            let (totals, _) = self.totals_and_histogram(span, histogram);
-            (totals, histogram.summary())
+            let (totals, has_all) = self.totals_and_histogram(span, histogram);
+            (totals, has_all.then(|| histogram.summary()).flatten())
         })
     }
 }

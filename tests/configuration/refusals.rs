@@ -200,7 +200,19 @@ fn circuit_breaker_that_cannot_be_is_refused() {
         ),
         (
             r#"{ "exception_ratio": { "over": 0.5 } }"#,
-            "unknown variant `over`, expected one of `at_least`, `above`, `none`",
+            "unknown field `over`, expected `at_least` or `above`",
+        ),
+        (
+            r#"{ "exception_ratio": { "above": 0.5, "at_least": 0.5 } }"#,
+            "invalid length 2, expected a ratio such as { at_least = 0.5 } or { above = 0.5 }, or \"none\"",
+        ),
+        (
+            r#"{ "exception_ratio": {} }"#,
+            "invalid length 0, expected a ratio such as { at_least = 0.5 } or { above = 0.5 }, or \"none\"",
+        ),
+        (
+            r#"{ "exception_ratio": "never" }"#,
+            "invalid value: string \"never\", expected a ratio such as { at_least = 0.5 } or { above = 0.5 }, or \"none\"",
         ),
         (
             r#"{ "wait": { "first": "5s", "factor": 2.0, "max": "1s" } }"#,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, NodeSnapshot,
+    ResourceNode, Timestamp, WindowSnapshot,
 };
 
 use crate::{geometry, scale};
@@ -109,6 +110,41 @@ fn response_times_of_a_geometry_without_a_histogram_are_missing() {
 }
 
 #[test]
+fn snapshot_has_quantiles_only_if_all_response_times_of_the_window_are_in_a_histogram() {
+    let end_many = |node: &Node, millis, count| end_all(node, std::iter::repeat_n(millis, count));
+    let quantiles = |node: &Node| {
+        let NodeSnapshot { short, long, previous, .. } = node.snapshot();
+        let of = |window: WindowSnapshot| {
+            (window.totals.rt_count(), window.quantiles.map(|of| of.p50.as_millis()))
+        };
+        [of(short), of(long), of(previous.unwrap())]
+    };
+
+    let node = node(None);
+    end_many(&node, 400, 1_000);
+    node.reconfigure(config(Some(scale(4))));
+    end_many(&node, 1, 1);
+    assert_eq!(node.quantile(0.5), None);
+    assert_eq!(quantiles(&node), [(1_001, None), (1_001, None), (0, None)], "switched on");
+    node.clock().advance(Duration::from_secs(1));
+    assert_eq!(quantiles(&node), [(1_001, None); 3], "also in the previous bucket");
+    // The response times without a histogram have left the short window, but not the long one.
+    node.clock().advance(Duration::from_secs(1));
+    end_many(&node, 1, 1);
+    assert_eq!(node.quantile(0.5), Some(Duration::from_millis(1)));
+    assert_eq!(quantiles(&node), [(1, Some(1)), (1_002, None), (0, None)]);
+
+    node.reconfigure(config(None));
+    assert_eq!(
+        quantiles(&node),
+        [(1, Some(1)), (1_002, None), (0, None)],
+        "nothing is missing yet"
+    );
+    end_many(&node, 400, 10_000);
+    assert_eq!(quantiles(&node), [(10_001, None), (11_002, None), (0, None)], "switched off");
+}
+
+#[test]
 fn totals_and_histogram_of_one_pass_are_those_of_two() {
     let node = node(None);
     let mut histogram = LatencyHistogram::default();
@@ -138,6 +174,30 @@ fn totals_and_histogram_of_one_pass_are_those_of_two() {
     node.reconfigure(config(Some(scale(3))));
     end_all(&node, 200..300);
     assert_same(true);
+}
+
+#[test]
+fn each_geometry_keeps_the_scale_of_its_response_times() {
+    let node = node(Some(scale(6)));
+    end_all(&node, 1..100);
+    node.reconfigure(config(None));
+    end_all(&node, 100..200);
+    node.reconfigure(config(Some(scale(3))));
+    end_all(&node, 200..300);
+    let _ = node.reserve_next(3, 100).unwrap();
+    // An earlier geometry is used again.
+    node.reconfigure(config(Some(scale(6))));
+    end_all(&node, 300..400);
+
+    let (mut sum, mut histograms) = (MetricTotals::default(), Vec::new());
+    node.for_each_lifetime_histogram(|totals, histogram| {
+        sum += totals;
+        histograms.push((totals.rt_count(), histogram.cloned()));
+    });
+    let fine = of(scale(6), (1..100).chain(300..400));
+    let coarse = of(scale(3), 200..300);
+    assert_eq!(histograms, [(199, Some(fine)), (100, None), (100, Some(coarse))]);
+    assert_eq!(sum, node.lifetime());
 }
 
 #[test]

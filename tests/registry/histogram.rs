@@ -101,3 +101,16 @@ fn inbound_histogram_leaves_out_removed_resources() {
     registry.remove("orders");
     assert_eq!(registry.inbound_long_histogram(), None);
 }
+
+#[test]
+fn total_has_quantiles_only_if_all_its_response_times_are_in_a_histogram() {
+    let (registry, _clock) = registry();
+    let orders = registry.resource("orders").unwrap();
+    record(&orders, 400_000);
+    registry.reconfigure(node(4));
+    record(&orders, 1_000);
+    let total = registry.snapshot().total();
+    assert_eq!((total.short.totals.rt_count(), total.short.quantiles), (2, None));
+    assert_eq!((total.long.totals.rt_count(), total.long.quantiles), (2, None));
+    assert_eq!(registry.inbound_snapshot().short.quantiles, None);
+}

@@ -18,7 +18,9 @@ use metrics_util::registry::{Registry, Storage};
 /// Clones share their metrics: install one clone, and read another. Install it alone, or beside an
 /// exporter in a `metrics_util::layers::Fanout`.
 ///
-/// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a
+/// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. The first value that a
+/// new counter is set to by `absolute` is where it begins: it was reached at an unknown earlier
+/// time, so the window does not count it. A *histogram* is a
 /// window with a histogram, whose response times are its values: a value of 1 is a second, and
 /// values are kept to 10⁻⁹. A value above 4.6 · 10⁹ (2⁶² ns) counts as that. A negative value, or
 /// NaN, is not recorded, and [counted](Self::invalid). A *gauge* is its last value.
@@ -65,8 +67,8 @@ struct Windows<C> {
 #[derive(Debug)]
 struct Counted<C: Clock> {
     window: SlidingWindow<C>,
-    /// The value of the counter: the sum of its increments, or the value that it was
-    /// [set](CounterFn::absolute) to.
+    /// The value of the counter plus 1: the sum of its increments, or the value that it was
+    /// [set](CounterFn::absolute) to. 0 before it has a value.
     total: AtomicU64,
     /// Whether it was ever set. Then its next increment is the difference between the next value
     /// and the total.
@@ -223,17 +225,23 @@ impl<C: Clock + Clone> Storage<Key> for Windows<C> {
 
 impl<C: Clock + Clone> CounterFn for Counted<C> {
     fn increment(&self, value: u64) {
+        // Relaxed: see `absolute`.
+        if self.total.load(Ordering::Relaxed) == 0 {
+            self.total.fetch_max(1, Ordering::Relaxed);
+        }
         self.total.fetch_add(value, Ordering::Relaxed);
         self.window.add(MetricEvent::Pass, value);
     }
 
     fn absolute(&self, value: u64) {
         self.is_set.store(true, Ordering::Relaxed);
+        let total = value.saturating_add(1);
         // Relaxed: the operations on `total` have one order, and each thread adds to the window
-        // what it has added to the total. So both have the same sum.
-        let before = self.total.fetch_max(value, Ordering::Relaxed);
-        if value > before {
-            self.window.add(MetricEvent::Pass, value - before);
+        // what it has added to the total, but for the first value. So the window has the growth
+        // since then, whichever of the threads that set a new counter is the first.
+        let before = self.total.fetch_max(total, Ordering::Relaxed);
+        if before > 0 && total > before {
+            self.window.add(MetricEvent::Pass, total - before);
         }
     }
 }

@@ -86,9 +86,10 @@ fn publication_feeds_what_is_new() {
 #[test]
 fn contexts_and_directions_are_labels() {
     let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     database.in_context("web").unwrap().enter().success();
-    let taken = publish(&RegistryFeed::new(registry)).numbers;
+    let taken = publish(&feed).numbers;
     assert_eq!(taken["leaparray_success database web outbound"], 1.0);
     assert_eq!(taken["leaparray_success database  outbound"], 0.0);
 }
@@ -228,13 +229,14 @@ fn response_times_are_fed_by_choice() {
         registry.clock().advance(Duration::from_millis(millis));
         entry.success();
     };
+    let without = RegistryFeed::new(Arc::clone(&registry));
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
     for millis in [10, 10, 200] {
         record(millis);
     }
-    let without = publish(&RegistryFeed::new(Arc::clone(&registry)));
-    assert!(without.values.is_empty(), "{without:?}");
+    let taken = publish(&without);
+    assert!(taken.values.is_empty(), "{taken:?}");
 
-    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
     let error = HistogramConfig::default().relative_error();
     let assert_fed = |expected: &[f64]| {
         let mut taken = publish(&feed);
@@ -251,6 +253,124 @@ fn response_times_are_fed_by_choice() {
     record(3_000);
     assert_fed(&[0.01, 3.0]);
     assert!(publish(&feed).values.is_empty());
+}
+
+#[test]
+fn feed_that_is_made_again_feeds_no_count_twice() {
+    let registry = registry();
+    let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let record = |requests| {
+        for _ in 0..requests {
+            let entry = registry.resource("orders").unwrap().enter_owned();
+            registry.clock().advance(Duration::from_millis(10));
+            entry.success();
+        }
+    };
+    // Before the first feed: the first interval has not had them.
+    record(1_000);
+    for expected in [5, 10, 15] {
+        let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+        record(5);
+        for _ in 0..2 {
+            with_local_recorder(&exporter, || feed.publish());
+            let text = exporter.handle().render();
+            let labels = r#"{resource="orders",context="",kind="inbound"}"#;
+            for name in ["leaparray_success", "leaparray_response_time_seconds_count"] {
+                let sample = format!("{name}{labels} {expected}\n");
+                assert!(text.contains(&sample), "{sample}{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn response_times_of_each_geometry_are_fed_once() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let record = |millis| {
+        let entry = registry.resource("orders").unwrap().enter_owned();
+        registry.clock().advance(Duration::from_millis(millis));
+        entry.success();
+    };
+    let with_scale = |scale| {
+        let histogram = HistogramConfig::with_scale(scale).unwrap();
+        registry.reconfigure(NodeConfig::default().with_histogram(histogram));
+        histogram.relative_error()
+    };
+    // Scale 0 is the octaves. The fine scale is set again.
+    for scale in [6, 0, 6] {
+        let error = with_scale(scale);
+        record(9);
+        let values = publish(&feed).values;
+        let values = &values["leaparray_response_time_seconds orders  inbound"];
+        assert_eq!(values.len(), 1, "{values:?}");
+        assert!((values[0] / 0.009 - 1.0).abs() <= error, "{values:?}");
+    }
+    registry.reconfigure(NodeConfig::default());
+    record(9);
+    assert!(publish(&feed).values.is_empty(), "of unknown length");
+}
+
+/// A rate begins with the second sample of a series, so the first response times must not be in the
+/// first one.
+#[test]
+fn histogram_of_an_idle_resource_is_fed_as_empty() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    registry.resource("orders").unwrap();
+    registry.resource_with("plain", NodeConfig::default()).unwrap();
+    let builder = metrics_exporter_prometheus::PrometheusBuilder::new();
+    let exporter = builder.set_buckets(&[0.1]).unwrap().build_recorder();
+    with_local_recorder(&exporter, || feed.publish());
+    let text = exporter.handle().render();
+    let count = |name| {
+        let labels = format!("{{resource=\"{name}\",context=\"\",kind=\"inbound\"}}");
+        text.contains(&format!("leaparray_response_time_seconds_count{labels} 0\n"))
+    };
+    assert!(count("orders") && !count("plain"), "{text}");
+    assert!(!publish(&feed).values.contains_key("leaparray_response_time_seconds orders  inbound"));
+}
+
+/// The middle of a bin stands for each of its response times, so the sums differ.
+#[test]
+fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let bounds = [0.001, 0.01, 0.1, 1.0, 10.0];
+    let builder = metrics_exporter_prometheus::PrometheusBuilder::new();
+    let exporter =
+        builder.set_buckets(&bounds).unwrap().with_recommended_naming(true).build_recorder();
+    with_local_recorder(&exporter, || {
+        let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+        metrics::describe_counter!(
+            "own_success",
+            Unit::Count,
+            "Permits of requests that succeeded"
+        );
+        metrics::describe_histogram!("own_response_time_seconds", Unit::Seconds, "Response times");
+        let own = metrics::histogram!("own_response_time_seconds", &labels);
+        for millis in [0, 2, 5, 5, 200, 5_000, 100_000] {
+            let entry = registry.resource("orders").unwrap().enter_owned();
+            let rt = Duration::from_millis(millis);
+            registry.clock().advance(rt);
+            entry.success();
+            own.record(rt);
+            metrics::counter!("own_success", &labels).increment(1);
+        }
+        feed.publish();
+    });
+    let text = exporter.handle().render();
+    let lines = |prefix: &str| {
+        let names = ["success", "response_time_seconds"].map(|name| format!("{prefix}_{name}"));
+        let lines = text.lines().filter(|line| names.iter().any(|name| line.contains(name)));
+        let mut lines: Vec<_> = lines.map(|line| line.replace(prefix, "")).collect();
+        lines.sort_unstable();
+        lines.into_iter().partition(|line| line.starts_with("_response_time_seconds_sum"))
+    };
+    let [(own_sum, own), (our_sum, ours)]: [(Vec<String>, Vec<String>); 2] =
+        ["own", "leaparray"].map(lines);
+    assert_eq!((own.len(), own_sum.len(), our_sum.len()), (12, 1, 1), "{text}");
+    assert_eq!(ours, own);
 }
 
 #[test]

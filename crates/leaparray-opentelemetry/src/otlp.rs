@@ -28,8 +28,10 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.
 ///
-/// Create the source before the first request: its creation is the start time of what the resources
-/// have counted until the first message. The source keeps the registry.
+/// The start time of a point is the time at which the resource was
+/// [made](leaparray::ResourceNode::made). So all sources of a registry, and one that is made again,
+/// send the same points. The clock of the registry must tell the time of day, as a
+/// [`MonotonicClock`] does. The source keeps the registry.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -52,12 +54,14 @@ pub struct OtlpSource<C = MonotonicClock> {
 }
 
 /// The last message. Times are in nanoseconds since the epoch.
+#[derive(Default)]
 struct Last {
-    /// The time of the message; before the first message, the creation time of the source.
+    /// The time of the message; 0 before the first message.
     time: u64,
-    /// The start times of the points of each node in the message. The start time is the time of the
-    /// message before the first one with the node. A resource that is listed again is another node
-    /// with another start time, which tells the collector that the counters were reset.
+    /// The start times of the points of each node in the message. The start time is the time at
+    /// which the node was made. A resource that is listed again is another node with another start
+    /// time, which tells the collector that the counters were reset. So it is not before the last
+    /// message without the node, although the clocks of the registry and of the messages differ.
     starts: HashMap<ResourceId, u64>,
 }
 
@@ -80,15 +84,7 @@ impl<C: Clock + Clone> OtlpSource<C> {
     /// Creates a source of all resources of `registry`, and of their contexts.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        Self::new_at(SystemTime::now(), registry)
-    }
-
-    /// Like [`new`](Self::new), at `now`, which is the start time of the points of the first
-    /// message.
-    #[must_use]
-    pub fn new_at(now: SystemTime, registry: Arc<Registry<C>>) -> Self {
-        let last = Last { time: nanos(now), starts: HashMap::new() };
-        Self { registry, attributes: Vec::new(), last: Mutex::new(last) }
+        Self { registry, attributes: Vec::new(), last: Mutex::default() }
     }
 
     /// Adds an attribute of the service, such as `service.name`.
@@ -124,7 +120,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
         let mut points = Points::default();
         let mut starts = HashMap::with_capacity(last.starts.len());
         let mut add = |node: &Resource<C>| {
-            let start = last.starts.get(&node.id()).copied().unwrap_or(last.time);
+            let first_start = || node.made().as_nanos().max(last.time).min(now);
+            let start = last.starts.get(&node.id()).copied().unwrap_or_else(first_start);
             starts.insert(node.id(), start);
             points.add(node, Times { start, now });
         };
@@ -218,9 +215,13 @@ fn has_points(metric: &Metric) -> bool {
     }
 }
 
-/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1
-/// ns, and no other response time is in it.
-const ZERO_THRESHOLD: f64 = 1e-9;
+/// The bin of 0 ns and 1 ns has this lower bound or a lower one, in seconds, and no other bin has.
+/// Its response times are rounded to 0, in the zero bucket.
+const ONE_NANOSECOND: f64 = 1e-9;
+
+/// The bound of the zero bucket: it has no width, so a quantile in it is 0 for every backend. With
+/// a width, some interpolate between the bounds, the negative one included.
+const ZERO_THRESHOLD: f64 = 0.0;
 
 /// Converts a histogram. Its bins have the indices of OpenTelemetry's buckets.
 fn exponential(
@@ -230,7 +231,7 @@ fn exponential(
 ) -> ExponentialHistogramDataPoint {
     let (mut positive, mut zero_count) = (Buckets::default(), 0);
     for bin in histogram.buckets() {
-        if bin.lower < ZERO_THRESHOLD {
+        if bin.lower < ONE_NANOSECOND {
             zero_count = bin.count;
             continue;
         }

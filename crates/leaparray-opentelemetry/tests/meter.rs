@@ -226,3 +226,25 @@ fn contexts_of_a_resource_that_is_listed_again_continue_their_counters() {
         }
     }
 }
+
+#[test]
+fn registry_that_is_observed_twice_is_counted_once() {
+    for temporality in [Temporality::Cumulative, Temporality::Delta] {
+        let pipeline = Pipeline::with(temporality);
+        let registry = registry();
+        for _ in 0..2 {
+            leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("tests"));
+        }
+        let orders = registry.resource("orders").unwrap();
+        let mut expected = 0;
+        for _ in 0..3 {
+            (0..5).for_each(|_| orders.enter().success());
+            let _in_flight = orders.enter();
+            let is_delta = temporality == Temporality::Delta;
+            expected = if is_delta { 5 } else { expected + 5 };
+            let values = pipeline.collect();
+            assert_eq!(values["leaparray.success inbound orders"], expected);
+            assert_eq!(values["leaparray.in_flight inbound orders"], 1);
+        }
+    }
+}

@@ -81,7 +81,7 @@ fn histogram<'a>(
 #[test]
 fn counters_are_lifetime_totals() {
     let registry = registry();
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let source = OtlpSource::new(Arc::clone(&registry));
     for _ in 0..3 {
         succeed(&registry, ROUTE, 10);
     }
@@ -89,14 +89,14 @@ fn counters_are_lifetime_totals() {
     route.enter().exception();
     let in_flight = route.enter();
     registry.clock().advance(Duration::from_secs(3_600));
-    let metrics = metrics(&source, 20);
+    let metrics = metrics(&source, 7_300);
     for (name, expected) in [("pass", 5), ("success", 3), ("exception", 1), ("cancelled", 0)] {
         let metric = &metrics[&format!("leaparray.{name}")];
         let [point] = points(metric, true) else { panic!("{metric:?}") };
         assert_eq!(number(point), expected, "{name}");
         assert_eq!(
             (point.start_time_unix_nano, point.time_unix_nano),
-            (10_000_000_000, 20_000_000_000)
+            (3_600_000_000_000, 7_300_000_000_000)
         );
         assert_eq!(metric.unit, "{permit}");
         let expected = [
@@ -117,8 +117,8 @@ fn exponential_histograms_have_the_bins() {
     for millis in [1, 1, 2, 3, 50, 51, 52, 1_000, 60_000] {
         succeed(&registry, ROUTE, millis);
     }
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
-    let metrics = metrics(&source, 20);
+    let source = OtlpSource::new(Arc::clone(&registry));
+    let metrics = metrics(&source, 4_000);
     assert_eq!(metrics["http.server.request.duration"].unit, "s");
     let point = histogram(&metrics, "http.server.request.duration");
     let expected = registry.get(ROUTE).unwrap().lifetime_histogram().unwrap();
@@ -144,14 +144,14 @@ fn index(secs: f64, scale: i32) -> i32 {
 #[test]
 fn indices_are_those_of_the_data_model() {
     let registry = registry();
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let source = OtlpSource::new(Arc::clone(&registry));
     let mut expected = BTreeMap::new();
     for millis in (1..2_000).step_by(7) {
         succeed(&registry, ROUTE, millis);
         let secs = f64::from(u32::try_from(millis).unwrap()) / 1e3;
         *expected.entry(index(secs, 4)).or_insert(0_u64) += 1;
     }
-    let metrics = metrics(&source, 20);
+    let metrics = metrics(&source, 4_000);
     let positive = &histogram(&metrics, "http.server.request.duration").positive;
     let positive = positive.as_ref().unwrap();
     let buckets = (positive.offset..).zip(positive.bucket_counts.iter().copied());
@@ -162,13 +162,13 @@ fn indices_are_those_of_the_data_model() {
 #[test]
 fn response_time_of_zero_is_in_the_zero_bucket() {
     let registry = registry();
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let source = OtlpSource::new(Arc::clone(&registry));
     succeed(&registry, ROUTE, 0);
     succeed(&registry, ROUTE, 1_000);
-    let metrics = metrics(&source, 20);
+    let metrics = metrics(&source, 4_000);
     let point = histogram(&metrics, "http.server.request.duration");
     assert_eq!((point.count, point.zero_count, point.min), (2, 1, Some(0.0)));
-    assert!((point.zero_threshold - 1e-9).abs() < 1e-18);
+    assert!(point.zero_threshold.abs() < f64::MIN_POSITIVE, "without a width");
     // A bucket of the data model has its upper bound: a second is the upper bound of the bucket −1.
     let positive = point.positive.as_ref().unwrap();
     assert_eq!((positive.offset, &positive.bucket_counts[..]), (-1, &[1][..]));
@@ -178,19 +178,19 @@ fn response_time_of_zero_is_in_the_zero_bucket() {
 fn times_of_messages_ascend_if_the_clock_is_set_back() {
     let registry = registry();
     registry.resource(ROUTE).unwrap();
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
-    let times = [20, 15, 15, 30].map(|secs| {
+    let source = OtlpSource::new(Arc::clone(&registry));
+    let times = [4_020, 4_015, 4_015, 4_030].map(|secs| {
         let metrics = metrics(&source, secs);
         points(&metrics["leaparray.success"], true)[0].time_unix_nano
     });
     let second = 1_000_000_000;
-    assert_eq!(times, [20 * second, 20 * second + 1, 20 * second + 2, 30 * second]);
+    assert_eq!(times, [4_020 * second, 4_020 * second + 1, 4_020 * second + 2, 4_030 * second]);
 }
 
 #[test]
 fn resource_that_is_listed_again_has_a_new_start() {
     let registry = registry();
-    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let source = OtlpSource::new(Arc::clone(&registry));
     let point = |secs| {
         let metrics = metrics(&source, secs);
         let metric = metrics.get("leaparray.success")?;
@@ -198,34 +198,41 @@ fn resource_that_is_listed_again_has_a_new_start() {
         Some((number(point), point.start_time_unix_nano / 1_000_000_000))
     };
     succeed(&registry, ROUTE, 10);
-    assert_eq!(point(20), Some((1, 10)));
+    assert_eq!(point(3_610), Some((1, 3_600)));
     succeed(&registry, ROUTE, 10);
-    assert_eq!(point(30), Some((2, 10)));
+    assert_eq!(point(3_620), Some((2, 3_600)));
     registry.clock().advance(Duration::from_secs(3_600));
     registry.evict_idle(Duration::from_secs(60));
-    assert_eq!(point(40), None);
+    // The clock of the messages is ahead of the registry's.
+    assert_eq!(point(7_210), None);
     succeed(&registry, ROUTE, 10);
-    assert_eq!(point(50), Some((1, 40)));
-    assert_eq!(point(45), Some((1, 40)), "the clock was set back");
+    assert_eq!(point(7_230), Some((1, 7_210)), "not before the last message");
+    assert_eq!(point(7_220), Some((1, 7_210)), "the clock was set back");
 }
 
 #[test]
-fn each_source_has_its_own_starts() {
+fn source_that_is_made_again_goes_on() {
     let registry = registry();
-    let sources = [10, 10].map(|secs| OtlpSource::new_at(time(secs), Arc::clone(&registry)));
-    let point = |source: usize, secs| {
-        let metrics = metrics(&sources[source], secs);
+    let make = || OtlpSource::new(Arc::clone(&registry));
+    let point = |source: &OtlpSource<ManualClock>, secs| {
+        let metrics = metrics(source, secs);
         let [point] = points(&metrics["leaparray.success"], true) else { panic!("{metrics:?}") };
+        let histogram = histogram(&metrics, "http.server.request.duration");
+        assert_eq!(histogram.start_time_unix_nano, point.start_time_unix_nano);
         (number(point), point.start_time_unix_nano / 1_000_000_000)
     };
+    let first = make();
+    (0..1_000).for_each(|_| succeed(&registry, ROUTE, 10));
+    assert_eq!(point(&first, 4_000), (1_000, 3_600));
+    // A thousand requests since this source was made would be wrong.
+    let second = make();
+    assert_eq!([&first, &second].map(|source| point(source, 4_001)), [(1_000, 3_600); 2]);
     succeed(&registry, ROUTE, 10);
-    succeed(&registry, ROUTE, 10);
-    assert_eq!(point(0, 20), (2, 10));
+    assert_eq!([&first, &second].map(|source| point(source, 4_002)), [(1_001, 3_600); 2]);
+    registry.clock().set(Timestamp::from_secs(4_010));
     assert!(registry.remove(ROUTE));
     succeed(&registry, ROUTE, 10);
-    // The first message of the other source has the new resource only.
-    assert_eq!(point(1, 30), (1, 10));
-    assert_eq!(point(0, 40), (1, 20), "the counter was reset, so its start is later");
+    assert_eq!([&first, &second, &make()].map(|source| point(source, 4_020)), [(1, 4_010); 3]);
 }
 
 #[test]
@@ -234,13 +241,12 @@ fn names_follow_the_kind_of_the_resource() {
     registry.resource_with("POST /pay", TrafficType::Outbound).unwrap().enter().success();
     let jobs = registry.resource("jobs").unwrap().in_context("night").unwrap();
     jobs.enter().success();
-    let source =
-        OtlpSource::new_at(time(10), Arc::clone(&registry)).attribute("service.name", "shop");
-    let request = source.request_at(time(20));
+    let source = OtlpSource::new(Arc::clone(&registry)).attribute("service.name", "shop");
+    let request = source.request_at(time(4_000));
     let service = request.resource_metrics[0].resource.as_ref().unwrap();
     assert_eq!(texts(&service.attributes), [("service.name", "shop")]);
 
-    let metrics = metrics(&source, 20);
+    let metrics = metrics(&source, 4_000);
     assert!(metrics.contains_key("http.client.request.duration"));
     assert!(metrics.contains_key("http.client.active_requests"));
     assert!(!metrics.contains_key("http.server.active_requests"));

@@ -17,21 +17,29 @@ impl Bounds {
         Self(bounds)
     }
 
-    /// Appends a pair for each bucket: its upper bound, and how many response times it has.
+    /// Adds the response times of a histogram to the counts of the buckets, the infinite one the
+    /// last.
     ///
     /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So
-    /// each response time stays in one bucket, and the counts only grow, as long as the scale stays
-    /// the same. The effective bound is the nearest bound of a bin.
-    pub(crate) fn append(&self, histogram: &LatencyHistogram, buckets: &mut Vec<(f64, u64)>) {
+    /// each response time stays in one bucket as long as it stays in its bin: the histograms of a
+    /// node must be added at their own scales. The effective bound is the nearest bound of a bin.
+    pub(crate) fn add(&self, histogram: &LatencyHistogram, counts: &mut Vec<u64>) {
+        counts.resize(self.0.len() + 1, 0);
         let mut bins = histogram.buckets().peekable();
-        for &bound in self.0.iter().chain([&f64::INFINITY]) {
-            let mut count = 0_u64;
+        for (&bound, count) in self.0.iter().chain([&f64::INFINITY]).zip(counts) {
             while let Some(bin) = bins.next_if(|bin| is_middle_within(bin.lower, bin.upper, bound))
             {
-                count = count.saturating_add(bin.count);
+                *count = count.saturating_add(bin.count);
             }
-            buckets.push((bound, count));
         }
+    }
+
+    /// Returns a pair for each bucket: its upper bound and its count. Without counts, there is the
+    /// infinite bucket only.
+    pub(crate) fn pairs(&self, counts: &[u64]) -> impl Iterator<Item = (f64, u64)> {
+        let bounds = if counts.is_empty() { &[][..] } else { &self.0[..] };
+        let counts = counts.iter().copied().chain([0]);
+        bounds.iter().copied().chain([f64::INFINITY]).zip(counts)
     }
 }
 
@@ -62,9 +70,19 @@ mod tests {
         for &millis in millis {
             histogram.record(Duration::from_millis(millis));
         }
-        let mut buckets = Vec::new();
-        bounds.append(&histogram, &mut buckets);
-        buckets
+        pairs(bounds, &histogram)
+    }
+
+    fn pairs(bounds: &Bounds, histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
+        let mut counts = Vec::new();
+        bounds.add(histogram, &mut counts);
+        bounds.pairs(&counts).collect()
+    }
+
+    #[test]
+    fn without_a_histogram_there_is_the_infinite_bucket() {
+        let pairs: Vec<_> = Bounds::default().pairs(&[]).collect();
+        assert_eq!(pairs, [(f64::INFINITY, 0)]);
     }
 
     #[test]
@@ -87,10 +105,8 @@ mod tests {
         for (millis, is_below) in [(100.0 * (1.0 - half), true), (100.0 * (1.0 + half), false)] {
             let mut histogram = LatencyHistogram::default();
             histogram.record(Duration::from_secs_f64(millis / 1e3));
-            let mut buckets = Vec::new();
-            bounds.append(&histogram, &mut buckets);
             assert_eq!(
-                buckets,
+                pairs(&bounds, &histogram),
                 [(0.1, u64::from(is_below)), (f64::INFINITY, u64::from(!is_below))]
             );
         }

@@ -79,7 +79,8 @@ impl<C: Clock + Clone> RegistryCollector<C> {
     /// A bound acts as if it were the nearest bound of a bin of the resource's histogram, from
     /// which it differs by at most the histogram's [relative
     /// error](leaparray::HistogramConfig::relative_error). The default bounds are the powers of 2
-    /// from 2⁻¹⁰ s, about 1 ms, to 2⁴ s, which are exact.
+    /// from 2⁻¹⁰ s, about 1 ms, to 2⁴ s, which are exact. If the histogram is changed, each
+    /// response time stays in the bucket in which it was counted.
     ///
     /// A resource without a histogram has the infinite bound only.
     #[must_use]

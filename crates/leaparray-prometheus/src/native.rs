@@ -4,9 +4,13 @@ use std::ops::Range;
 
 use leaparray::LatencyHistogram;
 
-/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1
-/// ns, and no other response time is in it.
-pub(crate) const ZERO_THRESHOLD: f64 = 1e-9;
+/// The bound of the zero bucket: it has no width, and a quantile in it is 0. With a width,
+/// Prometheus interpolates between the bounds, the negative one included.
+pub(crate) const ZERO_THRESHOLD: f64 = 0.0;
+
+/// The bin of 0 ns and 1 ns has this lower bound or a lower one, in seconds, and no other bin has.
+/// Its response times are rounded to 0, in the zero bucket.
+const ONE_NANOSECOND: f64 = 1e-9;
 
 /// The spans and the differences of native histograms, one histogram after the other.
 #[derive(Debug, Default)]
@@ -37,7 +41,7 @@ impl NativeBuckets {
         let first = (self.spans.len(), self.deltas.len());
         let (mut next, mut last_count, mut zero_count) = (0, 0, 0);
         for bucket in histogram.buckets() {
-            if bucket.lower < ZERO_THRESHOLD {
+            if bucket.lower < ONE_NANOSECOND {
                 zero_count = bucket.count;
                 continue;
             }
@@ -51,6 +55,13 @@ impl NativeBuckets {
             let count = i64::try_from(bucket.count).unwrap_or(i64::MAX);
             self.deltas.push(count - last_count);
             last_count = count;
+        }
+        if self.spans.len() == first.0 {
+            // Prometheus knows a native histogram by its buckets, since the zero bucket has no
+            // width. A span without a bucket is not enough for Prometheus 2.42: if such a histogram
+            // was the first of the family, the server took all of them for classic ones.
+            self.spans.push((0, 1));
+            self.deltas.push(0);
         }
         Native {
             schema: histogram.scale().into(),
@@ -90,6 +101,20 @@ mod tests {
             assert_eq!(native.schema, 0);
             assert_eq!(buckets.spans(&native), [(0, 3), (2, 1)]);
             assert_eq!(buckets.deltas(&native), [1, 1, 1, -2]);
+        }
+    }
+    #[test]
+    fn histogram_without_a_bucket_has_an_empty_one() {
+        let mut buckets = NativeBuckets::default();
+        let mut histogram = LatencyHistogram::default();
+        for zeros in 0..3 {
+            let native = buckets.append(&histogram);
+            assert_eq!(native.zero_count, zeros);
+            assert_eq!(
+                (buckets.spans(&native), buckets.deltas(&native)),
+                (&[(0, 1)][..], &[0][..])
+            );
+            histogram.record(Duration::from_nanos(zeros));
         }
     }
 }

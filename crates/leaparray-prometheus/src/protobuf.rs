@@ -47,7 +47,10 @@ fn collect<C>(family: Family, reading: &Reading<C>) -> MetricFamily {
             pair.set_value(value.to_owned());
             pair
         });
-        let mut metric = Metric::from_label(labels.collect());
+        let mut labels: Vec<_> = labels.collect();
+        // As the client sorts the labels of its own metrics.
+        labels.sort_unstable();
+        let mut metric = Metric::from_label(labels);
         match value {
             Value::Counter(count) => {
                 let mut counter = proto::Counter::default();
@@ -64,7 +67,10 @@ fn collect<C>(family: Family, reading: &Reading<C>) -> MetricFamily {
                 histogram.set_sample_sum(times.sum);
                 histogram.set_sample_count(times.count);
                 let mut reached = 0_u64;
-                let buckets = reading.buckets(times).iter().map(|&(bound, count)| {
+                // Without the infinite bucket, as the client's own histograms: its text encoder adds
+                // the bucket. It writes the bound of one that it is given as "inf", not as "+Inf".
+                let finite = reading.buckets(times).iter().filter(|(bound, _)| bound.is_finite());
+                let buckets = finite.map(|&(bound, count)| {
                     reached = reached.saturating_add(count);
                     let mut bucket = proto::Bucket::default();
                     bucket.set_upper_bound(bound);

@@ -153,11 +153,12 @@ impl<C: Clock + Clone> Reading<C> {
     /// Adds a row, and adds the totals of the node to the totals of its direction.
     fn read_row(&mut self, resource: Resource<C>, bounds: &Bounds, of_traffic: &mut MetricTotals) {
         let Self { rows, buckets, native, series, .. } = self;
-        let (totals, refusals, response_time) = series.read(&resource, |of_node, counts| {
-            *of_traffic += &of_node.totals;
-            let response_time = ResponseTime::of(counts, bounds, buckets, native);
-            (counts.totals.clone(), counts.refusals, response_time)
-        });
+        let (totals, refusals, response_time) =
+            series.read(&resource, bounds, |of_node, counts| {
+                *of_traffic += &of_node.totals;
+                let response_time = ResponseTime::of(counts, bounds, buckets, native);
+                (counts.totals.clone(), counts.refusals, response_time)
+            });
         let in_flight = resource.concurrency();
         rows.push(Row { resource, totals, refusals, in_flight, response_time });
     }
@@ -171,13 +172,9 @@ impl ResponseTime {
         buckets: &mut Vec<(f64, u64)>,
         native: &mut NativeBuckets,
     ) -> Self {
-        let Counts { totals, histogram, has_histogram, .. } = counts;
+        let Counts { totals, histogram, .. } = counts;
         let first = buckets.len();
-        if *has_histogram {
-            bounds.append(histogram, buckets);
-        } else {
-            buckets.push((f64::INFINITY, 0));
-        }
+        buckets.extend(bounds.pairs(&counts.buckets));
         // Response times that were recorded without a histogram are in the infinite bucket only:
         // they may be of any length.
         let unknown = totals.rt_count().saturating_sub(histogram.count());
@@ -185,7 +182,7 @@ impl ResponseTime {
             *count = count.saturating_add(unknown);
         }
         // A native histogram has each response time in a bucket. Only `prometheus-client` reads it.
-        let is_complete = *has_histogram && unknown == 0;
+        let is_complete = counts.has_histogram() && unknown == 0;
         let is_native = is_complete && cfg!(feature = "prometheus-client");
         let native = is_native.then(|| native.append(histogram));
         let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());

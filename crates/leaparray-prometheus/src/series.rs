@@ -8,6 +8,8 @@ use leaparray::{
     Clock, LatencyHistogram, MetricTotals, Refusals, Resource, ResourceId, TrafficType,
 };
 
+use crate::bounds::Bounds;
+
 /// The series of all nodes: of the resources and of their contexts.
 #[derive(Default)]
 pub(crate) struct AllSeries {
@@ -48,9 +50,11 @@ struct Labels {
 pub(crate) struct Counts {
     pub(crate) totals: MetricTotals,
     pub(crate) refusals: Refusals,
-    /// The response times that were recorded in a histogram.
+    /// The counts of the classic buckets. Empty unless there is a histogram.
+    pub(crate) buckets: Vec<u64>,
+    /// The response times that were recorded in a histogram. If the geometry was changed, this is
+    /// the merge of several histograms, whose bins become wider: the buckets do not follow from it.
     pub(crate) histogram: LatencyHistogram,
-    pub(crate) has_histogram: bool,
 }
 
 impl AllSeries {
@@ -98,6 +102,7 @@ impl AllSeries {
     pub(crate) fn read<C: Clock + Clone, T>(
         &mut self,
         node: &Resource<C>,
+        bounds: &Bounds,
         take: impl FnOnce(&Counts, &Counts) -> T,
     ) -> T {
         let Self { scrapes, listed, delisted, .. } = self;
@@ -106,7 +111,7 @@ impl AllSeries {
             let before = delisted.remove(&labels).map(|delisted| Box::new(delisted.counts));
             Series { labels, of_node: Counts::default(), before, scrape: *scrapes }
         });
-        series.of_node.read(node);
+        series.of_node.read(node, bounds);
         match &series.before {
             None => take(&series.of_node, &series.of_node),
             Some(before) => {
@@ -129,12 +134,23 @@ impl Labels {
 }
 
 impl Counts {
-    /// Replaces the counts by those of a node. The memory of the histogram is used again.
-    fn read<C: Clock + Clone>(&mut self, node: &Resource<C>) {
-        (self.totals, self.has_histogram) = node.lifetime_with_histogram_into(&mut self.histogram);
-        if !self.has_histogram {
-            self.histogram.clear();
-        }
+    /// Returns whether there are buckets.
+    pub(crate) fn has_histogram(&self) -> bool {
+        !self.buckets.is_empty()
+    }
+
+    /// Replaces the counts by those of a node. The memory is used again.
+    fn read<C: Clock + Clone>(&mut self, node: &Resource<C>, bounds: &Bounds) {
+        self.totals = MetricTotals::default();
+        self.buckets.clear();
+        self.histogram.clear();
+        node.for_each_lifetime_histogram(|totals, histogram| {
+            self.totals += totals;
+            if let Some(histogram) = histogram {
+                bounds.add(histogram, &mut self.buckets);
+                self.merge(histogram);
+            }
+        });
         self.refusals = node.refusals();
     }
 
@@ -142,12 +158,21 @@ impl Counts {
         let Some(before) = before else { return };
         self.totals += &before.totals;
         self.refusals += &before.refusals;
-        self.has_histogram |= before.has_histogram;
+        if before.has_histogram() {
+            self.buckets.resize(before.buckets.len(), 0);
+        }
+        for (sum, count) in self.buckets.iter_mut().zip(&before.buckets) {
+            *sum = sum.saturating_add(*count);
+        }
+        self.merge(&before.histogram);
+    }
+
+    fn merge(&mut self, histogram: &LatencyHistogram) {
         // An empty histogram does not decide on the scale.
         if self.histogram.is_empty() {
-            self.histogram.clone_from(&before.histogram);
-        } else if !before.histogram.is_empty() {
-            self.histogram.merge(&before.histogram);
+            self.histogram.clone_from(histogram);
+        } else if !histogram.is_empty() {
+            self.histogram.merge(histogram);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The serialized form of the configuration of a circuit breaker.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{self, Deserialize, Deserializer, Error as _, MapAccess, Unexpected, Visitor};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::config::{Calls, CircuitConfig, SlowLimit};
 use super::ratio::RatioLimit;
@@ -13,12 +14,92 @@ use crate::node::OnDrop;
 use crate::time::{WindowConfig, serde_duration};
 
 /// A limit of a share; TOML has no null, so that no limit has a name.
-#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+///
+/// In a format for people, it is a field such as `{ at_least = 0.5 }`, and not an enum, which each
+/// format writes in a way of its own: `!at_least 0.5` in YAML, and `at_least(0.5)` in RON.
+#[derive(Clone, Copy)]
 enum RatioForm {
     AtLeast(f64),
     Above(f64),
     None,
+}
+
+const AT_LEAST: &str = "at_least";
+const ABOVE: &str = "above";
+const NO_RATIO: &str = "none";
+
+/// The form in a binary format.
+#[derive(serde::Serialize, serde::Deserialize)]
+enum BinaryRatio {
+    AtLeast(f64),
+    Above(f64),
+    None,
+}
+
+impl Serialize for RatioForm {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if !to.is_human_readable() {
+            return match *self {
+                Self::AtLeast(ratio) => BinaryRatio::AtLeast(ratio),
+                Self::Above(ratio) => BinaryRatio::Above(ratio),
+                Self::None => BinaryRatio::None,
+            }
+            .serialize(to);
+        }
+        let (field, ratio) = match self {
+            Self::AtLeast(ratio) => (AT_LEAST, ratio),
+            Self::Above(ratio) => (ABOVE, ratio),
+            Self::None => return to.serialize_str(NO_RATIO),
+        };
+        let mut form = to.serialize_struct("RatioLimit", 1)?;
+        form.serialize_field(field, ratio)?;
+        form.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RatioForm {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        if from.is_human_readable() {
+            return from.deserialize_any(RatioVisitor);
+        }
+        Ok(match BinaryRatio::deserialize(from)? {
+            BinaryRatio::AtLeast(ratio) => Self::AtLeast(ratio),
+            BinaryRatio::Above(ratio) => Self::Above(ratio),
+            BinaryRatio::None => Self::None,
+        })
+    }
+}
+
+struct RatioVisitor;
+
+impl<'de> Visitor<'de> for RatioVisitor {
+    type Value = RatioForm;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a ratio such as { at_least = 0.5 } or { above = 0.5 }, or \"none\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RatioForm, E> {
+        if text == NO_RATIO {
+            return Ok(RatioForm::None);
+        }
+        Err(E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<RatioForm, A::Error> {
+        let Some(field) = fields.next_key::<String>()? else {
+            return Err(A::Error::invalid_length(0, &self));
+        };
+        let ratio = match &*field {
+            AT_LEAST => RatioForm::AtLeast(fields.next_value()?),
+            ABOVE => RatioForm::Above(fields.next_value()?),
+            _ => return Err(A::Error::unknown_field(&field, &[AT_LEAST, ABOVE])),
+        };
+        match fields.next_key::<String>()? {
+            None => Ok(ratio),
+            Some(_) => Err(A::Error::invalid_length(2, &self)),
+        }
+    }
 }
 
 impl From<Option<RatioLimit>> for RatioForm {
@@ -119,7 +200,7 @@ impl<'de> Deserialize<'de> for TimeoutForm {
         if text == NO_TIMEOUT {
             return Ok(Self(None));
         }
-        serde_duration::deserialize(serde::de::value::StringDeserializer::new(text))
+        serde_duration::deserialize(de::value::StringDeserializer::new(text))
             .map(|timeout| Self(Some(timeout)))
     }
 }

@@ -40,17 +40,23 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// timestamp for human readers, here in UTC, in Sentinel in local time. Neither parser reads the
 /// date. A line contains no line break.
 ///
+/// `success` has Sentinel's meaning: the requests that completed, however they ended. It is the sum
+/// of the fields [`success`](SecondMetrics::success), [`exception`](SecondMetrics::exception) and
+/// [`cancelled`](SecondMetrics::cancelled) of [`SecondMetrics`], so each exception is counted in
+/// `success` and in `exception`. `rt` is the mean over the requests that completed: Sentinel's
+/// dashboard multiplies it by `success`.
+///
 /// ```
 /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
 /// use std::time::Duration;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
-/// (metrics.pass, metrics.block, metrics.success) = (4, 9, 3);
+/// (metrics.pass, metrics.block, metrics.success, metrics.exception) = (4, 9, 2, 1);
 /// (metrics.rt_sum, metrics.rt_count) = (Duration::from_millis(75), 3);
 /// metrics.concurrency = 2;
 ///
 /// let line = MetricLine::new("/foo/*", 1, &metrics);
-/// let fat = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
+/// let fat = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|1|25|0|2|1";
 /// assert_eq!(line.to_string(), fat);
 /// assert_eq!(fat.parse(), Ok(line));
 /// ```
@@ -66,13 +72,17 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// - The second and the mean response time are rounded down to the millisecond, like Sentinel's
 ///   integer division. A mean below one millisecond is 0.
 /// - Of the response times, a line has the mean only. The metrics of a line have as many response
-///   times as successes and exceptions, and as their sum the product of that number and the mean.
-///   If the mean is not 0 although the line counts neither, as with requests of 0 permits, there is
-///   one response time. The shortest and the longest are `None`, and so is their histogram.
+///   times as requests that completed, and as their sum the product of that number and the mean. If
+///   the mean is not 0 although no request completed, as with requests of 0 permits, there is one
+///   response time. The shortest and the longest are `None`, and so is their histogram.
 /// - `rt` has no value for an absent mean: Sentinel writes 0. So a 0 is a mean of
-///   [`Duration::ZERO`] if the line counts a success or an exception, since each of them has a
-///   response time, and otherwise there is none.
-/// - Cancelled requests are not in a line.
+///   [`Duration::ZERO`] if a request completed, and otherwise there is none.
+/// - Cancelled requests are not told apart: a line has them in `success`, and the metrics of a line
+///   have them among the successes. A cancelled request has no response time of its own, so the
+///   mean stands for it as well.
+/// - Sentinel counts an exception when it is traced, and a success when the request completes,
+///   perhaps a second later. So a line can have more exceptions than completed requests. Its
+///   metrics then have no success, and [`completed`](Self::completed) has the number of the line.
 /// - If the sum of the response times would exceed [`Duration::MAX`], the metrics of a line have
 ///   fewer of them, with the same mean.
 /// - Numbers are cut to the range that Sentinel's dashboard reads: counts and the milliseconds of
@@ -81,6 +91,8 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 pub struct MetricLine {
     resource: String,
     classification: i32,
+    /// The field `success`.
+    completed: u64,
     metrics: SecondMetrics,
 }
 
@@ -106,8 +118,25 @@ impl MetricLine {
     /// ```
     #[must_use]
     pub fn new(resource: &str, classification: i32, metrics: &SecondMetrics) -> Self {
+        let SecondMetrics { success, exception, cancelled, .. } = *metrics;
+        let completed = success.saturating_add(exception).saturating_add(cancelled);
+        let millis = rt_millis(metrics.avg_rt());
+        Self::of_fields(resource, classification, completed, millis, metrics)
+    }
+
+    /// Creates the line with these values of the fields `success` and `rt`. The other numbers are
+    /// those of `metrics`.
+    fn of_fields(
+        resource: &str,
+        classification: i32,
+        completed: u64,
+        millis: u64,
+        metrics: &SecondMetrics,
+    ) -> Self {
         let resource = resource.replace(['|', '\n', '\r'], "_");
-        Self { resource, classification, metrics: as_written(metrics) }
+        let completed = completed.min(MAX_COUNT);
+        let metrics = as_written(metrics, completed, millis);
+        Self { resource, classification, completed, metrics }
     }
 
     /// Returns the name of the resource, without `|` and line breaks.
@@ -122,8 +151,27 @@ impl MetricLine {
         self.classification
     }
 
-    /// Returns the metrics of the resource. The mean response time is in whole milliseconds; the
-    /// sum and the number of the response times [follow from it](Self#what-is-lost).
+    /// Returns the number of requests that completed, the field `success` of the line: those that
+    /// succeeded, failed or were cancelled.
+    ///
+    /// ```
+    /// use leaparray::MetricLine;
+    ///
+    /// // 20 requests completed, 2 of them with an exception, after 5 ms in the mean.
+    /// let line = MetricLine::from_thin("1795760020000|GET /orders|20|85|20|2|5|0|0|0")?;
+    /// assert_eq!(line.completed(), 20);
+    /// assert_eq!((line.metrics().success, line.metrics().exception), (18, 2));
+    /// assert_eq!(line.metrics().rt_count, 20);
+    /// # Ok::<_, leaparray::MetricLineError>(())
+    /// ```
+    #[must_use]
+    pub const fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Returns the metrics of the resource. The successes are the completed requests without the
+    /// exceptions. The mean response time is in whole milliseconds; the sum and the number of the
+    /// response times [follow from it](Self#what-is-lost).
     #[must_use]
     pub const fn metrics(&self) -> &SecondMetrics {
         &self.metrics
@@ -135,30 +183,30 @@ impl MetricLine {
     }
 }
 
-/// Returns the metrics as a line has them: rounded and cut.
-fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
+/// Returns the metrics as a line has them, rounded and cut, with these values of its fields
+/// `success` and `rt`.
+fn as_written(metrics: &SecondMetrics, completed: u64, millis: u64) -> SecondMetrics {
+    let exception = metrics.exception.min(MAX_COUNT);
     SecondMetrics {
         second: Timestamp::from_millis(metrics.second.as_millis()),
         pass: metrics.pass.min(MAX_COUNT),
         block: metrics.block.min(MAX_COUNT),
-        success: metrics.success.min(MAX_COUNT),
-        exception: metrics.exception.min(MAX_COUNT),
+        success: completed.saturating_sub(exception),
+        exception,
         reserved_pass: metrics.reserved_pass.min(MAX_COUNT),
         concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
-        ..with_mean_rt(metrics, rt_millis(metrics.avg_rt()))
+        ..with_mean_rt(completed, millis)
     }
 }
 
-/// Returns metrics that have only response times: of the mean `millis`, and one for each request
-/// that succeeded or failed in `metrics`.
-fn with_mean_rt(metrics: &SecondMetrics, millis: u64) -> SecondMetrics {
+/// Returns metrics that have only response times: one of `millis` for each completed request.
+fn with_mean_rt(completed: u64, millis: u64) -> SecondMetrics {
     let mean = Duration::from_millis(millis);
-    let [success, exception] = [metrics.success, metrics.exception].map(|it| it.min(MAX_COUNT));
-    // Does not overflow: two counts of 63 bits.
-    let ended = (success + exception).max(u64::from(millis > 0));
+    let completed = completed.max(u64::from(millis > 0));
     // Fewer, if the sum would otherwise be cut, so that it has the same mean.
     let most = Duration::MAX.as_nanos().checked_div(mean.as_nanos());
-    let rt_count = most.map_or(ended, |most| ended.min(most.try_into().unwrap_or(u64::MAX)));
+    let rt_count =
+        most.map_or(completed, |most| completed.min(most.try_into().unwrap_or(u64::MAX)));
     let rt_sum = duration_of(mean.as_nanos() * u128::from(rt_count));
     SecondMetrics { rt_sum, rt_count, ..SecondMetrics::default() }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::str::{FromStr, Split};
-use std::time::Duration;
 
 use super::{MAX_CONCURRENCY, MAX_COUNT, MetricLine, MetricLineError};
 use crate::metric::second::SecondMetrics;
@@ -80,17 +79,17 @@ impl<'a> Fields<'a> {
         let mut metrics = SecondMetrics::new(second);
         metrics.pass = self.count("pass", MAX_COUNT)?;
         metrics.block = self.count("block", MAX_COUNT)?;
-        metrics.success = self.count("success", MAX_COUNT)?;
+        let completed = self.count("success", MAX_COUNT)?;
         metrics.exception = self.count("exception", MAX_COUNT)?;
-        // The line is made from the mean alone, so one response time is enough here.
-        metrics.rt_sum = Duration::from_millis(self.count("rt", MAX_COUNT)?);
-        metrics.rt_count = 1;
+        let millis = self.count("rt", MAX_COUNT)?;
         metrics.reserved_pass = self.later_count("occupiedPass", MAX_COUNT)?;
         metrics.concurrency = self.later_count("concurrency", MAX_CONCURRENCY)?;
         let classification = self.classification()?;
         match self.0.next() {
             Some(text) => Err(MetricLineError::TooMany { text: text.to_owned() }),
-            None => Ok(MetricLine::new(resource, classification, &metrics)),
+            None => {
+                Ok(MetricLine::of_fields(resource, classification, completed, millis, &metrics))
+            }
         }
     }
 

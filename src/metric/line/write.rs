@@ -34,7 +34,7 @@ impl MetricLine {
     /// Writes the fields that both forms have after the name of the resource.
     fn write_numbers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = &self.metrics;
-        write!(f, "|{}|{}|{}|{}", of.pass, of.block, of.success, of.exception)?;
+        write!(f, "|{}|{}|{}|{}", of.pass, of.block, self.completed, of.exception)?;
         write!(f, "|{}|{}|{}", self.rt_millis(), of.reserved_pass, of.concurrency)?;
         write!(f, "|{}", self.classification)
     }

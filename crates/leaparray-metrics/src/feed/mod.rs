@@ -13,8 +13,9 @@ use series::Series;
 
 /// Feeds the recorder of the `metrics` facade from a [`Registry`].
 ///
-/// Each [publication](Self::publish) adds the counts since the last one. Call it at the interval of
-/// the scrapes, or more often.
+/// Each [publication](Self::publish) adds the counts since the last one, and the first adds the
+/// counts since the feed was [made](Self::new). Call it at the interval of the scrapes, or more
+/// often.
 ///
 /// | metric | kind | labels | value |
 /// |---|---|---|---|
@@ -31,6 +32,10 @@ use series::Series;
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and
 /// the next one does not repeat it.
+///
+/// A recorder needs one feed of a registry. A feed that is made later, in place of another, goes on
+/// from the counts at its creation, so publish the earlier feed before. Two feeds that publish to
+/// one recorder at the same time add each count twice.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -57,10 +62,32 @@ pub struct RegistryFeed<C = MonotonicClock> {
 }
 
 impl<C: Clock + Clone> RegistryFeed<C> {
-    /// Creates a feed of all resources of `registry`, and of their contexts.
+    /// Creates a feed of all resources of `registry`, and of their contexts. It feeds what they
+    /// count from now on: what they have counted before is neither fed again, if another feed has
+    /// fed it, nor taken for the rate of the first interval.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_metrics::RegistryFeed;
+    /// use metrics_exporter_prometheus::PrometheusBuilder;
+    /// use std::sync::Arc;
+    ///
+    /// let recorder = PrometheusBuilder::new().build_recorder();
+    /// let registry = Arc::new(Registry::new());
+    /// for _ in 0..2 {
+    ///     let feed = RegistryFeed::new(Arc::clone(&registry));
+    ///     registry.resource("orders")?.enter().success();
+    ///     metrics::with_local_recorder(&recorder, || feed.publish());
+    /// }
+    /// let sample = r#"leaparray_success{resource="orders",context="",kind="inbound"} 2"#;
+    /// assert!(recorder.handle().render().contains(sample));
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        Self { registry, response_times: false, series: Mutex::default() }
+        let feed = Self { registry, response_times: false, series: Mutex::default() };
+        let series = feed.nodes().map(|node| (node.id(), Series::starting_at(&node))).collect();
+        Self { series: Mutex::new(series), ..feed }
     }
 
     /// Chooses whether the response times of resources with a

@@ -1,6 +1,8 @@
 //! The series of one node.
 
-use leaparray::{Clock, LatencyHistogram, MetricEvent, Resource, TrafficType};
+use std::mem::replace;
+
+use leaparray::{Clock, LatencyHistogram, MetricEvent, MetricTotals, Resource, TrafficType};
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 
 const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -29,14 +31,20 @@ pub(super) fn describe(recorder: &dyn Recorder) {
 /// recorder panics, a count may be lost, and none is fed twice.
 pub(super) struct Series {
     labels: Vec<Label>,
-    /// The sums of the counters, in their order. `None` before the first publication, which creates
-    /// all counters.
-    sums: [Option<u64>; COUNTERS.len()],
+    /// The sums of the counters, in their order.
+    sums: [u64; COUNTERS.len()],
+    /// Whether the recorder has the counters. The first publication creates all of them.
+    are_created: [bool; COUNTERS.len()],
     in_flight: Option<u64>,
-    response_times: Option<LatencyHistogram>,
+    /// Whether the recorder has the histogram. It is created when it is empty.
+    has_histogram: bool,
+    /// The histogram of each geometry that the node has had, empty for one without a histogram.
+    /// Each keeps its scale, so that its bins only grow.
+    response_times: Vec<LatencyHistogram>,
 }
 
 impl Series {
+    /// Creates the series of a node of which nothing was fed.
     pub(super) fn new<C>(resource: &Resource<C>) -> Self {
         let kind = match resource.traffic_type() {
             TrafficType::Outbound => "outbound",
@@ -47,7 +55,26 @@ impl Series {
             Label::new("context", resource.context().unwrap_or_default().to_owned()),
             Label::from_static_parts("kind", kind),
         ];
-        Self { labels, sums: Default::default(), in_flight: None, response_times: None }
+        Self {
+            labels,
+            sums: Default::default(),
+            are_created: Default::default(),
+            in_flight: None,
+            has_histogram: false,
+            response_times: Vec::new(),
+        }
+    }
+
+    /// Creates the series of a node whose present counts are not to be fed.
+    pub(super) fn starting_at<C: Clock + Clone>(resource: &Resource<C>) -> Self {
+        let mut series = Self::new(resource);
+        let mut totals = MetricTotals::default();
+        resource.for_each_lifetime_histogram(|of_geometry, histogram| {
+            totals += of_geometry;
+            series.response_times.push(histogram.cloned().unwrap_or_default());
+        });
+        series.sums = COUNTERS.map(|(event, ..)| totals.sum(event));
+        series
     }
 
     pub(super) fn feed<C: Clock + Clone>(
@@ -59,16 +86,20 @@ impl Series {
         let totals = resource.lifetime();
         for (number, (event, name, _)) in COUNTERS.into_iter().enumerate() {
             let sum = totals.sum(event);
-            let before = self.sums[number].replace(sum);
-            let increment = sum.saturating_sub(before.unwrap_or(0));
-            if increment > 0 || before.is_none() {
+            let before = replace(&mut self.sums[number], sum);
+            let is_created = replace(&mut self.are_created[number], true);
+            let increment = sum.saturating_sub(before);
+            if increment > 0 || !is_created {
                 recorder.register_counter(&self.key(name), &METADATA).increment(increment);
             }
         }
         self.feed_in_flight(resource.concurrency(), recorder);
-        let histogram = response_times.then(|| resource.lifetime_histogram()).flatten();
-        if let Some(histogram) = histogram {
-            self.feed_response_times(&histogram, recorder);
+        if response_times {
+            let mut geometry = 0;
+            resource.for_each_lifetime_histogram(|_, histogram| {
+                self.feed_response_times(geometry, histogram, recorder);
+                geometry += 1;
+            });
         }
     }
 
@@ -81,24 +112,27 @@ impl Series {
         }
     }
 
-    fn feed_response_times(&mut self, histogram: &LatencyHistogram, recorder: &dyn Recorder) {
-        let before = self.response_times.replace(histogram.clone()).unwrap_or_default();
-        if histogram.count() == before.count() {
+    /// Feeds the response times of a geometry: the one with that number, in the order in which they
+    /// were first set.
+    fn feed_response_times(
+        &mut self,
+        geometry: usize,
+        histogram: Option<&LatencyHistogram>,
+        recorder: &dyn Recorder,
+    ) {
+        if self.response_times.len() <= geometry {
+            self.response_times.resize_with(geometry + 1, LatencyHistogram::default);
+        }
+        let Some(histogram) = histogram else { return };
+        let is_created = replace(&mut self.has_histogram, true);
+        let before = &mut self.response_times[geometry];
+        if is_created && histogram.count() == before.count() {
             return;
         }
-        let key = self.key(RESPONSE_TIME);
-        let target = recorder.register_histogram(&key, &METADATA);
-        // A node that was reconfigured may have bins of another width: the coarser scale is used.
-        // An empty histogram does not decide it.
-        let scales = [&before, histogram].into_iter().filter(|it| !it.is_empty());
-        let scale = scales.map(LatencyHistogram::scale).min().unwrap_or(histogram.scale());
-        let at_scale = |histogram: &LatencyHistogram| {
-            histogram.downscaled(scale).expect("not finer than the scale of the histogram")
-        };
-        let before = if before.is_empty() { before } else { at_scale(&before) };
-        let now = at_scale(histogram);
+        let before = replace(before, histogram.clone());
+        let target = recorder.register_histogram(&self.key(RESPONSE_TIME), &METADATA);
         let mut before = before.buckets().peekable();
-        for bin in now.buckets() {
+        for bin in histogram.buckets() {
             while before.next_if(|it| it.index < bin.index).is_some() {}
             let fed = before.next_if(|it| it.index == bin.index).map_or(0, |it| it.count);
             let count = usize::try_from(bin.count.saturating_sub(fed)).unwrap_or(usize::MAX);

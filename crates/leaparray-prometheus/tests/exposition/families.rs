@@ -7,7 +7,7 @@ use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
     FixedWindowLimiter, Limiter, Reason,
 };
-use leaparray::{NodeConfig, RegistryConfig, TrafficType, WindowConfig};
+use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, TrafficType, WindowConfig};
 use leaparray_prometheus::RegistryCollector;
 
 use crate::{Read, Samples, registry, registry_with, succeed};
@@ -113,6 +113,17 @@ fn windows_are_exposed_by_choice() {
         let family = "leaparray_window_response_time_seconds";
         assert_eq!(samples.number(family, &of_window(("quantile", "0.99"))), p99);
     }
+}
+
+#[test]
+fn window_has_no_quantiles_of_a_part_of_its_response_times() {
+    let registry = registry_with(RegistryConfig::default());
+    succeed(&registry, "orders", 400);
+    registry.reconfigure(NodeConfig::default().with_histogram(HistogramConfig::default()));
+    succeed(&registry, "orders", 1);
+    let samples = Samples::scrape(RegistryCollector::new(registry).windows(true));
+    let has = |name| samples.0.keys().any(|(family, _)| family == name);
+    assert!(has("leaparray_window_rate") && !has("leaparray_window_response_time_seconds"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the collectors expose, read by parsers of other crates.
 #![expect(clippy::float_cmp, reason = "the numbers are counts, or exposed as they are")]
 
+mod beside;
 mod families;
 mod monotone;
 mod names;

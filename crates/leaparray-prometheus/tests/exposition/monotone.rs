@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::Reason;
-use leaparray::{NodeConfig, RegistryConfig};
+use leaparray::{HistogramConfig, NodeConfig, RegistryConfig};
 use leaparray_prometheus::RegistryCollector;
 
 use crate::{Read, Samples, registry, registry_with, succeed};
@@ -156,6 +156,58 @@ fn number_of_response_times_grows_over_geometries_with_and_without_a_histogram()
         let expected_sum = 0.1 * f64::from(expected);
         assert!((sum - expected_sum).abs() < 1e-9, "{sum}");
         assert_eq!(buckets.last(), Some(&(f64::INFINITY, f64::from(expected))));
+    }
+}
+
+/// Bins of scale 0 are octaves: the bin of 9 ms, from 7.8 ms to 15.6 ms, is in the bucket above 10
+/// ms, and its finer bins are in the one below.
+#[test]
+fn buckets_only_grow_although_the_scale_becomes_coarser() {
+    let scale = |scale| {
+        let histogram = HistogramConfig::with_scale(scale).unwrap();
+        NodeConfig::default().with_histogram(histogram)
+    };
+    for is_listed_again in [false, true] {
+        let registry = registry_with(RegistryConfig::default().node(scale(6)));
+        let bounds = [1, 10, 100].map(Duration::from_millis);
+        let collector = RegistryCollector::new(Arc::clone(&registry)).buckets(bounds);
+        let collector = Arc::new(collector);
+        let buckets = || {
+            let samples = Samples::scrape_shared(&collector);
+            let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+            let Some(Read::Histogram { count, buckets, .. }) =
+                samples.value("leaparray_response_time_seconds", &labels)
+            else {
+                panic!("{samples:?}")
+            };
+            assert_eq!(buckets.last().unwrap().1, f64::from(u32::try_from(*count).unwrap()));
+            [1, 2, 3].map(|bucket| buckets[bucket].1)
+        };
+        let set_scale = |config| {
+            if is_listed_again {
+                assert!(registry.remove("orders"));
+                registry.resource_with("orders", config).unwrap();
+            } else {
+                registry.reconfigure(config);
+            }
+        };
+        for _ in 0..1_000 {
+            succeed(&registry, "orders", 2);
+            succeed(&registry, "orders", 9);
+        }
+        assert_eq!(buckets(), [2_000.0, 2_000.0, 2_000.0]);
+        set_scale(scale(0));
+        assert_eq!(buckets(), [2_000.0; 3]);
+        succeed(&registry, "orders", 2);
+        assert_eq!(buckets(), [2_001.0; 3]);
+        succeed(&registry, "orders", 9);
+        assert_eq!(buckets(), [2_001.0, 2_002.0, 2_002.0], "the new one is in an octave");
+        set_scale(scale(6));
+        succeed(&registry, "orders", 9);
+        assert_eq!(buckets(), [2_002.0, 2_003.0, 2_003.0]);
+        set_scale(NodeConfig::default());
+        succeed(&registry, "orders", 9);
+        assert_eq!(buckets(), [2_002.0, 2_003.0, 2_004.0], "of unknown length");
     }
 }
 

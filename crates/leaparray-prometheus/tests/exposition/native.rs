@@ -51,6 +51,7 @@ fn response_time_of_zero_is_in_the_zero_bucket() {
     let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
     let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
     assert_eq!((histogram.sample_count, histogram.zero_count), (2, 1));
+    assert_eq!(histogram.zero_threshold, 0.0, "without a width");
     assert_eq!((&histogram.positive_delta[..], histogram.positive_span[0].offset), (&[1][..], 0));
 }
 
@@ -68,4 +69,20 @@ fn resource_with_response_times_in_no_bin_has_no_native_histogram() {
     // A server refuses a native histogram whose buckets are not as many as its count.
     assert_eq!((histogram.sample_count, histogram.positive_span.len()), (2, 0));
     assert_eq!(histogram.bucket.last().unwrap().cumulative_count, 2);
+}
+
+#[test]
+fn native_histograms_are_first_in_the_family() {
+    let registry = registry();
+    for number in 0..8 {
+        let plain = format!("plain {number}");
+        registry.resource_with(&plain, NodeConfig::default()).unwrap().enter().success();
+    }
+    succeed(&registry, "orders", 1);
+    let mut client = prometheus_client::registry::Registry::default();
+    client.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
+    let families = prometheus_protobuf::encode(&client).unwrap();
+    let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
+    let names = family.unwrap().metric.iter().map(|metric| &*metric.label[0].value);
+    assert_eq!((names.clone().next(), names.count()), (Some("orders"), 9));
 }

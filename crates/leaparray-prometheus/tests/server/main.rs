@@ -4,14 +4,17 @@
 #[expect(dead_code, reason = "its main function prints the dashboard")]
 mod dashboard;
 mod prometheus;
+mod promtool;
 mod service;
 
 use std::time::Duration;
 
-use leaparray::{Clock, LatencyHistogram, MetricEvent, Registry};
+use leaparray::{
+    Clock, HistogramConfig, LatencyHistogram, MetricEvent, NodeConfig, Registry, Resource,
+};
 
 use prometheus::Prometheus;
-use service::Service;
+use service::{CLIENT, OTHER, Service};
 
 /// For how long requests are recorded, and in which intervals.
 const LOAD: Duration = Duration::from_secs(8);
@@ -66,7 +69,9 @@ fn dashboard_is_the_one_that_is_generated() {
 #[ignore = "needs prometheus"]
 fn totals_and_rates_are_those_of_the_service() {
     let service = Service::start();
-    let Some(server) = Prometheus::start("totals and rates", service.address, &[]) else { return };
+    let Some(server) = Prometheus::start("totals and rates", service.address, &[]) else {
+        return;
+    };
     server.wait_for("up", 1);
     record(&service.registry);
     // While the requests are recorded, the server has some eight samples.
@@ -122,4 +127,129 @@ fn quantiles_of_native_histograms_are_those_of_the_service() {
             2.0 * LatencyHistogram::default().relative_error(),
         );
     }
+}
+
+/// Ends a number of requests with a response time.
+fn end(resource: &Resource, rt: Duration, count: usize) {
+    let now = resource.clock().now();
+    (0..count).for_each(|_| resource.enter_at(now.saturating_sub(rt)).success_at(now));
+}
+
+#[test]
+#[ignore = "needs promtool"]
+fn exposition_passes_promtool() {
+    let service = Service::start();
+    end(&service.registry.resource(NAME).unwrap(), Duration::from_millis(9), 3);
+    service.registry.resource("idle").unwrap();
+    for text in service.exposed.texts() {
+        let Some(report) = promtool::check("promtool", &text) else { return };
+        assert_eq!(report, "", "{text}");
+    }
+}
+
+/// A label `inf` is another label for the server.
+#[test]
+#[ignore = "needs prometheus"]
+fn infinite_bucket_of_both_clients_has_the_label_of_prometheus() {
+    let service = Service::start();
+    let orders = service.registry.resource(NAME).unwrap();
+    end(&orders, Duration::from_millis(2), 3);
+    end(&orders, Duration::from_secs(100), 1);
+    for path in [CLIENT, OTHER] {
+        let Some(server) = Prometheus::start_at("infinite bucket", service.address, path, &[])
+        else {
+            return;
+        };
+        server.wait_for("leaparray_response_time_seconds_bucket{le='+Inf'}", 4);
+        server.wait_for("leaparray_response_time_seconds_bucket{le='0.01'}", 3);
+        server.wait_for("count(leaparray_response_time_seconds_bucket)", 5);
+    }
+}
+
+/// A bin of scale 0 is an octave. The bin of 9 ms reaches up to 15.6 ms, so it is above 10 ms.
+#[test]
+#[ignore = "needs prometheus"]
+fn coarser_histogram_is_no_reset() {
+    const TIMES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(9)];
+    let service = Service::start();
+    let native = ["--enable-feature=native-histograms"];
+    let [classic, native] = [&[][..], &native]
+        .map(|args| Prometheus::start("coarser histogram", service.address, args));
+    let (Some(classic), Some(native)) = (classic, native) else { return };
+    let orders = service.registry.resource(NAME).unwrap();
+    let (count, native_count) = (
+        "leaparray_response_time_seconds_count",
+        "histogram_count(leaparray_response_time_seconds)",
+    );
+    classic.wait_for(count, 0);
+    native.wait_for(native_count, 0);
+    for (scale, expected) in [(8, 200), (0, 400), (8, 600)] {
+        let histogram = HistogramConfig::with_scale(scale).unwrap();
+        service.registry.reconfigure(NodeConfig::default().with_histogram(histogram));
+        for rt in TIMES {
+            end(&orders, rt, 100);
+        }
+        classic.wait_for(count, expected);
+        native.wait_for(native_count, expected);
+    }
+    let buckets = "leaparray_response_time_seconds_bucket";
+    classic.wait_for(&format!("sum(resets({buckets}[1m]))"), 0);
+    classic.wait_for(&format!("{buckets}{{le='0.01'}}"), 500);
+    // An increase is extrapolated to the whole minute, and a reset would add all that was before.
+    let increase = format!("histogram_count(increase({}[1m]))", &buckets[..buckets.len() - 7]);
+    let increase = native.query(&increase).unwrap();
+    assert!((600.0..1_000.0).contains(&increase), "{increase}");
+}
+
+/// Times of 0 are usual under a clock that is refreshed once a millisecond.
+#[test]
+#[ignore = "needs prometheus"]
+fn response_time_of_zero_in_a_native_histogram_is_zero() {
+    let service = Service::start();
+    let native = ["--enable-feature=native-histograms"];
+    let Some(server) = Prometheus::start("zero", service.address, &native) else { return };
+    let [zeros, mixed] = ["zeros", "mixed"].map(|name| service.registry.resource(name).unwrap());
+    service.registry.resource("idle").unwrap();
+    let now = zeros.clock().now();
+    for _ in 0..10 {
+        zeros.enter_at(now).success_at(now);
+    }
+    for rt in [0, 0, 0, 1_000] {
+        mixed.enter_at(now.saturating_sub(Duration::from_millis(rt))).success_at(now);
+    }
+    let of = |function: &str, resource: &str| {
+        format!("{function} leaparray_response_time_seconds{{resource='{resource}'}})")
+    };
+    server.wait_for(&of("histogram_count(", "zeros"), 10);
+    server.wait_for(&of("histogram_count(", "mixed"), 4);
+    for q in [0.1, 0.5, 0.99, 1.0] {
+        assert_eq!(
+            server.query(&of(&format!("histogram_quantile({q},"), "zeros")),
+            Some(0.0),
+            "{q}"
+        );
+    }
+    assert_eq!(server.query(&of("histogram_quantile(0.5,", "mixed")), Some(0.0));
+    let longest = server.query(&of("histogram_quantile(1,", "mixed")).unwrap();
+    assert_close(longest, 1.0, 2.0 * LatencyHistogram::default().relative_error());
+    // Native, although it has no response time yet.
+    server.wait_for(&of("histogram_count(", "idle"), 0);
+}
+
+/// Prometheus 2.42 takes all histograms of a family for what the first one is.
+#[test]
+#[ignore = "needs prometheus"]
+fn native_histograms_are_scraped_beside_resources_without_a_histogram() {
+    let native = ["--enable-feature=native-histograms"];
+    let service = Service::start();
+    for number in 0..8 {
+        let plain = format!("plain {number}");
+        let plain = service.registry.resource_with(&plain, NodeConfig::default()).unwrap();
+        end(&plain, Duration::from_millis(9), 2);
+    }
+    end(&service.registry.resource("orders").unwrap(), Duration::from_millis(9), 3);
+    let Some(server) = Prometheus::start("beside", service.address, &native) else {
+        return;
+    };
+    server.wait_for("histogram_count(leaparray_response_time_seconds{resource='orders'})", 3);
 }

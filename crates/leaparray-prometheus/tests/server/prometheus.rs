@@ -23,14 +23,24 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes `target` every second; `None` if it is not installed, and the
-    /// test is then listed as skipped.
+    /// Starts a server that scrapes `/metrics` of `target` every second; `None` if it is not
+    /// installed, and the test is then listed as skipped.
     pub(crate) fn start(test: &str, target: SocketAddr, args: &[&str]) -> Option<Self> {
+        Self::start_at(test, target, "/metrics", args)
+    }
+
+    /// Like [`start`](Self::start), for another path.
+    pub(crate) fn start_at(
+        test: &str,
+        target: SocketAddr,
+        path: &str,
+        args: &[&str],
+    ) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("prometheus.yml");
         let scrape = format!(
             "scrape_configs:\n- job_name: service\n  scrape_interval: 1s\n  scrape_timeout: 1s\n  \
-             static_configs:\n  - targets: ['{target}']\n"
+             metrics_path: {path}\n  static_configs:\n  - targets: ['{target}']\n"
         );
         fs::write(&config, scrape).unwrap();
         // Free a moment later, for the server.
@@ -99,7 +109,7 @@ impl Drop for Prometheus {
     }
 }
 
-fn list_as_skipped(line: &str) {
+pub(crate) fn list_as_skipped(line: &str) {
     print!("{line}");
     if let Some(list) = env::var_os("SKIPPED_LIST") {
         let file = OpenOptions::new().append(true).create(true).open(list);

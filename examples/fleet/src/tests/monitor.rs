@@ -138,11 +138,11 @@ const SAMPLES: [&str; 12] = [
     "second_processes{state=\"present\"} 3.0",
     "second_processes{state=\"expected\"} 3.0",
     "processes{state=\"left\"} 3.0",
-    "newest_final_timestamp_seconds{} 3602.0",
-    "connected{} 1.0",
+    "newest_final_timestamp_seconds 3602.0",
+    "connected 1.0",
     "lifetime_total{event=\"pass\"} 6",
     "lifetime_total{event=\"success\"} 6",
-    "delivered_seconds_total{} 9",
+    "delivered_seconds_total 9",
 ];
 
 #[tokio::test]
