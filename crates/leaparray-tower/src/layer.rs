@@ -54,12 +54,17 @@ use crate::service::ResourceService;
 /// # Back-pressure
 ///
 /// The service is ready if the inner service is. The limiter is asked in `call`, not in
-/// `poll_ready`: a refusal is a response or an error, and not back-pressure. A request that has to
-/// wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its future, for which the
-/// service is cloned, and does not block a thread. It is in flight while it waits, and its wait is
-/// part of its response time. If its future is dropped while it waits, the request is cancelled and
-/// never reaches the service. The layer calls [`refund_at`](leaparray::flow::Limiter::refund_at)
-/// once, and the limiter decides whether the permits can be given back.
+/// `poll_ready`: a refusal is a response or an error, and not back-pressure. If the request does
+/// not reach the inner service, what its `poll_ready` has reserved, such as a permit of tower's
+/// `ConcurrencyLimit`, is given back in `call`: the inner service is replaced by a clone.
+///
+/// A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
+/// future, and does not block a thread. It reserves nothing in the inner service during that time,
+/// and waits until a clone of the service is ready after it. It is in flight while it waits, and
+/// its wait is /// part of its response time. If its future is dropped while it waits, the request
+/// is cancelled and never reaches the service. The layer calls
+/// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the
+/// permits can be given back.
 ///
 /// # Panics
 ///

@@ -58,6 +58,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let shared = &self.shared;
+        let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, is_new } = shared.resources.find(&request);
         let now = resource.clock().now();
         let mut refused_quota = None;
@@ -92,14 +93,12 @@ where
                 // Created first: if the call panics, its drop is an exception.
                 let mut in_flight = in_flight(entry, shared.on_drop);
                 in_flight.set_overdue(deadlines.of_head);
-                ResponseFuture::running(self.inner.call(request), in_flight, context)
+                ResponseFuture::running(inner.consume().call(request), in_flight, context)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
-                // `poll_ready` was called on `self.inner`, so the future takes it. A clone, which
-                // is not ready, stays here.
-                let clone = self.inner.clone();
-                let service = std::mem::replace(&mut self.inner, clone);
+                // Without the place that was reserved: other callers can use it during the wait.
+                let service = inner.release();
                 let overdue = deadlines.of_head;
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
@@ -114,6 +113,41 @@ where
                 let refused = Refused { refusal, at: now, quota: refused_quota, is_grpc };
                 ResponseFuture::refused(shared.refuse.refuse(&refused))
             }
+        }
+    }
+}
+
+/// The inner service during a call. By `poll_ready`, it has reserved a place for the request, such
+/// as a permit of tower's `ConcurrencyLimit`. If the request does not reach the service, because it
+/// is refused or waits, or because the name, the limiter or the refusal panics, a clone takes the
+/// place of the service. A clone has reserved nothing, and the drop of the service gives its place
+/// back.
+struct Reserved<'a, S: Clone> {
+    inner: &'a mut S,
+    is_consumed: bool,
+}
+
+impl<'a, S: Clone> Reserved<'a, S> {
+    const fn new(inner: &'a mut S) -> Self {
+        Self { inner, is_consumed: false }
+    }
+
+    /// Returns the service for a call, which consumes what it has reserved.
+    const fn consume(&mut self) -> &mut S {
+        self.is_consumed = true;
+        self.inner
+    }
+
+    /// Gives the reserved place back, and returns a clone of the service, which has reserved none.
+    fn release(self) -> S {
+        self.inner.clone()
+    }
+}
+
+impl<S: Clone> Drop for Reserved<'_, S> {
+    fn drop(&mut self) {
+        if !self.is_consumed {
+            *self.inner = self.inner.clone();
         }
     }
 }
