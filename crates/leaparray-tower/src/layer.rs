@@ -176,6 +176,25 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
+    ///
+    /// The limiter should read the clock of the registry, as those of [`Registry::timeline`] do.
+    /// With a clock of its own, which may differ, a limiter that looks no further ahead than its
+    /// clock refuses requests for longer than it says.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::Registry;
+    /// use leaparray::flow::Rate;
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let registry = Arc::new(Registry::new());
+    /// let bucket = registry.timeline().token_bucket(Rate::per_second(100)?, 20);
+    /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
+    /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
+    /// # let _ = layer;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit<M>(self, limiter: M) -> ResourceLayer<N, K, SharedLimiter<M>, R, C> {
         self.limits(SharedLimiter(limiter))
@@ -259,14 +278,15 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::{Rate, TokenBucket};
+    /// use leaparray::flow::Rate;
     /// use leaparray::{Registry, Resource};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
+    /// let registry = Arc::new(Registry::new());
+    /// let guests = Arc::new(registry.timeline().token_bucket(Rate::per_second(100)?, 20));
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
-    /// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
-    /// let guests = Arc::new(TokenBucket::new(Rate::per_second(100)?, 20));
+    /// let layer = ResourceLayer::new(registry, name)?;
     /// let layer = layer.limit_by(move |request: &Request<String>, _: &Resource| {
     ///     let is_guest = !request.headers().contains_key("authorization");
     ///     is_guest.then(|| Arc::clone(&guests))
@@ -327,15 +347,16 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
+    /// use leaparray::flow::CircuitConfig;
     /// use leaparray::{OnDrop, Registry};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
-    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// let registry = Arc::new(Registry::new());
+    /// let breaker = registry.timeline().circuit_breaker(CircuitConfig::default());
     /// // Callers of this client give up after a time of their own.
-    /// let layer = ResourceLayer::outbound(Arc::new(Registry::new()), name)?
+    /// let layer = ResourceLayer::outbound(registry, name)?
     ///     .limit(Arc::new(breaker))
     ///     .on_drop(OnDrop::Exception);
     /// # let _ = layer;

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Decision, Limiter};
-use leaparray::{Clock, MonotonicClock, OnDrop};
+use leaparray::flow::{Decision, Limiter, Refusal};
+use leaparray::{Clock, MonotonicClock, OnDrop, Timestamp};
 use tower_service::Service;
 
 use crate::body::RequestKind;
@@ -61,13 +61,16 @@ where
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, is_new } = shared.resources.find(&request);
         let now = resource.clock().now();
-        let mut refused_quota = None;
+        let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
         let decision = shared.limits.with(&request, &resource, |limiter| {
             let Some(limiter) = limiter else { return Decision::Admitted(None) };
             let decision = limiter.try_acquire_for(&*resource, now, 1).map(Some);
-            match decision {
-                Decision::Refused(_) => refused_quota = limiter.quota_at(now),
+            match &decision {
+                Decision::Refused(refusal) => {
+                    refused_at = time_of(refusal, limiter, now);
+                    limiter.each_quota_at(refused_at, &mut |quota| quotas.push(quota));
+                }
                 Decision::Wait(_) => refunded_by = Some(limiter.clone()),
                 Decision::Admitted(_) => {}
             }
@@ -110,10 +113,25 @@ where
             }
             Decision::Refused(refusal) => {
                 let is_grpc = grpc::is_grpc(request.headers());
-                let refused = Refused { refusal, at: now, quota: refused_quota, is_grpc };
+                let refused = Refused { refusal, at: refused_at, quotas, is_grpc };
                 ResponseFuture::refused(shared.refuse.refuse(&refused))
             }
         }
+    }
+}
+
+/// Returns the time to which a refusal at `now`, the time of the registry, refers. If the clock of
+/// the limiter is behind that of the registry, the limiter decides at the time of its own clock. The
+/// time from which it admits requests may then be past for the registry.
+#[cold]
+fn time_of(refusal: &Refusal, limiter: &impl Limiter, now: Timestamp) -> Timestamp {
+    if refusal.retry_at().is_none_or(|at| at > now) {
+        return now;
+    }
+    match limiter.now() {
+        // The limiter has no clock.
+        Timestamp::MIN => now,
+        time => time.min(now),
     }
 }
 

@@ -72,7 +72,7 @@ async fn refused_request_gets_an_answer() {
     let answer = app.oneshot(request()).await.unwrap();
     assert_eq!(answer.status(), 429);
     assert_eq!(answer.headers()["retry-after"], "30");
-    assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1");
+    assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1;w=30");
     assert_eq!(answer.headers()["ratelimit"], "\"default\";r=0;t=30");
     let root = registry.get("GET /").unwrap();
     assert_eq!((root.long_sum(MetricEvent::Pass), root.long_sum(MetricEvent::Block)), (1, 1));
