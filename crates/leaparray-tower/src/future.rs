@@ -155,7 +155,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         if let Some(entry) = request.entry() {
             let resource = entry.node();
             if let Some(resources) = self.resources_if_new {
-                resources.remove_unknown(resource, &head);
+                resources.learn(resource, &head);
             }
             if self.first_byte {
                 FirstByte::record(resource, entry.started());

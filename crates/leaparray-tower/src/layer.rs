@@ -94,7 +94,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     ///
     /// A request without a name, or whose name the registry refuses because it is full or the name
     /// is invalid, is recorded in the resource [`OTHER`]. [`Registry::refused`] counts the refused
-    /// names.
+    /// names. The layer lists few [names that no response has
+    /// confirmed](crate::Name#unconfirmed-names) at a time.
     ///
     /// # Errors
     ///

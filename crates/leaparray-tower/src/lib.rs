@@ -20,6 +20,7 @@ mod refusal;
 mod resources;
 mod service;
 mod streams;
+mod unconfirmed;
 
 pub use body::ResponseBody;
 pub use class::{ByHead, ByStatus, Classify, End};
