@@ -21,6 +21,7 @@ mod resources;
 mod service;
 mod streams;
 mod unconfirmed;
+mod upload;
 
 pub use body::ResponseBody;
 pub use class::{ByHead, ByStatus, Classify, End};

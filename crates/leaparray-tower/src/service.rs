@@ -23,7 +23,7 @@ use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
 use crate::resources::Found;
-use crate::{ByStatus, ResponseBody, Unlimited};
+use crate::{ByStatus, ResponseBody, Unlimited, upload};
 
 /// The service of a [`ResourceLayer`](crate::ResourceLayer).
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
@@ -41,6 +41,7 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
 impl<S, A, B, N, K, L, R, C> Service<Request<A>> for ResourceService<S, N, K, L, R, C>
 where
     S: Service<Request<A>, Response = Response<B>> + Clone,
+    A: 'static,
     B: Body,
     N: Name<A>,
     K: Classify<S::Error>,
@@ -56,7 +57,7 @@ where
         self.inner.poll_ready(cx).map_err(R::error)
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
+    fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let shared = &self.shared;
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, is_new } = shared.resources.find(&request);
@@ -76,7 +77,8 @@ where
             }
             decision
         });
-        let in_flight = |entry, on_drop| InFlight::new(entry, shared.classify.clone(), on_drop);
+        let in_flight =
+            |entry, on_drop, upload| InFlight::new(entry, shared.classify.clone(), on_drop, upload);
         let deadlines = Deadlines::of(&request, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
@@ -94,7 +96,8 @@ where
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let mut in_flight = in_flight(entry, shared.on_drop);
+                let upload = upload::watch(request.body_mut());
+                let mut in_flight = in_flight(entry, shared.on_drop, upload);
                 in_flight.set_overdue(deadlines.of_head);
                 ResponseFuture::running(inner.consume().call(request), in_flight, context)
             }
@@ -105,7 +108,8 @@ where
                 let overdue = deadlines.of_head;
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
-                let in_flight = in_flight(entry, OnDrop::Cancelled);
+                let upload = upload::watch(request.body_mut());
+                let in_flight = in_flight(entry, OnDrop::Cancelled, upload);
                 ResponseFuture::waiting(
                     wait,
                     Waiting { service, request, in_flight, context, overdue, refund },

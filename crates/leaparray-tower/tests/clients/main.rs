@@ -7,4 +7,5 @@ mod limits;
 mod server;
 mod shutdown;
 mod tools;
+mod uploads;
 mod websocket;
