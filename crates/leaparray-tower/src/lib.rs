@@ -16,6 +16,7 @@ mod layer;
 mod limit;
 mod media_type;
 mod name;
+mod parts;
 mod refusal;
 mod resources;
 mod service;

@@ -3,6 +3,7 @@
 mod bodies;
 mod cuts;
 mod hang_ups;
+mod large_frames;
 mod limits;
 mod server;
 mod shutdown;

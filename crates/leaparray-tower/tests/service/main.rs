@@ -7,6 +7,7 @@ mod headers;
 mod keys;
 mod known;
 mod names;
+mod parts;
 mod readiness;
 
 use std::collections::VecDeque;
