@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::refusal::ceil_seconds;
 use crate::time::Timestamp;
 
-/// The state of a limit at one time: what the HTTP headers `RateLimit-Policy` and `RateLimit` tell a
-/// client. Plain data.
+/// The state of a limit at one time, for the HTTP headers `RateLimit-Policy` and `RateLimit`. Plain
+/// data.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -36,13 +36,13 @@ pub struct Quota {
     /// The time for which the limit is given: the length of the window, or the time in which an
     /// empty bucket fills up. `None` if there is none, as for permits that are held.
     pub window: Option<Duration>,
-    /// What the limit counts.
+    /// The unit of the limit.
     pub unit: QuotaUnit,
     /// The name of the limit, if it was [named](super::Limiter::named).
     pub name: Option<&'static str>,
 }
 
-/// What a [`Quota`] counts.
+/// The unit of a [`Quota`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QuotaUnit {
@@ -62,7 +62,8 @@ impl Quota {
     /// use std::time::Duration;
     ///
     /// let hour = Quota::new(1_000, 20, None).with_window(Duration::from_secs(3_600));
-    /// assert_eq!((hour.window, hour.unit), (Some(Duration::from_secs(3_600)), QuotaUnit::Requests));
+    /// assert_eq!(hour.window, Some(Duration::from_secs(3_600)));
+    /// assert_eq!(hour.unit, QuotaUnit::Requests);
     /// let busy = Quota::new(8, 0, None).with_unit(QuotaUnit::InFlight).with_name("reports");
     /// assert_eq!((busy.window, busy.name), (None, Some("reports")));
     /// ```

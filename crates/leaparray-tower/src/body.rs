@@ -29,9 +29,9 @@ pin_project! {
     /// one, after as many as the head of the response has announced: servers do not poll it again
     /// then.
     ///
-    /// A frame of more than 64 KiB is passed on in parts if its data are [`Bytes`](bytes::Bytes), as
-    /// those of axum, tonic and hyper are. So its end is near the time at which the client has read
-    /// it: up to the buffers of the server and of the connection.
+    /// A frame of more than 64 KiB is passed on in parts if its data are [`Bytes`](bytes::Bytes),
+    /// as those of axum, tonic and hyper are. So its end is near the time at which the client has
+    /// read it: up to the buffers of the server and of the connection.
     pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
     where
         B: Body,

@@ -19,13 +19,13 @@ type Polled<B> = Poll<Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error
 pin_project! {
     /// A body whose frames of more than 64 KiB are passed on in parts, if its data are [`Bytes`].
     ///
-    /// hyper takes a frame whole, whatever its size, and asks for the next one once its write buffer
-    /// has room. A body of one frame would be at its end before its client has read a byte. The parts
-    /// share the memory of the frame.
+    /// hyper takes a frame whole, whatever its size, and asks for the next one once its write
+    /// buffer has room. A body of one frame would be at its end before its client has read a byte.
+    /// The parts share the memory of the frame.
     pub(crate) struct InParts<B> {
         #[pin]
         body: B,
-        // What is left of the last frame.
+        // The remaining bytes of the last frame.
         rest: Bytes,
     }
 }
@@ -35,8 +35,8 @@ impl<B: Body> InParts<B> {
         Self { body, rest: Bytes::new() }
     }
 
-    /// Polls the next frame or part. Not an implementation of [`Body`]: the rest of it does not need
-    /// data without references.
+    /// Polls the next frame or part. Not an implementation of [`Body`]: the rest of it does not
+    /// need data without references.
     #[inline]
     pub(crate) fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<B>
     where

@@ -125,7 +125,7 @@ where
 }
 
 /// Returns the time to which a refusal at `now`, the time of the registry, refers. If the clock of
-/// the limiter is behind that of the registry, the limiter decides at the time of its own clock. The
+/// the limiter is behind the registry's, the limiter decides at the time of its own clock. The
 /// time from which it admits requests may then be past for the registry.
 #[cold]
 fn time_of(refusal: &Refusal, limiter: &impl Limiter, now: Timestamp) -> Timestamp {

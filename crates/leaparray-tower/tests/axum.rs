@@ -97,7 +97,7 @@ async fn methods_that_nobody_has_routed_have_few_names() {
     }
     let routed = (0..200).filter(|route| registry.get(&format!("GET /{route}")).is_some());
     assert_eq!(routed.count(), 200);
-    // Those without a name, the routes, and those that no response has confirmed.
+    // The resource of requests without a name, the routes, and the unconfirmed names.
     assert!(registry.len() <= 1 + 200 + 100, "{} names", registry.len());
 }
 

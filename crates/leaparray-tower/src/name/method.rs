@@ -3,8 +3,8 @@
 use http::Method;
 
 /// Returns the name of a method of RFC 9110, of `PATCH` (RFC 5789) or of `QUERY`, and `_OTHER` for
-/// every other method. Clients can invent methods, so the names of resources should not contain them as they
-/// are.
+/// every other method. Clients can invent methods, so the names of resources should not contain
+/// them as they are.
 ///
 /// ```
 /// use http::Method;

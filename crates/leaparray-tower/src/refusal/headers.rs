@@ -36,7 +36,7 @@ const DEFAULT_NAME: &str = "default";
 /// The greatest integer of a structured field (RFC 9651, section 3.3.1).
 const GREATEST: u64 = 999_999_999_999_999;
 
-/// Adds the headers of a refusal to those that are there.
+/// Adds the headers of a refusal to the present ones.
 pub(super) fn add(headers: &mut HeaderMap, refused: &Refused) {
     let retry_after = refused.retry_after();
     if let Some(after) = retry_after.map(|after| after.as_secs())

@@ -19,8 +19,8 @@ pub use error::{CallError, Fail};
 pub struct Refused {
     /// The reason, and when to ask again.
     pub refusal: Refusal,
-    /// The time of the refusal. If the refusal refers to a time that is past for the registry, since
-    /// the clock of the limiter is behind, this is the limiter's time.
+    /// The time of the refusal. If the refusal refers to a time that is past for the registry,
+    /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
     /// The state of [each limit](leaparray::flow::Limiter::each_quota_at) of the limiter that has
     /// one.

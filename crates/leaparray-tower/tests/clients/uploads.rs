@@ -94,7 +94,7 @@ async fn panic_after_a_client_has_left_in_its_upload_is_an_exception() {
 }
 
 #[tokio::test]
-async fn whole_upload_and_one_that_is_too_large_are_answered() {
+async fn whole_upload_and_too_large_upload_are_answered() {
     for version in Version::ALL {
         let server = Server::start(routes()).await;
         for (answered, (body, status)) in (1..).zip([("chunk", 200), ("far too large", 413)]) {

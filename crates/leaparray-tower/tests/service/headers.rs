@@ -181,7 +181,7 @@ fn fields_say_what_each_limit_is() {
     assert_eq!(header("several", "retry-after"), "3600");
 }
 
-/// A limiter with a clock of its own, an hour before or after that of the registry, still says that
+/// A limiter with a clock of its own, an hour before or after the registry's clock, still says that
 /// its wait is one.
 #[test]
 fn wait_is_not_zero_if_the_clock_of_the_limiter_differs() {
@@ -241,7 +241,7 @@ fn refusal_of_the_inner_layer_reaches_the_client_through_the_outer_one() {
     assert_eq!(response.headers()["ratelimit-policy"], "\"inner\";q=0;w=60");
 }
 
-/// Answers with the headers of a refusal beside those that the response has.
+/// Adds the headers of a refusal to a response that has such headers.
 #[derive(Clone)]
 struct Beside(&'static str);
 
