@@ -7,8 +7,9 @@
 # buffer for a client that does not read. The same bytes in frames of 10 kB are taken as the client
 # reads.
 # Version: hyper 1.12.0, HTTP/1.1.
-# Here: a request ends with the last frame of its body, so a large frame ends it early, and a limit
-# of requests in flight does not bound the bytes that wait for slow clients.
+# Here: a request ends with the last frame of its body, so a large frame would end it early, and a
+# limit of requests in flight would not bound the bytes that wait for slow clients. The layer passes
+# frames of `Bytes` on in parts of 64 KiB.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'

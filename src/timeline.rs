@@ -110,6 +110,25 @@ impl<C> Timeline<C> {
     }
 }
 
+impl<C: Clone> Registry<C> {
+    /// Returns the timeline of this registry's clock, whose limiters and breakers decide at the
+    /// times of the registry.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray::flow::{Limiter, Rate};
+    ///
+    /// let registry = Registry::new();
+    /// let limiter = registry.timeline().token_bucket(Rate::per_minute(1)?, 1);
+    /// limiter.try_enter(&*registry.resource("GET /orders")?)?.success();
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn timeline(&self) -> Timeline<C> {
+        Timeline::with_clock(self.clock().clone())
+    }
+}
+
 impl<C: Clock + Clone> Timeline<C> {
     /// Creates an empty registry: [`Registry::with_clock`].
     #[must_use]

@@ -93,9 +93,9 @@ pub use keyed::{
     TokenBucketPerKey, TokenBucketState,
 };
 pub use leaky_bucket::LeakyBucket;
-pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};
+pub use limiter::{BoxLimiter, BoxPermit, Limiter, Named, Passed};
 pub use queue::{QueuePermit, WaitQueue};
-pub use quota::Quota;
+pub use quota::{Quota, QuotaUnit};
 pub use rate::Rate;
 pub use refusal::{Refusal, Retry};
 pub use rolling_window::{Number, Rolling, RollingBucket, RollingWindow, Sum, SumBucket};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::refusal::ceil_seconds;
 use crate::time::Timestamp;
 
-/// The state of a limit at one time: the numbers of the HTTP headers `RateLimit-Limit`,
-/// `RateLimit-Remaining` and `RateLimit-Reset`. Plain data.
+/// The state of a limit at one time, for the HTTP headers `RateLimit-Policy` and `RateLimit`. Plain
+/// data.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -18,6 +18,7 @@ use crate::time::Timestamp;
 /// assert!(limiter.try_acquire_at(now, 30).is_admitted());
 /// let quota = limiter.quota_at(now).expect("a window has one");
 /// assert_eq!((quota.limit, quota.remaining), (100, 70));
+/// assert_eq!(quota.window, Some(Duration::from_secs(60)));
 /// assert_eq!(quota.reset_after(now), Some(Duration::from_secs(45)), "rounded up");
 /// # Ok::<_, leaparray::flow::LimitError>(())
 /// ```
@@ -32,13 +33,62 @@ pub struct Quota {
     /// It is not later than the time of the reading if the whole limit remains, and `None` if it is
     /// not known, or after the end of time.
     pub reset: Option<Timestamp>,
+    /// The time for which the limit is given: the length of the window, or the time in which an
+    /// empty bucket fills up. `None` if there is none, as for permits that are held.
+    pub window: Option<Duration>,
+    /// The unit of the limit.
+    pub unit: QuotaUnit,
+    /// The name of the limit, if it was [named](super::Limiter::named).
+    pub name: Option<&'static str>,
+}
+
+/// The unit of a [`Quota`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum QuotaUnit {
+    /// Requests that were admitted. Their permits come back with the time.
+    #[default]
+    Requests,
+    /// Requests in flight. Their permits come back when they end.
+    InFlight,
 }
 
 impl Quota {
-    /// Creates a quota, for a [`Limiter`](super::Limiter) of your own.
+    /// Creates a quota of [requests](QuotaUnit::Requests) without a window and a name, for a
+    /// [`Limiter`](super::Limiter) of your own.
+    ///
+    /// ```
+    /// use leaparray::flow::{Quota, QuotaUnit};
+    /// use std::time::Duration;
+    ///
+    /// let hour = Quota::new(1_000, 20, None).with_window(Duration::from_secs(3_600));
+    /// assert_eq!(hour.window, Some(Duration::from_secs(3_600)));
+    /// assert_eq!(hour.unit, QuotaUnit::Requests);
+    /// let busy = Quota::new(8, 0, None).with_unit(QuotaUnit::InFlight).with_name("reports");
+    /// assert_eq!((busy.window, busy.name), (None, Some("reports")));
+    /// ```
     #[must_use]
     pub const fn new(limit: u64, remaining: u64, reset: Option<Timestamp>) -> Self {
-        Self { limit, remaining, reset }
+        let unit = QuotaUnit::Requests;
+        Self { limit, remaining, reset, window: None, unit, name: None }
+    }
+
+    /// Returns this quota with a window.
+    #[must_use]
+    pub const fn with_window(self, window: Duration) -> Self {
+        Self { window: Some(window), ..self }
+    }
+
+    /// Returns this quota with another unit.
+    #[must_use]
+    pub const fn with_unit(self, unit: QuotaUnit) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// Returns this quota with a name.
+    #[must_use]
+    pub const fn with_name(self, name: &'static str) -> Self {
+        Self { name: Some(name), ..self }
     }
 
     /// Returns whether the whole limit remains at `now`.

@@ -368,7 +368,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     /// window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
-        Some(Quota::new(limit, limit.saturating_sub(permits), reset))
+        let quota = Quota::new(limit, limit.saturating_sub(permits), reset);
+        Some(quota.with_window(self.window.config().interval()))
     }
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later

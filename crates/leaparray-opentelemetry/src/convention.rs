@@ -97,8 +97,10 @@ pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static
 /// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is
 /// the convention's name for every method outside its list.
 fn method_and_route(name: &str) -> Option<(&str, &str)> {
-    const METHODS: [&str; 10] =
-        ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];
+    const METHODS: [&str; 11] = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "QUERY", "OPTIONS", "CONNECT", "TRACE",
+        "_OTHER",
+    ];
     let (method, route) = name.split_once(' ')?;
     (METHODS.contains(&method) && route.starts_with('/')).then_some((method, route))
 }
@@ -111,6 +113,7 @@ mod tests {
     fn name_splits_into_method_and_path() {
         for (name, expected) in [
             ("GET /orders/{id}", Some(("GET", "/orders/{id}"))),
+            ("QUERY /orders", Some(("QUERY", "/orders"))),
             ("_OTHER /a b", Some(("_OTHER", "/a b"))),
             ("GET orders", None),
             ("get /orders", None),

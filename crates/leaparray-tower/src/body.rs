@@ -16,6 +16,7 @@ use pin_project_lite::pin_project;
 
 use crate::class::Classify;
 use crate::in_flight::InFlight;
+use crate::parts::InParts;
 use crate::streams::OpenStream;
 
 pin_project! {
@@ -27,6 +28,10 @@ pin_project! {
     /// poll. It has also ended after the bytes of its [exact size](Body::size_hint), or without
     /// one, after as many as the head of the response has announced: servers do not poll it again
     /// then.
+    ///
+    /// A frame of more than 64 KiB is passed on in parts if its data are [`Bytes`](bytes::Bytes),
+    /// as those of axum, tonic and hyper are. So its end is near the time at which the client has
+    /// read it: up to the buffers of the server and of the connection.
     pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
     where
         B: Body,
@@ -37,7 +42,7 @@ pin_project! {
     {
         // `None` for the empty body of a refusal.
         #[pin]
-        inner: Option<B>,
+        inner: Option<InParts<B>>,
         rest: Rest<K, C, P>,
         error: PhantomData<fn(E)>,
     }
@@ -88,14 +93,14 @@ where
     C: Clock + Clone,
     P: Permit,
 {
-    pub(crate) const fn new(inner: Option<B>, rest: Rest<K, C, P>) -> Self {
-        Self { inner, rest, error: PhantomData }
+    pub(crate) fn new(inner: Option<B>, rest: Rest<K, C, P>) -> Self {
+        Self { inner: inner.map(InParts::new), rest, error: PhantomData }
     }
 }
 
 impl<B, E, K, C, P> Body for ResponseBody<B, E, K, C, P>
 where
-    B: Body,
+    B: Body<Data: 'static>,
     K: Classify<E>,
     C: Clock + Clone,
     P: Permit,
@@ -129,11 +134,11 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().is_none_or(Body::is_end_stream)
+        self.inner.as_ref().is_none_or(InParts::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), InParts::size_hint)
     }
 }
 
@@ -210,7 +215,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether
     /// the request ends with this frame.
     #[inline]
-    fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B) -> bool
+    fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &InParts<B>) -> bool
     where
         K: Classify<E>,
     {

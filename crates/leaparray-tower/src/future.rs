@@ -64,8 +64,9 @@ pin_project! {
         },
         // In boxes: they are large, and the futures of requests that need not wait should be small.
         Waits {
-            sleep: Pin<Box<Sleep>>,
             // `None` after the wait.
+            sleep: Option<Pin<Box<Sleep>>>,
+            // `None` once the service is ready.
             waiting: Option<Box<Waiting<S, A, N, K, L, C>>>,
         },
         Runs {
@@ -154,7 +155,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         if let Some(entry) = request.entry() {
             let resource = entry.node();
             if let Some(resources) = self.resources_if_new {
-                resources.remove_unknown(resource, &head);
+                resources.learn(resource, &head);
             }
             if self.first_byte {
                 FirstByte::record(resource, entry.started());
@@ -211,7 +212,7 @@ where
     }
 
     pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, C>) -> Self {
-        let (sleep, waiting) = (Box::pin(sleep(wait)), Some(Box::new(waiting)));
+        let (sleep, waiting) = (Some(Box::pin(sleep(wait))), Some(Box::new(waiting)));
         Self { state: State::Waits { sleep, waiting } }
     }
 
@@ -248,8 +249,15 @@ where
                     }));
                 }
                 StateProjection::Waits { sleep, waiting } => {
-                    ready!(sleep.as_mut().poll(cx));
+                    if let Some(timer) = sleep {
+                        ready!(timer.as_mut().poll(cx));
+                        *sleep = None;
+                    }
+                    let readiness = ready!(waiting.as_mut().expect(COMPLETED).poll_ready(cx));
                     let waiting = waiting.take().expect(COMPLETED);
+                    if let Err(error) = readiness {
+                        return Poll::Ready(Err(R::error(waiting.fail(error))));
+                    }
                     let (future, request) = waiting.run();
                     state.set(State::Runs { future, request: Some(request) });
                 }
@@ -277,6 +285,24 @@ where
     L: Limits<A, C>,
     C: Clock + Clone,
 {
+    /// Polls the readiness of the service, which has reserved nothing for the request during the
+    /// wait.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        let Self { service, in_flight, .. } = self;
+        in_flight.watch(|| service.poll_ready(cx))
+    }
+
+    /// Ends the request with an error of the readiness. It has not reached the service, so a refund
+    /// is attempted.
+    fn fail(mut self, error: S::Error) -> S::Error
+    where
+        K: Classify<S::Error>,
+    {
+        let outcome = self.in_flight.classify.error(&error);
+        self.in_flight.end(outcome);
+        error
+    }
+
     /// Calls the service, after the wait.
     #[expect(clippy::type_complexity, reason = "the future and its request")]
     fn run(mut self) -> (S::Future, Running<N, K, C, PermitOf<A, L, C>>) {

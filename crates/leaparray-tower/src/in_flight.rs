@@ -4,6 +4,7 @@ use http::HeaderMap;
 use leaparray::{Clock, Entry, OnDrop, Outcome, Permit, Resource, Timestamp};
 
 use crate::class::Classify;
+use crate::upload::Upload;
 
 /// The entry of a request, with the permit of its limiter, if there was one.
 pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
@@ -19,15 +20,17 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     is_polled: bool,
     /// The time from which the request is overdue.
     overdue: Timestamp,
+    upload: Upload,
 }
 
 impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
-    pub(crate) fn new(entry: Admitted<C, P>, classify: K, on_drop: OnDrop) -> Self {
+    pub(crate) fn new(entry: Admitted<C, P>, classify: K, on_drop: OnDrop, upload: Upload) -> Self {
         Self {
             entry: Some(entry.on_drop(on_drop)),
             classify,
             is_polled: false,
             overdue: Timestamp::MAX,
+            upload,
         }
     }
 
@@ -81,13 +84,20 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     }
 
     /// Ends the request, unless it has ended. A cancellation is an exception if the request is
-    /// overdue: a server or a client that gives up at the deadline says `CANCELLED` too.
+    /// overdue: a server or a client that gives up at the deadline says `CANCELLED` too. If the
+    /// client has broken its upload off, the request ends as with a drop, whatever the response is,
+    /// unless a poll has panicked.
     pub(crate) fn end(&mut self, mut outcome: Outcome) {
         if outcome == Outcome::Cancelled {
             outcome = self.cancelled();
         }
+        let is_left = self.upload.is_broken_off() && !self.is_polled && !self.is_overdue();
         if let Some(entry) = self.entry.take() {
-            entry.end_with(outcome);
+            if is_left {
+                drop(entry);
+            } else {
+                entry.end_with(outcome);
+            }
         }
     }
 

@@ -54,12 +54,17 @@ use crate::service::ResourceService;
 /// # Back-pressure
 ///
 /// The service is ready if the inner service is. The limiter is asked in `call`, not in
-/// `poll_ready`: a refusal is a response or an error, and not back-pressure. A request that has to
-/// wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its future, for which the
-/// service is cloned, and does not block a thread. It is in flight while it waits, and its wait is
-/// part of its response time. If its future is dropped while it waits, the request is cancelled and
-/// never reaches the service. The layer calls [`refund_at`](leaparray::flow::Limiter::refund_at)
-/// once, and the limiter decides whether the permits can be given back.
+/// `poll_ready`: a refusal is a response or an error, and not back-pressure. If the request does
+/// not reach the inner service, what its `poll_ready` has reserved, such as a permit of tower's
+/// `ConcurrencyLimit`, is given back in `call`: the inner service is replaced by a clone.
+///
+/// A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
+/// future, and does not block a thread. It reserves nothing in the inner service during that time,
+/// and waits until a clone of the service is ready after it. It is in flight while it waits, and
+/// its wait is /// part of its response time. If its future is dropped while it waits, the request
+/// is cancelled and never reaches the service. The layer calls
+/// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the
+/// permits can be given back.
 ///
 /// # Panics
 ///
@@ -89,7 +94,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     ///
     /// A request without a name, or whose name the registry refuses because it is full or the name
     /// is invalid, is recorded in the resource [`OTHER`]. [`Registry::refused`] counts the refused
-    /// names.
+    /// names. The layer lists few [names that no response has
+    /// confirmed](crate::Name#unconfirmed-names) at a time.
     ///
     /// # Errors
     ///
@@ -171,6 +177,25 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
+    ///
+    /// The limiter should read the clock of the registry, as those of [`Registry::timeline`] do.
+    /// With a clock of its own, which may differ, a limiter that looks no further ahead than its
+    /// clock refuses requests for longer than it says.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::Registry;
+    /// use leaparray::flow::Rate;
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let registry = Arc::new(Registry::new());
+    /// let bucket = registry.timeline().token_bucket(Rate::per_second(100)?, 20);
+    /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
+    /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
+    /// # let _ = layer;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit<M>(self, limiter: M) -> ResourceLayer<N, K, SharedLimiter<M>, R, C> {
         self.limits(SharedLimiter(limiter))
@@ -254,14 +279,15 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::{Rate, TokenBucket};
+    /// use leaparray::flow::Rate;
     /// use leaparray::{Registry, Resource};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
+    /// let registry = Arc::new(Registry::new());
+    /// let guests = Arc::new(registry.timeline().token_bucket(Rate::per_second(100)?, 20));
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
-    /// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
-    /// let guests = Arc::new(TokenBucket::new(Rate::per_second(100)?, 20));
+    /// let layer = ResourceLayer::new(registry, name)?;
     /// let layer = layer.limit_by(move |request: &Request<String>, _: &Resource| {
     ///     let is_guest = !request.headers().contains_key("authorization");
     ///     is_guest.then(|| Arc::clone(&guests))
@@ -322,15 +348,16 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
+    /// use leaparray::flow::CircuitConfig;
     /// use leaparray::{OnDrop, Registry};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
-    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// let registry = Arc::new(Registry::new());
+    /// let breaker = registry.timeline().circuit_breaker(CircuitConfig::default());
     /// // Callers of this client give up after a time of their own.
-    /// let layer = ResourceLayer::outbound(Arc::new(Registry::new()), name)?
+    /// let layer = ResourceLayer::outbound(registry, name)?
     ///     .limit(Arc::new(breaker))
     ///     .on_drop(OnDrop::Exception);
     /// # let _ = layer;

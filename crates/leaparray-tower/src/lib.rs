@@ -16,10 +16,13 @@ mod layer;
 mod limit;
 mod media_type;
 mod name;
+mod parts;
 mod refusal;
 mod resources;
 mod service;
 mod streams;
+mod unconfirmed;
+mod upload;
 
 pub use body::ResponseBody;
 pub use class::{ByHead, ByStatus, Classify, End};

@@ -8,6 +8,7 @@ use http::response::Parts;
 use leaparray::{Clock, MetricEvent, Registry, RegistryError, Resource, TrafficType};
 
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
+use crate::unconfirmed::Unconfirmed;
 
 thread_local! {
     /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls
@@ -23,6 +24,7 @@ pub(crate) struct Resources<N, C> {
     /// The resource of requests without a name of their own. The handle prevents its eviction.
     other: Resource<C>,
     name: N,
+    unconfirmed: Unconfirmed,
 }
 
 /// The resource of a request.
@@ -52,7 +54,7 @@ impl<N, C: Clock + Clone> Resources<N, C> {
     ) -> Result<Self, RegistryError> {
         let other = if traffic == TrafficType::Outbound { OTHER_OUTBOUND } else { OTHER };
         let other = registry.resource_with(other, traffic)?;
-        Ok(Self { registry, traffic, other, name })
+        Ok(Self { registry, traffic, other, name, unconfirmed: Unconfirmed::default() })
     }
 
     /// Returns the resource of a request, and lists it if it is new.
@@ -69,22 +71,38 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         } else if let Some(resource) = self.registry.get(&name) {
             Found { resource, is_new: false }
         } else {
-            let listed = self.registry.find_or_list(&name, self.traffic);
-            listed.map_or_else(other, |resource| Found { resource, is_new: true })
+            self.list(&name).map_or_else(other, |resource| Found { resource, is_new: true })
         };
         NAME.set(name);
         found
     }
 
-    /// Removes the resource of the request that listed it, if the response shows that the target of
-    /// the request does not exist, and no request has succeeded.
-    pub(crate) fn remove_unknown<A>(&self, resource: &Resource<C>, response: &Parts)
+    /// Lists a name; `None` if there is no room for it, or if it is invalid.
+    #[cold]
+    fn list(&self, name: &str) -> Option<Resource<C>> {
+        if !self.unconfirmed.has_room(&self.registry) {
+            return None;
+        }
+        let list = || self.registry.find_or_list(name, self.traffic);
+        let resource = list().or_else(|| {
+            let is_full = self.registry.len() >= self.registry.max_resources();
+            (is_full && self.unconfirmed.remove_one(&self.registry)).then(list)?
+        })?;
+        self.unconfirmed.add(&resource);
+        Some(resource)
+    }
+
+    /// Learns from the response to the request that listed a resource. Removes the resource if the
+    /// response shows that the target of the request does not exist, and no request has succeeded.
+    pub(crate) fn learn<A>(&self, resource: &Resource<C>, response: &Parts)
     where
         N: Name<A>,
     {
+        Unconfirmed::confirm(resource, response);
         // A success of a later request shows that the target exists.
         if self.name.is_unknown(response) && resource.lifetime().sum(MetricEvent::Success) == 0 {
             self.registry.remove_resource(resource);
+            self.unconfirmed.forget(resource.name());
         }
     }
 }

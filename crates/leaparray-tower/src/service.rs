@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Decision, Limiter};
-use leaparray::{Clock, MonotonicClock, OnDrop};
+use leaparray::flow::{Decision, Limiter, Refusal};
+use leaparray::{Clock, MonotonicClock, OnDrop, Timestamp};
 use tower_service::Service;
 
 use crate::body::RequestKind;
@@ -23,7 +23,7 @@ use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
 use crate::resources::Found;
-use crate::{ByStatus, ResponseBody, Unlimited};
+use crate::{ByStatus, ResponseBody, Unlimited, upload};
 
 /// The service of a [`ResourceLayer`](crate::ResourceLayer).
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
@@ -41,6 +41,7 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
 impl<S, A, B, N, K, L, R, C> Service<Request<A>> for ResourceService<S, N, K, L, R, C>
 where
     S: Service<Request<A>, Response = Response<B>> + Clone,
+    A: 'static,
     B: Body,
     N: Name<A>,
     K: Classify<S::Error>,
@@ -56,23 +57,28 @@ where
         self.inner.poll_ready(cx).map_err(R::error)
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
+    fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let shared = &self.shared;
+        let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, is_new } = shared.resources.find(&request);
         let now = resource.clock().now();
-        let mut refused_quota = None;
+        let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
         let decision = shared.limits.with(&request, &resource, |limiter| {
             let Some(limiter) = limiter else { return Decision::Admitted(None) };
             let decision = limiter.try_acquire_for(&*resource, now, 1).map(Some);
-            match decision {
-                Decision::Refused(_) => refused_quota = limiter.quota_at(now),
+            match &decision {
+                Decision::Refused(refusal) => {
+                    refused_at = time_of(refusal, limiter, now);
+                    limiter.each_quota_at(refused_at, &mut |quota| quotas.push(quota));
+                }
                 Decision::Wait(_) => refunded_by = Some(limiter.clone()),
                 Decision::Admitted(_) => {}
             }
             decision
         });
-        let in_flight = |entry, on_drop| InFlight::new(entry, shared.classify.clone(), on_drop);
+        let in_flight =
+            |entry, on_drop, upload| InFlight::new(entry, shared.classify.clone(), on_drop, upload);
         let deadlines = Deadlines::of(&request, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
@@ -90,20 +96,20 @@ where
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let mut in_flight = in_flight(entry, shared.on_drop);
+                let upload = upload::watch(request.body_mut());
+                let mut in_flight = in_flight(entry, shared.on_drop, upload);
                 in_flight.set_overdue(deadlines.of_head);
-                ResponseFuture::running(self.inner.call(request), in_flight, context)
+                ResponseFuture::running(inner.consume().call(request), in_flight, context)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
-                // `poll_ready` was called on `self.inner`, so the future takes it. A clone, which
-                // is not ready, stays here.
-                let clone = self.inner.clone();
-                let service = std::mem::replace(&mut self.inner, clone);
+                // Without the place that was reserved: other callers can use it during the wait.
+                let service = inner.release();
                 let overdue = deadlines.of_head;
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
-                let in_flight = in_flight(entry, OnDrop::Cancelled);
+                let upload = upload::watch(request.body_mut());
+                let in_flight = in_flight(entry, OnDrop::Cancelled, upload);
                 ResponseFuture::waiting(
                     wait,
                     Waiting { service, request, in_flight, context, overdue, refund },
@@ -111,9 +117,59 @@ where
             }
             Decision::Refused(refusal) => {
                 let is_grpc = grpc::is_grpc(request.headers());
-                let refused = Refused { refusal, at: now, quota: refused_quota, is_grpc };
+                let refused = Refused { refusal, at: refused_at, quotas, is_grpc };
                 ResponseFuture::refused(shared.refuse.refuse(&refused))
             }
+        }
+    }
+}
+
+/// Returns the time to which a refusal at `now`, the time of the registry, refers. If the clock of
+/// the limiter is behind the registry's, the limiter decides at the time of its own clock. The
+/// time from which it admits requests may then be past for the registry.
+#[cold]
+fn time_of(refusal: &Refusal, limiter: &impl Limiter, now: Timestamp) -> Timestamp {
+    if refusal.retry_at().is_none_or(|at| at > now) {
+        return now;
+    }
+    match limiter.now() {
+        // The limiter has no clock.
+        Timestamp::MIN => now,
+        time => time.min(now),
+    }
+}
+
+/// The inner service during a call. By `poll_ready`, it has reserved a place for the request, such
+/// as a permit of tower's `ConcurrencyLimit`. If the request does not reach the service, because it
+/// is refused or waits, or because the name, the limiter or the refusal panics, a clone takes the
+/// place of the service. A clone has reserved nothing, and the drop of the service gives its place
+/// back.
+struct Reserved<'a, S: Clone> {
+    inner: &'a mut S,
+    is_consumed: bool,
+}
+
+impl<'a, S: Clone> Reserved<'a, S> {
+    const fn new(inner: &'a mut S) -> Self {
+        Self { inner, is_consumed: false }
+    }
+
+    /// Returns the service for a call, which consumes what it has reserved.
+    const fn consume(&mut self) -> &mut S {
+        self.is_consumed = true;
+        self.inner
+    }
+
+    /// Gives the reserved place back, and returns a clone of the service, which has reserved none.
+    fn release(self) -> S {
+        self.inner.clone()
+    }
+}
+
+impl<S: Clone> Drop for Reserved<'_, S> {
+    fn drop(&mut self) {
+        if !self.is_consumed {
+            *self.inner = self.inner.clone();
         }
     }
 }

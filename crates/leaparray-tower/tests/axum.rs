@@ -72,8 +72,41 @@ async fn refused_request_gets_an_answer() {
     let answer = app.oneshot(request()).await.unwrap();
     assert_eq!(answer.status(), 429);
     assert_eq!(answer.headers()["retry-after"], "30");
-    assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1");
+    assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1;w=30");
     assert_eq!(answer.headers()["ratelimit"], "\"default\";r=0;t=30");
     let root = registry.get("GET /").unwrap();
     assert_eq!((root.long_sum(MetricEvent::Pass), root.long_sum(MetricEvent::Block)), (1, 1));
+}
+
+#[tokio::test]
+async fn methods_that_nobody_has_routed_have_few_names() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let mut app = Router::new();
+    for route in 0..200 {
+        app = app.route(&format!("/{route}"), get(async || "done"));
+    }
+    let app = app.layer(layer);
+    let methods = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "QUERY", "SCAN"];
+    for method in methods {
+        for route in 0..200 {
+            let request = Request::builder().method(method).uri(format!("/{route}"));
+            let response = app.clone().oneshot(request.body(Body::empty()).unwrap()).await;
+            axum::body::to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
+        }
+    }
+    let routed = (0..200).filter(|route| registry.get(&format!("GET /{route}")).is_some());
+    assert_eq!(routed.count(), 200);
+    // The resource of requests without a name, the routes, and the unconfirmed names.
+    assert!(registry.len() <= 1 + 200 + 100, "{} names", registry.len());
+}
+
+#[tokio::test]
+async fn query_has_its_name() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let app: Router = Router::new().route("/", axum::routing::any(async || "done")).layer(layer);
+    let request = Request::builder().method("QUERY").uri("/").body(Body::empty()).unwrap();
+    assert_eq!(app.oneshot(request).await.unwrap().status(), 200);
+    assert!(registry.get("QUERY /").is_some());
 }

@@ -36,16 +36,17 @@ const GRACE: Duration = Duration::from_millis(500);
 /// ```
 /// use axum::Router;
 /// use leaparray::Registry;
-/// use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
+/// use leaparray::flow::{CircuitConfig, ConcurrencyLimiter};
 /// use leaparray_web::{Access, Page, Token};
 /// use std::sync::Arc;
 ///
 /// let registry = Arc::new(Registry::new());
 /// let token = Token::random();
+/// let breaker = Arc::new(registry.timeline().circuit_breaker(CircuitConfig::default()));
 /// let page = Page::new(Arc::clone(&registry), Access::token(&token))
 ///     .name("orders-api")
 ///     .limiter("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))
-///     .circuit_breaker("POST /pay", Arc::new(CircuitBreaker::new(CircuitConfig::default())))
+///     .circuit_breaker("POST /pay", breaker)
 ///     .max_viewers(16);
 /// let closer = page.closer();
 /// let app: Router = Router::new().nest_service("/leaparray", page.into_service());

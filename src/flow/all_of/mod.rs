@@ -210,6 +210,10 @@ macro_rules! tuple {
                 tightest([$(self.0.$index.quota_at(now)),*])
             }
 
+            fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+                $( self.0.$index.each_quota_at(now, visit); )*
+            }
+
             /// Returns whether each limiter is as new.
             fn is_as_new_at(&self, now: Timestamp) -> bool {
                 [$(self.0.$index.is_as_new_at(now)),*].iter().all(|&is_as_new| is_as_new)
@@ -295,6 +299,12 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Returns the quota of the limiter in which the fewest permits remain.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         tightest(self.0.iter().map(|limiter| limiter.quota_at(now)))
+    }
+
+    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        for limiter in &self.0 {
+            limiter.each_quota_at(now, visit);
+        }
     }
 
     /// Returns whether each limiter is as new.

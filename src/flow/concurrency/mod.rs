@@ -18,7 +18,7 @@ pub use permit::ConcurrencyPermit;
 use held::Held;
 
 use super::stripes::{Shares, Stripes};
-use super::{Decision, Limiter, Quota, Reason, Refusal, Retry};
+use super::{Decision, Limiter, Quota, QuotaUnit, Reason, Refusal, Retry};
 use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Clock, Timestamp};
@@ -258,7 +258,8 @@ fn refuse(limit: u64, in_use: u64, permits: u64) -> Option<Refusal> {
 }
 
 fn quota(limit: u64, in_use: u64, now: Timestamp) -> Quota {
-    Quota::new(limit, limit.saturating_sub(in_use), (in_use == 0).then_some(now))
+    let reset = (in_use == 0).then_some(now);
+    Quota::new(limit, limit.saturating_sub(in_use), reset).with_unit(QuotaUnit::InFlight)
 }
 
 impl<'a> Limiter for &'a ConcurrencyLimiter {

@@ -132,6 +132,7 @@ impl PerKey for FixedWindowPerKey {
     fn quota_at(&self, state: &FixedWindowState, now: Timestamp) -> Option<Quota> {
         let (number, taken) = self.bucket_of(*state, now);
         let reset = if taken == 0 { Some(now) } else { self.end(number) };
-        Some(Quota::new(self.limit, self.limit - taken, reset))
+        let quota = Quota::new(self.limit, self.limit - taken, reset);
+        Some(quota.with_window(self.config.interval()))
     }
 }

@@ -102,6 +102,6 @@ impl PerKey for TokenBucketPerKey {
 
     fn quota_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Quota> {
         let remaining = self.0.available(state.0.get(), now.as_nanos());
-        Some(Quota::new(self.0.capacity, remaining, self.as_new_at(state, now)))
+        Some(self.0.quota(remaining, self.as_new_at(state, now)))
     }
 }

@@ -54,6 +54,10 @@ where
         self.0.quota_at(now)
     }
 
+    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.0.each_quota_at(now, visit);
+    }
+
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.0.is_as_new_at(now)
     }
@@ -111,6 +115,11 @@ macro_rules! forward {
             #[inline]
             fn quota_at(&self, now: Timestamp) -> Option<Quota> {
                 (**self).quota_at(now)
+            }
+
+            #[inline]
+            fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+                (**self).each_quota_at(now, visit);
             }
 
             #[inline]

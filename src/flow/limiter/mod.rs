@@ -1,6 +1,7 @@
 //! The trait of limiters.
 
 mod forward;
+mod named;
 
 use std::ops::Deref;
 use std::task::Waker;
@@ -10,6 +11,7 @@ use super::{Decision, Quota, Reason, Refusal, Retry};
 use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 use forward::Boxed;
+pub use named::Named;
 
 /// A controller that hands out permits. Code that works with any limiter is generic over this
 /// trait.
@@ -284,6 +286,33 @@ pub trait Limiter {
         None
     }
 
+    /// Calls `visit` with the state of each limit of which the limiter consists: of its only one by
+    /// [`quota_at`](Self::quota_at), or of each in a combination such as [`AllOf`](super::AllOf). A
+    /// limiter that wraps others forwards the call.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{AllOf, FixedWindowLimiter, Limiter};
+    /// use std::time::Duration;
+    ///
+    /// let [minute, hour] = [60, 3_600].map(Duration::from_secs);
+    /// let both = AllOf::new((
+    ///     FixedWindowLimiter::new(minute, 10)?.named("minute"),
+    ///     FixedWindowLimiter::new(hour, 100)?.named("hour"),
+    /// ));
+    /// let now = Timestamp::from_secs(7_200);
+    /// assert!(both.try_acquire_at(now, 1).is_admitted());
+    /// let mut quotas = Vec::new();
+    /// both.each_quota_at(now, &mut |quota| quotas.push((quota.name, quota.remaining)));
+    /// assert_eq!(quotas, [(Some("minute"), 9), (Some("hour"), 99)]);
+    /// # Ok::<_, leaparray::flow::LimitError>(())
+    /// ```
+    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        if let Some(quota) = self.quota_at(now) {
+            visit(quota);
+        }
+    }
+
     /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it
     /// was made. `false` if it is not, or cannot tell. A [`LimiterPerKey`](super::LimiterPerKey)
     /// drops the limiter of an idle key only if it is as new.
@@ -307,6 +336,24 @@ pub trait Limiter {
     /// ```
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.quota_at(now).is_some_and(|quota| quota.is_whole_at(now))
+    }
+
+    /// Returns this limiter with a name for its [quotas](Quota::name): clients tell the limits that
+    /// apply to a request apart by their names. Limits that have names keep them.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    ///
+    /// let search = TokenBucket::new(Rate::per_minute(60)?, 10).named("search");
+    /// assert_eq!(search.quota().and_then(|quota| quota.name), Some("search"));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    #[must_use]
+    fn named(self, name: &'static str) -> Named<Self>
+    where
+        Self: Sized,
+    {
+        Named::new(name, self)
     }
 
     /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as

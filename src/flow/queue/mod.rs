@@ -342,6 +342,10 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
         self.limiter.quota_at(now)
     }
 
+    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.limiter.each_quota_at(now, visit);
+    }
+
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.limiter.is_as_new_at(now)
     }

@@ -1,7 +1,10 @@
 //! The arithmetic of a token bucket.
 
-use crate::flow::Rate;
+use std::time::Duration;
+
 use crate::flow::live::{CLOSED, NotAdmitted, Settings};
+use crate::flow::{Quota, Rate};
+use crate::time::Timestamp;
 
 /// The time of a bucket that would be full at this time or later. It gives out no more tokens.
 pub(in crate::flow) const SATURATED: u64 = CLOSED - 1;
@@ -73,6 +76,14 @@ impl Fill {
             return Err(NotAdmitted::Until(then - self.fills_in));
         }
         Ok(then)
+    }
+
+    /// Returns the quota of a bucket with `remaining` tokens. Its window is the time in which an
+    /// empty bucket fills up.
+    pub(in crate::flow) fn quota(&self, remaining: u64, reset: Option<Timestamp>) -> Quota {
+        let quota = Quota::new(self.capacity, remaining, reset);
+        let window = self.rate.duration(self.capacity).map(Duration::from_nanos);
+        window.map_or(quota, |window| quota.with_window(window))
     }
 
     /// Computes [`take`](Self::take) for more tokens than there are in a full bucket.

@@ -402,7 +402,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         self.read(|fill, full_at| {
             let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
             let remaining = fill.available(full_at, now.as_nanos());
-            Some(Quota::new(fill.capacity, remaining, reset))
+            Some(fill.quota(remaining, reset))
         })
     }
 

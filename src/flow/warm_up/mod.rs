@@ -314,6 +314,7 @@ impl<C: Clock> Limiter for WarmUp<C> {
     /// whole limit remains is not known.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let view = self.view_at(now);
-        Some(Quota::new(view.burst(), view.available(), None))
+        let quota = Quota::new(view.burst(), view.available(), None);
+        Some(quota.with_window(self.window.config().interval()))
     }
 }

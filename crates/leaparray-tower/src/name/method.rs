@@ -2,15 +2,16 @@
 
 use http::Method;
 
-/// Returns the name of a method of RFC 9110, or of `PATCH` (RFC 5789), and `_OTHER` for every other
-/// method. Clients can invent methods, so the names of resources should not contain them as they
-/// are.
+/// Returns the name of a method of RFC 9110, of `PATCH` (RFC 5789) or of `QUERY`, and `_OTHER` for
+/// every other method. Clients can invent methods, so the names of resources should not contain
+/// them as they are.
 ///
 /// ```
 /// use http::Method;
 /// use leaparray_tower::method_name;
 ///
 /// assert_eq!(method_name(&Method::GET), "GET");
+/// assert_eq!(method_name(&Method::from_bytes(b"QUERY")?), "QUERY");
 /// assert_eq!(method_name(&Method::from_bytes(b"SCAN42")?), "_OTHER");
 /// # Ok::<_, http::method::InvalidMethod>(())
 /// ```
@@ -26,6 +27,8 @@ pub fn method_name(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         Method::CONNECT => "CONNECT",
         Method::TRACE => "TRACE",
+        // No constant of the older versions of `http` that this crate supports.
+        _ if method.as_str() == "QUERY" => "QUERY",
         _ => "_OTHER",
     }
 }

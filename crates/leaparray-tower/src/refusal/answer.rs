@@ -1,9 +1,9 @@
 //! The responses to refused requests.
 
-use std::fmt::{Arguments, Write};
+use std::fmt::Write;
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
 use leaparray::flow::{NO_ROOM_FOR_KEY, Reason};
 
 use super::{Refuse, Refused};
@@ -13,10 +13,23 @@ use crate::grpc::Code;
 ///
 /// The status is 503 if the [backend fails](Reason::Failing), a [queue is full](Reason::QueueFull),
 /// or a keyed limiter has [no room](NO_ROOM_FOR_KEY) for a further client, and 429 otherwise. If
-/// the time until the next attempt is known, it is in `Retry-After`, in whole seconds. If the
-/// limiter has a [quota](leaparray::flow::Limiter::quota_at), the response has the headers
-/// `RateLimit` and `RateLimit-Policy` of the IETF's [draft][ietf]: the limit `q`, the remaining
-/// permits `r`, and the seconds `t` until all of them remain again.
+/// the time until the next attempt is known, it is in `Retry-After`, in whole seconds, at least
+/// one.
+///
+/// If the limiter has [quotas](leaparray::flow::Limiter::each_quota_at), the response has the
+/// headers `RateLimit-Policy` and `RateLimit` of the IETF's [draft 11][ietf], with an item for each
+/// limit:
+///
+/// | parameter | value |
+/// |---|---|
+/// | the item itself | the [name](leaparray::flow::Limiter::named) of the limit, or `default`; for a further limit with that name `default-2`, and so on. Characters other than printable ASCII are written as `_` |
+/// | `q` | the limit |
+/// | `qu` | `concurrent-requests` for a limit of the requests in flight |
+/// | `w` | the [window](leaparray::flow::Quota::window) in seconds, rounded up, if it has at least one |
+/// | `r` | the permits that remain |
+/// | `t` | the effective window: the seconds in which a client gets no more than these. It ends when all permits remain again or with `Retry-After`, whichever is earlier |
+///
+/// `pk` is not sent: a key of a client may be confidential.
 ///
 /// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead
 /// of 429. Its response also has the time until the next attempt in `grpc-retry-pushback-ms`, in
@@ -27,7 +40,7 @@ use crate::grpc::Code;
 /// ```
 /// use http::{Request, Response};
 /// use leaparray::Registry;
-/// use leaparray::flow::{Rate, TokenBucket};
+/// use leaparray::flow::{Limiter, Rate};
 /// use leaparray_tower::ResourceLayer;
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
@@ -37,8 +50,9 @@ use crate::grpc::Code;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
 /// // One request at a time, and another one after a minute.
-/// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
-/// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?.limit(Arc::new(bucket));
+/// let registry = Arc::new(Registry::new());
+/// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1).named("searches");
+/// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
 /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
 /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
 ///
@@ -46,19 +60,13 @@ use crate::grpc::Code;
 /// let refused = service.oneshot(Request::new(())).await?;
 /// assert_eq!(refused.status(), 429);
 /// assert_eq!(refused.headers()["retry-after"], "60");
-/// assert_eq!(refused.headers()["ratelimit-policy"], "\"default\";q=1");
-/// assert_eq!(refused.headers()["ratelimit"], "\"default\";r=0;t=60");
+/// assert_eq!(refused.headers()["ratelimit-policy"], "\"searches\";q=1;w=60");
+/// assert_eq!(refused.headers()["ratelimit"], "\"searches\";r=0;t=60");
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer;
-
-/// The name of the only policy.
-const POLICY: &str = "default";
-
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 impl<B, E> Refuse<B, E> for Answer {
     type Error = E;
@@ -72,9 +80,6 @@ impl<B, E> Refuse<B, E> for Answer {
     }
 }
 
-/// The greatest integer of a structured field (RFC 9651, section 3.3.1).
-const GREATEST: u64 = 999_999_999_999_999;
-
 /// Returns whether the server cannot serve the request now, which may be the client's first.
 fn is_unavailable(refused: &Refused) -> bool {
     [Reason::Failing, Reason::QueueFull, NO_ROOM_FOR_KEY].contains(&refused.refusal.reason)
@@ -87,24 +92,8 @@ fn http<B>(refused: &Refused) -> Response<Option<B>> {
     } else {
         StatusCode::TOO_MANY_REQUESTS
     };
-    insert_advice(response.headers_mut(), refused);
+    refused.add_headers(response.headers_mut());
     response
-}
-
-/// Inserts the time of the next attempt, and the quota.
-fn insert_advice(headers: &mut HeaderMap, refused: &Refused) {
-    if let Some(after) = refused.refusal.retry_after(refused.at) {
-        headers.insert(RETRY_AFTER, after.as_secs().into());
-    }
-    if let Some(quota) = refused.quota {
-        let [limit, remaining] = [quota.limit, quota.remaining].map(|it| it.min(GREATEST));
-        headers.insert(RATE_LIMIT_POLICY, value(format_args!("\"{POLICY}\";q={limit}")));
-        let remaining = match quota.reset_after(refused.at).map(|reset| reset.as_secs()) {
-            Some(reset) => value(format_args!("\"{POLICY}\";r={remaining};t={reset}")),
-            None => value(format_args!("\"{POLICY}\";r={remaining}")),
-        };
-        headers.insert(RATE_LIMIT, remaining);
-    }
 }
 
 fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
@@ -117,9 +106,11 @@ fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
     if let Some(at) = refused.refusal.retry_at() {
         let wait = at.saturating_since(refused.at);
         let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        // As for `Refused::retry_after`: zero would say that the call may be repeated at once.
+        let millis = if millis == 0 { 1_000 } else { millis };
         headers.insert("grpc-retry-pushback-ms", millis.into());
     }
-    insert_advice(headers, refused);
+    refused.add_headers(headers);
     response
 }
 
@@ -132,12 +123,5 @@ fn message(reason: Reason) -> HeaderValue {
             _ => message.push(byte.into()),
         }
     }
-    value(format_args!("{message}"))
-}
-
-fn value(text: Arguments<'_>) -> HeaderValue {
-    // With room for each of the values, so that the string is allocated once.
-    let mut value = String::with_capacity(64);
-    value.write_fmt(text).expect("a string takes all text");
-    HeaderValue::try_from(value).expect("printable ASCII")
+    HeaderValue::try_from(message).expect("printable ASCII")
 }

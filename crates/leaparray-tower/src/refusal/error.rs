@@ -46,7 +46,7 @@ use super::{Refuse, Refused};
 pub struct Fail;
 
 /// The error of a service whose layer refuses requests with an [error](Fail).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {
     /// The layer has refused the request. It has not reached the service.
@@ -59,7 +59,7 @@ impl<B, E> Refuse<B, E> for Fail {
     type Error = CallError<E>;
 
     fn refuse(&self, refused: &Refused) -> Result<Response<Option<B>>, CallError<E>> {
-        Err(CallError::Refused(*refused))
+        Err(CallError::Refused(refused.clone()))
     }
 
     fn error(error: E) -> CallError<E> {

@@ -2,8 +2,11 @@
 
 mod answer;
 mod error;
+mod headers;
 
-use http::Response;
+use std::time::Duration;
+
+use http::{HeaderMap, Response};
 use leaparray::Timestamp;
 use leaparray::flow::{Quota, Refusal};
 
@@ -11,17 +14,82 @@ pub use answer::Answer;
 pub use error::{CallError, Fail};
 
 /// A refused request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
     /// The reason, and when to ask again.
     pub refusal: Refusal,
-    /// The time of the refusal.
+    /// The time of the refusal. If the refusal refers to a time that is past for the registry,
+    /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
-    /// The state of the limit, if the limiter has one.
-    pub quota: Option<Quota>,
+    /// The state of [each limit](leaparray::flow::Limiter::each_quota_at) of the limiter that has
+    /// one.
+    pub quotas: Vec<Quota>,
     /// Whether the request is one of gRPC, by its content type.
     pub is_grpc: bool,
+}
+
+impl Refused {
+    /// Returns the time until asking again can succeed, rounded up to whole seconds, at least one;
+    /// `None` if it is not known, or if there is none.
+    ///
+    /// A limiter whose parts have different clocks may name a time that is past. Asking again at
+    /// once is then refused again, so the result is a second.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        Some(self.refusal.retry_after(self.at)?.max(Duration::from_secs(1)))
+    }
+
+    /// Adds the headers `Retry-After`, `RateLimit-Policy` and `RateLimit` to those of a response,
+    /// as [`Answer`] does. For a [`Refuse`] that makes the response by itself.
+    ///
+    /// Items of `RateLimit` that the response has are kept, and of two times the later one is the
+    /// `Retry-After`. So the limits of two layers, or those of a backend, stand beside each other.
+    ///
+    /// ```
+    /// use http::Response;
+    /// use leaparray_tower::{Refuse, Refused};
+    ///
+    /// /// Answers in plain text.
+    /// #[derive(Clone)]
+    /// struct Text;
+    ///
+    /// impl<E> Refuse<String, E> for Text {
+    ///     type Error = E;
+    ///
+    ///     fn refuse(&self, refused: &Refused) -> Result<Response<Option<String>>, E> {
+    ///         let mut response = Response::new(Some("too many requests".to_owned()));
+    ///         *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
+    ///         refused.add_headers(response.headers_mut());
+    ///         Ok(response)
+    ///     }
+    ///
+    ///     fn error(error: E) -> E {
+    ///         error
+    ///     }
+    /// }
+    /// # use std::{convert::Infallible, sync::Arc};
+    /// # use http::Request;
+    /// # use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// # use leaparray_tower::ResourceLayer;
+    /// # use tower::{ServiceBuilder, ServiceExt, service_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let registry = Arc::new(leaparray::Registry::new());
+    /// # let minute = std::time::Duration::from_secs(60);
+    /// # let limiter = registry.timeline().fixed_window_limiter(minute, 0)?.named("none");
+    /// # let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+    /// # let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(limiter)).refuse(Text);
+    /// # let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
+    /// # let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+    /// # let response = service.oneshot(Request::new(())).await?;
+    /// # assert_eq!(response.headers()["ratelimit-policy"], "\"none\";q=0;w=60");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        headers::add(headers, self);
+    }
 }
 
 /// What a layer does with a refused request: a response of the service's kind, or an error.

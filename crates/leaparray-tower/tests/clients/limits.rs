@@ -47,7 +47,7 @@ async fn refused_request_gets_an_answer_and_never_reaches_the_handler() {
                 let headers = response.headers();
                 let after: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
                 assert!((1..=3_600).contains(&after), "{after}");
-                assert_eq!(headers["ratelimit-policy"], "\"default\";q=1");
+                assert_eq!(headers["ratelimit-policy"], "\"default\";q=1;w=3600");
                 assert!(headers["ratelimit"].to_str().unwrap().starts_with("\"default\";r=0"));
             }
         }

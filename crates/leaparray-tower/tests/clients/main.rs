@@ -3,8 +3,10 @@
 mod bodies;
 mod cuts;
 mod hang_ups;
+mod large_frames;
 mod limits;
 mod server;
 mod shutdown;
 mod tools;
+mod uploads;
 mod websocket;

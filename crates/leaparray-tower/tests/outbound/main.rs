@@ -139,7 +139,8 @@ async fn check_http<S, A, B>(
     request: impl Fn(String, Duration) -> Request<A>,
 ) where
     S: Service<Request<A>, Response = Response<B>, Error: std::fmt::Debug> + Clone,
-    B: Body<Error: std::fmt::Debug> + Unpin,
+    A: 'static,
+    B: Body<Data: 'static, Error: std::fmt::Debug> + Unpin,
 {
     let answering = server::start().await;
     let closed = [server::start_resetting().await, server::refusing().await]

@@ -50,7 +50,7 @@ fn refused_request_is_answered_with_its_limit_and_never_reaches_the_service() {
     let header = |name: &str| response.headers()[name].to_str().unwrap();
     assert_eq!(response.status(), 429);
     assert_eq!(header("retry-after"), "46");
-    assert_eq!(header("ratelimit-policy"), "\"default\";q=5");
+    assert_eq!(header("ratelimit-policy"), "\"default\";q=5;w=60");
     assert_eq!(header("ratelimit"), "\"default\";r=0;t=46");
     assert!(matches!(poll_body(&mut response.into_body()), Poll::Ready(None)));
     assert_eq!(endings_of(&registry, "/"), [0, 0, 0, 1, 0]);
@@ -67,7 +67,7 @@ fn refused_request_of_grpc_gets_a_status_of_grpc() {
     assert_eq!((response.status().as_u16(), header("content-type")), (200, "application/grpc"));
     assert_eq!((header("grpc-status"), header("grpc-message")), ("8", "the limit is reached"));
     assert_eq!((header("grpc-retry-pushback-ms"), header("retry-after")), ("60000", "60"));
-    assert_eq!(header("ratelimit-policy"), "\"default\";q=5");
+    assert_eq!(header("ratelimit-policy"), "\"default\";q=5;w=60");
 }
 
 /// Refuses each request for one reason.
@@ -118,7 +118,10 @@ fn refusal_can_be_a_typed_error() {
     let CallError::Refused(refused) = error else { panic!("{error:?}") };
     assert_eq!(refused.refusal.reason, Reason::LimitReached);
     assert_eq!(refused.refusal.retry_after(refused.at), Some(Duration::from_secs(60)));
-    assert_eq!(refused.quota.map(|quota| (quota.limit, quota.remaining)), Some((5, 0)));
+    assert_eq!(
+        refused.quotas.iter().map(|it| (it.limit, it.remaining)).collect::<Vec<_>>(),
+        [(5, 0)]
+    );
 }
 
 #[test]

@@ -57,8 +57,8 @@ fn each_client_has_a_limit_of_its_own() {
     assert_eq!(statuses, [200, 200, 429, 200, 429]);
     let refused = ask(1);
     assert_eq!(refused.headers()["retry-after"], "1");
-    assert_eq!(refused.headers()["ratelimit-policy"], "\"default\";q=2");
-    assert_eq!(refused.headers()["ratelimit"], "\"default\";r=0;t=2");
+    assert_eq!(refused.headers()["ratelimit-policy"], "\"default\";q=2;w=2");
+    assert_eq!(refused.headers()["ratelimit"], "\"default\";r=0;t=1");
     registry.clock().advance(Duration::from_secs(1));
     assert_eq!([1, 1].map(|client| ask(client).status().as_u16()), [200, 429]);
     assert_eq!(endings_of(&registry, "/"), [4, 0, 0, 4, 0]);

@@ -3,9 +3,11 @@
 mod bodies;
 mod decisions;
 mod endings;
+mod headers;
 mod keys;
 mod known;
 mod names;
+mod parts;
 mod readiness;
 
 use std::collections::VecDeque;

@@ -1,13 +1,21 @@
 //! The resources of requests.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
-use http::{Request, Response};
-use leaparray::{Registry, RegistryConfig, RegistryError, TrafficType};
+use http::{HeaderMap, Method, Request, Response};
+use leaparray::flow::{BoxLimiter, Limiter, Rate};
+use leaparray::{ManualClock, Registry, RegistryConfig, RegistryError, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
-use tower::{Layer, Service};
+use tower::{Layer, Service, service_fn};
 
-use crate::{SUCCESS, Steps, answering, endings_of, get, layer, poll_now, registry, registry_with};
+use crate::{
+    Broken, SUCCESS, Step, Steps, answering, endings_of, get, layer, poll_now, registry,
+    registry_with,
+};
 
 fn empty() -> Response<Steps> {
     Response::new(Steps::default().that_says_its_end())
@@ -153,4 +161,170 @@ fn name_can_call_the_service_of_another_layer() {
     poll_now(outer.layer(answering(empty())).call(get("/a"))).unwrap();
     assert_eq!(endings_of(&registry, "/a"), SUCCESS);
     assert_eq!(endings_of(&registry, "outer /a"), SUCCESS);
+}
+
+/// How many names without a confirmation a layer lists at a time.
+const UNCONFIRMED: usize = 100;
+
+/// Each way in which a request for a target that does not exist can be turned away: the status, or
+/// what the header `refuser` says.
+const REFUSERS: [&str; 15] = [
+    "400",
+    "401",
+    "404",
+    "405",
+    "429",
+    "501",
+    "503",
+    "grpc 7",
+    "grpc 12",
+    "grpc 12 in trailers",
+    "limiter",
+    "limiter in its wait",
+    "error",
+    "panic",
+    "client",
+];
+
+fn refuser<A>(request: &Request<A>) -> &str {
+    request.headers().get("refuser").map_or("", |it| it.to_str().unwrap())
+}
+
+/// Answers as the header `refuser` says.
+async fn turn_away(request: Request<()>) -> Result<Response<Steps>, Broken> {
+    let refuser = refuser(&request);
+    let grpc = || Response::builder().header("content-type", "application/grpc");
+    let empty = || Steps::default().that_says_its_end();
+    match refuser.split_once(' ') {
+        Some(("grpc", "12 in trailers")) => {
+            let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), 12.into())]);
+            Ok(grpc().body(Steps::of([Step::Trailers(trailers)])).unwrap())
+        }
+        Some(("grpc", code)) => Ok(grpc().header("grpc-status", code).body(empty()).unwrap()),
+        _ => match refuser {
+            "error" => Err(Broken),
+            "panic" => panic!("the service panics"),
+            "client" => std::future::pending().await,
+            "" if request.method() == Method::POST => {
+                let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), 0.into())]);
+                Ok(grpc().body(Steps::of([Step::Trailers(trailers)])).unwrap())
+            }
+            "" => Ok(Response::new(empty())),
+            status => Ok(Response::builder().status(status).body(empty()).unwrap()),
+        },
+    }
+}
+
+/// Chooses the limiter that the header `refuser` says.
+fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<Arc<BoxLimiter>> {
+    let registry = leaparray::Timeline::with_clock(resource.clock().clone());
+    let minute = Duration::from_secs(60);
+    Some(Arc::new(match refuser(request) {
+        "limiter" => registry.fixed_window_limiter(minute, 0).unwrap().boxed(),
+        "limiter in its wait" => {
+            let pace = registry.leaky_bucket(Rate::per_minute(1).unwrap(), minute);
+            assert!(pace.try_acquire().is_admitted());
+            pace.boxed()
+        }
+        _ => return None,
+    }))
+}
+
+fn names_that_no_response_confirms<N: Name<()> + Clone>(name: &N, method: &Method) {
+    for refuser in REFUSERS {
+        let registry = registry_with(RegistryConfig::default().max_resources(1_000));
+        let layer = ResourceLayer::new(Arc::clone(&registry), name.clone()).unwrap();
+        let mut service = layer.limit_by(limiter).layer(service_fn(turn_away));
+        let mut ask = |path: &str, refuser: &str| {
+            let request = Request::builder().method(method).uri(path).header("refuser", refuser);
+            let request = request.body(()).unwrap();
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let mut response = pin!(service.call(request));
+                let mut cx = Context::from_waker(Waker::noop());
+                if let std::task::Poll::Ready(Ok(response)) = response.as_mut().poll(&mut cx) {
+                    let mut body = response.into_body();
+                    while let std::task::Poll::Ready(Some(Ok(_))) = crate::poll_body(&mut body) {}
+                }
+            }));
+        };
+        ask("/shop.Orders/Early", "");
+        for scan in 0..2_000 {
+            // Twice, so that some request finds its name listed.
+            for _ in 0..2 {
+                ask(&format!("/scan.Orders/{scan}"), refuser);
+            }
+        }
+        assert!(registry.len() <= 2 + UNCONFIRMED, "{refuser}: {} names", registry.len());
+        assert_eq!(registry.refused(), 0, "{refuser}: the registry was full");
+        ask("/shop.Orders/Late", "");
+        for scan in 2_000..3_000 {
+            ask(&format!("/scan.Orders/{scan}"), refuser);
+        }
+        for path in ["/shop.Orders/Early", "/shop.Orders/Late"] {
+            let name = [path, &path[1..]].into_iter().find_map(|name| registry.get(name));
+            let name = name.unwrap_or_else(|| panic!("{refuser}: {path} is not listed"));
+            assert_eq!(crate::endings(&name), SUCCESS, "{refuser}: {path}");
+        }
+        let totals = registry.lifetime();
+        let ended =
+            totals.sum(leaparray::MetricEvent::Pass) + totals.sum(leaparray::MetricEvent::Block);
+        assert_eq!(ended, 5_002, "{refuser}: requests are missing");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_a_closure_do_not_fill_the_registry_whoever_refuses() {
+    names_that_no_response_confirms(&crate::by_path::<()>, &Method::GET);
+}
+
+#[cfg(feature = "tonic")]
+#[tokio::test(start_paused = true)]
+async fn names_of_grpc_do_not_fill_the_registry_whoever_refuses() {
+    names_that_no_response_confirms(&leaparray_tower::GrpcMethod, &Method::POST);
+}
+
+#[test]
+fn name_with_a_request_in_flight_is_not_removed_for_a_new_one() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    let waits = |path: &str| Request::get(path).header("refuser", "client").body(()).unwrap();
+    let waiting: Vec<_> =
+        (0..UNCONFIRMED).map(|request| service.call(waits(&format!("/{request}")))).collect();
+    poll_now(service.call(get("/new"))).unwrap();
+    assert_eq!(registry.len(), 1 + UNCONFIRMED);
+    assert_eq!(endings_of(&registry, OTHER), SUCCESS, "there is no room for its name");
+    drop(waiting);
+    poll_now(service.call(get("/new"))).unwrap();
+    assert_eq!(endings_of(&registry, "/new"), SUCCESS);
+}
+
+#[test]
+fn name_without_a_confirmation_makes_room_in_a_full_registry() {
+    let registry = registry_with(RegistryConfig::default().max_resources(3));
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    let scan = |path: &str| Request::get(path).header("refuser", "404").body(()).unwrap();
+    for path in ["/1", "/2", "/3"] {
+        poll_now(service.call(scan(path))).unwrap();
+    }
+    for path in ["/4", "/5"] {
+        poll_now(service.call(get(path))).unwrap();
+        assert_eq!(endings_of(&registry, path), SUCCESS);
+    }
+    // Both are confirmed.
+    poll_now(service.call(get("/6"))).unwrap();
+    assert_eq!(endings_of(&registry, OTHER), SUCCESS);
+}
+
+#[test]
+fn resource_that_was_listed_by_others_is_not_removed() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    let scan = |path: &str| Request::get(path).header("refuser", "404").body(()).unwrap();
+    poll_now(service.call(scan("/listed"))).unwrap();
+    assert!(registry.remove("/listed"));
+    let listed = registry.resource("/listed").unwrap();
+    for path in 0..2 * UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/{path}")))).unwrap();
+    }
+    assert!(!listed.is_removed());
 }

@@ -1,0 +1,147 @@
+//! The headers of a refusal: `Retry-After`, and the fields of the IETF's draft
+//! `draft-ietf-httpapi-ratelimit-headers-11`, as structured fields (RFC 9651).
+//!
+//! The working group discusses other names. All names are here.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use leaparray::flow::{Quota, QuotaUnit};
+
+use super::Refused;
+
+/// The field with an item for each limit, and what the limit is.
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// The field with an item for each limit, and what remains of it.
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// The parameter of the limit, in [`POLICY`].
+const LIMIT: &str = "q";
+/// The parameter of the limit's unit, in [`POLICY`]. Without it, requests are counted.
+const UNIT: &str = "qu";
+/// The parameter of the window in seconds, in [`POLICY`].
+const WINDOW: &str = "w";
+/// The parameter of the permits that remain, in [`STATE`].
+const REMAINING: &str = "r";
+/// The parameter of the effective window in seconds, in [`STATE`].
+const EFFECTIVE_WINDOW: &str = "t";
+
+/// The unit of limits of the requests in flight.
+const CONCURRENT_REQUESTS: &str = "concurrent-requests";
+/// The name of a limit that was given none.
+const DEFAULT_NAME: &str = "default";
+
+/// The greatest integer of a structured field (RFC 9651, section 3.3.1).
+const GREATEST: u64 = 999_999_999_999_999;
+
+/// Adds the headers of a refusal to the present ones.
+pub(super) fn add(headers: &mut HeaderMap, refused: &Refused) {
+    let retry_after = refused.retry_after();
+    if let Some(after) = retry_after.map(|after| after.as_secs())
+        && is_later(after, headers.get(RETRY_AFTER))
+    {
+        headers.insert(RETRY_AFTER, after.into());
+    }
+    if refused.quotas.is_empty() {
+        return;
+    }
+    let (mut policies, mut states) = (String::with_capacity(64), String::with_capacity(64));
+    for (index, quota) in refused.quotas.iter().enumerate() {
+        for field in [&mut policies, &mut states] {
+            begin_item(field, &refused.quotas, index);
+        }
+        write_policy(&mut policies, quota);
+        write_state(&mut states, quota, effective_window(quota, refused, retry_after));
+    }
+    // Beside those of another layer: a list may be split over several fields (RFC 9651, section
+    // 3.1).
+    headers.append(POLICY, value(policies));
+    headers.append(STATE, value(states));
+}
+
+/// Returns whether a delay in seconds is later than the one that a response has, if it has one. A
+/// date is kept.
+fn is_later(after: u64, present: Option<&HeaderValue>) -> bool {
+    let Some(present) = present else { return true };
+    let seconds = present.to_str().ok().and_then(|seconds| seconds.parse::<u64>().ok());
+    seconds.is_some_and(|seconds| seconds < after)
+}
+
+/// Begins the item of a quota with its name, a string (RFC 9651, section 3.3.3).
+fn begin_item(field: &mut String, quotas: &[Quota], index: usize) {
+    let name_of = |quota: &Quota| quota.name.unwrap_or(DEFAULT_NAME);
+    let name = name_of(&quotas[index]);
+    if index > 0 {
+        field.push_str(", ");
+    }
+    field.push('"');
+    for character in name.chars() {
+        match character {
+            '"' | '\\' => field.extend(['\\', character]),
+            ' '..='~' => field.push(character),
+            _ => field.push('_'),
+        }
+    }
+    match quotas[..index].iter().filter(|quota| name_of(quota) == name).count() {
+        0 => {}
+        before => write(field, format_args!("-{}", before + 1)),
+    }
+    field.push('"');
+}
+
+fn write_policy(field: &mut String, quota: &Quota) {
+    write_integer(field, LIMIT, quota.limit);
+    if quota.unit == QuotaUnit::InFlight {
+        write(field, format_args!(";{UNIT}=\"{CONCURRENT_REQUESTS}\""));
+    }
+    // A window has at least one second in this field. A shorter one cannot be said.
+    if let Some(window) = quota.window.filter(|window| window.as_secs() > 0) {
+        write_integer(field, WINDOW, seconds(window));
+    }
+}
+
+fn write_state(field: &mut String, quota: &Quota, effective_window: Option<Duration>) {
+    write_integer(field, REMAINING, quota.remaining);
+    if let Some(window) = effective_window {
+        write_integer(field, EFFECTIVE_WINDOW, seconds(window));
+    }
+}
+
+/// Returns the time in which a client gets no more than the permits that remain; `None` if it is
+/// not known. It does not end after `Retry-After`: a client that waits until then has waited for
+/// each limit.
+fn effective_window(
+    quota: &Quota,
+    refused: &Refused,
+    retry_after: Option<Duration>,
+) -> Option<Duration> {
+    match (quota.reset_after(refused.at), retry_after) {
+        // The whole limit remains.
+        (Some(Duration::ZERO), _) => None,
+        (Some(reset), Some(retry)) => Some(reset.min(retry)),
+        (Some(reset), None) => Some(reset),
+        // The permits come back at a time that only the refusal knows.
+        (None, retry) => {
+            retry.filter(|_| quota.remaining == 0 && quota.unit == QuotaUnit::Requests)
+        }
+    }
+}
+
+/// Returns a time in seconds, rounded up.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
+}
+
+fn write_integer(field: &mut String, parameter: &str, integer: u64) {
+    write(field, format_args!(";{parameter}={}", integer.min(GREATEST)));
+}
+
+fn write(field: &mut String, text: std::fmt::Arguments<'_>) {
+    field.write_fmt(text).expect("a string takes all text");
+}
+
+fn value(field: String) -> HeaderValue {
+    HeaderValue::try_from(field).expect("printable ASCII")
+}

@@ -1,0 +1,283 @@
+//! The headers of a refusal: `Retry-After`, `RateLimit-Policy` and `RateLimit`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Request, Response, StatusCode};
+use leaparray::flow::{
+    Aimd, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowPerKey, KeyedLimiter, LimitRange,
+    Limiter, OfKey, Rate, TokenBucketPerKey, WarmUpConfig,
+};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
+use leaparray_tower::{Refuse, Refused};
+use sfv::{BareItem, List, ListEntry, Parser};
+use tower::{Layer, Service};
+
+use crate::{Manual, Steps, answering, get, layer, poll_now, registry};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The items of a field: each name, and its parameters.
+type Items = BTreeMap<String, BTreeMap<String, BareItem>>;
+
+/// Reads a field with the parser of another project.
+fn items(headers: &HeaderMap, field: &str) -> Items {
+    let lines: Vec<_> = headers.get_all(field).iter().map(|it| it.to_str().unwrap()).collect();
+    let list: List = Parser::new(&lines.join(",")).parse().unwrap();
+    let items = list.into_iter().map(|entry| {
+        let ListEntry::Item(item) = entry else { panic!("{entry:?}") };
+        let BareItem::String(name) = item.bare_item else { panic!("{item:?}") };
+        let parameters = item.params.into_iter().map(|(key, value)| (key.to_string(), value));
+        (name.as_str().to_owned(), parameters.collect())
+    });
+    let items: Vec<_> = items.collect();
+    let names = items.len();
+    let items: Items = items.into_iter().collect();
+    assert_eq!(items.len(), names, "a name stands for two limits: {lines:?}");
+    items
+}
+
+fn integer(item: &BTreeMap<String, BareItem>, parameter: &str) -> Option<i64> {
+    item.get(parameter).map(|value| i64::from(value.as_integer().expect(parameter)))
+}
+
+fn seconds(headers: &HeaderMap) -> Option<i64> {
+    headers.get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap())
+}
+
+fn empty() -> Response<Steps> {
+    Response::new(Steps::default().that_says_its_end())
+}
+
+/// Returns the headers of a request that `limiter` refuses.
+fn refused<L: Limiter<Permit: Send> + Send + Sync + 'static>(
+    registry: &Arc<Manual>,
+    limiter: L,
+) -> HeaderMap {
+    let mut service = layer(registry).limit(Arc::new(limiter)).layer(answering(empty()));
+    let response = poll_now(service.call(get("/"))).unwrap();
+    assert!(response.status().is_client_error(), "{response:?}");
+    response.headers().clone()
+}
+
+#[test]
+fn wait_of_a_minute_in_a_window_of_ten_is_the_effective_window() {
+    let registry = registry();
+    let ten_minutes = WindowConfig::new(10, 10 * MINUTE).unwrap();
+    let limiter = registry.timeline().sliding_window_limiter(ten_minutes, 600).unwrap();
+    // The first permit leaves the window in a minute, and the last one in ten.
+    let now = registry.clock().now();
+    assert!(limiter.try_acquire_at(now, 1).is_admitted());
+    registry.clock().advance(9 * MINUTE);
+    assert!(limiter.try_acquire_at(registry.clock().now(), 599).is_admitted());
+    let headers = refused(&registry, limiter);
+    assert_eq!(headers["retry-after"], "60");
+    assert_eq!(headers["ratelimit-policy"], "\"default\";q=600;w=600");
+    assert_eq!(headers["ratelimit"], "\"default\";r=0;t=60");
+}
+
+/// Limiters of every kind that has a quota, without a permit left.
+fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)> {
+    fn empty<L: Limiter<Permit: Send + 'static> + Send + Sync + 'static>(limiter: L) -> BoxLimiter {
+        let limiter = limiter.boxed();
+        while let leaparray::flow::Decision::Admitted(permit) = limiter.try_acquire() {
+            // Held for ever.
+            std::mem::forget(permit);
+        }
+        limiter
+    }
+    fn of_key<R>(timeline: &Timeline<ManualClock>, limit: R) -> BoxLimiter
+    where
+        R: leaparray::flow::PerKey<State: Send + 'static, Permit: Send> + Send + Sync + 'static,
+    {
+        let clock = timeline.clock().clone();
+        let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());
+        empty(OfKey::new(keyed, Box::new(7)))
+    }
+    let rate = Rate::per_minute(6).unwrap();
+    let window = WindowConfig::new(6, MINUTE).unwrap();
+    let aimd = Aimd::new(LimitRange::new(1, 2, 3).unwrap());
+    let per_minute = || timeline.fixed_window_limiter(MINUTE, 5).unwrap();
+    let both = AllOf::new((
+        per_minute().named("minute"),
+        timeline.fixed_window_limiter(60 * MINUTE, 5).unwrap().named("hour"),
+        Arc::new(ConcurrencyLimiter::new(100)),
+        timeline.token_bucket(rate, 50),
+    ));
+    let alike = AllOf::new(vec![per_minute(), per_minute()]);
+    vec![
+        ("token bucket", empty(timeline.token_bucket(rate, 10))),
+        ("fixed window", empty(per_minute())),
+        ("sliding window", empty(timeline.sliding_window_limiter(window, 10).unwrap())),
+        ("warm-up", empty(timeline.warm_up(window, 60, WarmUpConfig::default()).unwrap())),
+        ("concurrency", empty(Arc::new(ConcurrencyLimiter::new(2)))),
+        ("adaptive", empty(Arc::new(timeline.adaptive_limiter(aimd)))),
+        ("token bucket of a key", of_key(timeline, TokenBucketPerKey::new(rate, 10))),
+        ("window of a key", of_key(timeline, FixedWindowPerKey::new(MINUTE, 5).unwrap())),
+        ("several", empty(both)),
+        ("several alike", empty(alike)),
+        ("named", empty(per_minute().named("a \"name\" \\ of the café"))),
+        ("short", empty(timeline.fixed_window_limiter(SECOND / 10, 5).unwrap())),
+    ]
+}
+
+#[test]
+fn fields_of_every_limiter_agree() {
+    let registry = registry();
+    for (kind, limiter) in limiters(&registry.timeline()) {
+        let headers = refused(&registry, limiter);
+        let retry_after = seconds(&headers);
+        let (policies, states) =
+            (items(&headers, "ratelimit-policy"), items(&headers, "ratelimit"));
+        assert!(policies.keys().eq(states.keys()), "{kind}: {headers:?}");
+        for (name, policy) in &policies {
+            let state = &states[name];
+            let limit = integer(policy, "q").unwrap();
+            assert!((0..=limit).contains(&integer(state, "r").unwrap()), "{kind}: {headers:?}");
+            assert!(integer(policy, "w").is_none_or(|window| window > 0), "{kind}: {headers:?}");
+            let effective = integer(state, "t");
+            assert!(effective.is_none_or(|effective| effective > 0), "{kind}: {headers:?}");
+            assert!(
+                retry_after.is_none() || effective <= retry_after,
+                "{kind}: asked to come back before the end of a window: {headers:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn fields_say_what_each_limit_is() {
+    let registry = registry();
+    let limiters = limiters(&registry.timeline()).into_iter();
+    let by_kind: BTreeMap<_, _> = limiters.map(|(kind, it)| (kind, Arc::new(it))).collect();
+    let header = |kind: &str, field| {
+        let headers = refused(&registry, Arc::clone(&by_kind[kind]));
+        headers[field].to_str().unwrap().to_owned()
+    };
+    let expected = [
+        ("token bucket", "\"default\";q=10;w=100", "\"default\";r=0;t=10"),
+        ("fixed window", "\"default\";q=5;w=60", "\"default\";r=0;t=60"),
+        ("concurrency", "\"default\";q=2;qu=\"concurrent-requests\"", "\"default\";r=0"),
+        (
+            "several",
+            "\"minute\";q=5;w=60, \"hour\";q=5;w=3600, \
+             \"default\";q=100;qu=\"concurrent-requests\", \"default-2\";q=50;w=500",
+            "\"minute\";r=0;t=60, \"hour\";r=0;t=3600, \
+             \"default\";r=95, \"default-2\";r=45;t=50",
+        ),
+        (
+            "named",
+            "\"a \\\"name\\\" \\\\ of the caf_\";q=5;w=60",
+            "\"a \\\"name\\\" \\\\ of the caf_\";r=0;t=60",
+        ),
+        ("short", "\"default\";q=5", "\"default\";r=0;t=1"),
+    ];
+    for (kind, policy, state) in expected {
+        assert_eq!(header(kind, "ratelimit-policy"), policy, "{kind}");
+        assert_eq!(header(kind, "ratelimit"), state, "{kind}");
+    }
+    assert_eq!(header("several", "retry-after"), "3600");
+}
+
+/// A limiter with a clock of its own, an hour before or after the registry's clock, still says that
+/// its wait is one.
+#[test]
+fn wait_is_not_zero_if_the_clock_of_the_limiter_differs() {
+    let hour = Duration::from_secs(3_600);
+    let now = Timestamp::from_secs(10 * 3_600);
+    for at_limiter in [now.saturating_sub(hour), now, now.saturating_add(hour)] {
+        let clock = ManualClock::new(now);
+        let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock));
+        let timeline = Timeline::with_clock(ManualClock::new(at_limiter));
+        let minute = WindowConfig::new(6, MINUTE).unwrap();
+        let rate = Rate::per_minute(1).unwrap();
+        let limiters: [(_, BoxLimiter); 4] = [
+            ("token bucket", timeline.token_bucket(rate, 1).boxed()),
+            ("fixed window", timeline.fixed_window_limiter(MINUTE, 1).unwrap().boxed()),
+            ("sliding window", timeline.sliding_window_limiter(minute, 1).unwrap().boxed()),
+            // The combination reads the first clock only.
+            (
+                "combination",
+                AllOf::new((
+                    registry.timeline().token_bucket(rate, 100),
+                    timeline.token_bucket(rate, 1),
+                ))
+                .boxed(),
+            ),
+        ];
+        for (kind, limiter) in limiters {
+            let mut service = layer(&registry).limit(Arc::new(limiter)).layer(answering(empty()));
+            // Of a resource of its own: a window counts the other requests of its resource.
+            let path = format!("/{kind}").replace(' ', "-");
+            assert_eq!(poll_now(service.call(get(&path))).unwrap().status(), 200, "{kind}");
+            let response = poll_now(service.call(get(&path))).unwrap();
+            assert_eq!(response.status(), 429);
+            let least = if kind == "combination" { 1 } else { 50 };
+            let after = seconds(response.headers()).unwrap();
+            assert!((least..=61).contains(&after), "{kind}, {at_limiter}: {response:?}");
+            let state = items(response.headers(), "ratelimit");
+            if kind != "combination" {
+                assert_eq!(integer(&state["default"], "r"), Some(0), "{kind}: {response:?}");
+            }
+            let request = Request::post(&path).header("content-type", "application/grpc");
+            let response = poll_now(service.call(request.body(()).unwrap())).unwrap();
+            assert_ne!(response.headers()["grpc-retry-pushback-ms"], "0", "{kind}");
+        }
+    }
+}
+
+#[test]
+fn refusal_of_the_inner_layer_reaches_the_client_through_the_outer_one() {
+    let registry = registry();
+    let timeline = registry.timeline();
+    let inner = timeline.fixed_window_limiter(MINUTE, 0).unwrap().named("inner");
+    let outer = timeline.fixed_window_limiter(60 * MINUTE, 10).unwrap().named("outer");
+    let inner = layer(&registry).limit(Arc::new(inner)).layer(answering(empty()));
+    let mut service = layer(&registry).limit(Arc::new(outer)).layer(inner);
+    let response = poll_now(service.call(get("/"))).unwrap();
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()["ratelimit-policy"], "\"inner\";q=0;w=60");
+}
+
+/// Adds the headers of a refusal to a response that has such headers.
+#[derive(Clone)]
+struct Beside(&'static str);
+
+impl<E> Refuse<Steps, E> for Beside {
+    type Error = E;
+
+    fn refuse(&self, refused: &Refused) -> Result<Response<Option<Steps>>, E> {
+        let mut response = Response::builder()
+            .status(StatusCode::TOO_MANY_REQUESTS)
+            .header("retry-after", self.0)
+            .header("ratelimit-policy", "\"proxy\";q=7;w=7")
+            .header("ratelimit", "\"proxy\";r=3")
+            .body(None)
+            .unwrap();
+        refused.add_headers(response.headers_mut());
+        Ok(response)
+    }
+
+    fn error(error: E) -> E {
+        error
+    }
+}
+
+#[test]
+fn items_are_added_to_those_of_another_layer() {
+    let date = "Fri, 31 Dec 2027 23:59:59 GMT";
+    for (present, expected) in [("5", "60"), ("90", "90"), (date, date)] {
+        let registry = registry();
+        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        assert!(limiter.try_acquire().is_admitted());
+        let layer = layer(&registry).limit(Arc::new(limiter.named("mine"))).refuse(Beside(present));
+        let response = poll_now(layer.layer(answering(empty())).call(get("/"))).unwrap();
+        let headers = response.headers();
+        assert_eq!(headers.get_all("retry-after").iter().collect::<Vec<_>>(), [expected]);
+        for field in ["ratelimit-policy", "ratelimit"] {
+            assert!(items(headers, field).keys().eq(["mine", "proxy"]), "{headers:?}");
+        }
+    }
+}
