@@ -93,6 +93,8 @@ where
     C: Clock + Clone,
     P: Permit,
 {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the body")]
     pub(crate) fn new(inner: Option<B>, rest: Rest<K, C, P>) -> Self {
         Self { inner: inner.map(InParts::new), rest, error: PhantomData }
     }
@@ -108,6 +110,7 @@ where
     type Data = B::Data;
     type Error = B::Error;
 
+    #[inline]
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,10 +118,13 @@ where
         let this = self.project();
         let Some(mut inner) = this.inner.as_pin_mut() else { return Poll::Ready(None) };
         let mut poll = || inner.as_mut().poll_frame(cx);
-        let frame = ready!(match this.rest.reading() {
+        let mut frame = ready!(match this.rest.reading() {
             Some(request) => request.watch(poll),
             None => poll(),
         });
+        if let Some(Ok(frame)) = &mut frame {
+            inner.as_mut().cut(frame);
+        }
         let has_ended = match &frame {
             Some(Ok(frame)) => this.rest.has_ended_with::<E, B>(frame, &inner),
             Some(Err(_)) => {

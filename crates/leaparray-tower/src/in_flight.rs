@@ -46,6 +46,17 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         if self.is_overdue() { Outcome::Exception } else { Outcome::Cancelled }
     }
 
+    /// Ends the request, whose client has broken its upload off.
+    #[cold]
+    fn end_left(&mut self, outcome: Outcome) {
+        let is_exception = self.is_polled || self.is_overdue();
+        match self.entry.take() {
+            Some(entry) if is_exception => entry.end_with(outcome),
+            // Ended by the drop, as the policy says.
+            _ => {}
+        }
+    }
+
     /// Ends the request, which is dropped, unless its policy decides.
     #[cold]
     fn end_dropped(&mut self) {
@@ -87,17 +98,15 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// overdue: a server or a client that gives up at the deadline says `CANCELLED` too. If the
     /// client has broken its upload off, the request ends as with a drop, whatever the response is,
     /// unless a poll has panicked.
+    #[inline]
     pub(crate) fn end(&mut self, mut outcome: Outcome) {
         if outcome == Outcome::Cancelled {
             outcome = self.cancelled();
         }
-        let is_left = self.upload.is_broken_off() && !self.is_polled && !self.is_overdue();
-        if let Some(entry) = self.entry.take() {
-            if is_left {
-                drop(entry);
-            } else {
-                entry.end_with(outcome);
-            }
+        if self.upload.is_broken_off() {
+            self.end_left(outcome);
+        } else if let Some(entry) = self.entry.take() {
+            entry.end_with(outcome);
         }
     }
 

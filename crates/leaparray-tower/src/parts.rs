@@ -1,9 +1,8 @@
 //! The frames of a body, large ones in parts.
 
 use std::any::Any;
-use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -25,46 +24,52 @@ pin_project! {
     pub(crate) struct InParts<B> {
         #[pin]
         body: B,
-        // The remaining bytes of the last frame.
-        rest: Bytes,
+        // The remaining bytes of the last frame. In a box: most bodies have none.
+        rest: Option<Box<Bytes>>,
     }
 }
 
 impl<B: Body> InParts<B> {
     pub(crate) const fn new(body: B) -> Self {
-        Self { body, rest: Bytes::new() }
+        Self { body, rest: None }
     }
 
-    /// Polls the next frame or part. Not an implementation of [`Body`]: the rest of it does not
-    /// need data without references.
+    /// Polls the next frame, to [cut](Self::cut), or the next part. Not an implementation of
+    /// [`Body`]: the frame is cut in its place, so that it is not moved once more.
     #[inline]
     pub(crate) fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<B>
     where
         B::Data: 'static,
     {
         let this = self.project();
-        if !this.rest.is_empty() {
-            return Poll::Ready(next_part(this.rest).map(Ok));
+        if this.rest.is_some() {
+            return Poll::Ready(next_part(this.rest).map(|part| Ok(Frame::data(part))));
         }
-        let mut frame = ready!(this.body.poll_frame(cx));
-        if let Some(Ok(frame)) = &mut frame
-            && let Some(data) = frame.data_mut()
+        this.body.poll_frame(cx)
+    }
+
+    /// Cuts a large frame after its first part.
+    #[inline]
+    pub(crate) fn cut(self: Pin<&mut Self>, frame: &mut Frame<B::Data>)
+    where
+        B::Data: 'static,
+    {
+        if let Some(data) = frame.data_mut()
             && let Some(data) = (data as &mut dyn Any).downcast_mut::<Bytes>()
             && data.len() > PART
         {
-            *this.rest = data.split_off(PART);
+            *self.project().rest = rest_of(data);
         }
-        Poll::Ready(frame)
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.rest.is_none() && self.body.is_end_stream()
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
         let mut hint = self.body.size_hint();
-        let rest = self.rest.len() as u64;
-        if rest > 0 {
+        if let Some(rest) = &self.rest {
+            let rest = rest.len() as u64;
             let upper = hint.upper().and_then(|upper| upper.checked_add(rest));
             let lower = hint.lower().saturating_add(rest);
             hint = SizeHint::new();
@@ -77,11 +82,16 @@ impl<B: Body> InParts<B> {
     }
 }
 
-/// Returns the next part of a frame. `D` is [`Bytes`], since there is a rest.
+/// Cuts a frame or a rest after a part, and returns the rest.
 #[cold]
-fn next_part<D: 'static>(rest: &mut Bytes) -> Option<Frame<D>> {
-    let after = if rest.len() > PART { rest.split_off(PART) } else { Bytes::new() };
-    let mut part = Some(mem::replace(rest, after));
-    let part = (&mut part as &mut dyn Any).downcast_mut::<Option<D>>()?;
-    part.take().map(Frame::data)
+fn rest_of(data: &mut Bytes) -> Option<Box<Bytes>> {
+    (data.len() > PART).then(|| Box::new(data.split_off(PART)))
+}
+
+/// Takes the next part of a rest, as data of the type `D`, which is [`Bytes`] if there is a rest.
+#[cold]
+fn next_part<D: 'static>(rest: &mut Option<Box<Bytes>>) -> Option<D> {
+    let mut part = *rest.take()?;
+    *rest = rest_of(&mut part);
+    (&mut Some(part) as &mut dyn Any).downcast_mut::<Option<D>>()?.take()
 }

@@ -42,6 +42,8 @@ mod watched {
     pub(crate) struct Upload(Option<Arc<AtomicBool>>);
 
     impl Upload {
+        #[inline(always)]
+        #[expect(clippy::inline_always, reason = "most requests have no body")]
         pub(crate) fn is_broken_off(&self) -> bool {
             // Relaxed: the flag orders nothing. A response that was made from the error of the body
             // reaches this thread after the store, with the response.

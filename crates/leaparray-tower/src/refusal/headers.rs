@@ -77,18 +77,28 @@ fn begin_item(field: &mut String, quotas: &[Quota], index: usize) {
         field.push_str(", ");
     }
     field.push('"');
-    for character in name.chars() {
-        match character {
-            '"' | '\\' => field.extend(['\\', character]),
-            ' '..='~' => field.push(character),
-            _ => field.push('_'),
-        }
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_ ".contains(&byte)) {
+        field.push_str(name);
+    } else {
+        push_escaped(field, name);
     }
     match quotas[..index].iter().filter(|quota| name_of(quota) == name).count() {
         0 => {}
         before => write(field, format_args!("-{}", before + 1)),
     }
     field.push('"');
+}
+
+/// Adds a text as in a string, with `_` for each character that a string cannot have.
+#[cold]
+fn push_escaped(field: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => field.extend(['\\', character]),
+            ' '..='~' => field.push(character),
+            _ => field.push('_'),
+        }
+    }
 }
 
 fn write_policy(field: &mut String, quota: &Quota) {
@@ -135,7 +145,9 @@ fn seconds(time: Duration) -> u64 {
 }
 
 fn write_integer(field: &mut String, parameter: &str, integer: u64) {
-    write(field, format_args!(";{parameter}={}", integer.min(GREATEST)));
+    field.push(';');
+    field.push_str(parameter);
+    write(field, format_args!("={}", integer.min(GREATEST)));
 }
 
 fn write(field: &mut String, text: std::fmt::Arguments<'_>) {
