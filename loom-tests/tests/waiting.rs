@@ -239,8 +239,13 @@ impl Limiter for &Asking {
         }
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.wakers.lock().unwrap().push(waker.clone());
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        let mut wakers = self.wakers.lock().unwrap();
+        let is_asking = self.permits.load(Ordering::Relaxed) == 0;
+        if is_asking {
+            wakers.push(waker.clone());
+        }
+        is_asking
     }
 }
 

@@ -43,6 +43,13 @@ impl DirectPasses {
         (is_current && now.as_nanos() < self.until.load(Ordering::Relaxed)).then_some(known.count)
     }
 
+    /// Returns the direct passes that were counted last, and the bucket with which their window
+    /// ends, if that is not before bucket `number`.
+    pub(super) fn last(&self, number: u64) -> Option<(u64, u64)> {
+        let known = self.layout.read(self.known.load(Ordering::Relaxed));
+        (known.flag && known.number >= number).then_some((known.number, known.count))
+    }
+
     /// Counts the direct passes of the window that ends with a bucket, and returns them; `None` if
     /// a later bucket has become the newest.
     ///

@@ -20,8 +20,9 @@ use crate::time::{Clock, saturating_nanos};
 pub(super) struct Horizon {
     /// In nanoseconds.
     latest: AtomicU64,
-    /// In nanoseconds: the first time after all those in place of which the horizon was used.
-    uncut_from: AtomicU64,
+    /// The earliest and the latest time, in nanoseconds, in place of which the horizon was used.
+    /// The earlier is the later one while there was none.
+    cut: [AtomicU64; 2],
     /// In nanoseconds. `u64::MAX` stands for no bound.
     lead: u64,
 }
@@ -39,7 +40,8 @@ impl Horizon {
     pub(super) fn with_lead(lead: Duration) -> Self {
         let lead = saturating_nanos(lead);
         let latest = if lead == u64::MAX { u64::MAX } else { 0 };
-        Self { latest: AtomicU64::new(latest), uncut_from: AtomicU64::new(0), lead }
+        let cut = [u64::MAX, 0].map(AtomicU64::new);
+        Self { latest: AtomicU64::new(latest), cut, lead }
     }
 
     pub(super) const fn lead(&self) -> Duration {
@@ -70,11 +72,11 @@ impl Horizon {
 
     /// Returns whether a request of that time, in nanoseconds, was decided at that time. `false` if
     /// the horizon may have been used in its place: for a time that the horizon does not cover, and
-    /// for each time up to the latest one that it did not cover at a request. The clock may have
-    /// reached that time since.
-    #[inline]
+    /// for each time from the earliest to the latest one that it did not cover at a request. The
+    /// clock may have reached that time since.
     pub(super) fn decided_at(&self, nanos: u64) -> bool {
-        self.covers(nanos) && nanos >= self.uncut_from.load(Ordering::Relaxed)
+        let [earliest, latest] = self.cut.each_ref().map(|cut| cut.load(Ordering::Relaxed));
+        self.covers(nanos) && !(earliest..=latest).contains(&nanos)
     }
 
     /// Reads the clock, and returns the time, or the horizon if that is earlier. The horizon then
@@ -86,7 +88,8 @@ impl Horizon {
         let before = self.latest.fetch_max(reached, Ordering::Relaxed);
         let bounded = nanos.min(reached.max(before));
         if bounded < nanos {
-            self.uncut_from.fetch_max(nanos.saturating_add(1), Ordering::Relaxed);
+            self.cut[0].fetch_min(nanos, Ordering::Relaxed);
+            self.cut[1].fetch_max(nanos, Ordering::Relaxed);
         }
         bounded
     }
@@ -141,7 +144,20 @@ mod tests {
         assert_eq!(advance(&horizon, &clock, 65), 62);
         clock.set(Timestamp::from_secs(70));
         assert_eq!(advance(&horizon, &clock, 70), 70);
-        assert_eq!([62, 65, 66, 72, 73].map(decided_at), [false, false, true, true, false]);
+        assert_eq!([62, 64, 65, 66, 72].map(decided_at), [true, true, false, true, true]);
+        assert!(!decided_at(73), "not covered");
+    }
+
+    /// One wrong time, even the end of time, concerns no other one.
+    #[test]
+    fn time_that_was_cut_leaves_others_as_they_are() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let horizon = Horizon::with_lead(Duration::from_secs(2));
+        assert_eq!(horizon.advance(u64::MAX, &clock), 62 * SECOND);
+        assert!([60, 61, 62].iter().all(|secs| horizon.decided_at(secs * SECOND)));
+        clock.set(Timestamp::from_secs(90_000));
+        assert_eq!(advance(&horizon, &clock, 90_000), 90_000);
+        assert!(horizon.decided_at(90_000 * SECOND));
     }
 
     #[test]

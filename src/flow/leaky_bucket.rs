@@ -363,8 +363,9 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was
     /// placed since. Otherwise, that request keeps its due time, and the result is `false`. So it
-    /// is if the rate or the longest wait was changed since, and for each time up to the latest one
-    /// that was further ahead of the clock than the [lead](LeakyBucket::with_max_lead).
+    /// is if the rate or the longest wait was changed since, and for each time from the earliest to
+    /// the latest one that was further ahead of the clock than the
+    /// [lead](LeakyBucket::with_max_lead).
     ///
     /// The next request for n permits is then due n intervals after the request before. If the
     /// request went ahead after an idle time, a request for the same number of permits goes ahead

@@ -150,7 +150,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// node](Self#the-passes-of-a-node).
     ///
     /// Do not use it for a part of the requests of a node, such as those of one tier: the requests
-    /// of the other tiers would count as well.
+    /// of the other tiers would count as well. As the limiter of a [key](super::OfKey), it counts
+    /// none of them: a key has no node of its own.
     #[must_use]
     pub fn with_node_passes(self) -> Self {
         let direct = Some(DirectPasses::new(self.config()));
@@ -337,9 +338,10 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a
     /// later bucket. After that, they leave the window with their bucket, and the result is
-    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket, and for
-    /// each time up to the latest one that was further ahead of the clock than the
-    /// [lead](SlidingWindowLimiter::with_max_lead), whose permits were taken in an earlier bucket.
+    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket. So is it
+    /// for each time from the earliest to the latest one that was further ahead of the clock than
+    /// the [lead](SlidingWindowLimiter::with_max_lead): its permits may have been taken in an
+    /// earlier bucket.
     ///
     /// Give permits back only of a request that has not entered a node. The pass of an entered
     /// request stays in the window of its node. From the next count of the passes on, it counts as
@@ -365,11 +367,18 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     }
 
     /// Returns the limit, the permits that are left in the window, and the time from which the
-    /// window has no permits.
+    /// window has no permits. The [passes of a node](Self::with_node_passes) that were counted last
+    /// are not left, until the window in which they may be is over.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
-        let quota = Quota::new(limit, limit.saturating_sub(permits), reset);
-        Some(quota.with_window(self.window.config().interval()))
+        let last = self.direct.as_ref().and_then(|it| it.last(self.config().bucket_number(now)));
+        let (direct, reset) = match last {
+            // In which of its buckets they were recorded is not known: perhaps in the last one.
+            Some((number, direct @ 1..)) => (direct, self.window.leaves_at(number)),
+            _ => (0, reset),
+        };
+        let remaining = limit.saturating_sub(permits).saturating_sub(direct);
+        Some(Quota::new(limit, remaining, reset).with_window(self.config().interval()))
     }
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later

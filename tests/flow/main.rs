@@ -18,6 +18,7 @@ mod tiers;
 mod waiting;
 mod warm_up;
 mod worked_examples;
+mod wrappers;
 
 use std::time::Duration;
 

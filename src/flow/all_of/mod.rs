@@ -219,8 +219,8 @@ macro_rules! tuple {
                 [$(self.0.$index.is_as_new_at(now)),*].iter().all(|&is_as_new| is_as_new)
             }
 
-            fn wake_on_answer(&self, waker: &Waker) {
-                $( self.0.$index.wake_on_answer(waker); )*
+            fn wake_on_answer(&self, waker: &Waker) -> bool {
+                [$(self.0.$index.wake_on_answer(waker)),*].contains(&true)
             }
         }
     };
@@ -312,9 +312,8 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
         self.0.iter().all(|limiter| limiter.is_as_new_at(now))
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        for limiter in &self.0 {
-            limiter.wake_on_answer(waker);
-        }
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        // Each is called, also after one for which an answer is to come.
+        self.0.iter().filter(|limiter| limiter.wake_on_answer(waker)).count() > 0
     }
 }

@@ -171,8 +171,12 @@ where
         state.limiter.quota_at(now.max(state.since))
     }
 
-    fn wake_on_answer(&self, state: &LimiterState<L>, waker: &Waker) {
-        state.limiter.wake_on_answer(waker);
+    fn each_quota_at(&self, state: &LimiterState<L>, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        state.limiter.each_quota_at(now.max(state.since), visit);
+    }
+
+    fn wake_on_answer(&self, state: &LimiterState<L>, waker: &Waker) -> bool {
+        state.limiter.wake_on_answer(waker)
     }
 }
 

@@ -545,8 +545,23 @@ where
         read(&self.limit.new_state(self.evicted_until()), now)
     }
 
-    /// Wakes `waker` once, when the limit of a key has an answer from elsewhere.
-    fn wake_on_answer<Q>(&self, key: &Q, waker: &Waker)
+    /// Returns each quota of a key.
+    fn quotas_at<Q>(&self, key: &Q, now: Timestamp) -> Vec<Quota>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let quotas = self.read(key, now, |state, now| {
+            let mut quotas = Vec::new();
+            self.limit.each_quota_at(state, now, &mut |quota| quotas.push(quota));
+            Some(quotas)
+        });
+        quotas.unwrap_or_default()
+    }
+
+    /// Wakes `waker` once, when the limit of a key has an answer from elsewhere. Returns whether
+    /// one is to come.
+    fn wake_on_answer<Q>(&self, key: &Q, waker: &Waker) -> bool
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
@@ -557,7 +572,7 @@ where
             (Some(slot), _) => self.limit.wake_on_answer(table.value(slot), waker),
             (None, Some(shared)) => self.limit.wake_on_answer(&locked(shared), waker),
             // A key that has no place waits for no answer.
-            (None, None) => {}
+            (None, None) => false,
         }
     }
 }

@@ -83,8 +83,13 @@ where
         self.limiter.quota_at(&*self.key, now)
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.limiter.wake_on_answer(&*self.key, waker);
+    /// Calls `visit` with each quota of the key, after the lock of its shard is released.
+    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.limiter.quotas_at(&*self.key, now).into_iter().for_each(visit);
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.limiter.wake_on_answer(&*self.key, waker)
     }
 }
 

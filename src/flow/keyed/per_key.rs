@@ -84,7 +84,17 @@ pub trait PerKey {
         None
     }
 
-    /// Wakes `waker` once, when the limit of the key has an answer from elsewhere, as
+    /// Calls `visit` with each quota of the key's limit, as
+    /// [`Limiter::each_quota_at`](crate::flow::Limiter::each_quota_at). By default, that is the
+    /// [quota](Self::quota_at), if there is one.
+    fn each_quota_at(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.quota_at(state, now).into_iter().for_each(visit);
+    }
+
+    /// Wakes `waker` once, when the limit of the key has an answer from elsewhere, and returns
+    /// whether one is to come, as
     /// [`Limiter::wake_on_answer`](crate::flow::Limiter::wake_on_answer).
-    fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) {}
+    fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) -> bool {
+        false
+    }
 }

@@ -62,8 +62,8 @@ where
         self.0.is_as_new_at(now)
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.0.wake_on_answer(waker);
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.0.wake_on_answer(waker)
     }
 }
 
@@ -128,8 +128,8 @@ macro_rules! forward {
             }
 
             #[inline]
-            fn wake_on_answer(&self, waker: &Waker) {
-                (**self).wake_on_answer(waker);
+            fn wake_on_answer(&self, waker: &Waker) -> bool {
+                (**self).wake_on_answer(waker)
             }
         }
     )*};

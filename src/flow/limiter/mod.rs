@@ -122,13 +122,17 @@ pub trait Limiter {
     }
 
     /// Wakes `waker` once, when the next answer from elsewhere is there: see
-    /// [`Retry::OnAnswer`](super::Retry::OnAnswer). A request that registers its waker, and then
-    /// asks, misses no answer: either the question finds what the answer has brought, or the answer
-    /// wakes the waker. A waker that is registered again is kept once.
+    /// [`Retry::OnAnswer`](super::Retry::OnAnswer). Returns whether an answer is to come. If none
+    /// is, the answer for which a request was refused has come since: it asks again at once. So no
+    /// answer is missed, and a request asks once for each answer. A waker that is registered again
+    /// is kept once.
     ///
-    /// By default, this does nothing: most limiters never refuse with `OnAnswer`. A limiter that
-    /// contains others passes the call on to each.
-    fn wake_on_answer(&self, _waker: &Waker) {}
+    /// By default, no answer is to come: most limiters never refuse with `OnAnswer`. A limiter that
+    /// contains others passes the call on to each. The waker must not be woken before the call
+    /// returns: it may be made under a lock.
+    fn wake_on_answer(&self, _waker: &Waker) -> bool {
+        false
+    }
 
     /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of
     /// the node's clock. The entry ends the permit: a breaker is told whether the request

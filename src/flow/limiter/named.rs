@@ -1,5 +1,6 @@
 //! A limiter with a name.
 
+use std::task::Waker;
 use std::time::Duration;
 
 use super::{Limiter, Passed};
@@ -86,5 +87,9 @@ impl<L: Limiter> Limiter for Named<L> {
 
     fn is_as_new_at(&self, now: Timestamp) -> bool {
         self.limiter.is_as_new_at(now)
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.limiter.wake_on_answer(waker)
     }
 }

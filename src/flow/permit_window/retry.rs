@@ -48,7 +48,7 @@ impl PermitWindow {
 
     /// Returns the start of the newest bucket of the first window that does not have the bucket;
     /// `None` if that is after the end of time.
-    pub(super) fn leaves_at(&self, number: u64) -> Option<Timestamp> {
+    pub(in crate::flow) fn leaves_at(&self, number: u64) -> Option<Timestamp> {
         self.begins(number.checked_add(self.closed.len() as u64)?)
     }
 

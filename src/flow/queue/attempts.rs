@@ -23,8 +23,9 @@ pub(super) trait Source {
     /// when it is dropped, whatever panics until the request has it.
     fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
 
-    /// Wakes `waker` once, when the limiter has an answer from elsewhere.
-    fn wake_on_answer(&self, waker: &Waker);
+    /// Wakes `waker` once, when the limiter has an answer from elsewhere. Returns whether one is to
+    /// come.
+    fn wake_on_answer(&self, waker: &Waker) -> bool;
 }
 
 /// The limiter of a queue, by itself.
@@ -47,8 +48,8 @@ impl<L: Limiter> Source for Direct<'_, L> {
         decision.at_once().map(|permit| self.0.permit(permit))
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.0.limiter.wake_on_answer(waker);
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.0.limiter.wake_on_answer(waker)
     }
 }
 
@@ -75,8 +76,8 @@ impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
         decision.at_once().map(|permit| self.0.permit(permit))
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.0.limiter.wake_on_answer(waker);
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.0.limiter.wake_on_answer(waker)
     }
 }
 
@@ -89,18 +90,10 @@ pub(super) enum Next<P> {
     GiveUp(Refusal),
     /// It asks again after that time.
     Sleep(Duration),
-    /// It asks again when it is notified.
-    Await(Event),
-}
-
-/// The event that notifies a head whose retry time is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// Another request gives a permit back.
-    Release,
-    /// The limiter has an answer from elsewhere. A permit that is given back notifies the head as
-    /// well.
-    Answer,
+    /// It asks again after a permit was given back.
+    AwaitRelease,
+    /// It asks again after the limiter has got an answer from elsewhere.
+    AwaitAnswer,
 }
 
 /// An answer of the limiter, before the times are compared.
@@ -155,9 +148,10 @@ impl<S: Source> Attempts<S> {
         self.until.saturating_since(self.source.now().max(self.now))
     }
 
-    /// Wakes `waker` once, when the limiter has an answer from elsewhere.
-    pub(super) fn wake_on_answer(&self, waker: &Waker) {
-        self.source.wake_on_answer(waker);
+    /// Wakes `waker` once, when the limiter has an answer from elsewhere. Returns whether one is to
+    /// come.
+    pub(super) fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.source.wake_on_answer(waker)
     }
 
     /// Returns the refusal of a request that cannot be admitted in time, whatever the requests
@@ -270,9 +264,9 @@ impl<S: Source> Attempts<S> {
             Retry::At(time) => time,
             // The permits are held by other requests.
             Retry::Unknown if refusal.reason == Reason::LimitReached => {
-                return Next::Await(Event::Release);
+                return Next::AwaitRelease;
             }
-            Retry::OnAnswer => return Next::Await(Event::Answer),
+            Retry::OnAnswer => return Next::AwaitAnswer,
             Retry::Unknown | Retry::Never => return Next::GiveUp(refusal),
         };
         if retry_at <= now && retry_at > clock && stands_still {

@@ -239,7 +239,9 @@ impl<L: Limiter> WaitQueue<L> {
             match attempts.ask_at_arrival(|| self.waiters.released()) {
                 Next::Go(permit, _) => return Ok(Begun::Admitted(permit)),
                 Next::GiveUp(refusal) => return Err(refusal),
-                Next::Await(_) if timeout.is_zero() => return Err(out_of_time()),
+                Next::AwaitRelease | Next::AwaitAnswer if timeout.is_zero() => {
+                    return Err(out_of_time());
+                }
                 next => Some(next),
             }
         } else {
@@ -350,8 +352,8 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
         self.limiter.is_as_new_at(now)
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.limiter.wake_on_answer(waker);
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.limiter.wake_on_answer(waker)
     }
 }
 

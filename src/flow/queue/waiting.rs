@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::attempts::{Attempts, Event, Next, Source, out_of_time};
+use super::attempts::{Attempts, Next, Source, out_of_time};
 use super::waiters::{Place, Turn, Waiters};
 use crate::flow::{Reason, Refusal, Retry};
 use crate::sync::Arc;
@@ -18,12 +18,11 @@ pub(super) struct Waiting<'a, S> {
     place: Place<'a>,
     attempts: Attempts<S>,
     plan: Plan,
-    /// An answer of the limiter was that the time to ask again is not known, until a permit is
-    /// given back or an answer arrives. The head announces that it waits for that before it asks.
-    awaits: bool,
-    /// The waker for an answer from elsewhere, which the limiter gets before each question. `None`
-    /// as long as the limiter has not spoken of one.
-    on_answer: Option<Waker>,
+    /// The last answer was that permits are given back at an unknown time. The head announces that
+    /// it waits for that before it asks.
+    awaits_release: bool,
+    /// The waker that the limiter gets for an answer from elsewhere; made when it is needed.
+    waker: Option<Waker>,
     has_deadline: bool,
     is_expired: bool,
 }
@@ -37,6 +36,8 @@ enum Plan {
     Sleep(Duration),
     /// For its timer, which runs.
     Sleeping,
+    /// For an answer that the limiter has from elsewhere: it registers its waker.
+    Register,
     /// For a notification.
     Await,
 }
@@ -53,16 +54,13 @@ impl<'a, S: Source> Waiting<'a, S> {
         let Ok(place) = Waiters::join(waiters) else { return Err(no_room()) };
         let plan = match next {
             Some(&Next::Sleep(wait)) => Plan::Sleep(wait),
-            // Permits may have been given back since, or an answer may have arrived.
+            Some(Next::AwaitAnswer) => Plan::Register,
+            // Permits may have been given back since.
             _ => Plan::Ask,
         };
-        let (awaits, on_answer, is_expired) = (false, None, false);
-        let mut waiting =
-            Self { place, attempts, plan, awaits, on_answer, has_deadline, is_expired };
-        if let Some(&Next::Await(event)) = next {
-            waiting.awaits(event);
-        }
-        Ok(waiting)
+        let awaits_release = matches!(next, Some(Next::AwaitRelease));
+        let (waker, is_expired) = (None, false);
+        Ok(Self { place, attempts, plan, awaits_release, waker, has_deadline, is_expired })
     }
 
     /// Waits for permits. `sleep` returns a future that ends after the given time.
@@ -83,6 +81,7 @@ impl<'a, S: Source> Waiting<'a, S> {
         mut timer: Pin<&mut Option<F>>,
         mut deadline: Pin<&mut Option<F>>,
     ) -> Poll<Result<(S::Permit, Timestamp), Refusal>> {
+        let mut in_vain = false;
         loop {
             // Before the turn: a request that has become the head by then asks once more.
             if has_ended(deadline.as_mut(), cx) {
@@ -107,7 +106,14 @@ impl<'a, S: Source> Waiting<'a, S> {
                         self.attempts.slept();
                         self.plan = Plan::Ask;
                     }
-                    if self.plan == Plan::Ask {
+                    if self.plan == Plan::Register {
+                        if self.register(announced) || !mem::replace(&mut in_vain, true) {
+                            continue;
+                        }
+                        // Twice: after a pause, so that a limiter which speaks of an answer that
+                        // never comes does not keep the thread.
+                        cx.waker().wake_by_ref();
+                    } else if self.plan == Plan::Ask {
                         if let Some(result) = self.ask(announced) {
                             return Poll::Ready(result);
                         }
@@ -130,14 +136,9 @@ impl<'a, S: Source> Waiting<'a, S> {
 
     /// Asks the limiter, as the head. Returns the result, if that ends the wait.
     fn ask(&mut self, announced: bool) -> Option<Result<(S::Permit, Timestamp), Refusal>> {
-        if self.awaits && !announced && !self.place.announce() {
+        if self.awaits_release && !announced && !self.place.announce() {
             // A newer request has become the head.
             return None;
-        }
-        if let Some(waker) = &self.on_answer {
-            // Before the question, as the announcement is: an answer that comes too late for the
-            // question wakes the waker.
-            self.attempts.wake_on_answer(waker);
         }
         let place = &self.place;
         match self.attempts.ask(|| place.gave_back()) {
@@ -145,28 +146,30 @@ impl<'a, S: Source> Waiting<'a, S> {
             Next::GiveUp(refusal) => return Some(Err(refusal)),
             Next::Sleep(wait) => {
                 self.plan = Plan::Sleep(wait);
-                self.awaits = false;
-                self.on_answer = None;
+                self.awaits_release = false;
             }
-            Next::Await(event) => {
-                // If it was not announced before the question, it asks once more.
-                if !self.awaits(event) {
-                    self.plan = Plan::Await;
-                }
-            }
+            Next::AwaitRelease if self.awaits_release => self.plan = Plan::Await,
+            // Not announced before the question: asks once more.
+            Next::AwaitRelease => self.awaits_release = true,
+            Next::AwaitAnswer => self.plan = Plan::Register,
         }
         None
     }
 
-    /// Notes that the head waits for an event. Returns whether that is new: whether the event may
-    /// have been between the question and now.
-    fn awaits(&mut self, event: Event) -> bool {
-        let mut is_new = !mem::replace(&mut self.awaits, true);
-        if event == Event::Answer && self.on_answer.is_none() {
-            self.on_answer = Some(self.place.waker());
-            is_new = true;
+    /// Registers a waker for the answer that the limiter has asked for, as the head. Returns
+    /// `false` if no answer is to come. It has come since the question then, and the head asks
+    /// again.
+    fn register(&mut self, announced: bool) -> bool {
+        // Before the waker is registered: an answer notifies only a head that has announced itself,
+        // as a release does.
+        if !announced && !self.place.announce() {
+            // A newer request has become the head.
+            return true;
         }
-        is_new
+        let waker = self.waker.get_or_insert_with(|| self.place.waker());
+        let is_to_come = self.attempts.wake_on_answer(waker);
+        self.plan = if is_to_come { Plan::Await } else { Plan::Ask };
+        is_to_come
     }
 }
 

@@ -368,8 +368,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// request asks.
     ///
     /// A request whose time was further ahead of the clock than the lead took its tokens at an
-    /// earlier time than `now`. They are not given back, and neither are those of other requests up
-    /// to that time: too few tokens would be deducted.
+    /// earlier time than `now`. They are not given back, since too few tokens would be deducted.
+    /// Nor are those of other requests between the earliest and the latest such time.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};

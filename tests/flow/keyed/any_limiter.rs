@@ -6,7 +6,7 @@ use std::time::Duration;
 use leaparray::flow::{
     AdaptiveLimiter, Aimd, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
     FixedWindowLimiter, KeyedLimiter, LeakyBucket, LimitRange, Limiter, LimiterPerKey, PerKey,
-    SlidingWindowLimiter, TokenBucket,
+    Quota, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Outcome, Permit, WindowConfig};
 
@@ -120,6 +120,23 @@ fn keys_have_limiters_of_different_kinds() {
     assert_eq!(limiter.evict_at(at(60_000), 10), 1, "key 2, whose permit is dropped");
     drop(permit);
     assert_eq!(limiter.evict_at(at(60_000), 10), 1);
+}
+
+#[test]
+fn key_of_a_combination_has_a_quota_for_each_limit() {
+    let limit = LimiterPerKey::new(|| {
+        let limits = [(60_000, 10, "minute"), (3_600_000, 100, "hour")];
+        let [minute, hour] = limits.map(|(millis, limit, name)| {
+            FixedWindowLimiter::new(ms(millis), limit).unwrap().named(name)
+        });
+        AllOf::new((minute, hour))
+    });
+    let limiter = keyed(limit, 100, ms(60_000));
+    assert!(limiter.try_acquire_at(&7, at(7_200_000), 1).is_admitted());
+    let mut quotas = Vec::new();
+    let mut visit = |quota: Quota| quotas.push((quota.name, quota.remaining));
+    limiter.of_key(&7).each_quota_at(at(7_200_000), &mut visit);
+    assert_eq!(quotas, [(Some("minute"), 9), (Some("hour"), 99)]);
 }
 
 #[test]

@@ -283,13 +283,17 @@ impl Limiter for Asks {
         Decision::Refused(Refusal::new(Reason::LimitReached, retry))
     }
 
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.wakers.lock().unwrap().push(waker.clone());
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        let is_asking = self.decisions.load(Ordering::Relaxed) < 3;
+        if is_asking {
+            self.wakers.lock().unwrap().push(waker.clone());
+        }
+        is_asking
     }
 }
 
-/// The head waits for a release, and then for an answer. It asks once more after it has registered
-/// its waker, although it was announced before.
+/// The head waits for a release, and then for an answer that has come before it registers its
+/// waker.
 #[test]
 fn answer_that_is_faster_than_the_waker_is_not_missed() {
     let queue = WaitQueue::new(Asks::default());
@@ -312,6 +316,36 @@ fn refund_wakes_a_head_that_sleeps() {
     assert!(queue.refund_at(at(60_000), 1, ms(0)));
     assert_eq!(counter.0.load(Ordering::Relaxed), 1);
     assert!(waits.as_mut().poll(&mut context()).is_ready());
+}
+
+/// Refuses until an answer arrives, and says that none is to come.
+struct Contradicts;
+
+impl Limiter for Contradicts {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer))
+    }
+}
+
+/// The head asks at each poll, and asks to be polled again. It does not keep the thread.
+#[test]
+fn answer_that_never_comes_does_not_keep_the_thread() {
+    let queue = WaitQueue::new(Contradicts);
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
+    for polls in 1..4 {
+        let counter = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&counter));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "{polls}");
+        assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+    }
+    let refusal = queue.acquire_by(1, ms(10), |_| ()).unwrap_err();
+    assert_eq!(refusal.reason, Reason::WaitTooLong);
 }
 
 struct Panics;

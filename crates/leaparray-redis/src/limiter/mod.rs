@@ -243,22 +243,23 @@ impl<C: Clock> Limiter for LeasedLimiter<C> {
         self.try_acquire_at(self.now(), permits)
     }
 
-    /// Returns that the request is admitted, if the permits are in hand, and that it is refused
-    /// until an answer arrives, if the limiter has asked the server. Any other decision is not
-    /// known before it is made.
+    /// Returns that the request is admitted, if the permits are in hand. The decision of another
+    /// request is not known before it is made: it tells the server of the demand.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.inner.shared.peek(now, permits)
+        (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
     }
 
-    /// Wakes `waker` once, after the next answer of the server, or when it is given up.
-    fn wake_on_answer(&self, waker: &Waker) {
-        self.inner.shared.wake_on_answer(waker);
+    /// Wakes `waker` once, after the next answer of the server, or when it is given up. Returns
+    /// whether there is one to come.
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.inner.shared.wake_on_answer(waker)
     }
 
-    /// Returns the limit of the fleet, and the permits in hand.
+    /// Returns the limit of the fleet, the permits in hand, and the window of the limit. A process
+    /// at rest has no permits in hand, and asks for some with its next request.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let shared = &self.inner.shared;
-        Some(Quota::new(shared.limit, shared.in_hand(now), None))
+        Some(Quota::new(shared.limit, shared.in_hand(now), None).with_window(shared.window))
     }
 }
 

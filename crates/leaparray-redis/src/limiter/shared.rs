@@ -25,6 +25,8 @@ pub(super) struct Shared<C> {
     pub(super) keys: LeaseKeys,
     pub(super) clock: C,
     pub(super) limit: u64,
+    /// The length of the window of the limit.
+    pub(super) window: Duration,
     hand: Hand,
     node: Mutex<Node>,
     demand: Demand,
@@ -103,6 +105,7 @@ impl<C: Clock> Shared<C> {
             keys,
             clock,
             limit: node.holdings().config().limit(),
+            window: node.holdings().config().bucket_len() * node.holdings().config().buckets(),
             hand: Hand::new(),
             node: Mutex::new(node),
             demand: Demand::default(),
@@ -170,40 +173,23 @@ impl<C: Clock> Shared<C> {
         }
         // Not short: the driver asks for this request, if not for another one.
         let retry = if is_short { Retry::At(retry_at) } else { Retry::OnAnswer };
-        Decision::Refused(Refusal::new(unavailable(is_away), retry))
+        let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
+        Decision::Refused(Refusal::new(reason, retry))
     }
 
-    /// Returns the decision on a request for `permits` permits at `now`; `None` if it is not known
-    /// before it is made.
-    ///
-    /// While an answer is to come, a request that finds too few permits would be refused until
-    /// then. If that were not known, each further question of one request would count as demand,
-    /// and make an ask of its own.
-    pub(super) fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        if self.in_hand(now) >= permits {
-            return Some(Decision::Admitted(()));
-        }
-        let is_away = self.is_away.load(Ordering::Relaxed);
-        let may_go_ahead = self.reserve.is_some() || is_away && self.is_open;
-        let is_known = permits <= self.limit && now >= self.hand.retry_at() && !may_go_ahead;
-        // Relaxed: a request that has registered its waker before, by the lock of the wakers, is
-        // woken by the answer after the one that it finds here to come.
-        let is_asking = || {
-            self.is_asking.load(Ordering::Relaxed)
-                || self.demand.missing.load(Ordering::Relaxed) > 0
-        };
-        if !is_known || self.is_closing.load(Ordering::Relaxed) || !is_asking() {
-            return None;
-        }
-        Some(Decision::Refused(Refusal::new(unavailable(is_away), Retry::OnAnswer)))
-    }
-
-    /// Wakes `waker` once, after the next answer, or the next loss of one.
-    pub(super) fn wake_on_answer(&self, waker: &Waker) {
+    /// Wakes `waker` once, after the next answer, or the next loss of one. Returns whether there
+    /// will be one: whether an ask is in flight, or the next one wants permits for a request.
+    pub(super) fn wake_on_answer(&self, waker: &Waker) -> bool {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-        if !wakers.iter().any(|it| it.will_wake(waker)) {
+        // Under the lock: an answer that was taken before the wakers were is seen, and a later one
+        // wakes the waker. Acquire: pairs with the AcqRel of the swap in `with_node`, so that a
+        // thread which finds nothing missing finds what that has set before.
+        let is_asking = self.demand.missing.load(Ordering::Acquire) > 0
+            || self.is_asking.load(Ordering::Relaxed);
+        if is_asking && !wakers.iter().any(|it| it.will_wake(waker)) {
             wakers.push(waker.clone());
         }
+        is_asking
     }
 
     /// Notes that a request lacks `permits` permits: the next ask wants them.
@@ -239,6 +225,10 @@ impl<C: Clock> Shared<C> {
     ) -> R {
         let micros = now.as_micros();
         let used = self.hand.close();
+        if self.demand.missing.load(Ordering::Relaxed) > 0 {
+            // Before these are passed on: no thread finds that nothing is missing or asked for.
+            self.is_asking.store(true, Ordering::Relaxed);
+        }
         let missing = self.demand.missing.swap(0, Ordering::AcqRel);
         let lacked = self.demand.lacked.swap(0, Ordering::Relaxed);
         let retried = self.demand.retried.swap(0, Ordering::Relaxed);
@@ -382,11 +372,6 @@ impl<C> Shared<C> {
     pub(super) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
-}
-
-/// Returns the reason for which a request finds too few permits.
-const fn unavailable(is_away: bool) -> Reason {
-    if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached }
 }
 
 /// Emits an event for a change of the state, but not for each error while the server is away.

@@ -66,6 +66,7 @@ async fn queues(clock: Simulated) -> Vec<(&'static str, Queue, Duration)> {
     let after_an_answer = [
         ("leases", idle(clock).await.boxed()),
         ("leases behind a reference", Arc::new(idle(clock).await).boxed()),
+        ("leases with a name", idle(clock).await.named("orders").boxed()),
         ("leases in a queue", WaitQueue::new(idle(clock).await).boxed()),
         ("leases and a bucket", AllOf::new((token(), idle(clock).await)).boxed()),
         ("list with leases", AllOf::new(vec![token().boxed(), idle(clock).await.boxed()]).boxed()),
@@ -124,25 +125,51 @@ async fn requests_at_the_same_time_are_all_admitted() {
     }
 }
 
-/// A request of a queue makes one ask: its further questions are not new demand.
+/// A request of a queue asks the server once, for as much as a request that does not wait.
 #[tokio::test(start_paused = true)]
-async fn request_of_a_queue_makes_one_ask() {
+async fn request_of_a_queue_is_demand_once() {
     let clock = Simulated::start();
-    let network = Network::new(clock);
-    let limiter = opened(clock, &network).await;
+    let networks = [(); 2].map(|()| Network::new(clock));
+    let [direct, waits] = [opened(clock, &networks[0]).await, opened(clock, &networks[1]).await];
     sleep(Duration::from_secs(120)).await;
-    let (queue, before) = (Arc::new(WaitQueue::new(limiter)), network.asks());
-    let request = {
-        let queue = Arc::clone(&queue);
-        tokio::spawn(async move { queue.acquire_with(1, 10 * SECOND, sleep).await.map(drop) })
-    };
-    for _ in 0..4 {
-        sleep(ROUND_TRIP / 5).await;
-        queue.recheck();
+    let before = [direct.counts().granted, waits.counts().granted];
+    let asks = networks[1].asks();
+    assert!(direct.try_acquire_many(7).is_refused());
+    let queue = WaitQueue::new(waits.clone());
+    queue.acquire_with(7, 10 * SECOND, sleep).await.unwrap();
+    sleep(ROUND_TRIP / 2).await;
+    assert!(direct.try_acquire_many(7).is_admitted());
+    assert_eq!(networks[1].asks() - asks, 1);
+    let granted = [direct.counts().granted - before[0], waits.counts().granted - before[1]];
+    assert_eq!(granted[0], granted[1]);
+}
+
+/// A combination that refuses while an ask is in flight tells the limiter of its demand, as a
+/// direct request does.
+#[tokio::test(start_paused = true)]
+async fn requests_to_a_combination_are_demand() {
+    let mut admitted = [0; 2];
+    for is_combined in [false, true] {
+        let clock = Simulated::start();
+        let limiter = opened(clock, &Network::new(clock)).await;
+        let rate = Rate::per_second(1_000).unwrap();
+        let both = AllOf::new((limiter.clone(), TokenBucket::with_clock(rate, 1_000, clock)));
+        // Bursts of 50 requests, each a millisecond after the one before.
+        for _ in 0..20 {
+            sleep(Duration::from_secs(10)).await;
+            for _ in 0..50 {
+                let is_admitted = if is_combined {
+                    both.try_acquire().is_admitted()
+                } else {
+                    limiter.try_acquire().is_admitted()
+                };
+                admitted[usize::from(is_combined)] += u32::from(is_admitted);
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
     }
-    assert_eq!((request.await.unwrap(), network.asks() - before), (Ok(()), 1));
-    sleep(2 * ROUND_TRIP).await;
-    assert_eq!(network.asks() - before, 1);
+    assert!(admitted[0] > 500, "{admitted:?}");
+    assert_eq!(admitted[0], admitted[1]);
 }
 
 /// A limiter that has not heard from the server yet has asked it, and its quarantine is known.
