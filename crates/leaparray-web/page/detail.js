@@ -215,6 +215,8 @@ class DetailView {
   /** Draws all charts; alone, after the pointer has moved. */
   draw() {
     const { store, node, cursor } = this;
+    this.root.lastChild.hidden = node === null;
+    if (node === null) byId('readout').hidden = true;
     if (node === null || store.newest === 0) return;
     const { canvas } = this.charts.heat;
     const rows = this.detail === null ? null : heatRows(this.detail, store, sizes.get(canvas).height - HEAT_TOP - HEAT_BOTTOM);

@@ -82,7 +82,7 @@ function orderRows(store, view) {
 }
 
 const GROUPS = {
-  trouble: { words: 'in trouble', note: 'the worst first; the order changes at most every 5 s, and never under the pointer' },
+  trouble: { words: 'in trouble', note: 'the worst first; the order changes at most every 5 s, and not under a pointer that moves' },
   quiet: { words: 'quiet', note: 'by traffic' },
 };
 
@@ -107,12 +107,13 @@ function nodeRow(node, child) {
 
 /**
  * Brings rows up to date without another order: the counts of the groups, the rows with a reason, and rows that are new, at
- * the end of their group. The first `fixed` rows keep their heights, and no row comes between them.
+ * the end of their group. Rows that the store has forgotten go. The first `fixed` rows keep their heights, and no row comes
+ * between them or goes from them.
  */
 function refreshRows(entries, store, view, fixed) {
-  const rows = entries.map((entry, i) => (entry.node === undefined || i < fixed ? entry : nodeRow(entry.node, entry.child)));
+  const rows = entries.map((entry, i) => refreshRow(entry, store, i < fixed)).filter((row) => row !== null);
   const found = families(store, view.filter);
-  const listed = new Set(entries.map((entry) => entry.node));
+  const listed = new Set(rows.map((row) => row.node));
   const fresh = found.flatMap(({ parent, children }) => [parent, ...children]).filter((node) => !listed.has(node));
   const fit = (index) => (index < fixed ? rows.length : index);
   for (const node of fresh) rows.splice(fit(endOfGroup(rows, node)), 0, nodeRow(node, false));
@@ -123,6 +124,14 @@ function refreshRows(entries, store, view, fixed) {
   const others = ['trouble', 'quiet'].filter((group) => counts[group] > 0 && !heads.some((head) => head.group === group));
   const title = (group) => [group, ...others].map((one) => groupTitle(one, counts[one], view)).join(', ');
   return rows.map((row) => (row.node === undefined ? { ...row, title: title(row.group) } : row));
+}
+
+/** The row of an entry now; `null` if its resource is forgotten and it need not stay. A name that has come back has another node. */
+function refreshRow(entry, store, isFixed) {
+  if (entry.node === undefined) return entry;
+  const node = store.find(entry.node.key);
+  if (isFixed) return { ...entry, node: node ?? entry.node };
+  return node === null ? null : nodeRow(node, entry.child);
 }
 
 /** Where a row that is new comes: before the head of the quiet ones, or last. */

@@ -4,6 +4,8 @@
 const RESORT_EVERY = 5;
 /** For how long the order follows each update of a server that was not known before: its history arrives. */
 const SETTLING = 1.5;
+/** A pointer holds the rows under it for this many seconds after it has moved. */
+const HOLD = 5;
 /** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
 const BEYOND = 90, BEYOND_SCROLLED = 320;
 const ROW_HEIGHTS = {
@@ -150,7 +152,9 @@ class Table {
     this.settledAt = Infinity;
     this.version = -1;
     this.pointerInside = false;
+    /** Where the pointer was last, below the upper edge of the rows, and when it or the rows under it were moved. */
     this.pointerY = 0;
+    this.pointerAt = -Infinity;
     /** The resource on which the button of the pointer went down: only that one is opened. */
     this.pressed = null;
     this.drawn = { first: 0, end: 0 };
@@ -162,8 +166,15 @@ class Table {
   }
 
   listenToPointer(open) {
-    this.scroller.addEventListener('pointerenter', (event) => { this.pointerInside = event.pointerType === 'mouse'; });
-    this.scroller.addEventListener('pointermove', (event) => { this.pointerY = event.clientY - this.gridTop(); }, { passive: true });
+    this.scroller.addEventListener('pointerenter', (event) => {
+      this.pointerInside = event.pointerType === 'mouse';
+      this.pointerAt = now();
+    });
+    this.scroller.addEventListener('pointermove', (event) => {
+      this.pointerY = event.clientY - this.gridTop();
+      // A browser also tells that what is under the pointer has moved.
+      if (event.movementX !== 0 || event.movementY !== 0) this.pointerAt = now();
+    }, { passive: true });
     this.scroller.addEventListener('pointerleave', () => { this.pointerInside = false; });
     this.scroller.addEventListener('pointerdown', (event) => { this.pressed = this.nodeOf(event.target); });
     this.scroller.addEventListener('click', (event) => {
@@ -216,7 +227,12 @@ class Table {
 
   mayOrder() {
     if (this.orderedAt === 0 || now() < this.settledAt) return true;
-    return now() - this.orderedAt >= RESORT_EVERY && !this.pointerInside;
+    return now() - this.orderedAt >= RESORT_EVERY && !this.isHeld();
+  }
+
+  /** Whether rows stay where they are, because the user is about to click on one of them. A pointer at rest holds nothing. */
+  isHeld() {
+    return this.pointerInside && now() - this.pointerAt < HOLD;
   }
 
   /** Sorts and filters, because it is time or because the user asked for it. */
@@ -226,9 +242,9 @@ class Table {
     this.place();
   }
 
-  /** Follows the newest second without another order. Rows down to that under the pointer stay where they are. */
+  /** Follows the newest second without another order. Rows down to that under a pointer that holds them stay where they are. */
   refresh() {
-    const fixed = this.pointerInside ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
+    const fixed = this.isHeld() ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
     this.entries = refreshRows(this.entries, this.store, this.view, fixed);
     this.place();
   }
@@ -254,7 +270,7 @@ class Table {
 
   /** Keeps the selected row in sight. Once the order has settled, nothing moves under the pointer. */
   followSelected() {
-    if (this.following && !(this.pointerInside && now() >= this.settledAt)) this.revealSelected();
+    if (this.following && !(this.isHeld() && now() >= this.settledAt)) this.revealSelected();
   }
 
   showWhetherEmpty() {
@@ -277,7 +293,10 @@ class Table {
 
   onScroll() {
     const top = this.scroller.scrollTop;
-    if (Math.abs(top - this.scrollTop) > 1) this.following = false;
+    if (Math.abs(top - this.scrollTop) > 1) {
+      this.following = false;
+      this.pointerAt = now();
+    }
     this.scrollTop = top;
     const { height } = sizes.get(this.scroller);
     const end = this.tops.at(-1);
@@ -343,6 +362,8 @@ class Table {
   draw() {
     const { first, end } = this.drawn;
     const place = this.columns();
+    // Without rows, the charts of those before would stay.
+    for (const { canvas } of [this.bars, this.times]) canvas.hidden = place === null;
     if (place === null) return;
     const { height } = sizes.get(this.scroller);
     const start = this.tops[first];
