@@ -24,7 +24,7 @@ class DetailView {
     this.root.replaceChildren(this.makeVerdict(view), this.makeFigures(), this.makePanes());
     this.root.hidden = false;
     this.root.scrollTop = 0;
-    this.root.setAttribute('aria-label', `Details of ${view.resource}`);
+    this.root.setAttribute('aria-label', escaped(`Details of ${view.resource}`));
     this.update();
   }
 
@@ -42,7 +42,7 @@ class DetailView {
   makeVerdict(view) {
     const head = element('header', 'verdict');
     const title = head.appendChild(element('h2', '', view.resource));
-    if (view.context !== null) title.append(element('span', 'context', ` ↳ ${view.context}`));
+    if (view.context !== null) title.append(element('bdi', 'context', ` ↳ ${view.context}`));
     this.badge = head.appendChild(element('span', 'badge'));
     this.sentence = head.appendChild(element('p', 'sentence'));
     return head;
@@ -52,11 +52,13 @@ class DetailView {
     const table = element('table', 'figures');
     const head = table.createTHead().insertRow();
     for (const name of ['', ...FIGURES]) {
-      const cell = head.appendChild(element('th', '', name));
-      cell.scope = 'col';
+      if (name === '') head.insertCell();
+      else head.append(headCell(name));
     }
     this.figures = table.createTBody();
-    return table;
+    const box = scrolledBox('figures-box', 'Figures');
+    box.append(table);
+    return box;
   }
 
   makePanes() {
@@ -261,6 +263,7 @@ class DetailView {
   }
 
   setCursor(cursor, pointerY) {
+    setText(byId('announcement'), byId('readout').textContent);
     if (this.cursor === cursor && this.pointerY === pointerY) return;
     this.cursor = cursor;
     this.pointerY = pointerY;

@@ -185,11 +185,7 @@ class FleetTable {
   constructor(parent, title, columns) {
     this.title = title;
     parent.append(element('h3', '', title));
-    const region = parent.appendChild(element('div', 'fleet-table'));
-    // It is scrolled sideways with the keyboard, too.
-    region.tabIndex = 0;
-    region.setAttribute('role', 'region');
-    region.setAttribute('aria-label', `${title} of the fleet`);
+    const region = parent.appendChild(scrolledBox('fleet-table', `${title} of the fleet`));
     const table = region.appendChild(element('table'));
     this.caption = table.createCaption().appendChild(element('span'));
     const head = table.createTHead().insertRow();
@@ -322,7 +318,7 @@ class FleetView {
     if (troubled.length === 0) return;
     const named = troubled.slice(0, FLEET_NAMED).map((member) => `${member.name || member.id} ${member.words}`);
     const more = troubled.length - named.length;
-    setText(this.troubled, named.join(' · ') + (more > 0 ? ` · and ${formatCount(more)} more` : ''));
+    setTexts(this.troubled, [...named, ...(more > 0 ? [`and ${formatCount(more)} more`] : [])].flatMap((text, i) => (i > 0 ? [' · ', text] : [text])));
   }
 
   showResources(caption, window, matches, filter) {

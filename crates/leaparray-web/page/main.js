@@ -139,9 +139,7 @@ class App {
 
   togglePause() {
     this.paused = !this.paused;
-    const button = byId('pause');
-    setText(button, this.paused ? 'Resume' : 'Pause');
-    button.setAttribute('aria-pressed', this.paused);
+    setText(byId('pause'), this.paused ? 'Resume' : 'Pause');
     this.followVisibility();
   }
 
@@ -179,6 +177,7 @@ class App {
   }
 
   showBanner(state, ago, never) {
+    this.showTitle(state);
     const banner = byId('banner');
     byId('locked').hidden = state !== 'locked';
     if (state === 'locked') {
@@ -375,8 +374,17 @@ class App {
     const resources = this.levels.reduce((sum, count) => sum + count, 0);
     setText(byId('about'), [hello.host, `pid ${hello.pid}`, `up ${up}`, `${formatCount(resources)} ${resources === 1 ? 'resource' : 'resources'}`]
       .filter(Boolean).join(' · '));
-    const inTrouble = resources - this.levels[0];
-    const title = inTrouble > 0 ? `(${inTrouble}) ${hello.name}` : hello.name;
+    this.showTitle(this.state());
+  }
+
+  /** The title: how many resources are in trouble, and if that is not read now, why, and of which time it is. */
+  showTitle(state) {
+    const { hello, newest } = this.store;
+    if (hello === null) return;
+    const isStale = document.hidden || state !== 'live';
+    const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
+    const inTrouble = this.levels[FAILING] + this.levels[STRAINED];
+    const title = escaped([isStale && why, isStale && newest > 0 && formatClock(newest), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
     if (document.title !== title) document.title = title;
   }
 }

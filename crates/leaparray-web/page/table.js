@@ -20,6 +20,7 @@ class Row {
     this.root = element('div', 'row');
     this.root.setAttribute('role', 'row');
     this.root.id = `row-${number}`;
+    this.columns = 0;
     this.sign = this.cell('c-sign');
     const what = this.cell('c-what');
     this.name = what.appendChild(element('a', 'name'));
@@ -30,6 +31,8 @@ class Row {
     for (const name of ['ok', 'failed', 'share', 'refused', 'flight', 'p50', 'p99']) this[name] = this.cell(`c-${name} number`);
     this.times = this.cell('c-times');
     this.title = this.cell('group-title');
+    this.title.setAttribute('aria-colindex', 1);
+    this.title.setAttribute('aria-colspan', this.columns - 1);
     this.bold = this.title.appendChild(element('b'));
     this.note = this.title.appendChild(element('span', 'hint'));
     this.entry = null;
@@ -38,6 +41,7 @@ class Row {
   cell(className) {
     const cell = this.root.appendChild(element('span', className));
     cell.setAttribute('role', 'gridcell');
+    cell.setAttribute('aria-colindex', ++this.columns);
     cell.baseClass = className;
     return cell;
   }
@@ -76,7 +80,7 @@ class Row {
     setClass(this.root, `row trouble-${level}${child ? ' child' : ''}${node.gone ? ' gone' : ''}${selected ? ' selected' : ''}`);
     if (this.selected !== selected) this.root.setAttribute('aria-selected', selected);
     this.selected = selected;
-    setText(this.sign, LEVEL_SIGNS[level]);
+    if (setText(this.sign, LEVEL_SIGNS[level])) this.sign.setAttribute('aria-label', LEVEL_WORDS[level]);
     this.showName(node, child, view);
     const reason = entry.tall ? node.verdict.parts.join(' · ') : '';
     setText(this.reason, reason);
@@ -85,9 +89,7 @@ class Row {
   }
 
   showName(node, child, view) {
-    const name = child ? `↳ ${node.context}` : node.name;
-    const orphan = !child && node.context !== null ? ` ↳ ${node.context}` : '';
-    setText(this.name, name + orphan);
+    setTexts(this.name, child ? inTwo(`↳ ${node.context}`) : node.context === null ? inTwo(node.name) : [node.name, ` ↳ ${node.context}`]);
     const direction = node.direction === 'out' ? ', outgoing' : '';
     setTitle(this.name, (node.context === null ? node.name : `${node.name}, context ${node.context}`) + direction);
     if (this.linked === node && this.linkedView === view) return;
@@ -127,6 +129,16 @@ class Row {
 function entryKey(entry) {
   // Keys of resources do not begin with a line's end.
   return entry.node?.key ?? `\n${entry.group}`;
+/** The last characters of a name, which stay in sight if it is cut. */
+const TAIL = 12;
+
+/** A long name in two parts, of which the first one is cut. */
+function inTwo(name) {
+  if (name.length <= 2 * TAIL) return [name];
+  const characters = [...name];
+  return [characters.slice(0, -TAIL).join(''), characters.slice(-TAIL).join('')];
+}
+
 }
 
 class Table {
@@ -139,6 +151,7 @@ class Table {
     this.bars = new Surface(byId('bars'));
     this.times = new Surface(byId('times'));
     /** The rows that are hidden. */
+    this.why = this.empty.firstElementChild;
     this.hiddenRows = [];
     this.rowCount = 0;
     /** The rows in sight by the keys of their entries. */
@@ -275,9 +288,9 @@ class Table {
 
   showWhetherEmpty() {
     this.empty.hidden = this.entries.length > 0;
-    if (!this.store.hello) setText(this.empty, 'Waiting for the first second…');
-    else if (this.view.filter !== '') setText(this.empty, `No resource has “${this.view.filter}” in its name.`);
-    else setText(this.empty, 'No resource has been used yet.');
+    if (!this.store.hello) setText(this.why, 'Waiting for the first second…');
+    else if (this.view.filter !== '') setText(this.why, `No resource has “${this.view.filter}” in its name.`);
+    else setText(this.why, 'No resource has been used yet.');
   }
 
   /** The entry at a height. */
