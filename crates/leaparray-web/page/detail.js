@@ -78,6 +78,7 @@ class DetailView {
   addChart(parent, name, title, note) {
     const chart = parent.appendChild(element('section', `chart ${name.replace(/\d+/, '')}`));
     const head = chart.appendChild(element('h3', '', title));
+    setTitle(head, `${title}: ${note}`);
     head.append(element('small', '', note));
     const canvas = chart.appendChild(element('canvas'));
     canvas.setAttribute('role', 'img');
@@ -145,8 +146,10 @@ class DetailView {
     const message = this.detail?.message;
     if (message) {
       const [interval] = message.window.long;
-      const title = interval === HISTORY ? 'last minute' : `last ${formatDuration(interval)}`;
-      rows.push(windowFigures(title, message.minute, true), lifetimeFigures(message.lifetime));
+      const words = interval === HISTORY ? 'minute' : formatDuration(interval);
+      // A page that is paused has those of the time at which it has read them.
+      const isOld = this.store.newest - message.t > 2;
+      rows.push(windowFigures(isOld ? `${words} to ${formatClock(message.t)}` : `last ${words}`, message.minute, true), lifetimeFigures(message.lifetime));
     }
     fillTable(this.figures, rows);
   }
@@ -260,10 +263,10 @@ class DetailView {
     const { newest } = this.store;
     const next = this.cursor === null ? newest : this.cursor + direction;
     this.setCursor(Math.min(newest, Math.max(newest - HISTORY + 1, next)), null);
+    setText(byId('announcement'), byId('readout').textContent);
   }
 
   setCursor(cursor, pointerY) {
-    setText(byId('announcement'), byId('readout').textContent);
     if (this.cursor === cursor && this.pointerY === pointerY) return;
     this.cursor = cursor;
     this.pointerY = pointerY;
@@ -387,7 +390,7 @@ function circuitFacts(now, held) {
 /** One second in words, all counts in full. */
 function secondSentence(store, ring, t) {
   const ago = store.newest - t;
-  const head = `${formatClock(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
+  const head = `${formatZoned(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
   if (!store.knows(t)) return `${head}${store.isBeforeStart(t) ? 'before the server began to count' : 'no data'}`;
   const counts = [[SUCCESS, 'succeeded'], [EXCEPTION, 'failed'], [CANCELLED, 'cancelled'], [BLOCK, 'refused']]
     .map(([column, word]) => `${formatCount(ring.count(t, column))} ${word}`);

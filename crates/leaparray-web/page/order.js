@@ -32,10 +32,19 @@ function endedRecently(node, t) {
   return sum(SUCCESS) + sum(EXCEPTION) + sum(CANCELLED);
 }
 
-const byName = (a, b) => (a.key < b.key ? -1 : Number(a.key > b.key));
+const byName = (a, b) => a.rank - b.rank;
+
+/** Numbers all nodes by their names, once for each set of them: to compare texts costs more than to compare numbers. */
+function rank(store) {
+  if (store.ranked === store.version) return;
+  store.ranked = store.version;
+  const byNames = (a, b) => byText(a.name, b.name) || byText(a.context ?? '', b.context ?? '') || byText(a.key, b.key);
+  [...store.byKey.values()].sort(byNames).forEach((node, i) => { node.rank = i; });
+}
 
 /** Compares rows by the view's column; equal ones by name, so that their order stays. */
 function comparison(store, view) {
+  rank(store);
   const t = store.newest;
   const turn = view.up ? -1 : 1;
   if (view.sort === 'name') return (a, b) => turn * byName(a, b);

@@ -115,7 +115,10 @@ class Row {
   }
 
   showCount(cell, count) {
-    setText(cell, count === UNKNOWN ? MISSING : formatCount(count));
+    // The columns have room for six digits.
+    const isLong = count >= 1e6;
+    setText(cell, count === UNKNOWN ? MISSING : isLong ? formatShort(count) : formatCount(count));
+    setTitle(cell, isLong ? formatCount(count) : '');
     setClass(cell, `${cell.baseClass} ${count === 0 || count === UNKNOWN ? 'zero' : 'some'}`);
   }
 
@@ -126,9 +129,6 @@ class Row {
   }
 }
 
-function entryKey(entry) {
-  // Keys of resources do not begin with a line's end.
-  return entry.node?.key ?? `\n${entry.group}`;
 /** The last characters of a name, which stay in sight if it is cut. */
 const TAIL = 12;
 
@@ -139,6 +139,9 @@ function inTwo(name) {
   return [characters.slice(0, -TAIL).join(''), characters.slice(-TAIL).join('')];
 }
 
+function entryKey(entry) {
+  // Keys of resources do not begin with a line's end.
+  return entry.node?.key ?? `\n${entry.group}`;
 }
 
 class Table {
@@ -148,10 +151,10 @@ class Table {
     this.scroller = byId('scroll');
     this.space = byId('space');
     this.empty = byId('empty');
+    this.why = this.empty.firstElementChild;
     this.bars = new Surface(byId('bars'));
     this.times = new Surface(byId('times'));
     /** The rows that are hidden. */
-    this.why = this.empty.firstElementChild;
     this.hiddenRows = [];
     this.rowCount = 0;
     /** The rows in sight by the keys of their entries. */

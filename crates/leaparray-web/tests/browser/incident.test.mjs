@@ -109,6 +109,107 @@ test('charts go with their rows', async () => {
   assert.ok(await page.locator('.panes').isHidden());
 });
 
+test('details that are opened while the page is paused have what was read before', async () => {
+  const open = (name) => page.evaluate((resource) => app.go({ resource }, true), name);
+  await open('GET /load/0002');
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  await page.keyboard.press('Escape');
+  await open('GET /load/0003');
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  await sleep(4000);
+  await page.keyboard.press('Space');
+  await open('GET /load/0002');
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  assert.ok(await page.locator('.chart.heat canvas').isVisible());
+  const titles = await page.locator('.figures tbody th').allInnerTexts();
+  // These figures are older than the page.
+  assert.match(titles[1], /^minute to \d\d:\d\d:\d\d$/);
+  await page.keyboard.press('Space');
+  await waitFor(async () => (await page.locator('.figures tbody th').nth(1).innerText()) === 'last minute');
+});
+
+test('only a live chart ends now', async () => {
+  await page.evaluate(() => {
+    window.drawn = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function fillTextNoted(text, ...place) {
+      window.drawn.push(text);
+      draw.call(this, text, ...place);
+    };
+  });
+  await page.evaluate("app.go({ resource: 'GET /load/0002' }, true)");
+  await waitFor(() => page.evaluate("window.drawn.includes('now')"));
+  await page.evaluate("app.connection.close(); app.connection.connect = () => {}; app.connection.heardAt -= 100; app.watch()");
+  await page.locator('body[data-state="lost"]').waitFor();
+  await sleep(100);
+  await page.evaluate('window.drawn = []; app.detail.draw()');
+  const drawn = await page.evaluate('window.drawn');
+  assert.ok(!drawn.includes('now') && drawn.some((text) => /^\d\d:\d\d:\d\d$/.test(text)), drawn.join());
+});
+
+test('Esc leaves no step behind: the way back leads to what was before the list', async () => {
+  const resource = () => page.evaluate(() => app.view.resource);
+  await page.evaluate("app.sortBy('name')");
+  await page.evaluate("app.go({ resource: 'GET /load/0001' }, true)");
+  await page.evaluate("app.go({ resource: 'GET /load/0002' }, true)");
+  await page.evaluate("app.setFilter('load')");
+  // Twice before the browser has gone back: once is enough.
+  await page.evaluate('app.back(); app.back()');
+  await waitFor(async () => await resource() === null);
+  // What was changed beside the details stays.
+  await waitFor(async () => await page.evaluate(() => location.hash) === '#filter=load&sort=name');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'list');
+  await page.goForward();
+  await waitFor(async () => await resource() === 'GET /load/0001');
+  await page.goBack();
+  await page.goBack();
+  await waitFor(async () => await page.evaluate(() => location.hash) === '');
+  // A page that was opened with a resource has no list to go back to.
+  await page.goto('about:blank');
+  await page.goto(`${server.url}${detailHash('GET /load/0003')}`);
+  await isLive(page);
+  const before = await page.evaluate(() => history.length);
+  await page.keyboard.press('Escape');
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.equal(await page.evaluate(() => history.length), before);
+});
+
+test('names are sorted by the numbers in them, and a long one is cut in the middle', async () => {
+  const long = `GET /a/rather/long/path/${'x'.repeat(200)}/the/end`;
+  await page.evaluate((name) => {
+    for (const [i, one] of ['web-10', 'web-9', 'web-100', name].entries()) app.store.list(90_000 + i, one, null, 'in');
+    app.go({ sort: 'name', filter: 'web-' }, false);
+    app.table.order();
+    app.table.render(90);
+  }, long);
+  const names = () => page.evaluate(() => app.table.entries.map((entry) => entry.node.name));
+  assert.deepEqual(await names(), ['web-9', 'web-10', 'web-100']);
+  await page.evaluate("app.setFilter('rather')");
+  const name = page.locator('.row:not([hidden]) .name', { hasText: 'rather' });
+  await name.waitFor();
+  const parts = await name.evaluate((one) => [...one.children].map((part) => [part.textContent, part.scrollWidth > part.clientWidth && part.clientWidth > 0, part.getBoundingClientRect().right]));
+  assert.deepEqual(parts.map(([text]) => text).join(''), long);
+  assert.ok(parts[0][1], 'the first part is cut');
+  const { right } = await name.evaluate((one) => one.getBoundingClientRect().toJSON());
+  assert.ok(parts[1][2] <= right + 1 && parts[1][0].endsWith('/the/end'), 'its end is in sight');
+});
+
+test('a time of day has its zone, and a number that is shortened says so', async () => {
+  await page.evaluate("app.go({ resource: 'GET /load/0002' }, true)");
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  await page.keyboard.press('ArrowLeft');
+  const zone = await page.evaluate(() => new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' }).formatToParts().find(({ type }) => type === 'timeZoneName').value);
+  assert.ok((await page.locator('#readout').innerText()).includes(` ${zone}`));
+  // In the morning, too.
+  assert.match(await page.evaluate('formatZoned(3 * 3600)'), /^\d\d:\d\d:\d\d \S+$/);
+  const cell = await page.evaluate(() => {
+    const row = [...app.table.shown.values()].find(({ entry }) => entry.node);
+    row.showCount(row.ok, 1_234_567);
+    return [row.ok.textContent, row.ok.title];
+  });
+  assert.deepEqual(cell, ['1.23M', '1,234,567']);
+});
+
 test('the reasons of a second add up to its refusals, in each second of the history', async () => {
   await waitFor(() => page.evaluate('app.store.secondsWithReasons(60) >= 12'));
   const wrong = await page.evaluate(() => {

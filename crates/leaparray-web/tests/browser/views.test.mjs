@@ -295,6 +295,8 @@ test('the details show the last second of the table', async () => {
 
 test('the ledger says how old it is', async () => {
   await page.keyboard.press('Space');
+  // The page is drawn once more, as a paused one.
+  await waitFor(() => page.evaluate('frame === 0'));
   await page.evaluate(() => app.tiles.showLedger({ in_window: 1, expired: 2, late: 3, delisted: 4, recorded: 10, age: 4 }));
   assert.equal(await page.locator('#tile-ledger .note').innerText(), 'up to 4 s old');
 });
