@@ -308,7 +308,7 @@ function drawHeat(canvas, store, detail, history, rows, cursor) {
   const top = HEAT_TOP, bottom = chart.height - HEAT_BOTTOM;
   // Also the seconds of which the details bring no response times though there were some.
   drawGaps(chart, store, top, bottom - top, (t) => detail.knows(t, history));
-  drawTimeAxis(chart, bottom);
+  drawTimeAxis(chart, bottom, document.body.dataset.state === 'live' ? 'now' : formatClock(store.newest + 1));
   if (rows === null) return;
   const place = (log) => bottom - (log - rows.low) / (rows.high - rows.low) * (bottom - top);
   for (const tick of timeTicks(rows)) drawTick(chart, place(tick.place), tick.label, false);
@@ -331,13 +331,14 @@ function drawHeat(canvas, store, detail, history, rows, cursor) {
 
 const HEAT_TOP = 6, HEAT_BOTTOM = 20;
 
-function drawTimeAxis(chart, bottom) {
+/** The time axis; `end` is the time at its right end. */
+function drawTimeAxis(chart, bottom, end) {
   const { context } = chart;
   context.fillStyle = palette.css.soft;
   context.textAlign = 'center';
   const every = chart.step * 10 < 55 ? 20 : 10;
   for (let ago = 60; ago >= 0; ago -= every) {
-    context.fillText(ago === 0 ? 'now' : `−${ago} s`, AXIS_LEFT + (HISTORY - ago) * chart.step, bottom + 12);
+    context.fillText(ago === 0 ? end : `−${ago} s`, AXIS_LEFT + (HISTORY - ago) * chart.step, bottom + 12);
   }
 }
 

@@ -24,7 +24,7 @@ class DetailView {
     this.root.replaceChildren(this.makeVerdict(view), this.makeFigures(), this.makePanes());
     this.root.hidden = false;
     this.root.scrollTop = 0;
-    this.root.setAttribute('aria-label', `Details of ${view.resource}`);
+    this.root.setAttribute('aria-label', escaped(`Details of ${view.resource}`));
     this.update();
   }
 
@@ -42,7 +42,7 @@ class DetailView {
   makeVerdict(view) {
     const head = element('header', 'verdict');
     const title = head.appendChild(element('h2', '', view.resource));
-    if (view.context !== null) title.append(element('span', 'context', ` ↳ ${view.context}`));
+    if (view.context !== null) title.append(element('bdi', 'context', ` ↳ ${view.context}`));
     this.badge = head.appendChild(element('span', 'badge'));
     this.sentence = head.appendChild(element('p', 'sentence'));
     return head;
@@ -52,11 +52,13 @@ class DetailView {
     const table = element('table', 'figures');
     const head = table.createTHead().insertRow();
     for (const name of ['', ...FIGURES]) {
-      const cell = head.appendChild(element('th', '', name));
-      cell.scope = 'col';
+      if (name === '') head.insertCell();
+      else head.append(headCell(name));
     }
     this.figures = table.createTBody();
-    return table;
+    const box = scrolledBox('figures-box', 'Figures');
+    box.append(table);
+    return box;
   }
 
   makePanes() {
@@ -76,6 +78,7 @@ class DetailView {
   addChart(parent, name, title, note) {
     const chart = parent.appendChild(element('section', `chart ${name.replace(/\d+/, '')}`));
     const head = chart.appendChild(element('h3', '', title));
+    setTitle(head, `${title}: ${note}`);
     head.append(element('small', '', note));
     const canvas = chart.appendChild(element('canvas'));
     canvas.setAttribute('role', 'img');
@@ -143,8 +146,10 @@ class DetailView {
     const message = this.detail?.message;
     if (message) {
       const [interval] = message.window.long;
-      const title = interval === HISTORY ? 'last minute' : `last ${formatDuration(interval)}`;
-      rows.push(windowFigures(title, message.minute, true), lifetimeFigures(message.lifetime));
+      const words = interval === HISTORY ? 'minute' : formatDuration(interval);
+      // A page that is paused has those of the time at which it has read them.
+      const isOld = this.store.newest - message.t > 2;
+      rows.push(windowFigures(isOld ? `${words} to ${formatClock(message.t)}` : `last ${words}`, message.minute, true), lifetimeFigures(message.lifetime));
     }
     fillTable(this.figures, rows);
   }
@@ -215,6 +220,8 @@ class DetailView {
   /** Draws all charts; alone, after the pointer has moved. */
   draw() {
     const { store, node, cursor } = this;
+    this.root.lastChild.hidden = node === null;
+    if (node === null) byId('readout').hidden = true;
     if (node === null || store.newest === 0) return;
     const { canvas } = this.charts.heat;
     const rows = this.detail === null ? null : heatRows(this.detail, store, sizes.get(canvas).height - HEAT_TOP - HEAT_BOTTOM);
@@ -256,6 +263,7 @@ class DetailView {
     const { newest } = this.store;
     const next = this.cursor === null ? newest : this.cursor + direction;
     this.setCursor(Math.min(newest, Math.max(newest - HISTORY + 1, next)), null);
+    setText(byId('announcement'), byId('readout').textContent);
   }
 
   setCursor(cursor, pointerY) {
@@ -382,7 +390,7 @@ function circuitFacts(now, held) {
 /** One second in words, all counts in full. */
 function secondSentence(store, ring, t) {
   const ago = store.newest - t;
-  const head = `${formatClock(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
+  const head = `${formatZoned(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
   if (!store.knows(t)) return `${head}${store.isBeforeStart(t) ? 'before the server began to count' : 'no data'}`;
   const counts = [[SUCCESS, 'succeeded'], [EXCEPTION, 'failed'], [CANCELLED, 'cancelled'], [BLOCK, 'refused']]
     .map(([column, word]) => `${formatCount(ring.count(t, column))} ${word}`);

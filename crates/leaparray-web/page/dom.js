@@ -4,21 +4,39 @@ function byId(id) {
   return document.getElementById(id);
 }
 
+/** Characters that are not seen, or reorder the text beside them; not the joiners, which spell words. */
+const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A text with escapes in place of characters that are not seen. */
+function escaped(text) {
+  return String(text).replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+}
+
 /** Makes an element. Text from the server is only ever set as text. */
 function element(tag, className = '', text = '') {
   const made = document.createElement(tag);
   if (className !== '') made.className = className;
-  if (text !== '') made.textContent = text;
+  if (text !== '') made.textContent = escaped(text);
   return made;
 }
 
-/** Sets a text that may be unchanged, without asking the document for it. */
+/** A box that is scrolled sideways, with the keyboard too. */
+function scrolledBox(className, label) {
+  const box = element('div', className);
+  box.tabIndex = 0;
+  box.setAttribute('role', 'region');
+  box.setAttribute('aria-label', label);
+  return box;
+}
+
+/** Sets a text that may be unchanged, without asking the document for it. Returns whether it has changed. */
 function setText(target, text) {
-  if (target.shownText === text) return;
+  if (target.shownText === text) return false;
   target.shownText = text;
   // To change a text node costs less than to replace it.
-  if (target.firstChild) target.firstChild.data = text;
-  else target.textContent = text;
+  if (target.firstChild) target.firstChild.data = escaped(text);
+  else target.textContent = escaped(text);
+  return true;
 }
 
 function setClass(target, className) {
@@ -30,7 +48,15 @@ function setClass(target, className) {
 function setTitle(target, title) {
   if (target.shownTitle === title) return;
   target.shownTitle = title;
-  target.title = title;
+  target.title = escaped(title);
+}
+
+/** Sets texts one after the other, each in an order of its own: a right-to-left text does not reorder the others. */
+function setTexts(target, texts) {
+  const key = texts.join('\n');
+  if (target.shownText === key) return;
+  target.shownText = key;
+  target.replaceChildren(...texts.map((text) => element('bdi', '', text)));
 }
 
 /** Fills the body of a table with rows of `[text, className, title]`, and keeps its elements, so that a selection stays. */

@@ -38,14 +38,14 @@ function standingWords(fleet, window) {
 /** What stands beside all figures of a window: which seconds, how complete, of how many processes. */
 function watermark(fleet, window) {
   const last = window.end - 1;
-  const seconds = window.start === last ? formatClock(last) : `${formatClock(window.start)} to ${formatClock(last)}`;
+  const seconds = window.start === last ? formatZoned(last) : `${formatClock(window.start)} to ${formatZoned(last)}`;
   return `${presenceWords(window)} · ${standingWords(fleet, window)} · ${seconds}`;
 }
 
 /** Up to when the figures are final, and how far that is behind the server's clock. */
 function finalWords(fleet, now) {
   if (fleet.newest_final === null) return 'no second is final yet';
-  return `final up to ${formatClock(fleet.newest_final)}, ${formatDuration(now - fleet.newest_final - 1)} ago`;
+  return `final up to ${formatZoned(fleet.newest_final)}, ${formatDuration(now - fleet.newest_final - 1)} ago`;
 }
 
 function requestsOf(counts) {
@@ -170,7 +170,6 @@ function fleetMembers(fleet, window) {
   const members = fleet.processes.map((process) => new FleetMember(process, rows.get(process[P_ID]) ?? null));
   const listed = new Set(fleet.processes.map((process) => process[P_ID]));
   for (const [id, row] of rows) if (!listed.has(id)) members.push(new FleetMember([id, id, 'not known', null], row));
-  const byText = (a, b) => Number(a > b) - Number(a < b);
   return members.sort((a, b) => b.rank - a.rank || b.requests - a.requests || byText(a.name, b.name) || byText(a.id, b.id));
 }
 
@@ -185,11 +184,7 @@ class FleetTable {
   constructor(parent, title, columns) {
     this.title = title;
     parent.append(element('h3', '', title));
-    const region = parent.appendChild(element('div', 'fleet-table'));
-    // It is scrolled sideways with the keyboard, too.
-    region.tabIndex = 0;
-    region.setAttribute('role', 'region');
-    region.setAttribute('aria-label', `${title} of the fleet`);
+    const region = parent.appendChild(scrolledBox('fleet-table', `${title} of the fleet`));
     const table = region.appendChild(element('table'));
     this.caption = table.createCaption().appendChild(element('span'));
     const head = table.createTHead().insertRow();
@@ -298,7 +293,7 @@ class FleetView {
     setText(title, `Fleet ${fleet.name}`);
     const window = fleet.last_second;
     setText(presence, window === null ? 'no second yet' : presenceWords(window));
-    setText(final, window === null || isFinal(fleet, window) ? finalWords(fleet, this.store.fleet.now) : `${formatClock(window.end - 1)}, ${standingWords(fleet, window)}`);
+    setText(final, window === null || isFinal(fleet, window) ? finalWords(fleet, this.store.fleet.now) : `${formatZoned(window.end - 1)}, ${standingWords(fleet, window)}`);
     setText(counts, window === null ? '' : `last second: ${formatCount(window.total[C_SUCCESS])} succeeded, ${formatCount(window.total[C_EXCEPTION])} failed, ${formatCount(window.total[C_BLOCK])} refused`);
     const lost = fleet.processes.filter((process) => process[P_STATE] === 'lost').length;
     setText(troubled, lost === 0 ? '' : `■ ${formatCount(lost)} lost`);
@@ -322,13 +317,13 @@ class FleetView {
     if (troubled.length === 0) return;
     const named = troubled.slice(0, FLEET_NAMED).map((member) => `${member.name || member.id} ${member.words}`);
     const more = troubled.length - named.length;
-    setText(this.troubled, named.join(' · ') + (more > 0 ? ` · and ${formatCount(more)} more` : ''));
+    setTexts(this.troubled, [...named, ...(more > 0 ? [`and ${formatCount(more)} more`] : [])].flatMap((text, i) => (i > 0 ? [' · ', text] : [text])));
   }
 
   showResources(caption, window, matches, filter) {
     const all = window?.resources ?? [];
     const found = all.filter((row) => matches(`${row[FR_NAME]}\n${row[FR_CONTEXT] ?? ''}`.toLowerCase()));
-    found.sort((a, b) => requestsOf(b[FR_COUNTS]) - requestsOf(a[FR_COUNTS]) || Number(a[FR_NAME] > b[FR_NAME]) - Number(a[FR_NAME] < b[FR_NAME]));
+    found.sort((a, b) => requestsOf(b[FR_COUNTS]) - requestsOf(a[FR_COUNTS]) || byText(a[FR_NAME], b[FR_NAME]));
     const rows = found.slice(0, FLEET_ROWS).map((row) => {
       const context = row[FR_CONTEXT] === null ? '' : ` ↳ ${row[FR_CONTEXT]}`;
       const name = `${row[FR_NAME]}${context}`;

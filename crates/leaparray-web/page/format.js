@@ -65,3 +65,15 @@ function formatDuration(seconds) {
 function formatClock(second) {
   return new Date(second * 1000).toLocaleTimeString('en-GB');
 }
+
+/** The time of day with the name of its zone: "14:05:31 CET". */
+function formatZoned(second) {
+  return new Date(second * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' });
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** Compares names as a reader does, by the numbers in them: 9 is before 10. */
+function byText(a, b) {
+  return collator.compare(a, b) || Number(a > b) - Number(a < b);
+}

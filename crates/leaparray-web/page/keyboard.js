@@ -3,6 +3,9 @@
 /** The keys of the rows of the list, which have no meaning beside the fleet. */
 const ROW_KEYS = ['j', 'k', 'g', 'G', 's', 'Enter', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
 
+/** The keys that act again while they are held. */
+const REPEATED_KEYS = ['j', 'k', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+
 function keyActions(app) {
   const down = () => app.table.move(1);
   const up = () => app.table.move(-1);
@@ -29,13 +32,16 @@ function keyActions(app) {
 function startKeyboard(app) {
   const actions = keyActions(app);
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || byId('help').open) return;
+    // A key of an input method, as Enter that takes a proposal, is none of the page.
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.keyCode === 229 || byId('help').open) return;
     if (event.target === byId('token')) return;
     if (event.target === byId('filter')) return leaveFilter(app, event);
     const action = actions[event.key];
+    // Each pause and each resource has a stream of its own.
+    if (action && event.repeat && !REPEATED_KEYS.includes(event.key)) return event.preventDefault();
     if (!action || isOwnKey(event) || !isUsable(app, event.key)) return;
     event.preventDefault();
-    action();
+    return action();
   });
 }
 

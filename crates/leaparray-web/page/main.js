@@ -33,6 +33,8 @@ class App {
     this.view = readView();
     this.paused = false;
     this.levels = [0, 0, 0];
+    /** Whether the browser is on its way back to the list. */
+    this.isReturning = false;
     /** Whether the server speaks another version of the messages. */
     this.isOther = false;
   }
@@ -118,6 +120,7 @@ class App {
       this.table.settle();
     }
     setText(byId('service'), hello.name);
+    setTitle(byId('service'), hello.name);
   }
 
   /** A hidden or paused page has no stream: a browser allows six for all tabs together. */
@@ -139,9 +142,7 @@ class App {
 
   togglePause() {
     this.paused = !this.paused;
-    const button = byId('pause');
-    setText(button, this.paused ? 'Resume' : 'Pause');
-    button.setAttribute('aria-pressed', this.paused);
+    setText(byId('pause'), this.paused ? 'Resume' : 'Pause');
     this.followVisibility();
   }
 
@@ -168,6 +169,7 @@ class App {
     if (body.dataset.state !== state) {
       body.dataset.state = state;
       setText(byId('announcement'), ANNOUNCEMENTS[state]);
+      requestRender(false);
     }
     const silence = this.connection.silence();
     const ago = formatDuration(Math.floor(silence));
@@ -175,6 +177,7 @@ class App {
     if (silence === Infinity) words.lost = words.paused = 'no data yet';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
+    this.showTitle(state);
     this.showBanner(state, ago, silence === Infinity);
   }
 
@@ -221,10 +224,11 @@ class App {
     else if (before.resource !== this.view.resource || before.context !== this.view.context) this.reconnect();
   }
 
-  /** Another resource's details need another stream. */
+  /** Another resource's details need another stream. Until it brings them, and on a paused page, they are those that were read before. */
   reconnect() {
-    this.store.detail = null;
+    this.store.recallDetail(this.view.resource, this.view.context);
     if (this.mayConnect()) this.connection.open();
+    requestRender(false);
   }
 
   /** Shows what the view says: list or details, sort, filter. */
@@ -295,8 +299,10 @@ class App {
   go(change, asStep) {
     const view = { ...this.view, ...change };
     const hash = viewHash(view);
-    if (asStep) history.pushState(null, '', hash);
-    else history.replaceState(null, '', hash);
+    // How many steps of the browser's history are above the list.
+    const above = isList(view) ? 0 : (history.state?.above ?? (isList(this.view) ? 0 : NaN)) + 1;
+    if (asStep) history.pushState({ above }, '', hash);
+    else history.replaceState(history.state, '', hash);
     this.readAddress();
   }
 
@@ -320,11 +326,26 @@ class App {
 
   back() {
     if (this.view.resource !== null || this.view.fleet) {
-      this.go({ resource: null, context: null, fleet: false }, true);
+      this.backToList();
       byId('list').focus();
     } else if (this.view.filter !== '') {
       this.setFilter('');
     }
+  }
+
+  /** Goes back to the list as the browser does, so that its own way back leads on from there; filter and order stay. */
+  backToList() {
+    const { filter, sort, up } = this.view;
+    const above = history.state?.above;
+    if (!(above > 0)) return this.go({ resource: null, context: null, fleet: false }, false);
+    if (this.isReturning) return undefined;
+    this.isReturning = true;
+    addEventListener('popstate', () => {
+      this.isReturning = false;
+      this.readAddress();
+      this.go({ filter, sort, up }, false);
+    }, { once: true });
+    return history.go(-above);
   }
 
   setFilter(filter) {
@@ -375,10 +396,24 @@ class App {
     const resources = this.levels.reduce((sum, count) => sum + count, 0);
     setText(byId('about'), [hello.host, `pid ${hello.pid}`, `up ${up}`, `${formatCount(resources)} ${resources === 1 ? 'resource' : 'resources'}`]
       .filter(Boolean).join(' · '));
-    const inTrouble = resources - this.levels[0];
-    const title = inTrouble > 0 ? `(${inTrouble}) ${hello.name}` : hello.name;
+    this.showTitle(this.state());
+  }
+
+  /** The title: how many resources are in trouble, and if that is not read now, why, and of which time it is. */
+  showTitle(state) {
+    const { hello, newest } = this.store;
+    if (hello === null) return;
+    const isStale = document.hidden || state !== 'live';
+    const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
+    const inTrouble = this.levels[FAILING] + this.levels[STRAINED];
+    const title = escaped([isStale && why, isStale && newest > 0 && formatClock(newest), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
     if (document.title !== title) document.title = title;
   }
+}
+
+/** Whether a view is neither that of a resource nor that of the fleet. */
+function isList(view) {
+  return view.resource === null && !view.fleet;
 }
 
 /** Draws before the next frame, once for however many messages arrive until then. */

@@ -32,10 +32,19 @@ function endedRecently(node, t) {
   return sum(SUCCESS) + sum(EXCEPTION) + sum(CANCELLED);
 }
 
-const byName = (a, b) => (a.key < b.key ? -1 : Number(a.key > b.key));
+const byName = (a, b) => a.rank - b.rank;
+
+/** Numbers all nodes by their names, once for each set of them: to compare texts costs more than to compare numbers. */
+function rank(store) {
+  if (store.ranked === store.version) return;
+  store.ranked = store.version;
+  const byNames = (a, b) => byText(a.name, b.name) || byText(a.context ?? '', b.context ?? '') || byText(a.key, b.key);
+  [...store.byKey.values()].sort(byNames).forEach((node, i) => { node.rank = i; });
+}
 
 /** Compares rows by the view's column; equal ones by name, so that their order stays. */
 function comparison(store, view) {
+  rank(store);
   const t = store.newest;
   const turn = view.up ? -1 : 1;
   if (view.sort === 'name') return (a, b) => turn * byName(a, b);
@@ -82,7 +91,7 @@ function orderRows(store, view) {
 }
 
 const GROUPS = {
-  trouble: { words: 'in trouble', note: 'the worst first; the order changes at most every 5 s, and never under the pointer' },
+  trouble: { words: 'in trouble', note: 'the worst first; the order changes at most every 5 s, and not under a pointer that moves' },
   quiet: { words: 'quiet', note: 'by traffic' },
 };
 
@@ -107,12 +116,13 @@ function nodeRow(node, child) {
 
 /**
  * Brings rows up to date without another order: the counts of the groups, the rows with a reason, and rows that are new, at
- * the end of their group. The first `fixed` rows keep their heights, and no row comes between them.
+ * the end of their group. Rows that the store has forgotten go. The first `fixed` rows keep their heights, and no row comes
+ * between them or goes from them.
  */
 function refreshRows(entries, store, view, fixed) {
-  const rows = entries.map((entry, i) => (entry.node === undefined || i < fixed ? entry : nodeRow(entry.node, entry.child)));
+  const rows = entries.map((entry, i) => refreshRow(entry, store, i < fixed)).filter((row) => row !== null);
   const found = families(store, view.filter);
-  const listed = new Set(entries.map((entry) => entry.node));
+  const listed = new Set(rows.map((row) => row.node));
   const fresh = found.flatMap(({ parent, children }) => [parent, ...children]).filter((node) => !listed.has(node));
   const fit = (index) => (index < fixed ? rows.length : index);
   for (const node of fresh) rows.splice(fit(endOfGroup(rows, node)), 0, nodeRow(node, false));
@@ -123,6 +133,14 @@ function refreshRows(entries, store, view, fixed) {
   const others = ['trouble', 'quiet'].filter((group) => counts[group] > 0 && !heads.some((head) => head.group === group));
   const title = (group) => [group, ...others].map((one) => groupTitle(one, counts[one], view)).join(', ');
   return rows.map((row) => (row.node === undefined ? { ...row, title: title(row.group) } : row));
+}
+
+/** The row of an entry now; `null` if its resource is forgotten and it need not stay. A name that has come back has another node. */
+function refreshRow(entry, store, isFixed) {
+  if (entry.node === undefined) return entry;
+  const node = store.find(entry.node.key);
+  if (isFixed) return { ...entry, node: node ?? entry.node };
+  return node === null ? null : nodeRow(node, entry.child);
 }
 
 /** Where a row that is new comes: before the head of the quiet ones, or last. */

@@ -3,6 +3,8 @@
 const PALETTE_NAMES = ['ok', 'ok-muted', 'failed', 'refused', 'refused-dark', 'cancelled', 'gap', 'axis', 'flight',
   'cursor', 'text', 'soft', 'faint-line', 'band-1', 'band-2', 'band-3',
   'heat-1', 'heat-2', 'heat-3', 'heat-4', 'line-1', 'line-2', 'line-3', 'line-4'];
+/** Texts and lines, which have the colour of the system where it sets the colours. */
+const SYSTEM_NAMES = ['axis', 'cursor', 'text', 'soft'];
 const HEAT_STEPS = 64;
 
 /** Colours by name: as text for a drawing context, and as a pixel. */
@@ -15,6 +17,7 @@ function readPalette() {
   document.body.append(probe);
   for (const name of PALETTE_NAMES) {
     probe.style.color = `var(--${name})`;
+    probe.style.forcedColorAdjust = SYSTEM_NAMES.includes(name) ? 'auto' : 'none';
     const [red, green, blue] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
     palette.css[name] = `rgb(${red}, ${green}, ${blue})`;
     palette.pixel[name] = toPixel(red, green, blue);

@@ -2,6 +2,8 @@
 
 /** The id of a row that the server has not listed. */
 const UNLISTED = -1;
+/** The details of so many resources are kept, for a page that is paused or has no connection. */
+const KEPT_DETAILS = 8;
 
 class Store {
   constructor() {
@@ -27,8 +29,12 @@ class Store {
     this.detail = null;
     /** The newest message with the fleet; `null` if the server has sent none. */
     this.fleet = null;
+    /** The details that were read last, by the keys of their nodes. */
+    this.details = new Map();
     /** Changes with the set of the nodes. */
     this.version = 0;
+    /** The version whose nodes are numbered by their names. */
+    this.ranked = -1;
   }
 
   accept(message) {
@@ -140,6 +146,17 @@ class Store {
   acceptDetail(message) {
     if (message.id === null || this.detail?.id !== message.id) this.detail = new Detail(message.id);
     this.detail.store(message);
+    const key = this.byId.get(message.id)?.key;
+    this.details.delete(key);
+    if (key !== undefined) this.details.set(key, this.detail);
+    if (this.details.size > KEPT_DETAILS) this.details.delete(this.details.keys().next().value);
+  }
+
+  /** Takes the details of a resource that were read before, if there are some. */
+  recallDetail(resource, context) {
+    const node = this.named(resource, context);
+    this.detail = this.details.get(node?.key) ?? null;
+    if (this.detail !== null) this.detail.id = node.id;
   }
 
   /** Drops rows that were removed and whose last second has left the history. */

@@ -4,6 +4,8 @@
 const RESORT_EVERY = 5;
 /** For how long the order follows each update of a server that was not known before: its history arrives. */
 const SETTLING = 1.5;
+/** A pointer holds the rows under it for this many seconds after it has moved. */
+const HOLD = 5;
 /** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
 const BEYOND = 90, BEYOND_SCROLLED = 320;
 const ROW_HEIGHTS = {
@@ -18,6 +20,7 @@ class Row {
     this.root = element('div', 'row');
     this.root.setAttribute('role', 'row');
     this.root.id = `row-${number}`;
+    this.columns = 0;
     this.sign = this.cell('c-sign');
     const what = this.cell('c-what');
     this.name = what.appendChild(element('a', 'name'));
@@ -28,6 +31,8 @@ class Row {
     for (const name of ['ok', 'failed', 'share', 'refused', 'flight', 'p50', 'p99']) this[name] = this.cell(`c-${name} number`);
     this.times = this.cell('c-times');
     this.title = this.cell('group-title');
+    this.title.setAttribute('aria-colindex', 1);
+    this.title.setAttribute('aria-colspan', this.columns - 1);
     this.bold = this.title.appendChild(element('b'));
     this.note = this.title.appendChild(element('span', 'hint'));
     this.entry = null;
@@ -36,6 +41,7 @@ class Row {
   cell(className) {
     const cell = this.root.appendChild(element('span', className));
     cell.setAttribute('role', 'gridcell');
+    cell.setAttribute('aria-colindex', ++this.columns);
     cell.baseClass = className;
     return cell;
   }
@@ -74,7 +80,7 @@ class Row {
     setClass(this.root, `row trouble-${level}${child ? ' child' : ''}${node.gone ? ' gone' : ''}${selected ? ' selected' : ''}`);
     if (this.selected !== selected) this.root.setAttribute('aria-selected', selected);
     this.selected = selected;
-    setText(this.sign, LEVEL_SIGNS[level]);
+    if (setText(this.sign, LEVEL_SIGNS[level])) this.sign.setAttribute('aria-label', LEVEL_WORDS[level]);
     this.showName(node, child, view);
     const reason = entry.tall ? node.verdict.parts.join(' · ') : '';
     setText(this.reason, reason);
@@ -83,9 +89,7 @@ class Row {
   }
 
   showName(node, child, view) {
-    const name = child ? `↳ ${node.context}` : node.name;
-    const orphan = !child && node.context !== null ? ` ↳ ${node.context}` : '';
-    setText(this.name, name + orphan);
+    setTexts(this.name, child ? inTwo(`↳ ${node.context}`) : node.context === null ? inTwo(node.name) : [node.name, ` ↳ ${node.context}`]);
     const direction = node.direction === 'out' ? ', outgoing' : '';
     setTitle(this.name, (node.context === null ? node.name : `${node.name}, context ${node.context}`) + direction);
     if (this.linked === node && this.linkedView === view) return;
@@ -111,7 +115,10 @@ class Row {
   }
 
   showCount(cell, count) {
-    setText(cell, count === UNKNOWN ? MISSING : formatCount(count));
+    // The columns have room for six digits.
+    const isLong = count >= 1e6;
+    setText(cell, count === UNKNOWN ? MISSING : isLong ? formatShort(count) : formatCount(count));
+    setTitle(cell, isLong ? formatCount(count) : '');
     setClass(cell, `${cell.baseClass} ${count === 0 || count === UNKNOWN ? 'zero' : 'some'}`);
   }
 
@@ -120,6 +127,16 @@ class Row {
     setText(cell, formatTime(time));
     setClass(cell, `${cell.baseClass} ${history.count(t, RT_COUNT) < quantile.enough ? 'few' : 'some'}`);
   }
+}
+
+/** The last characters of a name, which stay in sight if it is cut. */
+const TAIL = 12;
+
+/** A long name in two parts, of which the first one is cut. */
+function inTwo(name) {
+  if (name.length <= 2 * TAIL) return [name];
+  const characters = [...name];
+  return [characters.slice(0, -TAIL).join(''), characters.slice(-TAIL).join('')];
 }
 
 function entryKey(entry) {
@@ -134,6 +151,7 @@ class Table {
     this.scroller = byId('scroll');
     this.space = byId('space');
     this.empty = byId('empty');
+    this.why = this.empty.firstElementChild;
     this.bars = new Surface(byId('bars'));
     this.times = new Surface(byId('times'));
     /** The rows that are hidden. */
@@ -150,7 +168,9 @@ class Table {
     this.settledAt = Infinity;
     this.version = -1;
     this.pointerInside = false;
+    /** Where the pointer was last, below the upper edge of the rows, and when it or the rows under it were moved. */
     this.pointerY = 0;
+    this.pointerAt = -Infinity;
     /** The resource on which the button of the pointer went down: only that one is opened. */
     this.pressed = null;
     this.drawn = { first: 0, end: 0 };
@@ -162,8 +182,15 @@ class Table {
   }
 
   listenToPointer(open) {
-    this.scroller.addEventListener('pointerenter', (event) => { this.pointerInside = event.pointerType === 'mouse'; });
-    this.scroller.addEventListener('pointermove', (event) => { this.pointerY = event.clientY - this.gridTop(); }, { passive: true });
+    this.scroller.addEventListener('pointerenter', (event) => {
+      this.pointerInside = event.pointerType === 'mouse';
+      this.pointerAt = now();
+    });
+    this.scroller.addEventListener('pointermove', (event) => {
+      this.pointerY = event.clientY - this.gridTop();
+      // A browser also tells that what is under the pointer has moved.
+      if (event.movementX !== 0 || event.movementY !== 0) this.pointerAt = now();
+    }, { passive: true });
     this.scroller.addEventListener('pointerleave', () => { this.pointerInside = false; });
     this.scroller.addEventListener('pointerdown', (event) => { this.pressed = this.nodeOf(event.target); });
     this.scroller.addEventListener('click', (event) => {
@@ -216,7 +243,12 @@ class Table {
 
   mayOrder() {
     if (this.orderedAt === 0 || now() < this.settledAt) return true;
-    return now() - this.orderedAt >= RESORT_EVERY && !this.pointerInside;
+    return now() - this.orderedAt >= RESORT_EVERY && !this.isHeld();
+  }
+
+  /** Whether rows stay where they are, because the user is about to click on one of them. A pointer at rest holds nothing. */
+  isHeld() {
+    return this.pointerInside && now() - this.pointerAt < HOLD;
   }
 
   /** Sorts and filters, because it is time or because the user asked for it. */
@@ -226,9 +258,9 @@ class Table {
     this.place();
   }
 
-  /** Follows the newest second without another order. Rows down to that under the pointer stay where they are. */
+  /** Follows the newest second without another order. Rows down to that under a pointer that holds them stay where they are. */
   refresh() {
-    const fixed = this.pointerInside ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
+    const fixed = this.isHeld() ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
     this.entries = refreshRows(this.entries, this.store, this.view, fixed);
     this.place();
   }
@@ -254,14 +286,14 @@ class Table {
 
   /** Keeps the selected row in sight. Once the order has settled, nothing moves under the pointer. */
   followSelected() {
-    if (this.following && !(this.pointerInside && now() >= this.settledAt)) this.revealSelected();
+    if (this.following && !(this.isHeld() && now() >= this.settledAt)) this.revealSelected();
   }
 
   showWhetherEmpty() {
     this.empty.hidden = this.entries.length > 0;
-    if (!this.store.hello) setText(this.empty, 'Waiting for the first second…');
-    else if (this.view.filter !== '') setText(this.empty, `No resource has “${this.view.filter}” in its name.`);
-    else setText(this.empty, 'No resource has been used yet.');
+    if (!this.store.hello) setText(this.why, 'Waiting for the first second…');
+    else if (this.view.filter !== '') setText(this.why, `No resource has “${this.view.filter}” in its name.`);
+    else setText(this.why, 'No resource has been used yet.');
   }
 
   /** The entry at a height. */
@@ -277,7 +309,10 @@ class Table {
 
   onScroll() {
     const top = this.scroller.scrollTop;
-    if (Math.abs(top - this.scrollTop) > 1) this.following = false;
+    if (Math.abs(top - this.scrollTop) > 1) {
+      this.following = false;
+      this.pointerAt = now();
+    }
     this.scrollTop = top;
     const { height } = sizes.get(this.scroller);
     const end = this.tops.at(-1);
@@ -343,6 +378,8 @@ class Table {
   draw() {
     const { first, end } = this.drawn;
     const place = this.columns();
+    // Without rows, the charts of those before would stay.
+    for (const { canvas } of [this.bars, this.times]) canvas.hidden = place === null;
     if (place === null) return;
     const { height } = sizes.get(this.scroller);
     const start = this.tops[first];

@@ -42,6 +42,6 @@ function nextTheme() {
 
 function startTheme() {
   applyTheme(storedTheme());
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => applyTheme(storedTheme()));
+  for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) matchMedia(query).addEventListener('change', () => applyTheme(storedTheme()));
   byId('theme').addEventListener('click', nextTheme);
 }

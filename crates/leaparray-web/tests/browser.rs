@@ -56,7 +56,8 @@ fn missing() -> Vec<&'static str> {
     if !["chromium", "chromium-browser", "google-chrome"].into_iter().any(is_program) {
         missing.push("chromium");
     }
-    if !folder().join("node_modules/playwright-core").is_dir() {
+    let is_installed = |package: &&str| folder().join("node_modules").join(package).is_dir();
+    if !["axe-core", "playwright-core"].iter().all(is_installed) {
         missing.push("`npm ci` in crates/leaparray-web/tests/browser");
     }
     missing

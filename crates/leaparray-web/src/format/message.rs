@@ -132,10 +132,11 @@ pub struct Second {
     pub total: Counts,
     /// The nodes in which something was recorded in this second, and those with requests in flight.
     pub rows: Vec<Row>,
-    /// The refused requests by reason since the reading before, of the listed nodes that have
-    /// refused requests; `None` if it is not known. If the reading covers several seconds, all are
-    /// in the newest one. The reasons of a node that was evicted or removed since the reading
-    /// before are not known: its row has the number of its refused requests.
+    /// The refused requests of this second by reason, of the nodes that have refused requests;
+    /// `None` if it is not known. The reasons of a node add up to the refused requests of its row.
+    /// They are read a moment after the end of the second, so refusals of that moment with other
+    /// reasons may change the proportion. Of a node that was evicted or removed since the reading
+    /// before, the reasons are not known: its row has the number of its refused requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Vec<Refused>>,
     /// The states of the controllers when the second was read; `None` if they are not known.

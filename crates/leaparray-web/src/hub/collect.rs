@@ -2,23 +2,24 @@
 
 use std::ops::Range;
 
-use leaparray::{Clock, Refusals, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
+use leaparray::{Clock, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
 
 use super::HISTORY;
 use super::ledger::LedgerSum;
-use super::nodes::{Changes, Label, Node, Nodes, direction};
+use super::nodes::{Changes, Label, Nodes, direction};
+use super::refused::{Refusing, by_reason};
 use super::seconds::Sums;
-use crate::format::Refused;
 
 /// The results of a pass over the registry so far.
 pub(super) struct Collected<'a> {
     pub(super) sums: Vec<Sums>,
     pub(super) changes: Changes,
-    pub(super) refused: Vec<Refused>,
     nodes: &'a mut Nodes,
     ledger: &'a mut LedgerSum,
     reading: Reading,
     current: Option<Current>,
+    /// The refused requests of the current node.
+    refusing: Refusing,
 }
 
 /// One reading of the registry.
@@ -46,8 +47,8 @@ struct Current {
 
 impl<'a> Collected<'a> {
     pub(super) fn new(nodes: &'a mut Nodes, ledger: &'a mut LedgerSum, reading: Reading) -> Self {
-        let (sums, changes, refused) = (Vec::new(), Changes::default(), Vec::new());
-        Self { sums, changes, refused, nodes, ledger, reading, current: None }
+        let (sums, changes, refusing) = (Vec::new(), Changes::default(), Refusing::default());
+        Self { sums, changes, nodes, ledger, reading, current: None, refusing }
     }
 
     pub(super) fn visit<C: Clock + Clone>(&mut self, visited: Visited<'_, C>) {
@@ -90,10 +91,10 @@ impl<'a> Collected<'a> {
             context: visited.context.map(AsRef::as_ref),
             direction: direction(visited.traffic_type),
         };
-        let Reading { number, now, listed, .. } = self.reading;
+        let Reading { number, now, listed, is_first, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
-        self.refused.extend(newly_refused(node, by_reason(&visited.node.refusals())));
+        self.refusing.begin(&mut node.refused, by_reason(&visited.node.refusals()), is_first);
         self.ledger.read(node, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;
@@ -103,6 +104,7 @@ impl<'a> Collected<'a> {
     fn add_second(&mut self, metrics: &SecondMetrics) {
         let Some(current) = &mut self.current else { return };
         let Some((sums, is_newest)) = sums_of(&mut self.sums, metrics) else { return };
+        self.refusing.add(sums.t, metrics.block);
         let in_flight = is_newest.then_some(current.in_flight);
         current.has_newest |= is_newest;
         sums.add(current.id, metrics, in_flight);
@@ -119,10 +121,17 @@ impl<'a> Collected<'a> {
         sums.add(self.nodes.at(position).id, &second.metrics, is_newest.then_some(0));
     }
 
-    /// Adds a row to the newest second for a node that has requests in flight and nothing else.
+    /// Adds the refused requests of the node by reason, and a row to the newest second if the node
+    /// has requests in flight and nothing else.
     pub(super) fn finish_node(&mut self) {
         let Some(current) = self.current.take() else { return };
-        debug_assert_eq!(self.nodes.at(current.position).id, current.id);
+        let node = self.nodes.at(current.position);
+        debug_assert_eq!(node.id, current.id);
+        for (t, counts) in self.refusing.finish(&mut node.refused) {
+            if let Some(sums) = self.sums.iter_mut().find(|it| it.t == t) {
+                sums.add_refused(current.id, counts);
+            }
+        }
         if let Some(newest) = self.sums.last_mut()
             && !current.has_newest
             && current.in_flight > 0
@@ -138,34 +147,4 @@ fn sums_of<'a>(all: &'a mut [Sums], metrics: &SecondMetrics) -> Option<(&'a mut 
     let index = usize::try_from(index).ok()?;
     let is_newest = index + 1 == all.len();
     Some((all.get_mut(index)?, is_newest))
-}
-
-/// Returns the requests that a node has refused since the last reading, if there are any.
-fn newly_refused(node: &mut Node, counts: [u64; 6]) -> Option<Refused> {
-    let before = std::mem::replace(&mut node.refused, counts);
-    if before == counts {
-        return None;
-    }
-    let newly = |reason: usize| counts[reason].saturating_sub(before[reason]);
-    Some(Refused {
-        id: node.id,
-        limit_reached: newly(0),
-        wait_too_long: newly(1),
-        more_than_limit: newly(2),
-        failing: newly(3),
-        other: newly(4),
-        queue_full: newly(5),
-    })
-}
-
-/// Returns the counts in the order of the format.
-pub(super) const fn by_reason(refusals: &Refusals) -> [u64; 6] {
-    [
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
 }

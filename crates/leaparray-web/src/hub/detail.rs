@@ -9,10 +9,10 @@ use leaparray::{
 };
 
 use super::Hub;
-use super::collect::by_reason;
 use super::frame::Frame;
 use super::ledger::{Places, events};
 use super::readings::Readings;
+use super::refused::by_reason;
 use super::seconds::nanos;
 use super::viewer::Target;
 use super::viewers::{Details, Wanted};

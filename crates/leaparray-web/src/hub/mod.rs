@@ -8,6 +8,7 @@ mod identity;
 mod ledger;
 mod nodes;
 mod readings;
+mod refused;
 mod seconds;
 pub mod steps;
 mod task;

@@ -7,6 +7,7 @@ use leaparray::{ResourceId, TrafficType};
 
 use super::HISTORY;
 use super::ledger::Places;
+use super::refused::RefusedBefore;
 use crate::format::{Direction, Listed};
 
 /// The nodes that are listed, or were listed in the history.
@@ -33,7 +34,7 @@ pub(super) struct Node {
     /// The identity of the listed resource.
     identity: Option<ResourceId>,
     /// The refused requests at the last reading, by reason.
-    pub(super) refused: [u64; 6],
+    pub(super) refused: RefusedBefore,
     /// The ledger at its last reading.
     pub(super) ledger: Places,
     /// The second of the last reading of the ledger; `None` before the first one.
@@ -103,7 +104,7 @@ impl Nodes {
             let position = self.named(label, changes);
             let node = &mut self.all[position];
             // It counts its refused requests from 0.
-            node.refused = [0; 6];
+            node.refused = RefusedBefore::default();
             // The known ledger belongs to the former node, whose events are in the delisted totals.
             node.ledger_read = None;
             if let Some(before) = node.identity.replace(identity) {
@@ -197,7 +198,7 @@ impl Node {
             context: label.context.map(Into::into),
             direction: label.direction,
             identity: None,
-            refused: [0; 6],
+            refused: RefusedBefore::default(),
             ledger: Places::default(),
             ledger_read: None,
             seen: 0,

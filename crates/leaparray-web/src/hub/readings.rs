@@ -13,7 +13,7 @@ use super::nodes::{Changes, Nodes};
 use super::seconds::Sums;
 use super::viewers::Update;
 use crate::controllers::Watches;
-use crate::format::{Controller, Ledger, Refused, Resources, Second};
+use crate::format::{Controller, Ledger, Resources, Second};
 
 /// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
@@ -29,7 +29,7 @@ pub(super) struct Readings {
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
     watches: Watches,
-    /// Whether all refused requests since the newest second that was sent will be in the next one.
+    /// Whether the refused requests by reason were read at the newest second that was sent.
     knows_refused: bool,
     /// The length of the last message with a second, and the number of its rows.
     length: usize,
@@ -48,7 +48,6 @@ pub(super) struct Reading {
 
 /// Known of the newest second only.
 struct Newest {
-    refused: Option<Vec<Refused>>,
     controllers: Vec<Controller>,
     ledger: Ledger,
 }
@@ -101,7 +100,7 @@ impl Readings {
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.visit_seconds_at(settled, &self.cursor, |it| found.visit(it));
         found.finish_node();
-        let Collected { mut sums, mut changes, refused, .. } = found;
+        let Collected { mut sums, mut changes, .. } = found;
         if visit.seconds.is_empty() && !is_first {
             // The clock was set back since `now`.
             return Reading::empty(now);
@@ -119,8 +118,12 @@ impl Readings {
         hub.set_last_id(self.nodes.last_id());
         let knows_refused =
             std::mem::replace(&mut self.knows_refused, is_first || !sums.is_empty());
+        if !knows_refused {
+            for it in &mut sums {
+                it.refused = None;
+            }
+        }
         let newest = Newest {
-            refused: knows_refused.then_some(refused),
             controllers: self.watches.read(),
             ledger: self.ledger.total(events(&visit.delisted), now.as_secs()),
         };
@@ -166,11 +169,11 @@ impl Readings {
                 new: std::mem::take(&mut new),
                 total: sums.total,
                 rows: sums.rows,
+                refused: sums.refused,
                 ..Second::default()
             };
             if let Some(newest) = newest.take_if(|_| index == last) {
                 second.gone = std::mem::take(&mut gone);
-                second.refused = newest.refused;
                 second.controllers = Some(newest.controllers);
                 second.ledger = Some(newest.ledger);
             }

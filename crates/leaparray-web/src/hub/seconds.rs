@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use leaparray::{LatencyHistogram, SecondMetrics};
 
-use crate::format::{Counts, Row};
+use super::refused::ByReason;
+use crate::format::{Counts, Refused, Row};
 
 /// The rows of one second that are being collected.
 pub(super) struct Sums {
     pub(super) t: u64,
     pub(super) rows: Vec<Row>,
+    /// The refused requests by reason; `None` if they are not known.
+    pub(super) refused: Option<Vec<Refused>>,
     pub(super) total: Counts,
     /// The response times of all nodes.
     merged: LatencyHistogram,
@@ -23,6 +26,7 @@ impl Sums {
         Self {
             t,
             rows: Vec::with_capacity(rows),
+            refused: Some(Vec::new()),
             total: Counts::default(),
             merged: LatencyHistogram::default(),
             is_complete: true,
@@ -40,6 +44,20 @@ impl Sums {
             None => self.is_complete &= metrics.rt_count == 0,
         }
         self.rows.push(Row { id, counts });
+    }
+
+    /// Adds the refused requests of a node by reason.
+    pub(super) fn add_refused(&mut self, id: u64, counts: ByReason) {
+        let [limit_reached, wait_too_long, more_than_limit, failing, other, queue_full] = counts;
+        self.refused.get_or_insert_default().push(Refused {
+            id,
+            limit_reached,
+            wait_too_long,
+            more_than_limit,
+            failing,
+            other,
+            queue_full,
+        });
     }
 
     /// Adds the row of a node that has requests in flight and nothing else.

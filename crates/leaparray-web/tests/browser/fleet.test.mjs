@@ -57,7 +57,7 @@ test('the totals are those that the server sends, with the processes that are in
     assert.equal(row.at(-1), `${digits(1_000_000 * seconds)} queue full, ${digits(30 * seconds)} limit reached`);
   }
   assert.equal(await page.locator('#fleet h2').innerText(), 'Fleet <b>orders</b>');
-  const clock = await page.evaluate((newest) => formatClock(newest), fleet.newest_final);
+  const clock = await page.evaluate((newest) => formatZoned(newest), fleet.newest_final);
   const final = await page.locator('#fleet .watermark').innerText();
   assert.ok(final.startsWith(`final up to ${clock}, `) && final.endsWith(' · server: connected'), final);
 });
@@ -147,7 +147,8 @@ test('the minute is shown by a button, a key opens the fleet, and each view has 
   await page.locator('#tiles').waitFor();
   // The table of the list is drawn, though the page was opened without it.
   await isLive(page);
-  await page.goBack();
+  // The button has gone back to the list, as the browser does.
+  await page.goForward();
   await page.locator('#fleet').waitFor();
 });
 

@@ -125,9 +125,10 @@ export async function isLive(page) {
   await page.locator('.row:not(.group):not([hidden]) .name').first().waitFor();
 }
 
-/** Waits until the order of the rows changes no more at each update, and holds it with the pointer. */
+/** Waits until the order of the rows changes no more at each update, and holds it as with a pointer that moves in the list. */
 export async function holdOrder(page) {
   await waitFor(() => page.evaluate('now() > app.table.settledAt'));
+  await page.evaluate('app.table.isHeld = () => app.table.pointerInside');
   await page.locator('#scroll').hover();
 }
 

@@ -70,18 +70,29 @@ test('each column sorts, and a second click turns the order round', async () => 
   }
 });
 
-test('rows do not move under the pointer', async () => {
+test('rows do not move under a pointer that moves, and follow under one at rest', async () => {
   await waitFor(async () => (await names())[1] === 'GET /load/0004');
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
   // At first, while the history arrives, the order follows each second.
-  await holdOrder(page);
+  await waitFor(() => page.evaluate('now() > app.table.settledAt'));
+  await page.locator('#scroll').hover();
   await sleep(300);
   const order = await names();
-  await sleep(6500);
+  for (let i = 0; i < 13; i++) {
+    await page.mouse.move(600 + i, 400);
+    await sleep(500);
+  }
   assert.deepEqual(await names(), order);
+  // It rests: after some seconds the rows follow again.
+  await waitFor(async () => (await names()).join() !== order.join());
+  await holdOrder(page);
+  await sleep(300);
+  const held = await names();
+  await sleep(2000);
+  assert.deepEqual(await names(), held);
   // Elsewhere, the pointer holds nothing.
   await page.mouse.move(500, 10);
-  await waitFor(async () => (await names()).join() !== order.join());
+  await waitFor(async () => (await names()).join() !== held.join());
 });
 
 test('details open without moving the rows', async () => {
@@ -284,6 +295,8 @@ test('the details show the last second of the table', async () => {
 
 test('the ledger says how old it is', async () => {
   await page.keyboard.press('Space');
+  // The page is drawn once more, as a paused one.
+  await waitFor(() => page.evaluate('frame === 0'));
   await page.evaluate(() => app.tiles.showLedger({ in_window: 1, expired: 2, late: 3, delisted: 4, recorded: 10, age: 4 }));
   assert.equal(await page.locator('#tile-ledger .note').innerText(), 'up to 4 s old');
 });

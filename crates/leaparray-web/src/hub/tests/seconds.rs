@@ -165,6 +165,37 @@ fn refused_requests_are_counted_by_reason_from_message_to_message() {
 }
 
 #[test]
+fn reasons_of_a_second_add_up_to_its_refused_requests() {
+    let mut tested = Tested::new();
+    let orders = tested.registry.resource("orders").unwrap();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    for second in 0..4 {
+        // Some are refused before the second is read, and after its end.
+        orders.refuse_many_at(tested.clock.now(), 9, Reason::LimitReached);
+        tested.clock.advance(SECOND);
+        orders.refuse_many_at(tested.clock.now(), 3 * (second % 2), Reason::Failing);
+        tested.steps.step(tested.clock.now());
+    }
+    // One reading of several seconds.
+    for _ in 0..3 {
+        orders.refuse_many_at(tested.clock.now(), 7, Reason::LimitReached);
+        tested.clock.advance(SECOND);
+    }
+    tested.steps.step(tested.clock.now());
+    let (mut seen, mut failing) = (Vec::new(), 0);
+    for second in &take_seconds(&viewer)[1..] {
+        let refused = &second.refused.as_deref().unwrap()[0];
+        let others = refused.wait_too_long + refused.more_than_limit + refused.other;
+        let sum = refused.limit_reached + refused.failing + refused.queue_full + others;
+        seen.push((second.rows[0].counts.block, sum));
+        failing += refused.failing;
+    }
+    assert_eq!(seen, [9, 9, 12, 9, 10, 7, 7].map(|count| (count, count)));
+    assert_eq!(failing, 6);
+}
+
+#[test]
 fn ledger_has_every_event_at_rest() {
     let mut tested = Tested::new();
     let viewer = tested.steps.join(None, None).unwrap();

@@ -1,0 +1,168 @@
+//! The refused requests of a node by reason, sorted into the seconds in which they were refused.
+//!
+//! A node counts its refused requests by second, and by reason since it was made. A second is read
+//! some time after its end, so a reading finds reasons of two kinds: those of the seconds that it
+//! reads, and those of refusals after their end. The latter are carried to the next reading, where
+//! they come first. The reasons of a second therefore add up to its refused requests. Which of the
+//! newest reasons belong to the second is not known: they are divided in proportion.
+
+use leaparray::Refusals;
+
+/// Counts in the order of [`REASONS`](crate::format::REASONS).
+pub(super) type ByReason = [u64; 6];
+
+/// The refused requests of a node up to its last reading.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RefusedBefore {
+    /// The refused requests since the node was made.
+    total: ByReason,
+    /// Of these, the requests that were refused after the end of the newest second.
+    carried: ByReason,
+}
+
+/// The refused requests of the node that is being read.
+#[derive(Default)]
+pub(super) struct Refusing {
+    /// The refused requests since the reading before.
+    newly: ByReason,
+    /// The seconds with refused requests, and how many.
+    seconds: Vec<(u64, u64)>,
+}
+
+impl Refusing {
+    /// Begins a node, which has refused `total` requests since it was made. The first reading of
+    /// all cannot tell in which seconds.
+    pub(super) fn begin(&mut self, before: &mut RefusedBefore, total: ByReason, is_first: bool) {
+        let known = if is_first { total } else { before.total };
+        self.newly = minus(total, known);
+        before.total = total;
+        self.seconds.clear();
+    }
+
+    /// Adds a second with the number of its refused requests.
+    pub(super) fn add(&mut self, second: u64, refused: u64) {
+        if refused > 0 {
+            self.seconds.push((second, refused));
+        }
+    }
+
+    /// Returns the refused requests by reason of each second for which some are known. Their sum
+    /// is the number of the refused requests of the second, or smaller if no reason is known of
+    /// some.
+    pub(super) fn finish(
+        &mut self,
+        before: &mut RefusedBefore,
+    ) -> impl Iterator<Item = (u64, ByReason)> {
+        let refused = self.seconds.iter().map(|(_, count)| count).sum::<u64>();
+        let early = share(before.carried, refused.min(sum(before.carried)));
+        let late = share(self.newly, refused - sum(early));
+        // The rest of the carried refusals is in no second: they were recorded late.
+        before.carried = minus(self.newly, late);
+        let mut rest = plus(early, late);
+        self.seconds.drain(..).filter_map(move |(second, count)| {
+            let counts = share(rest, count.min(sum(rest)));
+            rest = minus(rest, counts);
+            (counts != ByReason::default()).then_some((second, counts))
+        })
+    }
+}
+
+/// Divides a number in proportion to some counts; zeros if they are all zero. Unless the number is
+/// larger than their sum, no part is larger than its count.
+fn share(counts: ByReason, number: u64) -> ByReason {
+    let whole = u128::from(sum(counts)).max(1);
+    let mut upto = 0;
+    let mut given = 0;
+    counts.map(|count| {
+        upto += u128::from(count);
+        let end = upto * u128::from(number) / whole;
+        let part = end - given;
+        given = end;
+        u64::try_from(part).unwrap_or(u64::MAX)
+    })
+}
+
+fn sum(counts: ByReason) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+fn plus(a: ByReason, b: ByReason) -> ByReason {
+    std::array::from_fn(|i| a[i].saturating_add(b[i]))
+}
+
+fn minus(a: ByReason, b: ByReason) -> ByReason {
+    std::array::from_fn(|i| a[i].saturating_sub(b[i]))
+}
+
+/// Returns the counts in the order of the format.
+pub(super) const fn by_reason(refusals: &Refusals) -> ByReason {
+    [
+        refusals.limit_reached,
+        refusals.wait_too_long,
+        refusals.more_than_limit,
+        refusals.failing,
+        refusals.custom,
+        refusals.queue_full,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(
+        before: &mut RefusedBefore,
+        total: ByReason,
+        seconds: &[(u64, u64)],
+    ) -> Vec<(u64, ByReason)> {
+        let mut refusing = Refusing::default();
+        refusing.begin(before, total, false);
+        for &(second, count) in seconds {
+            refusing.add(second, count);
+        }
+        refusing.finish(before).collect()
+    }
+
+    #[test]
+    fn refusals_after_the_end_of_a_second_belong_to_the_next() {
+        let mut before = RefusedBefore::default();
+        // Four were refused after the end of the second: two of each reason.
+        let found = read(&mut before, [6, 0, 0, 6, 0, 0], &[(10, 8)]);
+        assert_eq!(found, [(10, [4, 0, 0, 4, 0, 0])]);
+        let found = read(&mut before, [6, 0, 0, 9, 0, 0], &[(11, 6)]);
+        assert_eq!(found, [(11, [2, 0, 0, 4, 0, 0])]);
+        let found = read(&mut before, [6, 0, 0, 9, 0, 0], &[(12, 1)]);
+        assert_eq!(found, [(12, [0, 0, 0, 1, 0, 0])]);
+    }
+
+    #[test]
+    fn reading_of_several_seconds_divides_the_reasons_among_them() {
+        let mut before = RefusedBefore::default();
+        let found = read(&mut before, [0, 3, 0, 9, 0, 0], &[(10, 4), (12, 8)]);
+        assert_eq!(found, [(10, [0, 1, 0, 3, 0, 0]), (12, [0, 2, 0, 6, 0, 0])]);
+    }
+
+    #[test]
+    fn late_refusals_are_in_no_later_second() {
+        let mut before = RefusedBefore::default();
+        assert_eq!(read(&mut before, [5, 0, 0, 0, 0, 0], &[]), []);
+        assert_eq!(read(&mut before, [5, 0, 0, 0, 0, 0], &[]), []);
+        let found = read(&mut before, [5, 0, 0, 2, 0, 0], &[(12, 2)]);
+        assert_eq!(found, [(12, [0, 0, 0, 2, 0, 0])]);
+    }
+
+    #[test]
+    fn second_that_refused_more_than_is_known_has_the_reasons_that_are_known() {
+        let mut before = RefusedBefore::default();
+        assert_eq!(read(&mut before, [0; 6], &[(10, 7)]), []);
+        let found = read(&mut before, [1, 0, 0, 2, 0, 0], &[(11, 6)]);
+        assert_eq!(found, [(11, [2, 0, 0, 4, 0, 0])]);
+    }
+
+    #[test]
+    fn shares_add_up_at_the_largest_numbers() {
+        assert_eq!(sum(share([u64::MAX, 0, 0, 0, 0, 0], u64::MAX)), u64::MAX);
+        assert_eq!(share([1, 1, 1, 0, 0, 0], 2), [0, 1, 1, 0, 0, 0]);
+        assert_eq!(share([0; 6], 5), [0; 6]);
+    }
+}
