@@ -86,7 +86,8 @@ impl Limiter for Witness {
     }
 }
 
-/// Asks each question. `lacks` are the methods that the wrapper does not have, by its documentation.
+/// Asks each question. `lacks` are the methods that the wrapper does not pass on, by its
+/// documentation.
 fn check<L: Limiter>(name: &str, witness: &Witness, limiter: &L, lacks: &[&str]) {
     let now = at(60_000);
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(now));
