@@ -5,34 +5,37 @@ use serde::ser::{Serialize, Serializer};
 
 use super::config::HistogramConfig;
 
-/// The form that is written, and that is read from a binary format, which cannot leave out fields.
+/// The form in a binary format, which cannot leave out fields.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct ScaleForm {
+struct BinaryForm {
     scale: u8,
 }
 
-#[derive(Default, serde::Deserialize)]
+/// The form in a format for people.
+///
+/// Both fields are optional values when they are written as well: some formats, such as RON, tell a
+/// value from an optional value. So a field without a value, such as `null`, is left out.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 #[serde(
     default,
     deny_unknown_fields,
     expecting = "a histogram such as { scale = 4 } or { relative_error = 0.02 }"
 )]
 struct TextForm {
-    #[serde(deserialize_with = "given")]
     scale: Option<u8>,
-    #[serde(deserialize_with = "given")]
+    /// Never written.
+    #[serde(skip_serializing)]
     relative_error: Option<f64>,
-}
-
-/// Reads the value of a field that may be left out. Some formats, such as RON, tell a value from an
-/// optional value, and a scale is written as a value.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(from).map(Some)
 }
 
 impl Serialize for HistogramConfig {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        ScaleForm { scale: self.scale() }.serialize(to)
+        let scale = self.scale();
+        if to.is_human_readable() {
+            TextForm { scale: Some(scale), relative_error: None }.serialize(to)
+        } else {
+            BinaryForm { scale }.serialize(to)
+        }
     }
 }
 
@@ -41,7 +44,7 @@ impl<'de> Deserialize<'de> for HistogramConfig {
         let form = if from.is_human_readable() {
             TextForm::deserialize(from)?
         } else {
-            let ScaleForm { scale } = ScaleForm::deserialize(from)?;
+            let BinaryForm { scale } = BinaryForm::deserialize(from)?;
             TextForm { scale: Some(scale), relative_error: None }
         };
         match (form.scale, form.relative_error) {

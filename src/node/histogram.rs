@@ -79,7 +79,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// `false`, with any contents in `into`, if the node has no histogram, or if response times in
     /// the window were recorded under a geometry without one.
     pub fn short_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
-        self.totals_and_histogram(&self.current().short.span(now), into).1
+        self.totals_and_histogram(&self.short_span(now), into).1
     }
 
     /// Returns the histogram of the response times in the long window now; see
@@ -99,7 +99,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// `now`, as [`short_histogram_into_at`](Self::short_histogram_into_at) does for the short
     /// window.
     pub fn long_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
-        self.totals_and_histogram(&self.current().long.span(now), into).1
+        self.totals_and_histogram(&self.long_span(now), into).1
     }
 
     /// Returns the histogram of all response times since the node was made; see
@@ -233,6 +233,16 @@ impl<C: Clock + Clone> ResourceNode<C> {
         })
     }
 
+    /// Returns the span of the short window at `now`.
+    pub(crate) fn short_span(&self, now: Timestamp) -> Span {
+        self.current().short.span(now)
+    }
+
+    /// Returns the span of the long window at `now`.
+    pub(crate) fn long_span(&self, now: Timestamp) -> Span {
+        self.current().long.span(now)
+    }
+
     /// Returns whether any geometry has a histogram.
     pub(super) fn has_histogram(&self) -> bool {
         self.generations().any(|generation| generation.array().histogram().is_some())
@@ -241,7 +251,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Returns the totals of the buckets of the span, of all geometries, and whether there is a
     /// histogram of all response times in them. If so, replaces the contents of `into` by the
     /// histogram, of the same moment.
-    pub(super) fn totals_and_histogram(
+    pub(crate) fn totals_and_histogram(
         &self,
         span: &Span,
         into: &mut LatencyHistogram,

@@ -4,7 +4,7 @@ use super::Registry;
 use super::config::TrafficType;
 use crate::histogram::LatencyHistogram;
 use crate::node::ResourceNode;
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, Span, Timestamp};
 use crate::window::with_scratch;
 
 impl<C: Clock + Clone> Registry<C> {
@@ -15,8 +15,8 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Returns the histogram of the response times of all inbound resources in their short windows
-    /// at `now`; `None` if none of them has a histogram. See
-    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// at `now`; `None` if none of them has a histogram, or if one of these response times is in no
+    /// histogram. See [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     pub fn inbound_short_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::default();
         self.inbound_short_histogram_into_at(now, &mut histogram).then_some(histogram)
@@ -28,10 +28,13 @@ impl<C: Clock + Clone> Registry<C> {
     /// their scales. Its quantiles are those of all requests, which do not follow from the
     /// quantiles of the resources.
     ///
-    /// Returns `false`, with any contents in `into`, if no such resource has a
-    /// [histogram](crate::NodeConfig::with_histogram). The response times of resources without a
-    /// histogram are missing in it, as are those of resources that have response times in the
-    /// window from before they had one.
+    /// So the histogram has all response times that the totals of these resources have. Returns
+    /// `false`, with any contents in `into`, if no such resource has a
+    /// [histogram](crate::NodeConfig::with_histogram), or if a response time in the window is in
+    /// none: it was recorded in a resource without a histogram, or before the resource had one. A
+    /// resource without a histogram that has no response time in the window does not matter. To get
+    /// the histogram of some resources beside others that have none, merge their [own
+    /// histograms](crate::ResourceNode::short_histogram_into_at).
     ///
     /// The nodes are read one after the other while threads record, so the histogram may differ by
     /// the newest requests from an [`inbound_snapshot_at`](Self::inbound_snapshot_at) of the same
@@ -70,7 +73,7 @@ impl<C: Clock + Clone> Registry<C> {
         now: Timestamp,
         into: &mut LatencyHistogram,
     ) -> bool {
-        self.merge_inbound(into, |node, into| node.short_histogram_into_at(now, into))
+        self.merge_inbound(into, |node| node.short_span(now))
     }
 
     /// Returns the histogram of the response times of all inbound resources in their long windows
@@ -80,8 +83,8 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Returns the histogram of the response times of all inbound resources in their long windows
-    /// at `now`; `None` if none of them has a histogram. See
-    /// [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
+    /// at `now`; `None` if none of them has a histogram, or if one of these response times is in no
+    /// histogram. See [`inbound_short_histogram_into_at`](Self::inbound_short_histogram_into_at).
     ///
     /// ```
     /// use leaparray::{
@@ -114,16 +117,24 @@ impl<C: Clock + Clone> Registry<C> {
         now: Timestamp,
         into: &mut LatencyHistogram,
     ) -> bool {
-        self.merge_inbound(into, |node, into| node.long_histogram_into_at(now, into))
+        self.merge_inbound(into, |node| node.long_span(now))
     }
 
-    /// Merges the histograms that `read` returns for each inbound node, if there are any.
+    /// Merges the histograms of the inbound nodes in the span that `span_of` returns for each, and
+    /// returns whether there is a histogram of all their response times.
     fn merge_inbound(
         &self,
         into: &mut LatencyHistogram,
-        read: impl Fn(&ResourceNode<C>, &mut LatencyHistogram) -> bool,
+        span_of: impl Fn(&ResourceNode<C>) -> Span,
     ) -> bool {
-        let mut has_histogram = false;
+        let (mut has_histogram, mut is_complete) = (false, true);
+        let mut read = |node: &ResourceNode<C>, into: &mut LatencyHistogram| {
+            // Both are of one moment. If there were a later read of the totals, it could have a
+            // response time that the histogram does not need to have.
+            let (totals, has_all) = node.totals_and_histogram(&span_of(node), into);
+            is_complete &= has_all || totals.rt_count() == 0;
+            has_all
+        };
         with_scratch(|of_node| {
             self.names.for_each(|listed| {
                 if listed.traffic_type() != TrafficType::Inbound || listed.holders().is_gone() {
@@ -138,7 +149,7 @@ impl<C: Clock + Clone> Registry<C> {
                 }
             });
         });
-        has_histogram
+        has_histogram && is_complete
     }
 }
 

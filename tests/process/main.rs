@@ -16,12 +16,16 @@ use std::thread;
 use leaparray::MetricEvent::Success;
 use leaparray::{Registry, RegistryConfig, RegistryError, TrafficType};
 
-/// The stack of [`on_a_small_stack`], in bytes. It contains the thread-locals as well.
+/// The stack on which each operation runs, in bytes. It contains the thread-locals as well.
 const SMALL_STACK: usize = 32 << 10;
 
-/// Runs `operation` on a thread with a small stack. An overflow aborts the process.
-fn on_a_small_stack(operation: fn()) {
-    thread::Builder::new().stack_size(SMALL_STACK).spawn(operation).unwrap().join().unwrap();
+/// The stack on which records run, and limiters without a queue. Where the smallest stack of the
+/// system is larger, they run on that.
+const HALF_OF_IT: usize = SMALL_STACK / 2;
+
+/// Runs `operation` on a thread with that stack. An overflow aborts the process.
+fn on_a_stack_of(bytes: usize, operation: fn()) {
+    thread::Builder::new().stack_size(bytes).spawn(operation).unwrap().join().unwrap();
 }
 
 /// Runs its function when it is dropped.

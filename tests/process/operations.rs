@@ -79,7 +79,7 @@ macro_rules! operations {
 
         /// For each operation, a test that does it on a thread with a small stack.
         mod on_a_small_stack {
-            $(#[test] fn $name() { crate::on_a_small_stack(super::$name); })*
+            $(#[test] fn $name() { crate::on_a_stack_of(crate::SMALL_STACK, super::$name); })*
         }
 
         /// For each operation, a test that does it in a destructor of a thread that ends.
@@ -87,6 +87,24 @@ macro_rules! operations {
             $(#[test] fn $name() { crate::in_a_destructor(super::$name); })*
         }
     };
+}
+
+/// For each of these operations, a test that does it on half of that stack.
+macro_rules! on_half_of_the_stack {
+    ($($name:ident)*) => {
+        mod on_half_of_the_stack {
+            $(#[test] fn $name() { crate::on_a_stack_of(crate::HALF_OF_IT, super::$name); })*
+        }
+    };
+}
+
+on_half_of_the_stack! {
+    record record_by_the_default_clock record_in_many_windows record_a_response_time view_a_window
+    enter end_elsewhere borrow_the_next_bucket
+    acquire_of_a_fixed_window acquire_of_a_sliding_window acquire_of_a_leaky_bucket
+    acquire_of_a_token_bucket acquire_of_a_warm_up acquire_of_a_concurrency_limiter
+    acquire_of_an_adaptive_limiter acquire_of_an_adaptive_breaker acquire_of_a_circuit_breaker
+    acquire_of_all acquire_of_a_boxed_limiter acquire_by_key acquire_of_a_limiter_per_key
 }
 
 operations! {

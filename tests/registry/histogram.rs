@@ -79,8 +79,7 @@ fn inbound_histogram_has_the_coarsest_scale_of_the_nodes_with_response_times() {
 #[test]
 fn buffer_is_replaced_if_a_resource_has_a_histogram_and_left_as_it_is_otherwise() {
     let (registry, clock) = registry();
-    let plain = registry.resource("plain").unwrap();
-    record(&plain, 100);
+    let _idle = registry.resource("idle").unwrap();
     let earlier = histogram_of(6, &[SECOND]);
     let mut buffer = earlier.clone();
     assert!(!registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
@@ -90,7 +89,67 @@ fn buffer_is_replaced_if_a_resource_has_a_histogram_and_left_as_it_is_otherwise(
 
     let rt = record(&registry.resource_with("orders", node(4)).unwrap(), 300);
     assert!(registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
-    assert_eq!(buffer, histogram_of(4, &[rt]), "without the response time of the plain resource");
+    assert_eq!(buffer, histogram_of(4, &[rt]));
+}
+
+#[test]
+fn inbound_histogram_is_of_all_response_times_beside_resources_without_a_histogram() {
+    // Often enough that, in some registry, the plain resource is read first, and in some, last.
+    for _ in 0..32 {
+        let (registry, clock) = registry();
+        let (plain, orders) =
+            (registry.resource("plain").unwrap(), registry.resource_with("orders", node(4)));
+        let early = record(orders.as_ref().unwrap(), 300);
+        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[early])));
+
+        record(&plain, 100);
+        assert_eq!(registry.inbound_short_histogram(), None);
+        assert_eq!(registry.inbound_long_histogram(), None);
+
+        // The response time of the plain resource leaves the short window.
+        clock.advance(SECOND * 10);
+        let late = record(orders.as_ref().unwrap(), 500);
+        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[late])));
+        assert_eq!(registry.inbound_long_histogram(), None);
+
+        // And the long one, beside the context of a resource without a histogram.
+        clock.advance(SECOND * 60);
+        let web = plain.in_context("web").unwrap();
+        assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[])));
+        record(&web, 100);
+        assert_eq!(registry.inbound_long_histogram(), None);
+    }
+}
+
+#[test]
+fn inbound_histogram_is_none_until_the_response_times_from_before_it_have_expired() {
+    let (registry, clock) = registry();
+    let [orders, users] = ["orders", "users"].map(|name| registry.resource(name).unwrap());
+    for _ in 0..1_000 {
+        record(&orders, 400_000);
+    }
+    registry.reconfigure(node(4));
+    let early = record(&users, 1_000);
+    let total = registry.inbound_snapshot().short.totals;
+    assert_eq!((total.rt_count(), early), (1_001, Duration::from_millis(1)));
+    assert_eq!(registry.inbound_short_histogram(), None, "it would miss 1,000 of 1,001");
+    assert_eq!(registry.inbound_long_histogram(), None);
+
+    clock.advance(SECOND * 10);
+    let late = record(&orders, 2_000);
+    assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.inbound_long_histogram(), None);
+    clock.advance(SECOND * 55);
+    assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[late])));
+}
+
+#[test]
+fn inbound_histogram_does_not_miss_response_times_of_outbound_resources() {
+    let (registry, _clock) = registry();
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    record(&database, 90_000);
+    let rt = record(&registry.resource_with("orders", node(4)).unwrap(), 300);
+    assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[rt])));
 }
 
 #[test]

@@ -111,9 +111,30 @@ fn texts_of_a_person() {
         r#"{ "histogram": { "relative_error": 0.02 } }"#,
         "histogram = { relative_error = 0.02 }",
         "histogram: { relative_error: 0.02 }",
-        "(histogram: Some((relative_error: 0.02)))",
+        "(histogram: Some((relative_error: Some(0.02))))",
     ];
     assert_eq!(read_all(texts), Ok([node; 5]));
+}
+
+/// As a generator of files writes a field without a value. TOML has no such value.
+#[test]
+fn field_without_a_value_is_as_one_that_is_left_out() {
+    let texts = [
+        r#"{ "scale": 5, "relative_error": null }"#,
+        "scale = 5",
+        "scale: 5\nrelative_error: ~",
+        "(scale: Some(5), relative_error: None)",
+    ];
+    assert_eq!(read_all(texts), Ok([histogram(5); 5]));
+    let texts = [
+        r#"{ "relative_error": 0.02, "scale": null }"#,
+        "relative_error = 0.02",
+        "relative_error: 0.02\nscale: null",
+        "(relative_error: Some(0.02), scale: None)",
+    ];
+    assert_eq!(read_all(texts), Ok([histogram(5); 5]));
+    let error = serde_json::from_str::<HistogramConfig>(r#"{ "scale": null }"#).unwrap_err();
+    assert!(error.to_string().contains("needs `scale` or `relative_error`"), "{error}");
 }
 
 /// A time of day whose number of nanoseconds is above 2⁵³, and odd.

@@ -23,7 +23,9 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters
 /// of each resource and each context, the requests in flight, and the response times of those with
 /// a histogram, as exponential histograms. Their buckets are the bins of the resource's histogram,
-/// so no resolution is lost.
+/// so no resolution is lost. Response times that were recorded under a
+/// [geometry](leaparray::ResourceNode::reconfigure) without a histogram have no bin, and are not
+/// in the point: its count is then below that of the requests that ended.
 ///
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.

@@ -56,14 +56,21 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return explain(&error),
     };
-    // Fails if the process may open no more files.
-    match Runtime::new() {
+    match runtime() {
         Ok(runtime) => runtime.block_on(run(args)),
         Err(error) => {
             complain(format_args!("error: cannot start the runtime: {error}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// Starts the runtime. Fails if the process may open no more files.
+fn runtime() -> io::Result<Runtime> {
+    // The runtime returns an error if it cannot open its first files, and panics if it cannot open
+    // the last ones, for signals. So find out first whether there is room: two files for each pipe.
+    (0..8).map(|_| io::pipe()).collect::<io::Result<Vec<_>>>()?;
+    Runtime::new()
 }
 
 async fn run(args: Args) -> ExitCode {

@@ -13,7 +13,11 @@ const QUANTILES: [(&str, f64); 5] =
 
 /// The mean and the quantiles of the response times of the last minute at `now`, with a heading.
 pub(crate) fn text_at(now: Timestamp, route: Route, metrics: &Metrics) -> String {
-    let minute = metrics.of(route).long_histogram_at(now).unwrap_or_default();
+    let Some(minute) = metrics.of(route).long_histogram_at(now) else {
+        return format!(
+            "\n{route} has response times in the last minute that are in no histogram\n"
+        );
+    };
     let quantiles = minute.quantiles(QUANTILES.map(|(_, quantile)| quantile));
     let names = QUANTILES.map(|(name, _)| name);
     let row = |(name, rt): (&str, Option<Duration>)| Some(format!("{name:>6} {:>9.2?}\n", rt?));

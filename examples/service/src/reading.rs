@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leaparray::{LatencyHistogram, NodeSnapshot, Registry, RegistrySnapshot, Timestamp};
+use leaparray::{
+    LatencyHistogram, LatencyQuantiles, NodeSnapshot, Registry, RegistrySnapshot, Timestamp,
+};
 
 use crate::controller::State;
 use crate::gate::Gates;
@@ -14,10 +16,12 @@ pub(crate) struct Reading {
     pub(crate) since_start: Duration,
     /// Its rows are sorted by name.
     pub(crate) snapshot: RegistrySnapshot,
-    /// The response times of all resources in the last second.
-    second: LatencyHistogram,
-    /// The response times of all resources in the last minute.
-    minute: LatencyHistogram,
+    /// Of the response times of all resources in the last second.
+    second: Option<LatencyQuantiles>,
+    /// Of the response times of all resources in the last minute.
+    minute: Option<LatencyQuantiles>,
+    /// Its memory is used again.
+    histogram: LatencyHistogram,
     /// The states of the controllers that learn from outcomes.
     pub(crate) controllers: Vec<(Route, State)>,
 }
@@ -42,8 +46,11 @@ impl Reading {
         start: Timestamp,
     ) {
         registry.snapshot_into_at(now, &mut self.snapshot);
-        registry.inbound_short_histogram_into_at(now, &mut self.second);
-        registry.inbound_long_histogram_into_at(now, &mut self.minute);
+        let Self { histogram, .. } = self;
+        let has_all = registry.inbound_short_histogram_into_at(now, histogram);
+        self.second = has_all.then(|| histogram.summary()).flatten();
+        let has_all = registry.inbound_long_histogram_into_at(now, histogram);
+        self.minute = has_all.then(|| histogram.summary()).flatten();
         self.controllers.clear();
         let states = gates.controllers().map(|(route, it)| (route, it.state_at(now)));
         self.controllers.extend(states);
@@ -56,13 +63,13 @@ impl Reading {
         self.snapshot.resources.iter().map(|row| Row { name: &row.name, snapshot: &row.snapshot })
     }
 
-    /// The sum of the rows, with the quantiles of all response times. These do not follow from the
-    /// quantiles of the rows, but from the merged histograms. A histogram may have requests that
-    /// ended after the rows were read.
+    /// The sum of the rows, with the quantiles of all response times: none if some of them are in
+    /// no histogram. The quantiles do not follow from those of the rows, but from the merged
+    /// histograms. A histogram may have requests that ended after the rows were read.
     pub(crate) fn total(&self) -> NodeSnapshot {
         let mut total = self.snapshot.inbound();
-        total.short.quantiles = self.second.summary();
-        total.long.quantiles = self.minute.summary();
+        total.short.quantiles = self.second;
+        total.long.quantiles = self.minute;
         total
     }
 }

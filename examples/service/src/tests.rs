@@ -6,7 +6,7 @@ mod watched;
 use std::time::Duration;
 
 use clap::Parser;
-use leaparray::{HistogramConfig, Timestamp};
+use leaparray::{HistogramConfig, NodeConfig, Timestamp};
 
 use crate::controller::{Controller, State};
 use crate::gate::Gates;
@@ -58,6 +58,28 @@ fn total_has_the_quantiles_of_all_requests() {
         let p50 = window.quantiles.unwrap().p50.as_secs_f64();
         assert!((p50 / expected - 1.0).abs() <= error, "{p50} s");
     }
+}
+
+#[test]
+fn total_has_no_quantiles_if_a_response_time_is_in_no_histogram() {
+    let metrics = two_routes();
+    let plain = metrics.registry.resource_with("plain", NodeConfig::default()).unwrap();
+    let before = NOW.saturating_sub(Duration::from_secs(10));
+    plain.enter_at(before).success_at(before);
+    let total = reading(&metrics).total();
+    assert!(total.short.quantiles.is_some(), "it is not in the last second");
+    assert_eq!((total.long.quantiles, total.long.totals.rt_count()), (None, 22));
+}
+
+#[test]
+fn distribution_is_unknown_if_a_response_time_is_in_no_histogram() {
+    let metrics = two_routes();
+    let text = || distribution::text_at(NOW, Route::Slow, &metrics);
+    assert!(text().contains("/slow, 11 response times in the last minute"), "{}", text());
+    metrics.of(Route::Slow).reconfigure(NodeConfig::default());
+    record(&metrics, Route::Slow, NOW, Duration::from_secs(1));
+    let unknown = "/slow has response times in the last minute that are in no histogram";
+    assert_eq!(text().trim(), unknown);
 }
 
 #[test]

@@ -56,8 +56,8 @@ use request::{Held, How, Outlook, Request, tightest};
 /// A request that has to wait for several limiters waits for the longest of these times.
 ///
 /// So on one thread, a refused request that does not enter a node changes no limiter that can tell
-/// in advance. A peek does not ask a node, and a
-/// [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the
+/// in advance. A peek does not ask a node, and a window [with the passes of its
+/// node](super::SlidingWindowLimiter::with_node_passes) also counts the requests that entered the
 /// node directly. If it refuses a request to [enter](Limiter::enter) a node because of these, the
 /// limiters that were asked before it have taken permits and give them back. With the window before
 /// them, they take none.

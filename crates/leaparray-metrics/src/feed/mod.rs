@@ -28,7 +28,8 @@ use series::Series;
 /// value below the last one. The series of a resource that is idle are not touched, so an exporter
 /// with an idle time-out drops them. If a resource was removed, its requests in flight are set
 /// to 0. Counts between the last publication and the eviction or removal of a resource are not fed,
-/// and neither are counts through handles to a removed resource.
+/// and neither are counts through handles to a removed resource. Response times that were recorded
+/// without a histogram are not fed either.
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and
 /// the next one does not repeat it.
