@@ -24,6 +24,12 @@ pub enum MetricLineError {
         /// The largest valid number.
         max: i64,
     },
+    /// The second field has not the form of a date, such as `2019-07-29 06:36:58`. A line without a
+    /// date is read by [`MetricLine::from_thin`](crate::MetricLine::from_thin).
+    NoDate {
+        /// The text of the field.
+        text: String,
+    },
     /// There is a field after the last field, perhaps because of a `|` in the name of the resource.
     TooMany {
         /// The text after the last field.
@@ -42,6 +48,9 @@ impl fmt::Display for MetricLineError {
             Self::Missing { field } => write!(f, "the line ends before its {field}"),
             Self::NotInRange { field, text, min, max } => {
                 write!(f, "{field} is {text:?}, no whole number from {min} to {max}")
+            }
+            Self::NoDate { text } => {
+                write!(f, "the date is {text:?}, and not such as 2019-07-29 06:36:58")
             }
             Self::TooMany { text } => write!(f, "after the last field there is {text:?}"),
             Self::LineBreak { position } => {

@@ -12,17 +12,22 @@ impl FromStr for MetricLine {
 
     /// Parses the fat form, with or without a line break at its end.
     ///
-    /// Like Sentinel, it ignores the date. The last fields, from `occupiedPass` on, may be missing,
-    /// since older versions did not write them. They are then 0.
+    /// Like Sentinel, it ignores which date it is. But the field must be empty, or have the form of
+    /// a date: a line of the [thin form](Self::from_thin) is none, and would be read as other
+    /// numbers. The last fields, from `occupiedPass` on, may be missing, since older versions did
+    /// not write them. They are then 0.
     ///
     /// # Errors
     ///
-    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of
-    /// range, if there are too many fields, or if there is more than one line.
+    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number or a date, or is
+    /// out of range, if there are too many fields, or if there is more than one line.
     fn from_str(line: &str) -> Result<Self, MetricLineError> {
         let mut fields = Fields::new(line)?;
         let second = fields.second()?;
-        fields.text("date")?;
+        let date = fields.text("date")?;
+        if !date.is_empty() && !is_date(date) {
+            return Err(MetricLineError::NoDate { text: date.to_owned() });
+        }
         fields.resource_and_numbers(second)
     }
 }
@@ -53,6 +58,19 @@ impl MetricLine {
         let second = fields.second()?;
         fields.resource_and_numbers(second)
     }
+}
+
+/// Returns whether a text has the form of a date and a time of day, `2019-07-29 06:36:58`. A year
+/// has four digits or more.
+fn is_date(text: &str) -> bool {
+    const REST: &[u8] = b"-00-00 00:00:00";
+    let Some(year) = text.len().checked_sub(REST.len()).filter(|&digits| digits >= 4) else {
+        return false;
+    };
+    let (year, rest) = text.as_bytes().split_at(year);
+    let has_form =
+        |(&of, &form): (&u8, &u8)| if form == b'0' { of.is_ascii_digit() } else { of == form };
+    year.iter().all(u8::is_ascii_digit) && rest.iter().zip(REST).all(has_form)
 }
 
 /// The fields that are not parsed yet.
