@@ -79,13 +79,14 @@ where
         });
         let in_flight =
             |entry, on_drop, upload| InFlight::new(entry, shared.classify.clone(), on_drop, upload);
-        let deadlines = Deadlines::of(&request, shared.timeout_around, now);
+        let is_outbound = shared.resources.is_outbound();
+        let deadlines = Deadlines::of(&request, is_outbound, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
             resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
             first_byte: shared.first_byte,
             on_drop: shared.on_drop,
-            is_outbound: shared.resources.is_outbound(),
+            is_outbound,
             overdue: deadlines.of_body,
         };
         #[cfg(feature = "tracing")]
