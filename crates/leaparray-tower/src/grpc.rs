@@ -12,11 +12,12 @@ use crate::media_type::{is_parameters, strip_prefix};
 pub(crate) struct Code(u32);
 
 impl Code {
+    pub(crate) const OK: Self = Self(0);
     const CANCELLED: Self = Self(1);
     const UNKNOWN: Self = Self(2);
     const DEADLINE_EXCEEDED: Self = Self(4);
     pub(crate) const RESOURCE_EXHAUSTED: Self = Self(8);
-    pub(crate) const UNIMPLEMENTED: Self = Self(12);
+    const UNIMPLEMENTED: Self = Self(12);
     const INTERNAL: Self = Self(13);
     pub(crate) const UNAVAILABLE: Self = Self(14);
     const DATA_LOSS: Self = Self(15);

@@ -99,8 +99,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     ///
     /// A request without a name, or whose name the registry refuses because it is full or the name
     /// is invalid, is recorded in the resource [`OTHER`]. [`Registry::refused`] counts the refused
-    /// names. The layer lists few [names that no response has
-    /// confirmed](crate::Name#unconfirmed-names) at a time.
+    /// names. So are the names for which there is no room because no response [has confirmed
+    /// them](crate::Name#unconfirmed-names).
     ///
     /// # Errors
     ///
@@ -208,8 +208,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no
     /// limiter. Layers over one registry whose closures have the same type, such as two function
-    /// pointers, share the limiters that the first one makes. A resource that is removed because it
-    /// is [unknown](crate::Name::is_unknown) begins with a new limiter.
+    /// pointers, share the limiters that the first one makes. A request whose name [is not
+    /// listed](crate::Name#unconfirmed-names) has the limiter of [`OTHER`].
     ///
     /// ```
     /// use http::Request;

@@ -60,7 +60,7 @@ where
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let shared = &self.shared;
         let mut inner = Reserved::new(&mut self.inner);
-        let Found { resource, is_new } = shared.resources.find(&request);
+        let Found { resource, unconfirmed } = shared.resources.find(&request);
         let now = resource.clock().now();
         let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
@@ -83,7 +83,7 @@ where
         let deadlines = Deadlines::of(&request, is_outbound, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
-            resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
+            unconfirmed,
             first_byte: shared.first_byte,
             on_drop: shared.on_drop,
             is_outbound,
