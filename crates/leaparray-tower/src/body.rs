@@ -18,6 +18,7 @@ use crate::class::Classify;
 use crate::in_flight::InFlight;
 use crate::parts::InParts;
 use crate::streams::OpenStream;
+use crate::unconfirmed::Unconfirmed;
 
 pin_project! {
     /// The body of a response. Its last frame ends the request. So does its drop before that: with
@@ -82,8 +83,8 @@ pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
     /// known. `is_known` says whether the outcome is known without the rest of the body, so that a
     /// drop does not change it.
     UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64>, is_known: bool },
-    /// The request ends with the trailers.
-    UntilTrailers(InFlight<K, C, P>),
+    /// The request ends with the trailers, whose status may confirm its name.
+    UntilTrailers(InFlight<K, C, P>, Option<Box<Unconfirmed<C>>>),
 }
 
 impl<B, E, K, C, P> ResponseBody<B, E, K, C, P>
@@ -162,7 +163,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     fn request(&mut self) -> Option<&mut InFlight<K, C, P>> {
         match self {
             Self::Nothing | Self::Stream { .. } => None,
-            Self::UntilEnd { request, .. } | Self::UntilTrailers(request) => Some(request),
+            Self::UntilEnd { request, .. } | Self::UntilTrailers(request, _) => Some(request),
         }
     }
 
@@ -170,7 +171,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     fn end(&mut self, end: impl FnOnce(&mut InFlight<K, C, P>)) {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing | Self::Stream { .. } => {}
-            Self::UntilEnd { mut request, .. } | Self::UntilTrailers(mut request) => {
+            Self::UntilEnd { mut request, .. } | Self::UntilTrailers(mut request, _) => {
                 end(&mut request);
             }
         }
@@ -202,7 +203,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         let outcome = match self {
             Self::Nothing | Self::Stream { .. } => return,
             Self::UntilEnd { outcome, bytes, .. } => at_end(*outcome, *bytes),
-            Self::UntilTrailers(request) => request.classify.trailers(None),
+            Self::UntilTrailers(request, _) => request.classify.trailers(None),
         };
         self.end(|request| request.end(outcome));
     }
@@ -226,8 +227,11 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         K: Classify<E>,
     {
         match self {
-            Self::UntilTrailers(_) => {
+            Self::UntilTrailers(request, unconfirmed) => {
                 if let Some(trailers) = frame.trailers_ref() {
+                    if let (Some(name), Some(entry)) = (unconfirmed.take(), request.entry()) {
+                        name.learn(entry.node(), trailers);
+                    }
                     self.end(|request| request.end_with_trailers(Some(trailers)));
                 }
                 false

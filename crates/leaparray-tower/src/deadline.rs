@@ -7,6 +7,9 @@ use leaparray::Timestamp;
 
 use crate::grpc;
 
+/// The least time from the entry of a client's call until it is overdue by its own deadline.
+const LEAST_INBOUND: Duration = Duration::from_millis(10);
+
 /// The times from which a request that is dropped or cancelled is overdue, and thereby an
 /// exception.
 #[derive(Clone, Copy)]
@@ -21,14 +24,23 @@ impl Deadlines {
     /// Returns the times for a request that enters at `now`, if a time-out of `around` is outside
     /// of the layer.
     #[inline]
-    pub(crate) fn of<A>(request: &Request<A>, around: Option<Duration>, now: Timestamp) -> Self {
+    pub(crate) fn of<A>(
+        request: &Request<A>,
+        is_outbound: bool,
+        around: Option<Duration>,
+        now: Timestamp,
+    ) -> Self {
         let end_of = |span: Duration| now.saturating_add(span);
         // All calls of gRPC are posted. For other requests, the look-up would be wasted.
         let is_posted = request.method() == Method::POST;
         let of_call = if is_posted { grpc::timeout(request.headers()) } else { None };
         // Half: the client measures the time from before it connects, so it gives up before all of
         // it has passed here. The difference is large if the server is slow to read its requests.
-        let of_body = of_call.map_or(Timestamp::MAX, |it| end_of(it / 2));
+        let of_body = of_call.map_or(Timestamp::MAX, |it| {
+            // A client could otherwise make exceptions by requests that it drops at once.
+            let least = if is_outbound { Duration::ZERO } else { LEAST_INBOUND };
+            end_of((it / 2).max(least))
+        });
         // Nine tenths: the timer is in this process, but it may start before the request enters,
         // and it reads another clock.
         let of_head = around.map_or(Timestamp::MAX, |it| end_of(it.saturating_sub(it / 10)));

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::in_flight::InFlight;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::Refuse;
-use crate::resources::Resources;
+use crate::resources::NewName;
 use crate::streams::OpenStream;
 
 /// The permit of the limiter that `L` chooses.
@@ -121,8 +120,8 @@ impl<L: Limiter> Drop for Refund<L> {
 /// The parts of a request that its response needs.
 pub(crate) struct ResponseContext<N, C> {
     pub(crate) kind: RequestKind,
-    /// The resources of the layer, if the first look-up did not find the resource of this request.
-    pub(crate) resources_if_new: Option<Arc<Resources<N, C>>>,
+    /// The name of this request, if it is unconfirmed.
+    pub(crate) unconfirmed: Option<Box<NewName<N, C>>>,
     pub(crate) first_byte: bool,
     /// The policy once the request has reached the service.
     pub(crate) on_drop: OnDrop,
@@ -152,16 +151,17 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         P: Permit,
     {
         let (head, body) = response.into_parts();
-        if let Some(entry) = request.entry() {
-            let resource = entry.node();
-            if let Some(resources) = self.resources_if_new {
-                resources.learn(resource, &head);
-            }
-            if self.first_byte {
-                FirstByte::record(resource, entry.started());
-            }
+        if self.first_byte
+            && let Some(entry) = request.entry()
+        {
+            FirstByte::record(entry.node(), entry.started());
         }
-        let rest = match request.classify.head(&head) {
+        let end = request.classify.head(&head);
+        let unconfirmed = match (self.unconfirmed, request.entry()) {
+            (Some(name), Some(entry)) => name.learn(entry.node(), &head, end),
+            _ => None,
+        };
+        let rest = match end {
             End::AtHead(outcome) => {
                 request.end(outcome);
                 Rest::Nothing
@@ -193,7 +193,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
             }
             End::AtTrailers => {
                 request.set_overdue(self.overdue);
-                Rest::UntilTrailers(request)
+                Rest::UntilTrailers(request, unconfirmed)
             }
         };
         Response::from_parts(head, ResponseBody::new(Some(body), rest))

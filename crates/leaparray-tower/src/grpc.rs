@@ -12,11 +12,12 @@ use crate::media_type::{is_parameters, strip_prefix};
 pub(crate) struct Code(u32);
 
 impl Code {
+    pub(crate) const OK: Self = Self(0);
     const CANCELLED: Self = Self(1);
     const UNKNOWN: Self = Self(2);
     const DEADLINE_EXCEEDED: Self = Self(4);
     pub(crate) const RESOURCE_EXHAUSTED: Self = Self(8);
-    pub(crate) const UNIMPLEMENTED: Self = Self(12);
+    const UNIMPLEMENTED: Self = Self(12);
     const INTERNAL: Self = Self(13);
     pub(crate) const UNAVAILABLE: Self = Self(14);
     const DATA_LOSS: Self = Self(15);
@@ -93,9 +94,11 @@ pub(crate) fn outcome(headers: &HeaderMap) -> Option<Outcome> {
 }
 
 /// Returns the time that the client gives the call, in the header `grpc-timeout`; `None` if it is
-/// missing or malformed. It has at most eight digits and a unit.
+/// missing or malformed, or if these are not the headers of gRPC or gRPC-Web. It has at most eight
+/// digits and a unit.
 pub(crate) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("grpc-timeout")?.to_str().ok()?;
+    Protocol::of(headers.get(header::CONTENT_TYPE)?.as_bytes())?;
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
     if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

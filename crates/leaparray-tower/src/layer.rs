@@ -51,6 +51,11 @@ use crate::service::ResourceService;
 /// is an exception. The second half, because the time begins at the client, before the request
 /// arrives. In a server that is too slow to read its requests, much of it has passed by then.
 ///
+/// So the clients of a server choose this outcome: a client with a short deadline can make
+/// exceptions of calls that are not slow. Within 10 ms of its arrival, a call is never overdue by
+/// its header. A breaker of a service whose clients are not trusted should be around the backends
+/// of the service instead.
+///
 /// # Back-pressure
 ///
 /// The service is ready if the inner service is. The limiter is asked in `call`, not in
@@ -61,7 +66,7 @@ use crate::service::ResourceService;
 /// A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
 /// future, and does not block a thread. It reserves nothing in the inner service during that time,
 /// and waits until a clone of the service is ready after it. It is in flight while it waits, and
-/// its wait is /// part of its response time. If its future is dropped while it waits, the request
+/// its wait is part of its response time. If its future is dropped while it waits, the request
 /// is cancelled and never reaches the service. The layer calls
 /// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the
 /// permits can be given back.
@@ -94,8 +99,8 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     ///
     /// A request without a name, or whose name the registry refuses because it is full or the name
     /// is invalid, is recorded in the resource [`OTHER`]. [`Registry::refused`] counts the refused
-    /// names. The layer lists few [names that no response has
-    /// confirmed](crate::Name#unconfirmed-names) at a time.
+    /// names. So are the names for which there is no room because no response [has confirmed
+    /// them](crate::Name#unconfirmed-names).
     ///
     /// # Errors
     ///
@@ -203,8 +208,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no
     /// limiter. Layers over one registry whose closures have the same type, such as two function
-    /// pointers, share the limiters that the first one makes. A resource that is removed because it
-    /// is [unknown](crate::Name::is_unknown) begins with a new limiter.
+    /// pointers, share the limiters that the first one makes. A request whose name [is not
+    /// listed](crate::Name#unconfirmed-names) has the limiter of [`OTHER`].
     ///
     /// ```
     /// use http::Request;

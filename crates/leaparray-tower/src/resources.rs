@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use http::Request;
 use http::response::Parts;
-use leaparray::{Clock, MetricEvent, Registry, RegistryError, Resource, TrafficType};
+use leaparray::{Clock, Registry, RegistryError, Resource, TrafficType};
 
+use crate::class::End;
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
-use crate::unconfirmed::Unconfirmed;
+use crate::unconfirmed::{self, Evidence, Listing, Unconfirmed, UnconfirmedNames};
 
 thread_local! {
     /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls
@@ -24,15 +25,21 @@ pub(crate) struct Resources<N, C> {
     /// The resource of requests without a name of their own. The handle prevents its eviction.
     other: Resource<C>,
     name: N,
-    unconfirmed: Unconfirmed,
+    unconfirmed: Arc<UnconfirmedNames>,
 }
 
 /// The resource of a request.
-pub(crate) struct Found<C> {
+pub(crate) struct Found<N, C> {
     pub(crate) resource: Resource<C>,
-    /// Whether the first look-up did not find it, so this request or one at the same time has
-    /// listed it.
-    pub(crate) is_new: bool,
+    /// The name, if it is unconfirmed. In a box, since that is rare.
+    pub(crate) unconfirmed: Option<Box<NewName<N, C>>>,
+}
+
+/// The name of a request that is unconfirmed.
+pub(crate) struct NewName<N, C> {
+    resources: Arc<Resources<N, C>>,
+    /// The name, if there was no room to list it.
+    unlisted: Option<Box<str>>,
 }
 
 impl<N, C> Resources<N, C> {
@@ -54,55 +61,99 @@ impl<N, C: Clock + Clone> Resources<N, C> {
     ) -> Result<Self, RegistryError> {
         let other = if traffic == TrafficType::Outbound { OTHER_OUTBOUND } else { OTHER };
         let other = registry.resource_with(other, traffic)?;
-        Ok(Self { registry, traffic, other, name, unconfirmed: Unconfirmed::default() })
+        let unconfirmed = UnconfirmedNames::shared(&other);
+        Ok(Self { registry, traffic, other, name, unconfirmed })
     }
 
     /// Returns the resource of a request, and lists it if it is new.
-    pub(crate) fn find<A>(&self, request: &Request<A>) -> Found<C>
+    pub(crate) fn find<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
     where
         N: Name<A>,
     {
         let mut name = NAME.take();
         name.clear();
         self.name.write(request, &mut name);
-        let other = || Found { resource: self.other.clone(), is_new: false };
         let found = if name.is_empty() {
-            other()
+            self.other()
         } else if let Some(resource) = self.registry.get(&name) {
-            Found { resource, is_new: false }
+            let is_rare = !self.unconfirmed.is_empty();
+            let unconfirmed = if is_rare { self.unconfirmed(&resource) } else { None };
+            Found { resource, unconfirmed }
         } else {
-            self.list(&name).map_or_else(other, |resource| Found { resource, is_new: true })
+            self.list(&name)
         };
         NAME.set(name);
         found
     }
 
-    /// Lists a name; `None` if there is no room for it, or if it is invalid.
+    /// Lists a name, or returns the resource of all other requests: if there is no room for the
+    /// name, or if it is invalid.
     #[cold]
-    fn list(&self, name: &str) -> Option<Resource<C>> {
-        if !self.unconfirmed.has_room(&self.registry) {
-            return None;
+    fn list(self: &Arc<Self>, name: &str) -> Found<N, C> {
+        if self.is_outbound() {
+            // The program chooses the names.
+            let resource = self.registry.find_or_list(name, self.traffic);
+            return resource
+                .map_or_else(|| self.other(), |resource| Found { resource, unconfirmed: None });
         }
-        let list = || self.registry.find_or_list(name, self.traffic);
-        let resource = list().or_else(|| {
-            let is_full = self.registry.len() >= self.registry.max_resources();
-            (is_full && self.unconfirmed.remove_one(&self.registry)).then(list)?
-        })?;
-        self.unconfirmed.add(&resource);
-        Some(resource)
+        match self.unconfirmed.list(&self.registry, name, self.traffic) {
+            Listing::Listed(resource) => {
+                Found { resource, unconfirmed: Some(Box::new(self.new_name(None))) }
+            }
+            Listing::Refused => self.other(),
+            Listing::NoRoom => {
+                // Counts a refused name: the empty name is invalid.
+                let counted = self.registry.find_or_list("", self.traffic);
+                debug_assert!(counted.is_none(), "the empty name is listed");
+                Found {
+                    unconfirmed: Some(Box::new(self.new_name(Some(name.into())))),
+                    ..self.other()
+                }
+            }
+        }
     }
 
-    /// Learns from the response to the request that listed a resource. Removes the resource if the
-    /// response shows that the target of the request does not exist, and no request has succeeded.
-    pub(crate) fn learn<A>(&self, resource: &Resource<C>, response: &Parts)
+    fn other(&self) -> Found<N, C> {
+        Found { resource: self.other.clone(), unconfirmed: None }
+    }
+
+    /// Returns the name of a listed resource, if it is unconfirmed.
+    #[cold]
+    fn unconfirmed(self: &Arc<Self>, resource: &Resource<C>) -> Option<Box<NewName<N, C>>> {
+        unconfirmed::is_unconfirmed(resource).then(|| Box::new(self.new_name(None)))
+    }
+
+    fn new_name(self: &Arc<Self>, unlisted: Option<Box<str>>) -> NewName<N, C> {
+        NewName { resources: Arc::clone(self), unlisted }
+    }
+}
+
+impl<N, C: Clock + Clone> NewName<N, C> {
+    /// Confirms the name if the head of the response shows that its target exists. Returns the
+    /// name if the trailers can show that. `recorded` is the resource of the request, and `end` how
+    /// the request ends.
+    #[cold]
+    pub(crate) fn learn<A>(
+        self,
+        recorded: &Resource<C>,
+        head: &Parts,
+        end: End,
+    ) -> Option<Box<Unconfirmed<C>>>
     where
         N: Name<A>,
     {
-        Unconfirmed::confirm(resource, response);
-        // A success of a later request shows that the target exists.
-        if self.name.is_unknown(response) && resource.lifetime().sum(MetricEvent::Success) == 0 {
-            self.registry.remove_resource(resource);
-            self.unconfirmed.forget(resource.name());
+        let Self { resources, unlisted } = self;
+        if !resources.name.confirms(head) {
+            return None;
         }
+        let registry = Arc::clone(&resources.registry);
+        let names = Arc::clone(&resources.unconfirmed);
+        let unconfirmed = Unconfirmed { registry, names, unlisted };
+        match unconfirmed::evidence(head, end) {
+            Evidence::Confirms => unconfirmed.confirm(recorded),
+            Evidence::InTrailers => return Some(Box::new(unconfirmed)),
+            Evidence::Nothing => {}
+        }
+        None
     }
 }

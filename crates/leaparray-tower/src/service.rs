@@ -60,7 +60,7 @@ where
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let shared = &self.shared;
         let mut inner = Reserved::new(&mut self.inner);
-        let Found { resource, is_new } = shared.resources.find(&request);
+        let Found { resource, unconfirmed } = shared.resources.find(&request);
         let now = resource.clock().now();
         let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
@@ -79,13 +79,14 @@ where
         });
         let in_flight =
             |entry, on_drop, upload| InFlight::new(entry, shared.classify.clone(), on_drop, upload);
-        let deadlines = Deadlines::of(&request, shared.timeout_around, now);
+        let is_outbound = shared.resources.is_outbound();
+        let deadlines = Deadlines::of(&request, is_outbound, shared.timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
-            resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
+            unconfirmed,
             first_byte: shared.first_byte,
             on_drop: shared.on_drop,
-            is_outbound: shared.resources.is_outbound(),
+            is_outbound,
             overdue: deadlines.of_body,
         };
         #[cfg(feature = "tracing")]

@@ -1,121 +1,191 @@
 //! The names that no response has confirmed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use http::HeaderMap;
 use http::response::Parts;
-use leaparray::{Clock, MetricEvent, Registry, Resource};
+use leaparray::{Clock, Outcome, Registry, Resource, TrafficType};
 
-use crate::grpc;
+use crate::class::End;
+use crate::grpc::{self, Code};
 
-/// How many names without a confirmation a layer lists at a time.
+/// How many unconfirmed names are listed at a time, unless that is more than half of the registry.
 const MAX_NAMES: usize = 100;
 
-/// How many names are examined for one that can be removed.
+/// How many names of a full list are examined for one that has left the registry.
 const MAX_EXAMINED: usize = 8;
 
-/// The names that a layer has listed and that no response has confirmed, the oldest first.
+/// The unconfirmed names of a registry, in an order that changes.
 ///
 /// A client can invent names, and it can be refused by anything: by the limiter, by the service, by
-/// a layer in front of the routes, or by its own departure. So a name is confirmed only if the
-/// response to the request that listed it shows that its target exists. Of the names without a
-/// confirmation, the layer lists a limited number, and removes the oldest one that has no request
-/// in flight for a new one. It is listed again by its next request.
-#[derive(Debug, Default)]
-pub(crate) struct Unconfirmed(Mutex<VecDeque<Box<str>>>);
-
-/// Whether a name is confirmed. It lives with the resource.
+/// a layer in front of the routes, or by its own departure. So a name is *confirmed* by the first
+/// response which shows that its target exists, to any request with this name. The number of
+/// unconfirmed names is bounded. A name beyond the bound is not listed before it is confirmed.
+///
+/// A listed name is never removed here. A client could otherwise invent names until the resource of
+/// another name is removed with its limiter or breaker, whose state would be lost. The program may
+/// remove or evict resources, which makes room.
+///
+/// The layers over one registry share the names.
 #[derive(Default)]
-struct Confirmation(AtomicU8);
+pub(crate) struct UnconfirmedNames {
+    names: Mutex<VecDeque<Box<str>>>,
+    /// The number of names. Changed under the lock.
+    len: AtomicUsize,
+}
 
-impl Confirmation {
-    const NONE: u8 = 0;
-    /// By the first success: the head of the response does not have the status of gRPC.
-    const BY_SUCCESS: u8 = 1;
-    const CONFIRMED: u8 = 2;
+/// The mark of a resource that was listed without a confirmation: whether it is confirmed since.
+#[derive(Default)]
+struct Mark {
+    is_confirmed: AtomicBool,
+}
 
-    /// Returns the confirmation of a resource by the head of a response to it.
-    fn by_head(head: &Parts) -> u8 {
-        if head.status.is_client_error() || head.status.is_server_error() {
-            return Self::NONE;
-        }
-        match grpc::code(&head.headers) {
-            Some(code) if code.number() == 0 => Self::CONFIRMED,
-            Some(_) => Self::NONE,
-            None if grpc::is_grpc(&head.headers) => Self::BY_SUCCESS,
-            None => Self::CONFIRMED,
+/// Returns whether a resource is unconfirmed.
+pub(crate) fn is_unconfirmed<C>(resource: &Resource<C>) -> bool {
+    // Relaxed, as all accesses: the state orders nothing.
+    resource.data().is_some_and(|mark: &Mark| !mark.is_confirmed.load(Ordering::Relaxed))
+}
+
+/// The result of [`UnconfirmedNames::list`].
+pub(crate) enum Listing<C> {
+    Listed(Resource<C>),
+    /// The registry refuses the name.
+    Refused,
+    /// There are too many unconfirmed names.
+    NoRoom,
+}
+
+impl UnconfirmedNames {
+    /// Returns the names of the registry in which `other` is the resource of all other requests.
+    pub(crate) fn shared<C>(other: &Resource<C>) -> Arc<Self> {
+        Arc::clone(other.data_or_insert_with(Arc::<Self>::default))
+    }
+
+    /// Returns whether there is no unconfirmed name, as usual.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Relaxed) == 0
+    }
+
+    /// Lists a name without a confirmation, if there is room.
+    pub(crate) fn list<C: Clock + Clone>(
+        &self,
+        registry: &Registry<C>,
+        name: &str,
+        traffic: TrafficType,
+    ) -> Listing<C> {
+        let max = MAX_NAMES.min(registry.max_resources() / 2);
+        // The lock is held until the name is listed: otherwise, the names of several threads could
+        // get the last room.
+        self.update(|names| {
+            if names.len() >= max {
+                forget_delisted(names, registry);
+            }
+            // A full registry refuses the name, and counts that.
+            if names.len() >= max && registry.len() < registry.max_resources() {
+                return Listing::NoRoom;
+            }
+            let Some(resource) = registry.find_or_list(name, traffic) else {
+                return Listing::Refused;
+            };
+            // If two requests list a name at the same time, the second one finds the mark.
+            resource.data_or_insert_with(|| {
+                // It is there already if an earlier resource with this name was removed.
+                if !names.iter().any(|it| **it == *name) {
+                    names.push_back(name.into());
+                }
+                Mark::default()
+            });
+            Listing::Listed(resource)
+        })
+    }
+
+    /// Confirms a resource, if it is unconfirmed.
+    fn confirm<C>(&self, resource: &Resource<C>) {
+        if let Some(mark) = resource.data::<Mark>()
+            && !mark.is_confirmed.swap(true, Ordering::Relaxed)
+        {
+            self.update(|names| names.retain(|name| **name != *resource.name()));
         }
     }
 
-    fn is_confirmed<C: Clock + Clone>(&self, resource: &Resource<C>) -> bool {
-        // Relaxed, as all accesses: the state orders nothing.
-        match self.0.load(Ordering::Relaxed) {
-            Self::NONE => false,
-            Self::BY_SUCCESS => resource.lifetime().sum(MetricEvent::Success) > 0,
-            _ => true,
+    fn update<T>(&self, change: impl FnOnce(&mut VecDeque<Box<str>>) -> T) -> T {
+        // A name more or less after a panic changes only for how many others there is room.
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut names);
+        self.len.store(names.len(), Ordering::Relaxed);
+        result
+    }
+}
+
+/// Examines the first names, and removes those whose resources the program has removed or evicted.
+fn forget_delisted<C: Clock + Clone>(names: &mut VecDeque<Box<str>>, registry: &Registry<C>) {
+    for _ in 0..MAX_EXAMINED {
+        let Some(name) = names.pop_front() else { return };
+        if registry.get(&name).is_some_and(|resource| is_unconfirmed(&resource)) {
+            names.push_back(name);
         }
     }
 }
 
-impl Unconfirmed {
-    /// Returns whether a further name can be listed, after the removal of one if there are too
-    /// many.
-    pub(crate) fn has_room<C: Clock + Clone>(&self, registry: &Registry<C>) -> bool {
-        self.len() < MAX_NAMES || self.remove_one(registry) || self.len() < MAX_NAMES
-    }
+/// A request whose name is unconfirmed, and may be confirmed by its response.
+pub(crate) struct Unconfirmed<C> {
+    pub(crate) registry: Arc<Registry<C>>,
+    pub(crate) names: Arc<UnconfirmedNames>,
+    /// The name, if there was no room to list it. The request is then recorded in the resource of
+    /// all other requests.
+    pub(crate) unlisted: Option<Box<str>>,
+}
 
-    /// Adds a name that was just listed.
-    pub(crate) fn add<C>(&self, resource: &Resource<C>) {
-        resource.data_or_insert_with(Confirmation::default);
-        self.names().push_back(resource.name().into());
-    }
+/// Whether a response confirms the name of its request.
+pub(crate) enum Evidence {
+    Confirms,
+    /// If the trailers have the status `OK` of gRPC.
+    InTrailers,
+    Nothing,
+}
 
-    /// Notes the head of the response to the request that listed a resource.
-    pub(crate) fn confirm<C>(resource: &Resource<C>, head: &Parts) {
-        if let Some(confirmation) = resource.data::<Confirmation>() {
-            confirmation.0.store(Confirmation::by_head(head), Ordering::Relaxed);
+/// Returns the evidence of the head of a response that, but for the status of gRPC, confirms a
+/// name. `end` is how its request ends.
+pub(crate) fn evidence(head: &Parts, end: End) -> Evidence {
+    match grpc::code(&head.headers) {
+        Some(Code::OK) => Evidence::Confirms,
+        Some(_) => Evidence::Nothing,
+        None if !grpc::is_grpc(&head.headers) => Evidence::Confirms,
+        None => match end {
+            End::AtTrailers => Evidence::InTrailers,
+            // The trailers are not read.
+            End::AtHead(outcome) | End::AtHeadOfStream(outcome) | End::AtBody(outcome)
+                if outcome == Outcome::Success =>
+            {
+                Evidence::Confirms
+            }
+            _ => Evidence::Nothing,
+        },
+    }
+}
+
+impl<C: Clock + Clone> Unconfirmed<C> {
+    /// Confirms the name, if the trailers of a response of gRPC show that its target exists.
+    #[cold]
+    pub(crate) fn learn(self, recorded: &Resource<C>, trailers: &HeaderMap) {
+        if grpc::code(trailers) == Some(Code::OK) {
+            self.confirm(recorded);
         }
     }
 
-    /// Forgets a name whose resource was removed.
-    pub(crate) fn forget(&self, name: &str) {
-        self.names().retain(|it| **it != *name);
-    }
-
-    /// Removes the oldest resource without a confirmation and without a request in flight, if there
-    /// is one among the first names. Returns whether it did.
-    pub(crate) fn remove_one<C: Clock + Clone>(&self, registry: &Registry<C>) -> bool {
-        // Removed without the lock: the drop of a limiter that lives with the resource is the code
-        // of others.
-        let idle = self.take_idle(registry);
-        idle.is_some_and(|resource| registry.remove_resource(&resource))
-    }
-
-    fn take_idle<C: Clock + Clone>(&self, registry: &Registry<C>) -> Option<Resource<C>> {
-        let mut names = self.names();
-        for _ in 0..MAX_EXAMINED {
-            let name = names.pop_front()?;
-            // Removed by someone else, and perhaps listed again without this layer.
-            let Some(resource) = registry.get(&name) else { continue };
-            let Some(confirmation) = resource.data::<Confirmation>() else { continue };
-            if confirmation.is_confirmed(&resource) {
-                continue;
+    /// Confirms the name. `recorded` is the resource of the request.
+    pub(crate) fn confirm(self, recorded: &Resource<C>) {
+        match self.unlisted {
+            None => self.names.confirm(recorded),
+            // If another request has listed it since, it has a mark.
+            Some(name) => {
+                if let Some(resource) = self.registry.find_or_list(&name, recorded.traffic_type()) {
+                    self.names.confirm(&resource);
+                }
             }
-            if resource.concurrency() == 0 {
-                return Some(resource);
-            }
-            names.push_back(name);
         }
-        None
-    }
-
-    fn len(&self) -> usize {
-        self.names().len()
-    }
-
-    fn names(&self) -> MutexGuard<'_, VecDeque<Box<str>>> {
-        // A name more or less after a panic changes only which one is removed next.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

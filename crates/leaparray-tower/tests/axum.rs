@@ -102,6 +102,23 @@ async fn methods_that_nobody_has_routed_have_few_names() {
 }
 
 #[tokio::test]
+async fn route_that_always_fails_has_its_resource() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let mut app = Router::new();
+    for route in 0..200 {
+        let status = [StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE][route % 2];
+        app = app.route(&format!("/{route}"), get(async move || status));
+    }
+    let app = app.layer(layer);
+    for route in 0..200 {
+        let request = Request::get(format!("/{route}")).body(Body::empty()).unwrap();
+        app.clone().oneshot(request).await.unwrap();
+    }
+    assert_eq!((registry.len(), registry.refused()), (1 + 200, 0));
+}
+
+#[tokio::test]
 async fn query_has_its_name() {
     let registry = registry();
     let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();

@@ -1,17 +1,14 @@
 //! Names by the methods of gRPC.
 
 use http::Request;
-use http::response::Parts;
 
 use super::Name;
-use crate::grpc::{self, Code};
 
 /// Names a request by its service and method of gRPC, such as `shop.Orders/Place`.
 ///
-/// A response with the status `UNIMPLEMENTED` shows that the server does not have the method. If
-/// its request was the first with its name, the layer removes the resource again; see
-/// [`Name::is_unknown`]. A request whose path is not that of a method is recorded in the resource
-/// [`OTHER`](super::OTHER).
+/// A client can call methods that the server does not have; see [Unconfirmed
+/// names](Name#unconfirmed-names). A request whose path is not that of a method is recorded in the
+/// resource [`OTHER`](super::OTHER).
 ///
 /// ```
 /// use http::Request;
@@ -33,9 +30,5 @@ impl<A> Name<A> for GrpcMethod {
         {
             name.push_str(path);
         }
-    }
-
-    fn is_unknown(&self, response: &Parts) -> bool {
-        grpc::code(&response.headers) == Some(Code::UNIMPLEMENTED)
     }
 }

@@ -16,8 +16,8 @@ pub use method::method_name;
 pub use route::MatchedRoute;
 
 /// The name of the resource of requests for which [`Name::write`] writes nothing, or whose name is
-/// not listed: the registry is full, the name is invalid, or the layer lists as many
-/// [unconfirmed](Name#unconfirmed-names) names as it does at a time.
+/// not listed: the registry is full, the name is invalid, or there is no room for further
+/// [unconfirmed](Name#unconfirmed-names) names.
 pub const OTHER: &str = "(other)";
 
 /// Like [`OTHER`], for the requests of [clients](crate::ResourceLayer::outbound).
@@ -31,13 +31,24 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 /// # Unconfirmed names
 ///
 /// A client can invent names, and each of its requests can be turned away: by the limiter, by the
-/// service, or by the client, which leaves. So that such names do not fill the registry, a layer
-/// lists at most 100 names at a time that no response has confirmed. A response to the request that
-/// listed the name confirms it by a status below 400; in gRPC, by the status `OK` in its head, or
-/// otherwise by the first success. For a further name, the oldest resource with an unconfirmed name
-/// and without a request in flight is removed, with the limiter that lives with it; if there is
-/// none, the request is recorded in [`OTHER`]. The next request with a removed name lists it again.
-/// A resource that the program has listed by itself is never removed.
+/// service, or by the client, which leaves. So that such names do not fill the registry, the layers
+/// for services over one registry list at most 100 names that no response has confirmed, or half of
+/// the maximum of the registry if that is less.
+///
+/// A response confirms the name of its request if [`confirms`](Self::confirms) returns true for its
+/// head. One of gRPC must also have the status `OK`, in its head or in its trailers.
+///
+/// For further names, requests are recorded in [`OTHER`], and counted by
+/// [`Registry::refused`](leaparray::Registry::refused), until a response confirms the name and so
+/// lists it. Until then, a limiter [of each resource](crate::ResourceLayer::limit_each) is the one
+/// of [`OTHER`]. To prevent that for a name that needs its own limiter, list it before the service
+/// starts, by [`Registry::resource`](leaparray::Registry::resource), and give [`OTHER`] a limiter
+/// too.
+///
+/// The layer removes no resource, so clients cannot reset the limiter or the breaker of one. The
+/// program makes room when it [evicts](leaparray::Registry::evict_idle) idle resources.
+///
+/// A layer around a client lists all names, which the program chooses.
 ///
 /// ```
 /// use http::Request;
@@ -59,13 +70,12 @@ pub trait Name<A> {
     /// this writes nothing is recorded in the resource [`OTHER`].
     fn write(&self, request: &Request<A>, name: &mut String);
 
-    /// Returns whether the response shows that the target of the request does not exist. If the
-    /// request was the first with its name, and none with this name has succeeded yet, the layer
-    /// then removes its resource, so that a scanner does not fill the registry. The lifetime totals
-    /// of the registry keep the counts of all its requests. Without a response, the name stays
-    /// [unconfirmed](Self#unconfirmed-names).
-    fn is_unknown(&self, _response: &Parts) -> bool {
-        false
+    /// Returns whether the head of a response to a request with this name shows that the target of
+    /// the request exists, and so [confirms](Self#unconfirmed-names) the name. Called for
+    /// unconfirmed names only. The default is a status below 400, since a status such as 401 or 404
+    /// can be the answer for any target.
+    fn confirms(&self, response: &Parts) -> bool {
+        !(response.status.is_client_error() || response.status.is_server_error())
     }
 }
 

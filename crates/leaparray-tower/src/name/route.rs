@@ -1,7 +1,8 @@
 //! Names by the routes of axum.
 
 use axum::extract::MatchedPath;
-use http::Request;
+use http::response::Parts;
+use http::{Request, StatusCode};
 
 use super::{Name, method_name};
 
@@ -11,6 +12,9 @@ use super::{Name, method_name};
 /// [`OTHER`](super::OTHER). A middleware sees the matched route if it is added by `Router::layer`,
 /// `Router::route_layer` or `MethodRouter::layer`. Around a service that is nested by
 /// `Router::nest_service`, it sees none: add the layer to the nested router instead.
+///
+/// Clients cannot invent routes, so each response [confirms](Name#unconfirmed-names) the name, but
+/// for one with the status 405.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};
@@ -46,5 +50,10 @@ impl<A> Name<A> for MatchedRoute {
             name.push(' ');
             name.push_str(route.as_str());
         }
+    }
+
+    /// Returns whether the route has the method: a client cannot invent routes.
+    fn confirms(&self, response: &Parts) -> bool {
+        response.status != StatusCode::METHOD_NOT_ALLOWED
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The working group discusses other names. All names are here.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -69,36 +70,55 @@ fn is_later(after: u64, present: Option<&HeaderValue>) -> bool {
     seconds.is_some_and(|seconds| seconds < after)
 }
 
-/// Begins the item of a quota with its name, a string (RFC 9651, section 3.3.3).
+/// Begins the item of a quota with its name, a string (RFC 9651, section 3.3.3). If an earlier
+/// quota has the same name, a number is appended that no other item has.
 fn begin_item(field: &mut String, quotas: &[Quota], index: usize) {
-    let name_of = |quota: &Quota| quota.name.unwrap_or(DEFAULT_NAME);
-    let name = name_of(&quotas[index]);
     if index > 0 {
         field.push_str(", ");
     }
     field.push('"');
-    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_ ".contains(&byte)) {
-        field.push_str(name);
-    } else {
-        push_escaped(field, name);
-    }
+    let name = name_of(&quotas[index]);
+    field.push_str(&name);
     match quotas[..index].iter().filter(|quota| name_of(quota) == name).count() {
         0 => {}
-        before => write(field, format_args!("-{}", before + 1)),
+        before => write(field, format_args!("-{}", free_number(quotas, &name, before))),
     }
     field.push('"');
 }
 
-/// Adds a text as in a string, with `_` for each character that a string cannot have.
+/// Returns the number of the item of a quota that comes after `before` others with its name: it
+/// leaves out the numbers with which the name is the one of another quota.
 #[cold]
-fn push_escaped(field: &mut String, text: &str) {
+fn free_number(quotas: &[Quota], name: &str, before: usize) -> usize {
+    let is_free = |number: &usize| {
+        let numbered = format!("{name}-{number}");
+        quotas.iter().all(|quota| name_of(quota) != numbered)
+    };
+    (2..).filter(is_free).nth(before - 1).expect("there are fewer quotas than numbers")
+}
+
+/// Returns the name of a quota as in a string.
+fn name_of(quota: &Quota) -> Cow<'static, str> {
+    let name = quota.name.unwrap_or(DEFAULT_NAME);
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_ ".contains(&byte)) {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(escaped(name))
+    }
+}
+
+/// Escapes a text as in a string, with `_` for each character that a string cannot have.
+#[cold]
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '"' | '\\' => field.extend(['\\', character]),
-            ' '..='~' => field.push(character),
-            _ => field.push('_'),
+            '"' | '\\' => escaped.extend(['\\', character]),
+            ' '..='~' => escaped.push(character),
+            _ => escaped.push('_'),
         }
     }
+    escaped
 }
 
 fn write_policy(field: &mut String, quota: &Quota) {

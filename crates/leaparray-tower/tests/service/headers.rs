@@ -281,3 +281,32 @@ fn items_are_added_to_those_of_another_layer() {
         }
     }
 }
+
+#[test]
+fn names_of_limits_are_unique() {
+    let registry = registry();
+    let spent = |name: &'static str| {
+        let window = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        assert!(window.try_acquire().is_admitted());
+        window.named(name).boxed()
+    };
+    for (names, items) in [
+        (["a", "a", "a-2"], ["a", "a-3", "a-2"]),
+        (["a", "a-2", "a"], ["a", "a-2", "a-3"]),
+        (["a", "a", "a"], ["a", "a-2", "a-3"]),
+        (["a-2", "a-2", "a"], ["a-2", "a-2-2", "a"]),
+        // Both are written alike.
+        (["a\u{e9}", "a_", "a_-2"], ["a_", "a_-3", "a_-2"]),
+        (["", "", "-2"], ["", "-3", "-2"]),
+    ] {
+        let headers = refused(&registry, AllOf::new(Vec::from(names.map(spent))));
+        for field in ["ratelimit-policy", "ratelimit"] {
+            let written = headers[field]
+                .to_str()
+                .unwrap()
+                .split(", ")
+                .map(|item| item.split('"').nth(1).unwrap());
+            assert_eq!(written.collect::<Vec<_>>(), items, "{names:?}: {field}");
+        }
+    }
+}

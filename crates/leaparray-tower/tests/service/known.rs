@@ -235,7 +235,8 @@ fn retries_around_the_layer_are_requests_and_those_inside_are_part_of_one() {
 }
 
 fn call_of_grpc(timeout: &str) -> Request<()> {
-    Request::post("/").header("grpc-timeout", timeout).body(()).unwrap()
+    let call = Request::post("/").header(CONTENT_TYPE, "application/grpc+proto");
+    call.header("grpc-timeout", timeout).body(()).unwrap()
 }
 
 /// Where a call is when its caller gives up.
@@ -323,8 +324,57 @@ fn timeout_of_grpc_that_is_malformed_is_none() {
         assert_eq!(end, CANCELLED, "{timeout:?}");
     }
     // All calls of gRPC are posted.
-    let get = Request::get("/").header("grpc-timeout", "1S").body(()).unwrap();
+    let get = Request::get("/").header(CONTENT_TYPE, "application/grpc");
+    let get = get.header("grpc-timeout", "1S").body(()).unwrap();
     assert_eq!(given_up(layer, get, Stage::Head, day), CANCELLED);
+}
+
+#[test]
+fn timeout_of_grpc_is_read_in_calls_of_grpc_only() {
+    let day = Duration::from_secs(86_400);
+    let end = |content_type: Option<&str>| {
+        let mut post = Request::post("/").header("grpc-timeout", "1S").body(()).unwrap();
+        if let Some(content_type) = content_type {
+            post.headers_mut().insert(CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        given_up(layer, post, Stage::Head, day)
+    };
+    for content_type in [None, Some("application/json"), Some("application/grpcs")] {
+        assert_eq!(end(content_type), CANCELLED, "{content_type:?}");
+    }
+    for content_type in ["application/grpc", "application/grpc-web+proto"] {
+        assert_eq!(end(Some(content_type)), EXCEPTION, "{content_type:?}");
+    }
+}
+
+#[test]
+fn call_of_a_client_is_not_overdue_within_10_ms() {
+    let floor = Duration::from_millis(10);
+    let before = Duration::from_nanos(9_999_999);
+    for timeout in ["0n", "1n", "19m", "20m"] {
+        for stage in STAGES {
+            let end = |after| given_up(layer, call_of_grpc(timeout), stage, after);
+            assert_eq!(end(before), CANCELLED, "{timeout}, {stage:?}");
+            assert_eq!(end(floor), EXCEPTION, "{timeout}, {stage:?}");
+        }
+    }
+    // The program chooses the deadlines of its own calls.
+    let own = given_up(outbound, call_of_grpc("1m"), Stage::Head, Duration::from_micros(500));
+    assert_eq!(own, EXCEPTION);
+}
+
+#[test]
+fn client_that_leaves_at_once_opens_no_breaker() {
+    let registry = registry();
+    let config = CircuitConfig::default().consecutive_exceptions(3);
+    let breaker = Arc::new(CircuitBreaker::with_clock(config, registry.clock().clone()));
+    let hangs = |_: Request<()>| pending::<Result<Response<Steps>, ()>>();
+    let mut service = layer(&registry).limit(Arc::clone(&breaker)).layer(service_fn(hangs));
+    for _ in 0..3 {
+        drop(service.call(call_of_grpc("1n")));
+    }
+    let end = endings_of(&registry, "/");
+    assert_eq!((end, breaker.state()), ([0, 0, 3, 0, 0], CircuitState::Closed));
 }
 
 #[test]

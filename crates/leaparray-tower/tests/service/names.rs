@@ -3,17 +3,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response};
-use leaparray::flow::{BoxLimiter, Limiter, Rate};
+use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, Limiter, Rate, TokenBucket};
 use leaparray::{ManualClock, Registry, RegistryConfig, RegistryError, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service, service_fn};
 
 use crate::{
-    Broken, SUCCESS, Step, Steps, answering, endings_of, get, layer, poll_now, registry,
+    Broken, SUCCESS, Step, Steps, answering, endings_of, get, layer, outbound, poll_now, registry,
     registry_with,
 };
 
@@ -83,7 +84,7 @@ fn invalid_name_is_recorded_with_the_others() {
     assert_eq!(registry.refused(), 1);
 }
 
-/// Says that the path `/unknown` was unknown, after the response.
+/// Answers the paths of a scan like all others, with a header that says so.
 #[derive(Clone)]
 struct Knows;
 
@@ -92,53 +93,26 @@ impl Name<()> for Knows {
         name.push_str(request.uri().path());
     }
 
-    fn is_unknown(&self, response: &http::response::Parts) -> bool {
-        response.headers.contains_key("unknown")
+    fn confirms(&self, response: &http::response::Parts) -> bool {
+        !response.headers.contains_key("unknown")
     }
 }
 
 #[test]
-fn resource_of_an_unknown_request_is_removed_again() {
+fn name_says_which_responses_confirm_it() {
     let registry = registry();
     let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
     let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
-    let [mut knows, mut scans] =
-        [empty(), unknown].map(|response| layer.layer(answering(response)));
-    for scan in 0..10 {
-        poll_now(scans.call(get(&format!("/{scan}")))).unwrap();
+    let failed = Response::builder().status(503).body(empty().into_body()).unwrap();
+    let [mut scans, mut knows] = [unknown, failed].map(|response| layer.layer(answering(response)));
+    for path in 0..2 * UNCONFIRMED {
+        poll_now(scans.call(get(&format!("/scan/{path}")))).unwrap();
     }
-    assert_eq!(registry.len(), 1);
-    assert_eq!(registry.lifetime().sum(leaparray::MetricEvent::Success), 10);
-    // A resource that was known before stays.
-    poll_now(knows.call(get("/known"))).unwrap();
-    poll_now(scans.call(get("/known"))).unwrap();
-    assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
-}
-
-#[test]
-fn resource_with_a_success_is_not_unknown() {
-    let registry = registry();
-    let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
-    let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
-    let [mut knows, mut scans] =
-        [empty(), unknown].map(|response| layer.layer(answering(response)));
-    let first = scans.call(get("/known"));
-    poll_now(knows.call(get("/known"))).unwrap();
-    poll_now(first).unwrap();
-    assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
-}
-
-#[test]
-fn resource_that_was_listed_anew_in_the_meantime_is_not_removed() {
-    let registry = registry();
-    let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
-    let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
-    let first = layer.layer(answering(unknown)).call(get("/path"));
-    assert!(registry.remove("/path"));
-    let anew = registry.resource("/path").unwrap();
-    poll_now(first).unwrap();
-    assert!(!anew.is_removed());
-    assert_eq!(registry.len(), 2);
+    assert_eq!(registry.len(), 1 + UNCONFIRMED);
+    for path in 0..2 * UNCONFIRMED {
+        poll_now(knows.call(get(&format!("/known/{path}")))).unwrap();
+    }
+    assert_eq!(registry.len(), 1 + 3 * UNCONFIRMED);
 }
 
 /// Calls a service while it writes the name of a request.
@@ -163,12 +137,12 @@ fn name_can_call_the_service_of_another_layer() {
     assert_eq!(endings_of(&registry, "outer /a"), SUCCESS);
 }
 
-/// How many names without a confirmation a layer lists at a time.
+/// How many unconfirmed names are listed at a time.
 const UNCONFIRMED: usize = 100;
 
 /// Each way in which a request for a target that does not exist can be turned away: the status, or
 /// what the header `refuser` says.
-const REFUSERS: [&str; 15] = [
+const REFUSERS: [&str; 16] = [
     "400",
     "401",
     "404",
@@ -178,6 +152,7 @@ const REFUSERS: [&str; 15] = [
     "503",
     "grpc 7",
     "grpc 12",
+    "grpc 7 in trailers",
     "grpc 12 in trailers",
     "limiter",
     "limiter in its wait",
@@ -196,8 +171,9 @@ async fn turn_away(request: Request<()>) -> Result<Response<Steps>, Broken> {
     let grpc = || Response::builder().header("content-type", "application/grpc");
     let empty = || Steps::default().that_says_its_end();
     match refuser.split_once(' ') {
-        Some(("grpc", "12 in trailers")) => {
-            let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), 12.into())]);
+        Some(("grpc", code)) if code.ends_with(" in trailers") => {
+            let code = code.trim_end_matches(" in trailers").parse().unwrap();
+            let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), code)]);
             Ok(grpc().body(Steps::of([Step::Trailers(trailers)])).unwrap())
         }
         Some(("grpc", code)) => Ok(grpc().header("grpc-status", code).body(empty()).unwrap()),
@@ -255,8 +231,12 @@ fn names_that_no_response_confirms<N: Name<()> + Clone>(name: &N, method: &Metho
             }
         }
         assert!(registry.len() <= 2 + UNCONFIRMED, "{refuser}: {} names", registry.len());
-        assert_eq!(registry.refused(), 0, "{refuser}: the registry was full");
-        ask("/shop.Orders/Late", "");
+        let without_room = 2 * (2_000 - UNCONFIRMED as u64);
+        assert_eq!(registry.refused(), without_room, "{refuser}: requests without a name");
+        // There is no room for its name until a response confirms it.
+        for _ in 0..2 {
+            ask("/shop.Orders/Late", "");
+        }
         for scan in 2_000..3_000 {
             ask(&format!("/scan.Orders/{scan}"), refuser);
         }
@@ -268,7 +248,7 @@ fn names_that_no_response_confirms<N: Name<()> + Clone>(name: &N, method: &Metho
         let totals = registry.lifetime();
         let ended =
             totals.sum(leaparray::MetricEvent::Pass) + totals.sum(leaparray::MetricEvent::Block);
-        assert_eq!(ended, 5_002, "{refuser}: requests are missing");
+        assert_eq!(ended, 5_003, "{refuser}: requests are missing");
     }
 }
 
@@ -283,43 +263,182 @@ async fn names_of_grpc_do_not_fill_the_registry_whoever_refuses() {
     names_that_no_response_confirms(&leaparray_tower::GrpcMethod, &Method::POST);
 }
 
-#[test]
-fn name_with_a_request_in_flight_is_not_removed_for_a_new_one() {
-    let registry = registry();
-    let mut service = layer(&registry).layer(service_fn(turn_away));
-    let waits = |path: &str| Request::get(path).header("refuser", "client").body(()).unwrap();
-    let waiting: Vec<_> =
-        (0..UNCONFIRMED).map(|request| service.call(waits(&format!("/{request}")))).collect();
-    poll_now(service.call(get("/new"))).unwrap();
-    assert_eq!(registry.len(), 1 + UNCONFIRMED);
-    assert_eq!(endings_of(&registry, OTHER), SUCCESS, "there is no room for its name");
-    drop(waiting);
-    poll_now(service.call(get("/new"))).unwrap();
-    assert_eq!(endings_of(&registry, "/new"), SUCCESS);
+fn scan(path: &str) -> Request<()> {
+    Request::get(path).header("refuser", "404").body(()).unwrap()
 }
 
 #[test]
-fn name_without_a_confirmation_makes_room_in_a_full_registry() {
-    let registry = registry_with(RegistryConfig::default().max_resources(3));
+fn requests_in_flight_with_invented_names_keep_no_route_from_the_registry() {
+    let registry = registry();
     let mut service = layer(&registry).layer(service_fn(turn_away));
-    let scan = |path: &str| Request::get(path).header("refuser", "404").body(()).unwrap();
-    for path in ["/1", "/2", "/3"] {
+    let waits = |path: &str| Request::get(path).header("refuser", "client").body(()).unwrap();
+    let _waiting: Vec<_> =
+        (0..2 * UNCONFIRMED).map(|path| service.call(waits(&format!("/{path}")))).collect();
+    assert_eq!(registry.len(), 1 + UNCONFIRMED);
+    assert_eq!(registry.refused(), UNCONFIRMED as u64);
+    assert_eq!(endings_of(&registry, OTHER), [0, 0, 0, 0, UNCONFIRMED as u64]);
+    for _ in 0..3 {
+        poll_now(service.call(get("/new"))).unwrap();
+    }
+    assert_eq!(endings_of(&registry, OTHER), [1, 0, 0, 0, UNCONFIRMED as u64], "the first one");
+    assert_eq!(endings_of(&registry, "/new"), [2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn invented_names_fill_at_most_half_of_the_registry() {
+    let registry = registry_with(RegistryConfig::default().max_resources(5));
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    for path in ["/1", "/2", "/3", "/4"] {
         poll_now(service.call(scan(path))).unwrap();
     }
-    for path in ["/4", "/5"] {
+    assert_eq!((registry.len(), registry.refused()), (3, 2));
+    for path in ["/5", "/5", "/6", "/6", "/7", "/7"] {
         poll_now(service.call(get(path))).unwrap();
-        assert_eq!(endings_of(&registry, path), SUCCESS);
     }
-    // Both are confirmed.
-    poll_now(service.call(get("/6"))).unwrap();
-    assert_eq!(endings_of(&registry, OTHER), SUCCESS);
+    assert_eq!(["/5", "/6"].map(|path| endings_of(&registry, path)), [SUCCESS; 2]);
+    // The first requests of two routes, and both of the third one: the registry is full.
+    assert_eq!((registry.len(), registry.refused()), (5, 2 + 4));
+    assert_eq!(endings_of(&registry, OTHER), [2 + 4, 0, 0, 0, 0]);
+}
+
+#[test]
+fn response_to_any_request_through_any_layer_confirms_a_name() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    let mut answers = layer(&registry).layer(answering(empty()));
+    let list = |service: &mut dyn FnMut(Request<()>), prefix| {
+        let before = registry.len();
+        (0..UNCONFIRMED).for_each(|path| service(scan(&format!("/{prefix}/{path}"))));
+        registry.len() - before
+    };
+    let mut scans = |request| drop(poll_now(service.call(request)).unwrap());
+    assert_eq!(list(&mut scans, "first"), UNCONFIRMED);
+    for path in 0..10 {
+        // A later request, and a request through another layer.
+        scans(get(&format!("/first/{}", UNCONFIRMED - 1 - path)));
+        poll_now(answers.call(get(&format!("/first/{}", UNCONFIRMED - 11 - path)))).unwrap();
+    }
+    assert_eq!(list(&mut scans, "second"), 20);
+}
+
+#[test]
+fn eviction_makes_room_for_unconfirmed_names() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    for path in 0..UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/first/{path}")))).unwrap();
+    }
+    assert_eq!(registry.evict_idle(Duration::ZERO), UNCONFIRMED);
+    for path in 0..2 * UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/second/{path}")))).unwrap();
+    }
+    assert_eq!(registry.len(), 1 + UNCONFIRMED);
+}
+
+#[test]
+fn name_that_is_evicted_and_listed_again_counts_once() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    for _ in 0..2 * UNCONFIRMED {
+        registry.evict_idle(Duration::ZERO);
+        poll_now(service.call(scan("/again"))).unwrap();
+    }
+    for path in 1..UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/{path}")))).unwrap();
+    }
+    assert_eq!((registry.len(), registry.refused()), (1 + UNCONFIRMED, 0));
+}
+
+/// Guesses of a password, which are answered with 401 and never confirm the name.
+#[test]
+fn limit_of_a_resource_survives_invented_names() {
+    let registry = registry();
+    let answers = |request: Request<()>| async move {
+        let status = if request.uri().path() == "/login" { 401 } else { 404 };
+        Ok::<_, Broken>(Response::builder().status(status).body(empty().into_body()).unwrap())
+    };
+    let limit = |resource: &Resource<ManualClock>| {
+        let rate = Rate::per_minute(5).unwrap();
+        let bucket = || TokenBucket::with_clock(rate, 5, resource.clock().clone());
+        (resource.name() == "/login").then(|| Arc::new(bucket()))
+    };
+    let mut service = layer(&registry).limit_each(limit).layer(service_fn(answers));
+    let mut guesses = 0;
+    for round in 0..10 {
+        for _ in 0..20 {
+            guesses += u32::from(poll_now(service.call(get("/login"))).unwrap().status() == 401);
+        }
+        for path in 0..UNCONFIRMED {
+            poll_now(service.call(get(&format!("/{round}/{path}")))).unwrap();
+        }
+    }
+    assert_eq!(guesses, 5);
+}
+
+/// Each backend is down, and has a breaker that opens at its first failure.
+#[test]
+fn breakers_of_many_backends_stay_open() {
+    let registry = registry();
+    let breaker = |resource: &Resource<ManualClock>| {
+        let config = CircuitConfig::default().consecutive_exceptions(1);
+        Some(Arc::new(CircuitBreaker::with_clock(config, resource.clock().clone())))
+    };
+    let reached = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&reached);
+    let fails = service_fn(move |_: Request<()>| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        async { Err::<Response<Steps>, _>(Broken) }
+    });
+    let mut service = outbound(&registry).limit_each(breaker).layer(fails);
+    for _ in 0..10 {
+        for host in 0..150 {
+            drop(poll_now(service.call(get(&format!("/{host}")))));
+        }
+    }
+    assert_eq!((reached.load(Ordering::Relaxed), registry.len()), (150, 1 + 150));
+}
+
+/// Its resource was listed by a request that was turned away, and it is used since.
+#[test]
+fn resource_in_use_stays_listed() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(turn_away));
+    let mut answers = layer(&registry).layer(answering(empty()));
+    for path in ["/orders", "/users", "/held"] {
+        poll_now(service.call(scan(path))).unwrap();
+    }
+    let resources = ["/orders", "/users", "/held"].map(|path| registry.get(path).unwrap());
+    for _ in 0..1_000 {
+        poll_now(service.call(get("/orders"))).unwrap();
+        poll_now(answers.call(get("/users"))).unwrap();
+    }
+    for path in 0..2 * UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/{path}")))).unwrap();
+    }
+    assert_eq!(resources.map(|resource| resource.is_removed()), [false; 3]);
+}
+
+/// The responses to two requests with a new name, in both orders.
+#[test]
+fn failure_does_not_undo_a_confirmation() {
+    for order in [[0, 1], [1, 0]] {
+        let registry = registry();
+        let mut service = layer(&registry).layer(service_fn(turn_away));
+        let mut calls = [get("/new"), scan("/new")].map(|request| Some(service.call(request)));
+        for index in order {
+            poll_now(calls[index].take().unwrap()).unwrap();
+        }
+        for path in 0..2 * UNCONFIRMED {
+            poll_now(service.call(scan(&format!("/{path}")))).unwrap();
+        }
+        assert_eq!(registry.len(), 2 + UNCONFIRMED, "{order:?}");
+    }
 }
 
 #[test]
 fn resource_that_was_listed_by_others_is_not_removed() {
     let registry = registry();
     let mut service = layer(&registry).layer(service_fn(turn_away));
-    let scan = |path: &str| Request::get(path).header("refuser", "404").body(()).unwrap();
     poll_now(service.call(scan("/listed"))).unwrap();
     assert!(registry.remove("/listed"));
     let listed = registry.resource("/listed").unwrap();
