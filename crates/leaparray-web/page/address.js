@@ -8,7 +8,9 @@ function readView() {
   return {
     resource: query.get('resource'),
     context: query.get('context'),
+    at: /^\d{1,12}$/.test(query.get('at')) ? Number(query.get('at')) : null,
     filter: query.get('filter') ?? '',
+    only: query.get('only') === 'trouble',
     sort: SORTS.has(column) ? column : 'trouble',
     up: sort.startsWith('-'),
     fleet: query.get('view') === 'fleet' && !query.has('resource'),
@@ -25,6 +27,8 @@ function viewHash(view) {
   }
   if (view.resource !== null) query.set('resource', view.resource);
   if (view.resource !== null && view.context !== null) query.set('context', view.context);
+  if (view.resource !== null && view.at !== null) query.set('at', view.at);
+  if (view.only) query.set('only', 'trouble');
   if (view.filter !== '') query.set('filter', view.filter);
   if (view.sort !== 'trouble' || view.up) query.set('sort', (view.up ? '-' : '') + view.sort);
   return `#${query}`;

@@ -48,7 +48,7 @@ class Connection {
   connect() {
     this.drop();
     this.openedAt = now();
-    this.greeted = this.isFlowing = false;
+    this.greeted = this.isFlowing = this.expired = false;
     this.stream = new AbortController();
     this.follow(this.stream.signal);
   }
@@ -97,7 +97,7 @@ class Connection {
       this.expired = message.reason === 'expired' && this.isFlowing;
       this.reason = this.expired ? '' : message.reason;
     }
-    if (message.type === 'second') {
+    if (message.type === 'second' || message.type === 'totals') {
       this.heardAt = now();
       this.failures = 0;
       this.isFlowing = true;
@@ -115,12 +115,12 @@ class Connection {
   retry() {
     this.drop();
     const longest = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** this.failures);
-    // A stream of limited life has ended as announced: no error.
+    // A stream of limited life has ended as announced: no error. The timers of a hidden tab may wait for a minute.
     const delay = this.expired ? 0.2 * Math.random() : longest * (0.5 + 0.5 * Math.random());
     if (!this.expired) this.failures++;
-    this.expired = false;
     this.retryAt = now() + delay;
-    this.timer = setTimeout(() => this.connect(), delay * 1000);
+    if (this.expired && document.hidden) this.connect();
+    else this.timer = setTimeout(() => this.connect(), delay * 1000);
   }
 
   /** Is called each second: gives up a stream that has become silent. */

@@ -5,8 +5,10 @@ const FIGURES = ['Succeeded', 'Failed', 'Cancelled', 'Refused', 'In flight', 'me
 const W_SUCCESS = 1, W_EXCEPTION = 2, W_CANCELLED = 3, W_BLOCK = 4, W_IN_FLIGHT = 5, W_MAX_IN_FLIGHT = 6, W_RT_COUNT = 7;
 
 class DetailView {
-  constructor(store) {
+  /** `onPin(second)` puts a second into the address. */
+  constructor(store, onPin) {
     this.store = store;
+    this.onPin = onPin;
     this.root = byId('detail');
     /** The name and context that are shown, `null` for none. */
     this.opened = null;
@@ -45,6 +47,7 @@ class DetailView {
     if (view.context !== null) title.append(element('bdi', 'context', ` ↳ ${view.context}`));
     this.badge = head.appendChild(element('span', 'badge'));
     this.sentence = head.appendChild(element('p', 'sentence'));
+    this.moment = new Moment(this, head, view.at);
     return head;
   }
 
@@ -88,7 +91,8 @@ class DetailView {
     watchSize(canvas);
     if (name !== 'histogram') {
       canvas.addEventListener('pointermove', (event) => this.point(canvas, name, event));
-      canvas.addEventListener('pointerleave', () => this.setCursor(null, null));
+      canvas.addEventListener('pointerleave', () => this.setCursor(this.moment.cursor(), null));
+      canvas.addEventListener('click', () => this.onPin(this.cursor));
     }
     this.charts[name] = { chart, canvas, none };
   }
@@ -111,6 +115,7 @@ class DetailView {
     this.showReasons();
     this.showControllers();
     this.showLedger();
+    this.moment.update();
     this.draw();
   }
 

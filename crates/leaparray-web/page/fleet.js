@@ -62,7 +62,7 @@ function countCells(counts, lacks = '') {
       timeCell(ended > 0 ? counts[C_RT_SUM] / ended : null, ended, 1),
       timeCell(counts[C_MIN], ended, 1),
       timeCell(counts[C_P50], ended, 1),
-      timeCell(counts[C_P99], ended, ENOUGH_FOR_P99),
+      timeCell(counts[C_P99], ended, QUANTILES[2].enough),
       timeCell(counts[C_MAX], ended, 1),
     ].map((cell) => partCell(cell, lacks)),
   ];

@@ -1,7 +1,7 @@
 // Keys. They do nothing while a text is typed, or together with Ctrl, Alt or Meta.
 
 /** The keys of the rows of the list, which have no meaning beside the fleet. */
-const ROW_KEYS = ['j', 'k', 'g', 'G', 's', 'Enter', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+const ROW_KEYS = ['j', 'k', 'g', 'G', 's', 'o', 'Enter', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
 
 /** The keys that act again while they are held. */
 const REPEATED_KEYS = ['j', 'k', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
@@ -20,9 +20,12 @@ function keyActions(app) {
     ArrowLeft: () => app.detail.step(-1),
     ArrowRight: () => app.detail.step(1),
     Enter: () => app.openSelected(),
-    Escape: () => app.back(),
+    Escape: () => app.changes.close() || app.back(),
     ' ': () => app.togglePause(),
     s: () => app.sortByNext(),
+    o: () => app.toggleOnly(),
+    c: () => app.changes.toggle(),
+    p: () => app.pin(app.detail.cursor),
     f: () => app.openFleet(),
     t: nextTheme,
     '?': () => byId('help').showModal(),
@@ -34,7 +37,7 @@ function startKeyboard(app) {
   document.addEventListener('keydown', (event) => {
     // A key of an input method, as Enter that takes a proposal, is none of the page.
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.keyCode === 229 || byId('help').open) return;
-    if (event.target === byId('token')) return;
+    if (event.target === byId('token') || byId('save-menu').matches(':popover-open')) return;
     if (event.target === byId('filter')) return leaveFilter(app, event);
     const action = actions[event.key];
     // Each pause and each resource has a stream of its own.

@@ -26,7 +26,9 @@ class App {
     this.store = new Store();
     this.tiles = new Tiles();
     this.table = new Table((node) => this.open(node));
-    this.detail = new DetailView(this.store);
+    this.detail = new DetailView(this.store, (second) => this.pin(second));
+    this.changes = new ChangeList(this);
+    this.background = new Background(() => this.connection.open());
     this.fleet = new FleetView(this.store, (window) => this.go({ window }, false));
     this.connection = new Connection(() => this.query(), (message) => this.accept(message), () => this.showState());
     takeToken();
@@ -41,7 +43,10 @@ class App {
 
   start() {
     startTheme();
+    showIcon(null);
     startKeyboard(this);
+    startSaving(this);
+    setText(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
     this.listen();
     this.applyView();
     this.followVisibility();
@@ -62,6 +67,7 @@ class App {
     });
     document.addEventListener('visibilitychange', () => this.followVisibility());
     byId('pause').addEventListener('click', () => this.togglePause());
+    byId('only').addEventListener('click', () => this.toggleOnly());
     byId('help-open').addEventListener('click', () => byId('help').showModal());
     byId('filter').addEventListener('input', (event) => this.setFilter(event.target.value));
     byId('back').addEventListener('click', (event) => {
@@ -85,9 +91,11 @@ class App {
   /** The parameters of the stream: the seconds that are known already are left out. */
   query() {
     const query = new URLSearchParams();
-    if (this.view.resource !== null) query.set('resource', this.view.resource);
+    if (document.hidden) query.set('only', 'totals');
+    else if (this.view.resource !== null) query.set('resource', this.view.resource);
     if (this.view.resource !== null && this.view.context !== null) query.set('context', this.view.context);
-    if (this.store.newest > 0) query.set('since', `${this.store.instance}.${this.store.newest}`);
+    const newest = document.hidden ? this.store.heard : this.store.newest;
+    if (newest > 0) query.set('since', `${this.store.instance}.${newest}`);
     return query;
   }
 
@@ -96,6 +104,8 @@ class App {
     if (message.type === 'hello') this.greet(message);
     this.store.accept(message);
     if (message.type === 'second') this.isNew = true;
+    if (message.type === 'changes') this.changes.accept(message.changes);
+    if (message.type === 'totals') this.showTotals();
     requestRender(false);
   }
 
@@ -123,8 +133,9 @@ class App {
     setTitle(byId('service'), hello.name);
   }
 
-  /** A hidden or paused page has no stream: a browser allows six for all tabs together. */
+  /** A paused page has no stream, and a hidden one a light stream at most. */
   followVisibility() {
+    this.background.follow(document.hidden && !this.paused && !this.isOther);
     if (this.mayConnect()) this.connection.open();
     else this.connection.close();
     this.showState();
@@ -137,7 +148,7 @@ class App {
   }
 
   mayConnect() {
-    return !document.hidden && !this.paused && !this.isOther;
+    return (!document.hidden || this.background.release !== null) && !this.paused && !this.isOther;
   }
 
   togglePause() {
@@ -177,6 +188,7 @@ class App {
     if (silence === Infinity) words.lost = words.paused = 'no data yet';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
+    showIcon(state === 'live' && this.mayConnect() ? this.levels : null);
     this.showTitle(state);
     this.showBanner(state, ago, silence === Infinity);
   }
@@ -239,6 +251,7 @@ class App {
     if (!view.fleet) this.closeFleet();
     if (!isOpen) this.closeDetail();
     else if (!this.detail.shows(view)) this.detail.open(view);
+    else this.detail.moment.set(view.at);
     this.wantsSelection = isOpen;
     this.selectOpened();
     this.showFilter();
@@ -279,6 +292,7 @@ class App {
     const input = byId('filter');
     if (input.value !== this.view.filter) input.value = this.view.filter;
     input.classList.toggle('active', this.view.filter !== '');
+    byId('only').setAttribute('aria-pressed', this.view.only);
   }
 
   showSort() {
@@ -297,7 +311,7 @@ class App {
 
   /** Goes to a view: as a step that the back button undoes, or in place of the present one. */
   go(change, asStep) {
-    const view = { ...this.view, ...change };
+    const view = { ...this.view, ...('resource' in change ? { at: null } : {}), ...change };
     const hash = viewHash(view);
     // How many steps of the browser's history are above the list.
     const above = isList(view) ? 0 : (history.state?.above ?? (isList(this.view) ? 0 : NaN)) + 1;
@@ -335,7 +349,7 @@ class App {
 
   /** Goes back to the list as the browser does, so that its own way back leads on from there; filter and order stay. */
   backToList() {
-    const { filter, sort, up } = this.view;
+    const { filter, only, sort, up } = this.view;
     const above = history.state?.above;
     if (!(above > 0)) return this.go({ resource: null, context: null, fleet: false }, false);
     if (this.isReturning) return undefined;
@@ -343,7 +357,7 @@ class App {
     addEventListener('popstate', () => {
       this.isReturning = false;
       this.readAddress();
-      this.go({ filter, sort, up }, false);
+      this.go({ filter, only, sort, up }, false);
     }, { once: true });
     return history.go(-above);
   }
@@ -351,6 +365,16 @@ class App {
   setFilter(filter) {
     this.go({ filter }, false);
     this.table.showTop();
+  }
+
+  toggleOnly() {
+    this.go({ only: !this.view.only }, false);
+    this.table.showTop();
+  }
+
+  /** Puts a second of the details into the address. */
+  pin(second) {
+    if (second !== null && this.view.resource !== null) this.go({ at: second }, false);
   }
 
   focusFilter() {
@@ -386,7 +410,15 @@ class App {
       this.detail.update();
     }
     this.fleet.update(view);
+    this.changes.update();
     this.showAbout();
+  }
+
+  /** A hidden tab has no frames: its title and icon follow each message. */
+  showTotals() {
+    this.levels = this.store.levels;
+    this.showAbout();
+    this.showState();
   }
 
   showAbout() {
@@ -401,12 +433,12 @@ class App {
 
   /** The title: how many resources are in trouble, and if that is not read now, why, and of which time it is. */
   showTitle(state) {
-    const { hello, newest } = this.store;
+    const { hello, heard } = this.store;
     if (hello === null) return;
-    const isStale = document.hidden || state !== 'live';
+    const isStale = state !== 'live' || !this.mayConnect();
     const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
     const inTrouble = this.levels[FAILING] + this.levels[STRAINED];
-    const title = escaped([isStale && why, isStale && newest > 0 && formatClock(newest), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
+    const title = escaped([isStale && why, isStale && heard > 0 && formatClock(heard), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
     if (document.title !== title) document.title = title;
   }
 }

@@ -60,8 +60,8 @@ function troubleValue(node, t) {
   return node.history.sum(t, RECENT, PASS) + node.history.sum(t, RECENT, BLOCK);
 }
 
-/** Resources with their contexts, of those that match the filter. */
-function families(store, filter) {
+/** Resources with their contexts, of those that match the filter; `only` those in trouble. */
+function families(store, filter, only) {
   const words = filter.toLowerCase().split(/\s+/).filter((word) => word !== '');
   const matches = (node) => words.every((word) => node.search.includes(word));
   const children = new Map();
@@ -75,14 +75,14 @@ function families(store, filter) {
       children.get(parent).push(node);
     }
   }
-  return parents.filter((parent) => children.has(parent) || matches(parent))
+  return parents.filter((parent) => (parent.worst > 0 || !only) && (children.has(parent) || matches(parent)))
     .map((parent) => ({ parent, children: children.get(parent) ?? [] }));
 }
 
 /** The rows of the table, from top to bottom: `{node, child, tall}` or, for the head of a group, `{title, note}`. */
 function orderRows(store, view) {
   const compare = comparison(store, view);
-  const found = families(store, view.filter).sort((a, b) => compare(a.parent, b.parent));
+  const found = families(store, view.filter, view.only).sort((a, b) => compare(a.parent, b.parent));
   if (view.sort !== 'trouble') return found.flatMap((family) => familyRows(family, compare));
   return [
     ...groupRows('trouble', found.filter((family) => family.parent.worst > 0), view, compare),
@@ -121,7 +121,7 @@ function nodeRow(node, child) {
  */
 function refreshRows(entries, store, view, fixed) {
   const rows = entries.map((entry, i) => refreshRow(entry, store, i < fixed)).filter((row) => row !== null);
-  const found = families(store, view.filter);
+  const found = families(store, view.filter, view.only);
   const listed = new Set(rows.map((row) => row.node));
   const fresh = found.flatMap(({ parent, children }) => [parent, ...children]).filter((node) => !listed.has(node));
   const fit = (index) => (index < fixed ? rows.length : index);

@@ -2,6 +2,8 @@
 
 /** The id of a row that the server has not listed. */
 const UNLISTED = -1;
+/** The most changes that the page keeps. */
+const MAX_CHANGES = 1000;
 /** The details of so many resources are kept, for a page that is paused or has no connection. */
 const KEPT_DETAILS = 8;
 
@@ -26,6 +28,12 @@ class Store {
     this.total = new Ring();
     this.controllers = new Map();
     this.ledger = null;
+    /** The nodes in trouble in the newest second, and how many resources there are of each level. */
+    this.verdicts = [];
+    this.levels = [0, 0, 0];
+    /** What has changed, the oldest first, and the newest second of which that is known. */
+    this.changes = [];
+    this.heard = 0;
     this.detail = null;
     /** The newest message with the fleet; `null` if the server has sent none. */
     this.fleet = null;
@@ -42,6 +50,8 @@ class Store {
       case 'hello': return this.acceptHello(message);
       case 'resources': return this.acceptResources(message.resources);
       case 'second': return this.acceptSecond(message);
+      case 'changes': return this.acceptChanges(message.changes);
+      case 'totals': return this.acceptTotals(message);
       case 'fleet': return this.acceptFleet(message);
       case 'detail': return this.acceptDetail(message);
       default: return undefined;
@@ -112,6 +122,8 @@ class Store {
     if (message.refused) this.acceptRefused(t, message.refused);
     if (message.controllers) this.acceptControllers(t, message.controllers);
     if (message.ledger) this.ledger = message.ledger;
+    if (message.verdicts) this.verdicts = message.verdicts;
+    if (message.levels) this.acceptTotals(message);
     this.forget();
   }
 
@@ -137,6 +149,18 @@ class Store {
       // A limiter whose resource has had no request yet has a row nevertheless.
       if (this.named(message.resource, null) === null) this.add(message.resource, null, null);
     }
+  }
+
+  acceptTotals({ t, levels }) {
+    this.levels = levels;
+    this.heard = Math.max(this.heard, t);
+  }
+
+  /** Takes the changes that are new: after a time in the background, the server sends them again with the seconds. */
+  acceptChanges(changes) {
+    const known = this.changes.at(-1)?.t ?? 0;
+    this.changes.push(...changes.filter(({ t }) => t > known));
+    if (this.changes.length > MAX_CHANGES) this.changes.splice(0, this.changes.length - MAX_CHANGES);
   }
 
   acceptFleet(message) {
@@ -214,13 +238,8 @@ class Resource {
     /** The second in which it was removed; 0 while it is listed. */
     this.gone = 0;
     this.verdict = QUIET;
-    /** The levels of its failures, refusals and response times, which are left only well below their thresholds. */
-    this.held = { failures: 0, refusals: 0, latency: 0 };
     /** The worst level of the resource and its contexts. */
     this.worst = 0;
-    this.latency = null;
-    /** The second in which its response times were last compared with those before. */
-    this.comparedAt = 0;
   }
 }
 
@@ -239,7 +258,7 @@ class Controller {
   }
 
   store(t, message) {
-    const state = controllerState(message, this.state);
+    const state = controllerState(message);
     if (this.now === null || state !== this.state) {
       // After a gap, the change may have been in it.
       this.sawChange = this.now !== null && this.at[(t - 1) % HISTORY] === t - 1;
@@ -254,10 +273,10 @@ class Controller {
   }
 }
 
-/** In words, the state whose duration is told. A breaker drops from 1 % on, and until it is below the half of it. */
-function controllerState(message, before) {
+/** In words, the state whose duration is told. Whether a breaker drops, the server says. */
+function controllerState(message) {
   if (message.kind === 'circuit') return message.state;
-  if (message.kind === 'drop') return message.probability >= (before === 'drops' ? 0.005 : 0.01) ? 'drops' : 'passes';
+  if (message.kind === 'drop') return message.level ? 'drops' : 'passes';
   return message.kind === 'limit' ? 'limits' : 'not known';
 }
 

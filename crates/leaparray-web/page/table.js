@@ -93,7 +93,7 @@ class Row {
     const direction = node.direction === 'out' ? ', outgoing' : '';
     setTitle(this.name, (node.context === null ? node.name : `${node.name}, context ${node.context}`) + direction);
     if (this.linked === node && this.linkedView === view) return;
-    this.name.href = viewHash({ ...view, resource: node.name, context: node.context });
+    this.name.href = viewHash({ ...view, resource: node.name, context: node.context, at: null });
     this.linked = node;
     this.linkedView = view;
   }
@@ -228,7 +228,7 @@ class Table {
 
   /** Sorts and filters with the next update if the view asks for another order; otherwise rows stay where they are. */
   follow(view) {
-    if (this.view?.sort !== view.sort || this.view.up !== view.up || this.view.filter !== view.filter) this.orderedAt = 0;
+    if (this.view?.sort !== view.sort || this.view.up !== view.up || this.view.filter !== view.filter || this.view.only !== view.only) this.orderedAt = 0;
     this.view = view;
   }
 
@@ -293,7 +293,7 @@ class Table {
     this.empty.hidden = this.entries.length > 0;
     if (!this.store.hello) setText(this.why, 'Waiting for the first second…');
     else if (this.view.filter !== '') setText(this.why, `No resource has “${this.view.filter}” in its name.`);
-    else setText(this.why, 'No resource has been used yet.');
+    else setText(this.why, this.view.only ? 'No resource is in trouble.' : 'No resource has been used yet.');
   }
 
   /** The entry at a height. */

@@ -5,20 +5,8 @@ const THEME_SIGNS = { system: '◐', light: '☀', dark: '☾' };
 const THEME_KEY = 'leaparray-theme';
 
 function storedTheme() {
-  try {
-    const theme = localStorage.getItem(THEME_KEY);
-    return THEMES.includes(theme) ? theme : 'system';
-  } catch {
-    return 'system';
-  }
-}
-
-function storeTheme(theme) {
-  try {
-    localStorage.setItem(THEME_KEY, theme);
-  } catch {
-    // Without storage the theme lasts as long as the page.
-  }
+  const theme = readStored(THEME_KEY);
+  return THEMES.includes(theme) ? theme : 'system';
 }
 
 function applyTheme(theme) {
@@ -35,7 +23,7 @@ function applyTheme(theme) {
 
 function nextTheme() {
   const theme = THEMES[(THEMES.indexOf(storedTheme()) + 1) % THEMES.length];
-  storeTheme(theme);
+  keepStored(THEME_KEY, theme);
   // What could not be stored is still applied once.
   applyTheme(theme);
 }

@@ -7,20 +7,12 @@ let unstoredToken = '';
 
 /** The token, or an empty text. */
 function readToken() {
-  try {
-    return localStorage.getItem(TOKEN_KEY) ?? unstoredToken;
-  } catch {
-    return unstoredToken;
-  }
+  return readStored(TOKEN_KEY) ?? unstoredToken;
 }
 
 function keepToken(token) {
   unstoredToken = token;
-  try {
-    localStorage.setItem(TOKEN_KEY, token);
-  } catch {
-    // Without storage it lasts as long as the page.
-  }
+  keepStored(TOKEN_KEY, token);
 }
 
 /** Moves the token from the address into the storage. Returns whether there was one. */

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use leaparray::Clock;
 use leaparray::flow::{AdaptiveBreaker, Cause, CircuitBreaker, Limiter, RandomSource, Transitions};
 
-use crate::format::{Controller, ControllerState};
+use crate::format::{Controller, ControllerState, Level};
 
 /// A limiter or a breaker.
 trait Watched: Send + Sync {
@@ -147,7 +147,7 @@ impl Watch {
         }
         let state = of_user(|| self.watched.state(self.cause));
         let state = state.unwrap_or(Some(ControllerState::Unknown))?;
-        Some(Controller { resource: self.name.clone(), state })
+        Some(Controller { resource: self.name.clone(), state, level: Level::Quiet })
     }
 }
 

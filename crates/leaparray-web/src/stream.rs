@@ -29,6 +29,7 @@ pub(crate) struct Parameters {
     resource: Option<String>,
     context: Option<String>,
     since: Option<String>,
+    only: Option<String>,
 }
 
 pub(crate) async fn get<C>(
@@ -48,7 +49,8 @@ where
         context: context.as_deref().map(Into::into),
     });
     let since = ids.into_iter().flatten().filter_map(|id| hub.identity().second_of(id)).max();
-    match hub.join(Wish { encoding, since, target }) {
+    let is_light = parameters.only.as_deref() == Some("totals");
+    match hub.join(Wish { encoding, since, target, is_light }) {
         Ok(viewer) => respond(Stream::new(hub.viewers(), viewer, hub.life()), encoding),
         Err(reason) => refuse(reason),
     }

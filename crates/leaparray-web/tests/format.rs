@@ -1,8 +1,8 @@
 //! The format: what a reader accepts and what it refuses.
 
 use leaparray_web::format::{
-    ByeReason, ControllerState, Counts, Direction, FleetProcessState, FleetStanding, Message,
-    ReadError, Reader, VERSION,
+    ByeReason, ChangeKind, ControllerState, Counts, Direction, FleetProcessState, FleetStanding,
+    Message, ReadError, Reader, VERSION,
 };
 
 const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
@@ -12,11 +12,16 @@ const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"second
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
 const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
 const NO_FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":null}"#;
+const CHANGES: &str = r#"{"type":"changes","changes":[{"t":7,"kind":"trouble","name":"POST /pay","context":"web","was":"quiet","level":"failing","findings":[["failures","failing",40,50,null],["refusals","strained",5,60,3]],"breaker":"open","or_before":true},{"t":8,"kind":"breaker","name":"POST /pay","level":"strained","state":"half-open","cause":"wait over"},{"t":8,"kind":"more","levels":[1,2,3]},{"t":9,"kind":"listed","name":"a","count":2},{"t":9,"kind":"gone","name":"b","count":1},{"t":9,"kind":"process","name":"web-1","count":4,"state":"lost"},{"t":20,"kind":"unread","from":10}]}"#;
+const TOTALS: &str = r#"{"type":"totals","t":7,"levels":[38,1,1]}"#;
+const JUDGED: &str = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"rows":[],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","level":"failing"}],"verdicts":[[3,[["circuit","failing",0,0,null],["times","strained",900,100,null]]]],"levels":[1,0,1]}"#;
 const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
 
 #[test]
 fn messages_are_written_as_they_are_read() {
-    for json in [HELLO, RESOURCES, SECOND, DETAIL, UNLISTED, FLEET, NO_FLEET, BYE] {
+    for json in
+        [HELLO, RESOURCES, SECOND, DETAIL, UNLISTED, FLEET, NO_FLEET, CHANGES, TOTALS, JUDGED, BYE]
+    {
         let message = Message::parse(json).unwrap().unwrap();
         assert_eq!(serde_json::to_string(&message).unwrap(), json);
     }
@@ -39,16 +44,23 @@ fn reader_ignores_what_a_later_version_adds() {
         r#"{"type":"news","text":"unknown"}"#,
         "",
         r#"{"type":"bye","reason":"bored","until":7}"#,
+        r#"{"type":"changes","changes":[{"t":7,"kind":"moved","to":3}]}"#,
         r#"{"type":"second","t":1,"new":[],"gone":[],"total":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,[17]],"rows":[],"controllers":[{"resource":"a","kind":"queue","waiting":3}]}"#,
     ];
     let lines = later.map(|line| format!("{line}\n")).concat();
     let messages: Vec<_> = Reader::new(lines.as_bytes()).collect::<Result<_, _>>().unwrap();
-    let [Message::Resources(resources), Message::Bye(bye), Message::Second(second)] = &messages[..]
+    let [
+        Message::Resources(resources),
+        Message::Bye(bye),
+        Message::Changes(changes),
+        Message::Second(second),
+    ] = &messages[..]
     else {
         panic!("{messages:?}")
     };
     assert_eq!(resources.resources[0].direction, Direction::Out);
     assert_eq!(bye.reason, ByeReason::Unknown);
+    assert_eq!(changes.changes[0].kind, ChangeKind::Unknown);
     assert_eq!((second.total.pass, second.total.max), (1, Some(15)));
     assert_eq!(second.controllers.as_ref().unwrap()[0].state, ControllerState::Unknown);
 }

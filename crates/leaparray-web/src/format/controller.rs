@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::verdict::Level;
+
 /// The state of a limiter or a breaker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -11,6 +13,10 @@ pub struct Controller {
     /// The state.
     #[serde(flatten)]
     pub state: ControllerState,
+    /// What the state of a breaker means for its resource, also if no resource has its name. An
+    /// adaptive breaker drops from 1 % on, and until it is below 0.5 %. `Quiet` in `/snapshot`.
+    #[serde(default, skip_serializing_if = "Level::is_quiet")]
+    pub level: Level,
 }
 
 /// The state of a limiter or a breaker at one time, by its kind.

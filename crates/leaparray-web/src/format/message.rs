@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::change::{Changes, Totals};
 use super::controller::Controller;
 use super::detail::Detail;
 use super::fleet::FleetUpdate;
 use super::positional::positional;
 use super::row::{Counts, Refused, Row};
+use super::verdict::{Levels, Verdict};
 
 /// One message of the stream. It serializes as the message itself.
 ///
@@ -33,6 +35,10 @@ pub enum Message {
     Detail(Detail),
     /// The fleet, if the page has one.
     Fleet(Box<FleetUpdate>),
+    /// What has changed.
+    Changes(Changes),
+    /// A second of a light stream.
+    Totals(Totals),
     /// The last message: why the stream ends.
     Bye(Bye),
 }
@@ -146,6 +152,12 @@ pub struct Second {
     /// `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
+    /// The nodes in trouble, and why; `None` in a second of the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Vec<Verdict>>,
+    /// How many resources there are of each level; `None` in a second of the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Levels>,
 }
 
 /// Where every count is: `recorded` is the sum of the four others. An event is a pass, a success,

@@ -12,6 +12,8 @@
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`FleetUpdate`] | each second, and first after those of the last minute, if the page has a [fleet](crate::Page::fleet) |
+//! | [`Changes`] | those of the last ten minutes after those of the last minute, if there are any; then with each second that has some |
+//! | [`Totals`] | each second in place of all others but [`Hello`], [`Changes`] and [`Bye`], if the address has `only=totals` |
 //! | [`Bye`] | last, if the server ends the stream |
 //!
 //! ```
@@ -65,6 +67,7 @@
 //! - A row is an array. A later version appends elements and adds fields and types, all of which a
 //!   reader of this version ignores. What cannot be ignored raises [`VERSION`].
 
+mod change;
 mod controller;
 mod detail;
 mod fleet;
@@ -72,7 +75,9 @@ mod message;
 mod positional;
 mod read;
 mod row;
+mod verdict;
 
+pub use change::{Change, ChangeKind, Changes, Totals};
 pub use controller::{Controller, ControllerState};
 pub use detail::{
     Bin, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
@@ -84,6 +89,7 @@ pub use fleet::{
 pub use message::{Bye, ByeReason, Direction, Hello, Ledger, Listed, Message, Resources, Second};
 pub use read::{ReadError, Reader};
 pub use row::{Counts, Refused, Row};
+pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 
 /// The version of the format.
 ///

@@ -140,6 +140,8 @@ fn parse(json: &str) -> Result<Option<Message>, ReadError> {
         "second" => serde_json::from_str(json).map(Message::Second),
         "detail" => serde_json::from_str(json).map(Message::Detail),
         "fleet" => serde_json::from_str(json).map(Message::Fleet),
+        "changes" => serde_json::from_str(json).map(Message::Changes),
+        "totals" => serde_json::from_str(json).map(Message::Totals),
         "bye" => serde_json::from_str(json).map(Message::Bye),
         _ => return Ok(None),
     };

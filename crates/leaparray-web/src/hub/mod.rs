@@ -1,10 +1,12 @@
 //! The hub: one task reads the registry once a second while there are viewers, and serializes each
 //! second once.
 
+mod change_log;
 mod collect;
 mod detail;
 mod frame;
 mod identity;
+mod judge;
 mod ledger;
 mod nodes;
 mod readings;
@@ -16,6 +18,7 @@ mod task;
 mod tests;
 mod viewer;
 mod viewers;
+mod watch;
 
 pub(crate) use frame::Encoding;
 pub(crate) use identity::Identity;
@@ -152,17 +155,20 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.viewers.publish(update);
         self.welcome(readings, now);
         self.send_details(readings, now, has_seconds);
-        self.send_fleet(now);
+        self.send_fleet(readings, now);
     }
 
     /// Sends the fleet to all viewers. It comes last: the function of the user may be slow, and no
     /// lock is held while it runs.
-    fn send_fleet(&self, now: Timestamp) {
+    fn send_fleet(&self, readings: &mut Readings, now: Timestamp) {
         if !self.fleet.exists() {
             return;
         }
         let frame = (self.viewers.len() > 0).then(|| {
             let update = FleetUpdate { now: seconds(now), fleet: self.fleet.read() };
+            if let Some(fleet) = &update.fleet {
+                readings.watch.fleet(fleet);
+            }
             Frame::new(None, &update, 1024)
         });
         self.viewers.publish_fleet(now, frame);

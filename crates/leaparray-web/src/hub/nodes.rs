@@ -137,6 +137,39 @@ impl Nodes {
         position
     }
 
+    /// Returns the node with an id.
+    pub(super) fn get(&self, id: u64) -> Option<&Node> {
+        // By ascending id: a node is added at the end.
+        let position = self.all.binary_search_by_key(&id, |it| it.id).ok()?;
+        self.all.get(position)
+    }
+
+    /// Returns the ids of the resources with a name: at most one of each direction.
+    pub(super) fn resources_named(&self, name: &str) -> impl Iterator<Item = u64> {
+        let positions = self.by_name.get(name).into_iter().flatten();
+        positions.map(|&it| &self.all[it]).filter(|it| it.context.is_none()).map(|it| it.id)
+    }
+
+    /// Returns the id of the resource that a node is counted with: of a context, its resource, if
+    /// that is known.
+    pub(super) fn family_of(&self, id: u64) -> Option<u64> {
+        let node = self.get(id)?;
+        if node.context.is_none() {
+            return Some(id);
+        }
+        let parents = || self.resources_named(&node.name).filter_map(|it| self.get(it));
+        let parent = parents().find(|it| it.direction == node.direction).or_else(|| {
+            // The one that is listed, or was listed last.
+            parents().max_by_key(|it| (it.gone.is_none(), it.id))
+        });
+        Some(parent.map_or(id, |it| it.id))
+    }
+
+    /// Returns the number of resources, and of contexts whose resource is not known.
+    pub(super) fn families(&self) -> u64 {
+        self.all.iter().filter(|it| self.family_of(it.id) == Some(it.id)).count() as u64
+    }
+
     fn find(&self, label: Label<'_>) -> Option<usize> {
         let positions = self.by_name.get(label.name)?;
         positions.iter().copied().find(|&it| self.all[it].is(label))
@@ -204,6 +237,18 @@ impl Node {
             seen: 0,
             gone: None,
         }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
+    pub(super) const fn is_gone(&self) -> bool {
+        self.gone.is_some()
     }
 
     fn is(&self, label: Label<'_>) -> bool {

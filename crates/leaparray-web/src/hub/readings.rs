@@ -8,12 +8,14 @@ use super::Hub;
 use super::collect::{self, Collected};
 use super::frame::Frame;
 use super::identity::Identity;
+use super::judge::Judge;
 use super::ledger::{LedgerSum, events};
 use super::nodes::{Changes, Nodes};
 use super::seconds::Sums;
 use super::viewers::Update;
+use super::watch::Watch;
 use crate::controllers::Watches;
-use crate::format::{Controller, Ledger, Resources, Second};
+use crate::format::{Change, Controller, Ledger, Levels, Resources, Second, Verdict};
 
 /// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
@@ -29,6 +31,10 @@ pub(super) struct Readings {
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
     watches: Watches,
+    judge: Judge,
+    pub(super) watch: Watch,
+    /// The number of resources, and of contexts whose resource is not known.
+    families: u64,
     /// Whether the refused requests by reason were read at the newest second that was sent.
     knows_refused: bool,
     /// The length of the last message with a second, and the number of its rows.
@@ -44,12 +50,17 @@ pub(super) struct Reading {
     newest: Option<Newest>,
     changes: Changes,
     is_first: bool,
+    /// The first second that was read.
+    first: u64,
+    told: Vec<Change>,
 }
 
 /// Known of the newest second only.
 struct Newest {
     controllers: Vec<Controller>,
     ledger: Ledger,
+    verdicts: Vec<Verdict>,
+    levels: Levels,
 }
 
 impl Readings {
@@ -66,6 +77,9 @@ impl Readings {
             nodes: Nodes::after(hub.last_id()),
             ledger: LedgerSum::default(),
             watches: hub.controllers.watch(),
+            judge: Judge::default(),
+            watch: Watch::new(hub.identity.started.as_secs()),
+            families: 0,
             knows_refused: false,
             length: 256,
             rows: 0,
@@ -89,7 +103,8 @@ impl Readings {
         let started = hub.identity.started.as_secs();
         // A reading that can send no second would find changes, and could not tell them. The first
         // one lists the nodes.
-        let first = self.next().max(oldest_second(&long, now)).max(started);
+        let known = self.next();
+        let first = known.max(oldest_second(&long, now)).max(started);
         if !is_first && settled.as_secs() <= first {
             return Reading::empty(now);
         }
@@ -118,21 +133,74 @@ impl Readings {
         hub.set_last_id(self.nodes.last_id());
         let knows_refused =
             std::mem::replace(&mut self.knows_refused, is_first || !sums.is_empty());
+        let mut controllers = self.watches.read();
+        if is_first || !changes.is_empty() {
+            self.families = self.nodes.families();
+        }
+        if !is_first {
+            self.watch_lists(&changes);
+        }
+        if !is_first && self.first > known {
+            self.watch.restart();
+        }
         if !knows_refused {
             for it in &mut sums {
                 it.refused = None;
             }
         }
+        let (told, verdicts, levels) = self.judge(&sums, &mut controllers);
         let newest = Newest {
-            controllers: self.watches.read(),
+            verdicts,
+            levels,
+            controllers,
             ledger: self.ledger.total(events(&visit.delisted), now.as_secs()),
         };
-        Reading { now, sums, newest: Some(newest), changes, is_first }
+        let first = self.first;
+        Reading { now, sums, newest: Some(newest), changes, is_first, first, told }
+    }
+
+    /// Takes the resources that were listed, evicted or removed since the reading before.
+    fn watch_lists(&mut self, changes: &Changes) {
+        for new in changes.new.iter().filter(|it| it.context.is_none()) {
+            self.watch.resource_listed(&new.name);
+        }
+        for node in changes.gone.iter().filter_map(|&id| self.nodes.get(id)) {
+            if node.context().is_none() {
+                self.watch.resource_gone(node.name());
+            }
+        }
+    }
+
+    /// Judges the seconds that were read. Returns what has changed, and the verdicts of the newest
+    /// second. Of the earlier ones, the breakers are not known.
+    fn judge(
+        &mut self,
+        sums: &[Sums],
+        controllers: &mut [Controller],
+    ) -> (Vec<Change>, Vec<Verdict>, Levels) {
+        let (mut told, mut verdicts, mut levels) = Default::default();
+        for (index, second) in sums.iter().enumerate() {
+            let is_newest = index + 1 == sums.len();
+            let refused = second.refused.as_deref().unwrap_or_default();
+            if is_newest {
+                self.judge.read_breakers(controllers);
+            }
+            verdicts = self.judge.second(&self.nodes, second.t, &second.rows, refused);
+            let breakers = (self.judge.breakers(), is_newest);
+            levels = self.watch.second(second.t, &self.nodes, &verdicts, breakers, &mut told);
+        }
+        let mut unlisted: Vec<_> = controllers.iter().map(|it| it.resource.as_str()).collect();
+        unlisted.retain(|it| self.nodes.resources_named(it).next().is_none());
+        unlisted.sort_unstable();
+        unlisted.dedup();
+        let all = self.families.saturating_add(unlisted.len() as u64);
+        levels.quiet = all.saturating_sub(levels.strained.saturating_add(levels.failing));
+        (told, verdicts, levels)
     }
 
     /// Serializes a reading.
     pub(super) fn serialize(&mut self, identity: &Identity, reading: Reading) -> Update {
-        let Reading { now, sums, newest, mut changes, is_first } = reading;
+        let Reading { now, sums, newest, mut changes, is_first, first, told } = reading;
         let has_changes = is_first || !changes.is_empty();
         // Without a second, the viewers get the message with all nodes again.
         let lists_again = !is_first && has_changes && sums.is_empty();
@@ -141,8 +209,9 @@ impl Readings {
             changes = Changes::default();
         }
         let end = self.next();
+        let levels = newest.as_ref().map(|it| it.levels).filter(|_| !sums.is_empty());
         let seconds = self.serialize_seconds(identity, sums, newest, changes);
-        Update { now, seconds, end, has_changes, lists_again }
+        Update { now, seconds, first, end, has_changes, lists_again, told, levels }
     }
 
     /// Serializes the listed nodes.
@@ -176,6 +245,8 @@ impl Readings {
                 second.gone = std::mem::take(&mut gone);
                 second.controllers = Some(newest.controllers);
                 second.ledger = Some(newest.ledger);
+                second.verdicts = Some(newest.verdicts);
+                second.levels = Some(newest.levels);
             }
             let id = identity.id_of(second.t);
             let frame = Frame::new(Some(&id), &second, self.length + self.length / 8);
@@ -190,8 +261,8 @@ impl Readings {
 impl Reading {
     /// No second was complete, and nothing was read.
     fn empty(now: Timestamp) -> Self {
-        let (sums, changes) = (Vec::new(), Changes::default());
-        Self { now, sums, newest: None, changes, is_first: false }
+        let (sums, changes, told) = (Vec::new(), Changes::default(), Vec::new());
+        Self { now, sums, newest: None, changes, is_first: false, first: 0, told }
     }
 }
 

@@ -103,10 +103,24 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
 
     /// Adds a viewer; `None` if there are too many.
     pub fn join(&self, resource: Option<&str>, since: Option<u64>) -> Option<SteppedViewer> {
+        self.join_as(resource, since, false)
+    }
+
+    /// Adds a viewer of the totals and the changes; `None` if there are too many.
+    pub fn join_light(&self, since: Option<u64>) -> Option<SteppedViewer> {
+        self.join_as(None, since, true)
+    }
+
+    fn join_as(
+        &self,
+        resource: Option<&str>,
+        since: Option<u64>,
+        is_light: bool,
+    ) -> Option<SteppedViewer> {
         let target = resource.map(|it| Target { resource: it.into(), context: None });
         let now = self.hub.registry.clock().now();
         let hello = self.hub.hello(now);
-        let wish = Wish { encoding: Encoding::Lines, since, target };
+        let wish = Wish { encoding: Encoding::Lines, since, target, is_light };
         let joined = self.hub.viewers.join(wish, now, &hello, self.hub.max_viewers).ok()?;
         let (Joined::First(viewer) | Joined::Later(viewer)) = joined;
         Some(SteppedViewer { viewer, viewers: Arc::clone(&self.hub.viewers) })

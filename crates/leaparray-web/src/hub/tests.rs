@@ -1,11 +1,13 @@
 //! The hub, with a clock that is set by hand.
 
+mod changes;
 mod detail;
 mod fleet;
 mod late;
 mod listing;
 mod seconds;
 mod task;
+mod verdicts;
 mod viewers;
 
 use std::sync::Arc;

@@ -25,6 +25,8 @@ pub(crate) struct Wish {
     pub(crate) since: Option<u64>,
     /// The node whose details the viewer wants.
     pub(crate) target: Option<Target>,
+    /// Whether the viewer wants no more than the totals and the changes.
+    pub(crate) is_light: bool,
 }
 
 /// The names of a node.

@@ -2,15 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leaparray::Timestamp;
 use tokio::sync::{Notify, watch};
 
 use super::HISTORY;
+use super::change_log::ChangeLog;
 use super::frame::Frame;
 use super::viewer::{Target, Viewer, Wish};
-use crate::format::ByeReason;
+use crate::format::{ByeReason, Change, Changes, Levels, Totals};
 
 /// The viewers of a page, and the messages of the last minute.
 pub(crate) struct Viewers {
@@ -30,6 +32,10 @@ struct State {
     history: VecDeque<(u64, Frame)>,
     /// The newest message with the fleet; `None` if the page has none, or no viewer wanted it.
     fleet: Option<Frame>,
+    /// The changes of the last ten minutes. They stay when the task ends.
+    log: ChangeLog,
+    /// The totals of the newest second, for light viewers; `None` before the first second.
+    totals: Option<Totals>,
 }
 
 struct Entry {
@@ -63,12 +69,18 @@ pub(super) struct Update {
     pub(super) now: Timestamp,
     /// The seconds that have become complete.
     pub(super) seconds: Vec<(u64, Frame)>,
+    /// The first second of the reading.
+    pub(super) first: u64,
     /// The first second that was not read.
     pub(super) end: u64,
     /// Whether the listed nodes have changed.
     pub(super) has_changes: bool,
     /// Whether no second tells the changes.
     pub(super) lists_again: bool,
+    /// What has changed in these seconds.
+    pub(super) told: Vec<Change>,
+    /// How many resources there are of each level; `None` without a second.
+    pub(super) levels: Option<Levels>,
 }
 
 /// The details of a node.
@@ -197,14 +209,17 @@ impl Viewers {
 
     /// Sends the messages of a reading to all viewers. Removes the viewers that are slow.
     pub(super) fn publish(&self, update: Update) {
-        let Update { now, seconds, end, has_changes, lists_again } = update;
+        let Update { now, seconds, first, end, has_changes, lists_again, told, levels } = update;
         let mut state = self.state();
         if has_changes {
             state.resources = None;
         }
-        for entry in state.viewers.iter_mut().filter(|it| it.has_begun) {
+        for entry in state.viewers.iter_mut().filter(|it| it.has_begun && !it.is_light()) {
             entry.needs_list |= lists_again;
             entry.viewer.push(now, seconds.iter().map(|(_, frame)| frame));
+        }
+        if let Some(levels) = levels {
+            state.tell(now, levels, first..end, told);
         }
         state.history.extend(seconds);
         let oldest = end.saturating_sub(HISTORY.into());
@@ -217,7 +232,7 @@ impl Viewers {
     /// Returns whether a viewer waits for the listed nodes, and for the history if it has just
     /// joined.
     pub(super) fn has_new(&self) -> bool {
-        self.state().viewers.iter().any(|it| !it.has_begun || it.needs_list)
+        self.state().viewers.iter().any(|it| it.needs_list || (!it.has_begun && !it.is_light()))
     }
 
     /// Sends the listed nodes to the viewers that wait for them, and the history to those that have
@@ -269,7 +284,7 @@ impl Viewers {
     /// before the next one.
     pub(super) fn publish_fleet(&self, now: Timestamp, fleet: Option<Frame>) {
         let mut state = self.state();
-        for entry in state.viewers.iter().filter(|it| it.has_begun) {
+        for entry in state.viewers.iter().filter(|it| it.has_begun && !it.is_light()) {
             entry.viewer.push(now, &fleet);
         }
         let before = std::mem::replace(&mut state.fleet, fleet);
@@ -279,20 +294,64 @@ impl Viewers {
     }
 }
 
+impl Entry {
+    fn is_light(&self) -> bool {
+        self.viewer.wish().is_light
+    }
+}
+
+/// Returns the message with changes; `None` if there are none.
+fn changes_frame(changes: Vec<Change>) -> Option<Frame> {
+    (!changes.is_empty()).then(|| Frame::new(None, &Changes { changes }, 256))
+}
+
 impl State {
     /// Sends the listed nodes, the history and the fleet to the viewers that wait for them, if the
     /// message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
-        let Self { viewers, resources: Some(resources), history, fleet, .. } = self else { return };
-        for entry in viewers.iter_mut().filter(|it| !it.has_begun) {
+        self.begin_light(now);
+        let Self { viewers, resources: Some(resources), history, fleet, log, .. } = self else {
+            return;
+        };
+        for entry in viewers.iter_mut().filter(|it| !it.has_begun && !it.is_light()) {
             let since = entry.viewer.wish().since;
             let is_new = |second: u64| since.is_none_or(|since| second > since);
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
             let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
-            let frames = frames.chain(&*fleet);
+            let changes = changes_frame(log.after(since));
+            let frames = frames.chain(&changes).chain(&*fleet);
             entry.viewer.push(now, frames);
             entry.viewer.has_history();
             entry.has_begun = true;
+        }
+    }
+
+    /// Sends the changes and the newest totals to the light viewers that wait for them, once a
+    /// second was read.
+    fn begin_light(&mut self, now: Timestamp) {
+        let Self { viewers, log, totals: Some(totals), .. } = self else { return };
+        let new = viewers.iter_mut().filter(|it| !it.has_begun && it.is_light());
+        for Entry { viewer, has_begun, .. } in new {
+            let changes = changes_frame(log.after(viewer.wish().since));
+            let totals = Frame::new(None, totals, 64);
+            viewer.push(now, changes.iter().chain([&totals]));
+            viewer.has_history();
+            *has_begun = true;
+        }
+    }
+
+    /// Sends the changes of a reading to all viewers, and the totals to those that are light.
+    fn tell(&mut self, now: Timestamp, levels: Levels, seconds: Range<u64>, told: Vec<Change>) {
+        let totals = Totals { t: seconds.end.saturating_sub(1), levels };
+        self.totals = Some(totals);
+        let changes = changes_frame(self.log.extend(seconds.start, seconds.end, told));
+        let mut light = None;
+        for entry in self.viewers.iter().filter(|it| it.has_begun) {
+            entry.viewer.push(now, &changes);
+            if entry.is_light() {
+                let frame = light.get_or_insert_with(|| Frame::new(None, &totals, 64));
+                entry.viewer.push(now, [&*frame]);
+            }
         }
     }
 
@@ -318,6 +377,7 @@ impl State {
         self.resources = None;
         self.history = VecDeque::new();
         self.fleet = None;
+        self.totals = None;
     }
 }
 

@@ -61,6 +61,13 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.evaluate("byId('help').showModal()");
       await check(page, 'help');
       await page.evaluate("byId('help').close()");
+      await page.evaluate('app.changes.toggle()');
+      await page.locator('#changes li').first().waitFor();
+      await check(page, 'changes');
+      await page.locator('#save').click();
+      await check(page, 'save');
+      await page.evaluate("byId('save-menu').hidePopover()");
+      await page.evaluate('app.changes.close()');
       await page.evaluate("app.setFilter('no such name')");
       await page.locator('#empty').waitFor();
       await check(page, 'no row');

@@ -202,7 +202,7 @@ test('rows do not move under the pointer when a stream expires', async () => {
   await server.stop();
 });
 
-test('of seven tabs only the one that is shown has a stream, and each recovers', async () => {
+test('of seven tabs the one that is shown has a stream and three others a light one, and each recovers', async () => {
   const server = await startServer('load', { resources: 40 });
   const context = await browser.newContext();
   await countStreams(context);
@@ -213,14 +213,16 @@ test('of seven tabs only the one that is shown has a stream, and each recovers',
     await isLive(tabs.at(-1));
   }
   const streams = () => Promise.all(tabs.map((tab) => tab.evaluate('window.streams')));
-  assert.deepEqual(await streams(), [0, 0, 0, 0, 0, 0, 1]);
+  await waitFor(async () => (await streams()).join() === '1,1,1,0,0,0,1');
   for (const tab of tabs) {
     for (const other of tabs) if (other !== tab) await setHidden(other, true);
     await setHidden(tab, false);
     await isLive(tab);
     const before = await tab.locator('#about').innerText();
     await waitFor(async () => await tab.locator('#about').innerText() !== before);
-    assert.deepEqual(await streams(), tabs.map((one) => Number(one === tab)));
+    const open = await streams();
+    assert.equal(open[tabs.indexOf(tab)], 1);
+    assert.ok(open.reduce((sum, count) => sum + count, 0) <= 4, open.join());
     assert.deepEqual(tab.complaints, []);
   }
   await context.close();

@@ -41,7 +41,12 @@ test('an open breaker comes to the top with its reason under a pointer at rest',
   await waitFor(() => page.evaluate('now() > app.table.settledAt'));
   await page.mouse.move(600, 600);
   await page.evaluate(() => {
-    app.store.acceptControllers(app.store.newest, [{ resource: 'GET /load/0009', kind: 'circuit', state: 'open' }]);
+    const { store } = app;
+    const accept = store.acceptSecond.bind(store);
+    // The server judges: each second says that a breaker of the resource is open.
+    const verdict = [store.named('GET /load/0009', null).id, [['circuit', 'failing', 0, 0, null]]];
+    const controllers = [{ resource: 'GET /load/0009', kind: 'circuit', state: 'open', level: 'failing' }];
+    store.acceptSecond = (message) => accept({ ...message, controllers, verdicts: [...message.verdicts ?? [], verdict] });
   });
   const { reason } = await waitFor(async () => {
     const found = await listed('GET /load/0009');

@@ -5,10 +5,12 @@ use std::env;
 use std::fmt::Debug;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use leaparray::flow::Reason;
+use axum::routing::get;
+use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, Reason};
 use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
     WindowConfig,
@@ -38,6 +40,10 @@ const MARKUP: [&str; 4] = [
     "javascript:alert(1)#resource=other&context=%00",
 ];
 
+/// Names that a spreadsheet would take for formulas.
+const FORMULAS: [&str; 3] =
+    ["=HYPERLINK(\"http://evil\",\"a\")", "@SUM(1)", "-1+cmd|' /C calc'!A0"];
+
 /// Serves a page until it is told to end.
 ///
 /// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …`
@@ -46,6 +52,8 @@ const MARKUP: [&str; 4] = [
 /// - `silent`: one resource without a request.
 /// - `fleet`: as `silent`, and a fleet of `LEAPARRAY_WEB_PROCESSES` processes whose figures do not
 ///   change.
+/// - `incident`: as `load`, and `POST /pay`, which is healthy until `/turn` is requested, and from
+///   then on fails until the next such request. Its breaker is open as long as it fails.
 /// - `nested`: one resource with a request, those of `load` if there is a number, and the page at
 ///   `/leaparray` of a service.
 pub(crate) fn run(scenario: &str) {
@@ -84,6 +92,22 @@ async fn serve(scenario: &str) {
     let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
     println!("{}", token.url(format_args!("http://{}/", listener.local_addr().unwrap())));
     let end = close_at_the_end(page.closer());
+    if scenario == "incident" {
+        let is_failing = Arc::new(AtomicBool::new(false));
+        let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
+        let page = page.circuit_breaker("POST /pay", Arc::clone(&breaker));
+        drop(tokio::spawn(record_forever(Arc::clone(&registry), number("RESOURCES", "5"))));
+        drop(tokio::spawn(record_incident(registry, Arc::clone(&is_failing))));
+        let turn = move || {
+            let fails = !is_failing.fetch_xor(true, Ordering::Relaxed);
+            let state = if fails { CircuitState::Open } else { CircuitState::Closed };
+            breaker.set_state(state).unwrap();
+            async move { fails.to_string() }
+        };
+        let service: Router = Router::new().route("/turn", get(turn));
+        let service = service.fallback_service(page.into_service());
+        return axum::serve(listener, service).with_graceful_shutdown(end).await.unwrap();
+    }
     if scenario == "nested" {
         registry.resource("GET /nested").unwrap().enter().success();
         drop(tokio::spawn(record_forever(registry, number("RESOURCES", "0"))));
@@ -175,6 +199,26 @@ fn counted(resource: &Resource) -> Value {
     counted["limit reached"] = refusals.limit_reached.into();
     counted["backend failing"] = refusals.failing.into();
     counted
+}
+
+/// Records requests of `POST /pay` and of names that are formulas for a spreadsheet.
+async fn record_incident(registry: Arc<Registry>, is_failing: Arc<AtomicBool>) {
+    let pay = registry.resource("POST /pay").unwrap();
+    let formulas = FORMULAS.map(|name| registry.resource(name).unwrap());
+    let mut steps = interval(STEP);
+    loop {
+        steps.tick().await;
+        for resource in &formulas {
+            resource.enter().success();
+        }
+        for _ in 0..3 {
+            if is_failing.load(Ordering::Relaxed) {
+                pay.enter().exception();
+            } else {
+                pay.enter().success();
+            }
+        }
+    }
 }
 
 /// Some resources fail, some refuse, the others are healthy.

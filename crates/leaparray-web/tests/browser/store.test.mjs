@@ -7,14 +7,15 @@ import vm from 'node:vm';
 
 /** Runs the part of the page's script that needs no document. */
 function newStore() {
-  const files = ['format', 'ring', 'store', 'verdict', 'order'];
+  const files = ['format', 'ring', 'store', 'verdict', 'order', 'changes', 'save'];
   const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n');
-  return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, refreshRows, judgeAll, Detail, formatTime, formatShort, formatShare, formatDuration })`);
+  return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, refreshRows, judgeAll, describeChange, csvField, Detail, formatTime, formatShort, formatShare, formatDuration })`);
 }
 
 const HELLO = { type: 'hello', instance: 'a', started: 100, now: 200, reasons: ['limit reached'] };
 const row = (id, success, exception = 0, block = 0) => [id, success + exception, success, exception, 0, block, 0, 1, success + exception, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6];
 const second = (t, rows, more = {}) => ({ type: 'second', t, total: row(0, 0).slice(1), rows, ...more });
+const failing = [['failures', 'failing', 100, 100, null]];
 const resources = (...list) => ({ type: 'resources', resources: list });
 
 /** The successes of a name in the seconds from `first` to `last`; `null` for one that is not known. */
@@ -161,44 +162,31 @@ test('counts beyond 32 bits are exact', () => {
   assert.deepEqual([...successes(store, 'a', 200, 200)], [5_000_000_000]);
 });
 
-test('refusals by a limit are told beside a breaker, those by the breaker only with it', () => {
-  const reasons = ['limit reached', 'wait too long', 'more than limit', 'backend failing'];
-  const verdict = (probability, refused) => {
-    const { store, judgeAll } = newStore();
-    store.accept({ ...HELLO, reasons });
-    store.accept(resources([1, 'a', null, 'in']));
-    store.accept(second(200, [row(1, 10, 0, 990)], { refused, controllers: [{ resource: 'a', kind: 'drop', probability }] }));
-    judgeAll(store);
-    return store.named('a', null).verdict;
-  };
-  assert.match(verdict(0.011, [[1, 990, 0, 0, 0, 0, 0]]).parts[0], /^99 % refused, limit reached: 990 of 1,000/);
-  assert.match(verdict(0.011, undefined).parts[0], /^99 % refused/);
-  assert.equal(verdict(0.011, [[1, 0, 0, 0, 990, 0, 0]]).parts.length, 1);
-  assert.equal(verdict(0.99, undefined).parts.length, 1);
-});
-
-test('a level is left only below half of its threshold', () => {
+test('what the server has found is told in words with its numbers', () => {
   const { store, judgeAll } = newStore();
-  store.accept(HELLO);
-  store.accept(resources([1, 'a', null, 'in']));
-  const levels = [];
-  for (let t = 200; t < 260; t++) {
-    const failed = t % 3 === 0 ? 1 : 2 + (t % 20 > 9);
-    store.accept(second(t, [row(1, 100 - failed, failed)]));
-    judgeAll(store);
-    levels.push(store.named('a', null).verdict.level);
-  }
-  const changes = levels.slice(1).filter((level, i) => level !== levels[i]).length;
-  assert.equal(changes, 1, levels.join(''));
-  for (let t = 260; t < 275; t++) store.accept(second(t, [row(1, 100)]));
+  store.accept({ ...HELLO, reasons: ['limit reached', 'wait too long', 'more than limit', 'backend failing'] });
+  store.accept(resources([1, 'a', null, 'in'], [2, 'b', null, 'in'], [3, 'c', null, 'in']));
+  const verdicts = [
+    [1, [['refusals', 'failing', 990, 1000, 0], ['drop', 'strained', 0, 0, null]]],
+    [2, [['failures', 'strained', 3, 4, null], ['times', 'strained', 1e9, 1e6, null], ['later', 'strained', 1, 2, null]]],
+  ];
+  const controllers = [{ resource: 'a', kind: 'drop', probability: 0.011, level: 'strained' }];
+  store.accept(second(200, [row(1, 10, 0, 990), row(2, 1, 3)], { verdicts, controllers, levels: [1, 1, 1] }));
+  assert.deepEqual([...judgeAll(store)], [1, 1, 1]);
+  const verdict = (name) => JSON.parse(JSON.stringify(store.named(name, null).verdict));
+  assert.deepEqual(verdict('a'), { level: 2, score: 990, parts: ['99 % refused, limit reached: 990 of 1,000 in 10 s', 'Breaker drops 1.1 %, for 1 s at least'] });
+  assert.deepEqual(verdict('b').parts, ['3 of 4 failed in 10 s', 'p99 1.00 s, was 1.00 ms', 'Breaker strained']);
+  assert.deepEqual(verdict('c'), { level: 0, score: 0, parts: [] });
+  // The next second has other verdicts.
+  store.accept(second(201, [], { verdicts: [], levels: [3, 0, 0] }));
   judgeAll(store);
-  assert.equal(store.named('a', null).verdict.level, 0);
+  assert.deepEqual([verdict('a').level, verdict('b').level], [0, 0]);
 });
 
 test('the duration of a state is “at least” if its begin was not seen', () => {
   const { store, judgeAll } = newStore();
   store.accept(HELLO);
-  const open = (t, state) => store.accept(second(t, [], { controllers: [{ resource: 'a', kind: 'circuit', state }] }));
+  const open = (t, state) => store.accept(second(t, [], { controllers: [{ resource: 'a', kind: 'circuit', state, level: state === 'open' ? 'failing' : undefined }] }));
   const text = () => {
     judgeAll(store);
     return store.named('a', null).verdict.parts[0];
@@ -209,20 +197,6 @@ test('the duration of a state is “at least” if its begin was not seen', () =
   open(202, 'closed');
   open(210, 'open');
   assert.equal(text(), 'Breaker open, for 1 s at least');
-});
-
-test('response times are compared also if seconds are skipped', () => {
-  const { store, judgeAll } = newStore();
-  store.accept(HELLO);
-  store.accept(resources([1, 'a', null, 'in']));
-  const slow = (t, time) => store.accept(second(t, [[1, 100, 100, 0, 0, 0, 0, 1, 100, time, time, time, time, time, time, time]]));
-  for (let t = 200; t < 250; t++) slow(t, 1e6);
-  // By the remainder of the second alone, none of these would be its turn.
-  for (let t = 250; t < 262; t++) {
-    slow(t, 1e9);
-    if (t % 5 !== 1) judgeAll(store);
-  }
-  assert.match(store.named('a', null).verdict.parts[0], /^p99 1.00 s, was 1.00 ms/);
 });
 
 test('seconds that the details do not have are told apart from empty ones', () => {
@@ -250,22 +224,11 @@ test('messages, fields and elements of a later version are ignored', () => {
   assert.deepEqual([...successes(store, 'a', 200, 200)], [5]);
 });
 
-test('few requests are no trouble, whatever their share', () => {
-  const { store, judgeAll } = newStore();
-  store.accept(HELLO);
-  store.accept(resources([1, 'two of three', null, 'in'], [2, 'two of 50', null, 'in'], [3, 'ten of 50', null, 'in'], [4, 'three of four', null, 'in']));
-  store.accept(second(200, [row(1, 1, 2), row(2, 48, 2), row(3, 40, 10), row(4, 1, 3)]));
-  assert.deepEqual([...judgeAll(store)], [2, 1, 1]);
-  const verdict = (name) => store.named(name, null).verdict;
-  assert.equal(verdict('ten of 50').parts[0], '20 % failed: 10 of 50 in 10 s');
-  assert.equal(verdict('three of four').parts[0], '3 of 4 failed in 10 s');
-});
-
 test('contexts are below their resource, and bring it to the group of their trouble', () => {
   const { store, judgeAll, orderRows } = newStore();
   store.accept(HELLO);
   store.accept(resources([1, 'a', null, 'in'], [2, 'b', null, 'in'], [3, 'b', 'web', 'in']));
-  store.accept(second(200, [row(1, 900), row(2, 5), row(3, 5, 50)]));
+  store.accept(second(200, [row(1, 900), row(2, 5), row(3, 5, 50)], { verdicts: [[3, failing]] }));
   judgeAll(store);
   const rows = orderRows(store, { sort: 'trouble', up: false, filter: '' });
   assert.deepEqual([...rows].map((entry) => entry.title ?? [entry.node.name, entry.node.context].join('/')),
@@ -279,17 +242,40 @@ test('between two sorts, titles, reasons and new rows follow the newest second',
   const view = { sort: 'trouble', up: false, filter: '' };
   store.accept(HELLO);
   store.accept(resources([1, 'a', null, 'in'], [2, 'b', null, 'in']));
-  store.accept(second(200, [row(1, 0, 100), row(2, 100)]));
+  store.accept(second(200, [row(1, 0, 100), row(2, 100)], { verdicts: [[1, failing]] }));
   judgeAll(store);
   const entries = orderRows(store, view);
   const told = (rows) => Array.from(rows, (entry) => entry.title ?? `${entry.node.name}${entry.tall ? '!' : ''}`);
   assert.deepEqual(told(entries), ['1 in trouble', 'a!', '1 quiet', 'b']);
-  store.accept(second(201, [row(2, 0, 100), row(3, 0, 100), row(4, 1)], { new: [[3, 'c', null, 'in'], [4, 'd', null, 'in']] }));
+  store.accept(second(201, [row(2, 0, 100), row(3, 0, 100), row(4, 1)], { new: [[3, 'c', null, 'in'], [4, 'd', null, 'in']], verdicts: [[1, failing], [2, failing], [3, failing]] }));
   judgeAll(store);
   assert.deepEqual(told(refreshRows(entries, store, view, 0)), ['3 in trouble', 'a!', 'c!', '1 quiet', 'b!', 'd']);
   // Rows above the pointer keep their place: what would move them comes below.
   assert.deepEqual(told(refreshRows(entries, store, view, 4)), ['3 in trouble', 'a!', '1 quiet', 'b', 'c!', 'd']);
   assert.deepEqual(told(refreshRows(orderRows(store, { ...view, filter: 'd' }), store, { ...view, filter: 'd' }, 0)), ['1 quiet of the matches', 'd']);
+});
+
+test('a change is kept once, and an unknown kind has no line', () => {
+  const { store, describeChange } = newStore();
+  store.accept(HELLO);
+  const gone = (t, count) => ({ t, kind: 'gone', name: 'a', count });
+  store.accept({ type: 'changes', changes: [gone(200, 1), gone(201, 3)] });
+  store.accept({ type: 'changes', changes: [gone(200, 1), gone(201, 3), gone(202, 1)] });
+  assert.deepEqual(Array.from(store.changes, ({ t }) => t), [200, 201, 202]);
+  assert.deepEqual(Array.from(store.changes, (change) => describeChange(change, store).text), [' removed', ' and 2 more removed', ' removed']);
+  assert.equal(describeChange({ t: 1, kind: 'later' }, store), null);
+  assert.equal(describeChange({ t: 1, kind: 'more', levels: [0, 992, 2] }, store).text, 'more: 2 failing, 992 strained');
+  const trouble = { t: 1, kind: 'trouble', name: 'a', was: 'quiet', level: 'failing', findings: [['circuit', 'failing', 0, 0, null], ['failures', 'strained', 3, 4, null]] };
+  assert.equal(describeChange({ ...trouble, breaker: 'open' }, store).text, 'failing, breaker open · 3 of 4 failed in 10 s');
+  assert.equal(describeChange({ ...trouble, or_before: true }, store).text, 'failing, breaker not closed, or before · 3 of 4 failed in 10 s');
+  store.accept({ ...HELLO, instance: 'b' });
+  assert.equal(store.changes.length, 0);
+});
+
+test('a field of CSV is text, whatever it begins with', () => {
+  const { csvField } = newStore();
+  const fields = ['=1+1', ' +1', '-1', '@a', '\t=1', '＝1', 'a=1', 'say "a", b\nc', 7, null];
+  assert.deepEqual(fields.map(csvField), ['"\'=1+1"', '"\' +1"', '"\'-1"', '"\'@a"', '"\'\t=1"', '"\'＝1"', '"a=1"', '"say ""a"", b\nc"', 7, '']);
 });
 
 test('numbers are short and keep their unit', () => {

@@ -147,7 +147,7 @@ fn listed_nodes_are_serialized_for_viewers_that_join_only() {
         tested.succeed(&format!("orders of {number}"), 1);
         tested.next_second();
     }
-    assert_eq!(SERIALIZED.get() - before, 10, "the seconds");
+    assert_eq!(SERIALIZED.get() - before, 11, "the seconds, and once a change");
     assert_eq!(listed(&tested).len(), 10);
-    assert_eq!(SERIALIZED.get() - before, 12, "and once a hello and the nodes");
+    assert_eq!(SERIALIZED.get() - before, 14, "and once a hello, the nodes and the changes");
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::controllers::Controllers;
 use crate::fleet::FleetSource;
-use crate::format::{ByeReason, ControllerState, Message, Second};
+use crate::format::{ByeReason, ChangeKind, ControllerState, Level, Message, Second};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
 
 fn hub<C: Clock + Clone + Send + Sync + 'static>(
@@ -40,7 +40,8 @@ fn hub_of<C: Clock + Clone + Send + Sync + 'static>(
 }
 
 fn join<C: Clock + Clone + Send + Sync + 'static>(hub: &Arc<Hub<C>>) -> Arc<Viewer> {
-    hub.join(Wish { encoding: Encoding::Lines, since: None, target: None }).unwrap()
+    hub.join(Wish { encoding: Encoding::Lines, since: None, target: None, is_light: false })
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,9 +240,38 @@ async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
     let viewer = join(&hub);
     sleep(Duration::from_millis(10)).await;
     let messages = take(&viewer);
-    let [Message::Hello(_), Message::Resources(resources), Message::Second(second)] = &messages[..]
+    let [Message::Hello(_), Message::Resources(resources), Message::Second(second), _] =
+        &messages[..]
     else {
         panic!("{messages:?}")
     };
     assert_eq!((resources.resources.len(), second.t, second.total.block), (1, 60, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_outlive_the_task_and_its_gap_is_told() {
+    let clock = Paused(Instant::now());
+    let hub = hub(Controllers::default(), clock.clone());
+    let first = join(&hub);
+    sleep(Duration::from_millis(100)).await;
+    hub.registry().resource("POST /pay").unwrap().block_many(50);
+    sleep(Duration::from_secs(2)).await;
+    hub.viewers().leave(&first);
+    sleep(Duration::from_secs(300)).await;
+    assert!(!hub.viewers().is_running());
+    let later = join(&hub);
+    sleep(Duration::from_secs(2)).await;
+    let changes = take(&later).into_iter().filter_map(|message| match message {
+        Message::Changes(it) => Some(it.changes),
+        _ => None,
+    });
+    let kinds = changes.flatten().map(|it| it.kind);
+    let [ChangeKind::Trouble { name, .. }, ChangeKind::Listed { .. }, end, gap] =
+        &kinds.collect::<Vec<_>>()[..]
+    else {
+        panic!("four changes")
+    };
+    assert_eq!(name, "POST /pay");
+    assert!(matches!(end, ChangeKind::Trouble { level: Level::Quiet, .. }), "{end:?}");
+    assert!(matches!(gap, ChangeKind::Unread { .. }), "{gap:?}");
 }

@@ -1,0 +1,369 @@
+//! The rule: which nodes are in trouble, and why. It judges each second once, from the rows of the
+//! stream. The page only puts the findings into words.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::HISTORY;
+use super::nodes::Nodes;
+use crate::format::{
+    Controller, ControllerState, Counts, Finding, FindingKind, Level, Refused, Row, Verdict,
+};
+
+/// The number of seconds of the shares.
+pub(super) const RECENT: u64 = RING as u64;
+/// With fewer requests, a share says little.
+const FEW: u64 = 20;
+/// Fewer failed or refused requests are no trouble, whatever their share.
+const SOME: u64 = 3;
+/// The number of response times in 10 s from which p99 says something.
+const ENOUGH_FOR_P99: u64 = 100;
+/// The response times of a node are compared in every fifth second, which costs more than the rest.
+const LATENCY_EVERY: u64 = 5;
+/// A p99 that is less than 10 ms longer is no trouble, whatever the ratio.
+const LONGER: f64 = 1e7;
+/// Of the reasons of refusals, `backend failing`.
+const FAILING_REASON: usize = 3;
+
+const RING: usize = 10;
+const MINUTE: usize = HISTORY as usize;
+
+/// The sums of a node over some seconds.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    pass: u64,
+    success: u64,
+    exception: u64,
+    cancelled: u64,
+    block: u64,
+    rt_count: u64,
+}
+
+/// The levels that are held: a level is left only below the half of its threshold.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    failures: Level,
+    refusals: Level,
+    is_slow: bool,
+}
+
+/// What is known of a node that had a row in the last minute.
+struct State {
+    /// The second up to which the rings are valid.
+    t: u64,
+    last_row: u64,
+    seconds: [Recent; RING],
+    /// The refused requests by reason: created with the first one.
+    refused: Option<Box<[[u64; 6]; RING]>>,
+    /// p99 in nanoseconds; NaN for a second with too few response times.
+    p99: [f32; MINUTE],
+    held: Held,
+    slow: Option<Finding>,
+    compared_at: u64,
+}
+
+/// A breaker, with its state in the newest second.
+#[derive(Clone)]
+pub(super) struct Breaker {
+    pub(super) name: Box<str>,
+    pub(super) kind: FindingKind,
+    /// Its index among those of its kind with its name.
+    pub(super) index: u64,
+    pub(super) state: String,
+    pub(super) cause: Option<String>,
+    pub(super) level: Level,
+}
+
+/// Judges the nodes, second by second.
+#[derive(Default)]
+pub(super) struct Judge {
+    states: HashMap<u64, State, RandomState>,
+    breakers: Vec<Breaker>,
+}
+
+impl Judge {
+    /// The breakers as they were last read.
+    pub(super) fn breakers(&self) -> &[Breaker] {
+        &self.breakers
+    }
+
+    /// Reads the states of the breakers, and sets their levels.
+    pub(super) fn read_breakers(&mut self, controllers: &mut [Controller]) {
+        let before = std::mem::take(&mut self.breakers);
+        for Controller { resource, state, level: told } in controllers {
+            let kind = match state {
+                ControllerState::Circuit { .. } => FindingKind::Circuit,
+                ControllerState::Drop { .. } => FindingKind::Drop,
+                _ => continue,
+            };
+            let is_same = |it: &&Breaker| *it.name == **resource && it.kind == kind;
+            let index = self.breakers.iter().filter(is_same).count() as u64;
+            let known = before.iter().filter(is_same).find(|it| it.index == index);
+            let (state, cause, level) = read_breaker(state, known);
+            *told = level;
+            let name = resource.as_str().into();
+            self.breakers.push(Breaker { name, kind, index, state, cause, level });
+        }
+    }
+
+    /// Takes the rows of a second, which follows those that were taken before. Returns the verdicts
+    /// about the nodes in trouble, by ascending id.
+    pub(super) fn second(
+        &mut self,
+        nodes: &Nodes,
+        t: u64,
+        rows: &[Row],
+        refused: &[Refused],
+    ) -> Vec<Verdict> {
+        for row in rows {
+            self.state(row.id, t).store(&row.counts);
+        }
+        for row in refused {
+            self.state(row.id, t).store_refused(row);
+        }
+        self.states.retain(|_, it| t.saturating_sub(it.last_row) < u64::from(HISTORY));
+        let of_breakers = self.findings_of_breakers(nodes);
+        let mut verdicts = Vec::new();
+        for (&id, state) in &mut self.states {
+            state.advance(t);
+            let breakers = of_breakers.get(&id).map_or(&[][..], |it| it);
+            let findings = state.judge(id, breakers);
+            if !findings.is_empty() {
+                verdicts.push(Verdict { id, findings });
+            }
+        }
+        let without_rows = of_breakers.into_iter().filter(|(id, _)| !self.states.contains_key(id));
+        verdicts.extend(without_rows.map(|(id, findings)| Verdict { id, findings }));
+        verdicts.sort_unstable_by_key(|it| it.id);
+        verdicts
+    }
+
+    fn state(&mut self, id: u64, t: u64) -> &mut State {
+        let state = self.states.entry(id).or_insert_with(|| State::new(id, t));
+        state.advance(t);
+        state
+    }
+
+    /// The findings about breakers by the ids of the resources with their names.
+    fn findings_of_breakers(&self, nodes: &Nodes) -> HashMap<u64, Vec<Finding>, RandomState> {
+        let mut found: HashMap<u64, Vec<Finding>, RandomState> = HashMap::default();
+        for breaker in self.breakers.iter().filter(|it| it.level > Level::Quiet) {
+            for id in nodes.resources_named(&breaker.name) {
+                found.entry(id).or_default().push(breaker.finding());
+            }
+        }
+        found
+    }
+}
+
+impl Breaker {
+    pub(super) fn finding(&self) -> Finding {
+        let Self { kind, index, level, .. } = *self;
+        Finding { kind, level, part: index, whole: 0, reason: None }
+    }
+}
+
+/// Returns the state of a breaker in one word, the cause of its last change, and its level.
+fn read_breaker(
+    state: &ControllerState,
+    before: Option<&Breaker>,
+) -> (String, Option<String>, Level) {
+    match state {
+        ControllerState::Circuit { state, cause, .. } => {
+            let level = match state.as_str() {
+                "open" => Level::Failing,
+                it if it.starts_with("half") => Level::Strained,
+                _ => Level::Quiet,
+            };
+            (state.clone(), cause.clone(), level)
+        }
+        ControllerState::Drop { probability } => {
+            // From 1 % on, and until it is below the half of it.
+            let held = before.is_some_and(|it| it.level > Level::Quiet);
+            let level = match *probability {
+                it if it >= 0.5 => Level::Failing,
+                it if it >= if held { 0.005 } else { 0.01 } => Level::Strained,
+                _ => Level::Quiet,
+            };
+            let word = if level == Level::Quiet { "passes" } else { "drops" };
+            (word.to_owned(), None, level)
+        }
+        _ => (String::new(), None, Level::Quiet),
+    }
+}
+
+impl State {
+    fn new(id: u64, t: u64) -> Self {
+        Self {
+            t,
+            last_row: t,
+            seconds: [Recent::default(); RING],
+            refused: None,
+            p99: [f32::NAN; MINUTE],
+            held: Held::default(),
+            slow: None,
+            // Not all nodes in the same second.
+            compared_at: t.saturating_sub(id % LATENCY_EVERY),
+        }
+    }
+
+    /// Empties the places of the seconds up to `t` that are new.
+    fn advance(&mut self, t: u64) {
+        let new = t.saturating_sub(self.t).min(HISTORY.into());
+        for second in t + 1 - new..=t {
+            self.seconds[slot(second, RING)] = Recent::default();
+            self.p99[slot(second, MINUTE)] = f32::NAN;
+            if let Some(refused) = &mut self.refused {
+                refused[slot(second, RING)] = [0; 6];
+            }
+        }
+        self.t = self.t.max(t);
+    }
+
+    fn store(&mut self, counts: &Counts) {
+        let Counts { pass, success, exception, cancelled, block, rt_count, .. } = *counts;
+        self.seconds[slot(self.t, RING)] =
+            Recent { pass, success, exception, cancelled, block, rt_count };
+        if let Some(p99) = counts.p99.filter(|_| rt_count >= FEW / 2) {
+            #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+            let p99 = p99 as f32;
+            self.p99[slot(self.t, MINUTE)] = p99;
+        }
+        self.last_row = self.t;
+    }
+
+    fn store_refused(&mut self, row: &Refused) {
+        let Refused { limit_reached, wait_too_long, more_than_limit, failing, .. } = *row;
+        let counts =
+            [limit_reached, wait_too_long, more_than_limit, failing, row.other, row.queue_full];
+        self.refused.get_or_insert_default()[slot(self.t, RING)] = counts;
+    }
+
+    /// Returns the findings about a node in the newest second, the worst one first.
+    fn judge(&mut self, id: u64, breakers: &[Finding]) -> Vec<Finding> {
+        if self.t.saturating_sub(self.last_row) >= RECENT {
+            self.held = Held::default();
+            self.slow = None;
+            self.compared_at = self.t.saturating_sub(id % LATENCY_EVERY);
+            return breakers.to_vec();
+        }
+        if self.t.saturating_sub(self.compared_at) >= LATENCY_EVERY {
+            self.slow = self.compare_times();
+            self.compared_at = self.t;
+        }
+        let sums = self.sums();
+        let findings = [
+            judge_failures(&sums, &mut self.held.failures),
+            self.judge_refusals(&sums, breakers),
+            self.slow,
+        ];
+        let mut all: Vec<_> = findings.into_iter().flatten().collect();
+        if !breakers.is_empty() {
+            all.splice(0..0, breakers.iter().copied());
+        }
+        all.sort_by_key(|it| std::cmp::Reverse(it.level));
+        all
+    }
+
+    fn sums(&self) -> Recent {
+        self.seconds.iter().fold(Recent::default(), |sum, it| Recent {
+            pass: sum.pass.saturating_add(it.pass),
+            success: sum.success.saturating_add(it.success),
+            exception: sum.exception.saturating_add(it.exception),
+            cancelled: sum.cancelled.saturating_add(it.cancelled),
+            block: sum.block.saturating_add(it.block),
+            rt_count: sum.rt_count.saturating_add(it.rt_count),
+        })
+    }
+
+    fn judge_refusals(&mut self, sums: &Recent, breakers: &[Finding]) -> Option<Finding> {
+        let held = &mut self.held.refusals;
+        if sums.block == 0 {
+            *held = Level::Quiet;
+            return None;
+        }
+        let mut reasons = [0_u64; 6];
+        for second in self.refused.iter().flat_map(|it| it.iter()) {
+            reasons.iter_mut().zip(second).for_each(|(sum, it)| *sum = sum.saturating_add(*it));
+        }
+        // Those of a breaker are told with the breaker: those of its reason, and if it lets little
+        // through, those of no known reason.
+        let mut refused = sums.block;
+        if let Some(breaker) = breakers.first() {
+            let known = reasons.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
+            let unknown = refused.saturating_sub(known);
+            refused = refused.saturating_sub(reasons[FAILING_REASON]);
+            if breaker.level == Level::Failing {
+                refused = refused.saturating_sub(unknown);
+            }
+        }
+        let calls = refused.saturating_add(sums.pass);
+        let half = 1 + u64::from(*held > Level::Quiet);
+        let is_enough = calls.saturating_mul(half) >= FEW && refused.saturating_mul(half) >= SOME;
+        *held = if is_enough { level_of(refused, calls, [0.01, 0.9], *held) } else { Level::Quiet };
+        let most = reasons.iter().copied().max().filter(|it| *it > 0);
+        let reason = most.and_then(|most| reasons.iter().position(|it| *it == most));
+        finding(FindingKind::Refusals, *held, refused, calls)
+            .map(|it| Finding { reason: reason.map(|it| it as u64), ..it })
+    }
+
+    /// Compares p99 of the last 10 s with that of the 45 s before.
+    fn compare_times(&mut self) -> Option<Finding> {
+        let held = std::mem::take(&mut self.held.is_slow);
+        if self.sums().rt_count < ENOUGH_FOR_P99 {
+            return None;
+        }
+        let recent = self.median(0..RECENT)?;
+        let before = self.median(RECENT + 5..HISTORY.into())?;
+        let factor = if held { 0.5 } else { 1.0 };
+        let is_slow = recent >= 3.0 * factor * before && recent - before >= LONGER * factor;
+        self.held.is_slow = is_slow;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let (recent, before) = (recent as u64, before as u64);
+        is_slow.then_some(())?;
+        finding(FindingKind::Times, Level::Strained, recent, before)
+    }
+
+    /// Returns the median of p99 of the seconds with these ages; `None` for fewer than five.
+    fn median(&self, ages: std::ops::Range<u64>) -> Option<f64> {
+        let times = ages.filter_map(|age| Some(self.p99[slot(self.t.checked_sub(age)?, MINUTE)]));
+        let mut times: Vec<f32> = times.filter(|it| it.is_finite()).collect();
+        times.sort_unstable_by(f32::total_cmp);
+        (times.len() >= 5).then(|| f64::from(times[times.len() / 2]))
+    }
+}
+
+fn judge_failures(sums: &Recent, held: &mut Level) -> Option<Finding> {
+    let failed = sums.exception;
+    let ended = failed.saturating_add(sums.success).saturating_add(sums.cancelled);
+    let half = 1 + u64::from(*held > Level::Quiet);
+    *held = if failed.saturating_mul(half) < SOME {
+        Level::Quiet
+    } else if ended.saturating_mul(half) >= FEW {
+        level_of(failed, ended, [0.02, 0.1], *held)
+    } else if failed.saturating_mul(2 * half) >= ended {
+        Level::Strained
+    } else {
+        Level::Quiet
+    };
+    finding(FindingKind::Failures, *held, failed, ended)
+}
+
+fn finding(kind: FindingKind, level: Level, part: u64, whole: u64) -> Option<Finding> {
+    (level > Level::Quiet).then_some(Finding { kind, level, part, whole, reason: None })
+}
+
+/// Returns the level of a share by the thresholds of `Strained` and `Failing`.
+fn level_of(part: u64, whole: u64, thresholds: [f64; 2], held: Level) -> Level {
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
+    let share = part as f64 / whole as f64;
+    let levels = [Level::Failing, Level::Strained].into_iter().zip(thresholds.into_iter().rev());
+    let mut reached = levels
+        .filter(|(level, threshold)| share >= threshold * if held >= *level { 0.5 } else { 1.0 });
+    reached.next().map_or(Level::Quiet, |(level, _)| level)
+}
+
+fn slot(second: u64, length: usize) -> usize {
+    usize::try_from(second % length as u64).unwrap_or_default()
+}

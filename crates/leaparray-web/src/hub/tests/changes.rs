@@ -1,0 +1,344 @@
+//! What is told of the changes, and for how long it is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::flow::Reason;
+use leaparray::{Clock as _, ManualClock, Registry, RegistryConfig, Timestamp};
+
+use super::verdicts::{Seconds, row};
+use super::{SECOND, START, Tested, take, take_seconds};
+use crate::fleet::FleetSource;
+use crate::format::{Change, ChangeKind, Fleet, FleetProcess, FleetProcessState, Level, Message};
+use crate::hub::change_log::ChangeLog;
+use crate::hub::steps::{SteppedViewer, Steps};
+
+/// A change in short: the second from the start, and what has changed.
+fn short(change: &Change) -> (u64, String) {
+    let text = match &change.kind {
+        ChangeKind::Trouble { name, context, was, level, breaker, or_before, .. } => {
+            let context = context.as_ref().map_or_else(String::new, |it| format!("/{it}"));
+            let breaker = breaker.as_ref().map_or_else(String::new, |it| format!(", breaker {it}"));
+            let before = if *or_before { ", or before" } else { "" };
+            format!("{name}{context} {was:?} -> {level:?}{breaker}{before}")
+        }
+        ChangeKind::Breaker { name, state, .. } => format!("{name} breaker {state}"),
+        ChangeKind::More { levels } => {
+            format!("more: {} {} {}", levels.quiet, levels.strained, levels.failing)
+        }
+        ChangeKind::Listed { name, count } => format!("{name} listed, {count}"),
+        ChangeKind::Gone { name, count } => format!("{name} gone, {count}"),
+        ChangeKind::Process { name, count, state } => format!("{name} {state}, {count}"),
+        ChangeKind::Unread { from } => format!("not read from {}", from - START),
+        other => format!("{other:?}"),
+    };
+    (change.t - START, text)
+}
+
+fn all<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Vec<(u64, String)> {
+    changes.into_iter().map(short).collect()
+}
+
+fn told(found: &[(u64, String)]) -> Vec<(u64, &str)> {
+    found.iter().map(|(t, text)| (*t, text.as_str())).collect()
+}
+
+#[test]
+fn failure_and_its_breaker_are_one_change() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("POST /pay", None);
+    let mut changes = seconds.next(&[row(id, 100, 0, 0)]);
+    for _ in 0..3 {
+        seconds.circuit("POST /pay", "open");
+        changes.extend(seconds.next(&[row(id, 0, 40, 0)]));
+    }
+    seconds.circuit("POST /pay", "half-open");
+    changes.extend(seconds.next(&[]));
+    seconds.circuit("POST /pay", "closed");
+    for _ in 0..25 {
+        changes.extend(seconds.next(&[row(id, 100, 0, 0)]));
+    }
+    let found = all(&changes);
+    // In second 12, less than 5 % of the last ten seconds fail. That lasts ten seconds.
+    assert_eq!(
+        told(&found),
+        [
+            (1, "POST /pay Quiet -> Failing, breaker open"),
+            (4, "POST /pay breaker half-open"),
+            (5, "POST /pay breaker closed"),
+            (22, "POST /pay Failing -> Quiet"),
+        ]
+    );
+}
+
+#[test]
+fn flapping_resource_adds_few_changes() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("a", None);
+    let mut changes = Vec::new();
+    // It fails for a second in each half minute, for ten minutes.
+    for second in 0..600 {
+        let failed = if second % 30 == 0 { 100 } else { 0 };
+        changes.extend(seconds.next(&[row(id, 50, failed, 0)]));
+    }
+    let found = all(&changes);
+    let told = told(&found);
+    assert_eq!(told[..2], [(0, "a Quiet -> Failing"), (20, "a Failing -> Quiet")]);
+    assert_eq!(told[2..], [(30, "a Quiet -> Failing")], "calm for 20 s is no more than a pause");
+    // After a long calm, the end is told.
+    let calm: Vec<_> = (0..40).flat_map(|_| seconds.next(&[row(id, 50, 0, 0)])).collect();
+    assert_eq!(all(&calm).len(), 1);
+}
+
+#[test]
+fn flapping_breaker_adds_few_changes() {
+    let mut seconds = Seconds::new();
+    seconds.id("a", None);
+    let mut changes = Vec::new();
+    for second in 0..600 {
+        seconds.circuit("a", if second % 5 < 4 { "open" } else { "half-open" });
+        changes.extend(seconds.next(&[]));
+    }
+    let found = all(&changes);
+    assert_eq!(
+        told(&found),
+        [
+            (0, "a Quiet -> Failing, breaker open"),
+            (4, "a breaker half-open"),
+            (5, "a breaker open")
+        ]
+    );
+}
+
+#[test]
+fn each_kind_of_trouble_is_told() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("a", Some("web"));
+    let mut changes = seconds.next(&[row(id, 100, 5, 0)]);
+    changes.extend(seconds.next(&[row(id, 100, 5, 5)]));
+    // They take turns, which is no change.
+    for second in 0..60 {
+        let is_odd = second % 2;
+        changes.extend(seconds.next(&[row(id, 20, is_odd, 1 - is_odd)]));
+    }
+    let found = all(&changes);
+    let expected = [(0, "a/web Quiet -> Strained"), (1, "a/web Strained -> Strained")];
+    assert_eq!(told(&found), expected);
+}
+
+#[test]
+fn kinds_of_trouble_that_take_turns_add_few_changes() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("a", None);
+    let mut changes = Vec::new();
+    // Requests fail or are refused in turn, and neither for two seconds between.
+    for second in 0..600 {
+        let (failed, refused) = match second % 24 {
+            0 => (4, 0),
+            12 => (0, 4),
+            _ => (0, 0),
+        };
+        changes.extend(seconds.next(&[row(id, 10, failed, refused)]));
+    }
+    assert!(changes.len() < 16, "{:?}", all(&changes));
+}
+
+#[test]
+fn many_resources_at_once_are_counted() {
+    let mut seconds = Seconds::new();
+    let ids: Vec<_> = (0..1_000).map(|it| seconds.id(&format!("{it:04}"), None)).collect();
+    let rows: Vec<_> =
+        ids.iter().map(|&id| row(id, 100, if id == 500 { 50 } else { 4 }, 0)).collect();
+    let found = all(&seconds.next(&rows));
+    assert_eq!(found.len(), 9);
+    assert_eq!(found[0].1, "0499 Quiet -> Failing");
+    assert_eq!(found[1].1, "0000 Quiet -> Strained");
+    assert_eq!(found[8].1, "more: 0 992 0");
+}
+
+#[test]
+fn trouble_of_the_first_seconds_may_have_begun_before() {
+    let mut seconds = Seconds::new();
+    seconds.t = START + 99;
+    let (a, b) = (seconds.id("a", None), seconds.id("b", None));
+    let mut changes = seconds.next(&[row(a, 0, 50, 0)]);
+    for _ in 0..10 {
+        changes.extend(seconds.next(&[row(a, 0, 50, 0)]));
+    }
+    changes.extend(seconds.next(&[row(b, 0, 50, 0)]));
+    let found = all(&changes);
+    let expected = [(100, "a Quiet -> Failing, or before"), (111, "b Quiet -> Failing")];
+    assert_eq!(told(&found), expected);
+}
+
+#[test]
+fn processes_of_a_fleet_are_told_together() {
+    let mut seconds = Seconds::new();
+    let mut fleet = Fleet::new("orders");
+    for number in 0..9 {
+        let state = FleetProcessState::Live;
+        fleet.processes.push(FleetProcess::new(
+            format!("{number}"),
+            format!("web-{number}"),
+            state,
+        ));
+    }
+    seconds.watch().fleet(&fleet);
+    assert_eq!(all(&seconds.next(&[])), []);
+    fleet.processes[7].state = FleetProcessState::Lost;
+    fleet.processes.remove(2);
+    seconds.watch().fleet(&fleet);
+    let found = all(&seconds.next(&[]));
+    assert_eq!(told(&found), [(1, "web-7 lost, 1"), (1, "web-2 gone, 1")]);
+    // That a lost one is gone is no news. Further ones are told ten seconds later, together.
+    fleet.processes.retain(|it| it.state == FleetProcessState::Live);
+    seconds.watch().fleet(&fleet);
+    for _ in 0..2 {
+        fleet.processes.pop();
+        seconds.watch().fleet(&fleet);
+    }
+    let later: Vec<_> = (0..10).flat_map(|_| seconds.next(&[])).collect();
+    assert_eq!(told(&all(&later)), [(11, "web-8 gone, 2")]);
+}
+
+fn changes_of(viewer: &SteppedViewer) -> Vec<(u64, String)> {
+    let changes = take(viewer).into_iter().filter_map(|message| match message {
+        Message::Changes(it) => Some(it.changes),
+        _ => None,
+    });
+    all(&changes.flatten().collect::<Vec<_>>())
+}
+
+#[test]
+fn later_viewer_sees_the_changes_of_ten_minutes() {
+    let mut tested = Tested::new();
+    let first = tested.steps.join(None, None).unwrap();
+    tested.succeed("healthy", 1);
+    tested.next_second();
+    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.next_second();
+    let expected = [(1, "POST /pay Quiet -> Failing"), (1, "POST /pay listed, 1")];
+    assert_eq!(told(&changes_of(&first)), expected);
+    for _ in 0..500 {
+        tested.next_second();
+        take(&first);
+    }
+    let later = tested.steps.join(None, None).unwrap();
+    let light = tested.steps.join_light(None).unwrap();
+    let fall = (21, "POST /pay Failing -> Quiet");
+    let kept = [expected[0], expected[1], fall];
+    tested.steps.welcome();
+    assert_eq!(told(&changes_of(&later)), kept);
+    assert_eq!(told(&changes_of(&light)), kept);
+    let since = tested.steps.join_light(Some(START + 1)).unwrap();
+    assert_eq!(told(&changes_of(&since)), [fall]);
+    for _ in 0..101 {
+        tested.next_second();
+        take(&first);
+    }
+    let after = tested.steps.join_light(None).unwrap();
+    assert_eq!(told(&changes_of(&after)), [fall]);
+}
+
+#[test]
+fn light_viewer_gets_totals_and_changes_only() {
+    let mut tested = Tested::new();
+    let full = tested.steps.join(None, None).unwrap();
+    let light = tested.steps.join_light(None).unwrap();
+    for number in 0..20 {
+        tested.succeed(&format!("resource {number}"), 1);
+    }
+    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.next_second();
+    let messages = take(&light);
+    let [Message::Hello(_), Message::Changes(_), Message::Totals(totals)] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert_eq!(totals.t, START);
+    let levels = totals.levels;
+    assert_eq!((levels.quiet, levels.strained, levels.failing), (20, 0, 1));
+    assert_eq!(full.take().map(|it| it.is_ok()), Some(true));
+    tested.next_second();
+    let line = light.take().unwrap().unwrap();
+    assert_eq!(&line[..], b"{\"type\":\"totals\",\"t\":1001,\"levels\":[20,0,1]}\n");
+    assert!(light.take().is_none());
+    tested.clock.advance(SECOND / 2);
+    tested.steps.step(tested.clock.now());
+    assert!(light.take().is_none(), "no second was complete");
+}
+
+#[test]
+fn change_is_told_once_although_another_task_reads_its_second_again() {
+    let change = |t| Change { t: START + t, kind: ChangeKind::Gone { name: "a".into(), count: 1 } };
+    let mut log = ChangeLog::default();
+    let added = log.extend(START, START + 10, vec![change(3), change(9)]);
+    assert_eq!(added.len(), 2);
+    let added = log.extend(START + 5, START + 20, vec![change(9), change(12)]);
+    assert_eq!(all(&added), [(12, "a gone, 1".to_owned())]);
+    let added = log.extend(START + 30, START + 40, vec![change(30)]);
+    let expected = [(30, "not read from 20"), (30, "a gone, 1")];
+    assert_eq!(told(&all(&added)), expected);
+    assert_eq!(log.after(Some(START + 12)).len(), 2);
+}
+
+#[test]
+fn log_is_bounded() {
+    let change = |t| Change { t, kind: ChangeKind::Gone { name: "a".into(), count: t } };
+    let mut log = ChangeLog::default();
+    log.extend(START, START + 1, (0..2_000).map(|_| change(START)).collect());
+    assert_eq!(log.after(None).len(), 512);
+    log.extend(START + 1, START + 601, vec![change(START + 600)]);
+    assert_eq!(log.after(None).len(), 1, "those of ten minutes ago are gone");
+}
+
+#[test]
+fn reasons_from_before_the_first_viewer_are_not_known() {
+    let mut tested = Tested::new();
+    let orders = tested.registry.resource("orders").unwrap();
+    let viewer = tested.steps.join(None, None).unwrap();
+    let mut reasons = Vec::new();
+    for reason in [Reason::Failing, Reason::LimitReached] {
+        orders.refuse_many_at(tested.clock.now(), 50, reason);
+        tested.next_second();
+        let verdicts = take_seconds(&viewer).pop().unwrap().verdicts.unwrap();
+        reasons.push(verdicts[0].findings[0].reason);
+    }
+    assert_eq!(reasons, [None, Some(0)]);
+}
+
+#[test]
+fn level_is_that_of_the_stream() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.succeed("healthy", 1);
+    tested.next_second();
+    let second = take_seconds(&viewer).pop().unwrap();
+    let verdicts = second.verdicts.unwrap();
+    assert_eq!((verdicts.len(), verdicts[0].level()), (1, Level::Failing));
+    assert_eq!((second.levels.unwrap().quiet, second.levels.unwrap().failing), (1, 1));
+}
+
+#[test]
+fn process_that_goes_is_told_with_the_next_second() {
+    let clock = ManualClock::new(Timestamp::from_secs(START));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let calls = AtomicU64::new(0);
+    let source = FleetSource::new(move || {
+        let mut fleet = Fleet::new("orders");
+        let state = match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => FleetProcessState::Live,
+            _ => FleetProcessState::Lost,
+        };
+        fleet.processes.push(FleetProcess::new("1", "web-1", state));
+        Some(fleet)
+    });
+    let mut steps = Steps::with_fleet(Arc::new(registry), Duration::ZERO, source);
+    let viewer = steps.join(None, None).unwrap();
+    for _ in 0..3 {
+        clock.advance(SECOND);
+        steps.step(clock.now());
+    }
+    assert_eq!(told(&changes_of(&viewer)), [(2, "web-1 lost, 1")]);
+}

@@ -1,0 +1,312 @@
+// What operators need in an incident: the changes, trouble only, hidden tabs, saved files, links to a second.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, afterEach, before, test } from 'node:test';
+import { detailHash, fetchData, isLive, launch, openPage, openTab, PHONE, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+
+let browser, server;
+let pages = [];
+
+before(async () => {
+  browser = await launch();
+  server = await startServer('incident', { resources: 8 });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+afterEach(async () => {
+  const complaints = pages.flatMap((page) => page.complaints);
+  for (const page of pages) await page.context().close();
+  pages = [];
+  assert.deepEqual(complaints, []);
+});
+
+async function open(url = server.url, options = {}) {
+  const page = await openPage(browser, url, options);
+  pages.push(page);
+  await isLive(page);
+  return page;
+}
+
+/** Begins or ends the incident. */
+async function turn(to) {
+  const answer = await (await fetch(new URL('turn', server.url))).text();
+  assert.equal(answer, String(to));
+}
+
+const items = (page) => page.locator('#changes li').allInnerTexts().then((all) => all.map((text) => text.replaceAll(/\s+/g, ' ')));
+
+/** Pretends that a tab is hidden or shown: headless tabs are always shown. */
+function setHidden(page, hidden) {
+  return page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => value });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+}
+
+test('an incident is one line, which a later viewer sees too', async () => {
+  const page = await open();
+  await sleep(2500);
+  await page.keyboard.press('c');
+  assert.equal(await page.locator('#changes-open').getAttribute('aria-expanded'), 'true');
+  await turn(true);
+  const failing = /^■ \d\d:\d\d:\d\d POST \/pay failing, breaker open( · [\d.]+ % failed: \d+ of \d+ in 10 s)?$/;
+  await waitFor(async () => (await items(page)).some((text) => failing.test(text)));
+  const later = await open();
+  // A further change may come between two questions.
+  await waitFor(async () => await later.locator('#changes-open b').innerText() === String((await items(page)).length));
+  await later.keyboard.press('c');
+  await waitFor(async () => (await items(later)).join('\n') === (await items(page)).join('\n'));
+  await turn(false);
+  await waitFor(async () => (await items(page)).some((text) => /^· \S+ POST \/pay breaker closed: set by the program$/.test(text)));
+  // It is told when it has lasted.
+  await waitFor(async () => (await items(page)).some((text) => /^· \S+ POST \/pay quiet again$/.test(text)), 40_000);
+  // Failures that come a second after the breaker has opened are a line of their own.
+  const lines = (await items(page)).filter((text) => text.includes('POST /pay'));
+  assert.ok(lines.length >= 3 && lines.length <= 4, lines.join('\n'));
+  assert.ok(await page.locator('#changes').isVisible());
+  await page.keyboard.press('Escape');
+  assert.ok(await page.locator('#changes').isHidden());
+});
+
+test('a change leads to its resource at its time, also after the counts are gone', async () => {
+  const page = await open();
+  await page.keyboard.press('c');
+  await page.locator('#changes .name', { hasText: 'GET /load/0000' }).first().click();
+  await page.locator('.verdict h2', { hasText: 'GET /load/0000' }).waitFor();
+  const at = Number(new URLSearchParams(new URL(page.url()).hash.slice(1)).get('at'));
+  assert.ok(Math.abs(Date.now() / 1000 - at) < 120, `${at}`);
+  const sentence = /^At \d\d:\d\d:\d\d( \S+)?: (\d+ succeeded, \d+ failed.*|older than the 60 s.*) · \d\d:\d\d:\d\d( \S+)? failing/;
+  assert.match(await page.locator('.moment').innerText(), sentence);
+  // Another resource is not opened at that second.
+  await page.keyboard.press('Escape');
+  await page.locator('.row:not([hidden]) .name', { hasText: 'GET /load/0004' }).first().click();
+  await page.locator('.verdict h2', { hasText: 'GET /load/0004' }).waitFor();
+  assert.doesNotMatch(page.url(), /at=/);
+  assert.ok(await page.locator('.moment').isHidden());
+  const old = await open(`${server.url}${detailHash('GET /load/0000')}&at=${at - 500}`);
+  assert.match(await old.locator('.moment').innerText(), /^At \d\d:\d\d:\d\d( \S+)?: older than the 60 s that the server keeps/);
+});
+
+test('a click on a chart links to its second, and the charts show it', async () => {
+  const page = await open(`${server.url}${detailHash('GET /load/0000')}`);
+  const canvas = page.locator('.chart.rates canvas');
+  await canvas.waitFor();
+  await waitFor(() => page.evaluate('app.store.newest > 0 && app.detail.node !== null'));
+  const box = await canvas.boundingBox();
+  await canvas.click({ position: { x: box.width - 70, y: 40 } });
+  await waitFor(() => page.url().includes('at='));
+  const at = new URLSearchParams(new URL(page.url()).hash.slice(1)).get('at');
+  await page.mouse.move(5, 5);
+  const linked = await open(page.url());
+  await waitFor(() => linked.evaluate((second) => app.detail.cursor === Number(second), at));
+  const told = async (tab) => (await tab.locator('.moment').innerText()).match(/^At .*?(\d+ succeeded, \d+ failed)/)?.[1];
+  assert.equal(await told(linked), await told(page));
+  assert.notEqual(await told(page), undefined);
+});
+
+test('trouble only leaves the others out, and says if there is none', async () => {
+  const page = await open();
+  await waitFor(async () => (await rowsInSight(page)).length > 5);
+  await page.keyboard.press('o');
+  await waitFor(async () => (await rowsInSight(page)).every(({ level }) => level > 0));
+  assert.match(page.url(), /#only=trouble$/);
+  assert.equal(await page.locator('#only').getAttribute('aria-pressed'), 'true');
+  const tab = await open(page.url());
+  await waitFor(async () => (await rowsInSight(tab)).every(({ level }) => level > 0));
+  await tab.locator('#filter').fill('load/0001');
+  await tab.locator('#empty').waitFor();
+  await page.keyboard.press('o');
+  await waitFor(async () => (await rowsInSight(page)).length > 5);
+});
+
+test('a hidden tab follows totals and changes by little, and tells what begins to fail', async () => {
+  const context = await browser.newContext({ permissions: ['notifications'] });
+  await context.addInitScript(() => {
+    window.notes = [];
+    window.Notification = class {
+      static permission = 'granted';
+      static requestPermission() { return Promise.resolve('granted'); }
+      constructor(title, options) { window.notes.push({ title, ...options }); }
+    };
+    window.addresses = [];
+    const { fetch } = window;
+    window.fetch = (url, options) => {
+      window.addresses.push(String(url));
+      return fetch(url, options);
+    };
+  });
+  const page = await openTab(context, server.url);
+  pages.push(page);
+  await isLive(page);
+  await page.keyboard.press('c');
+  await page.locator('#notify').click();
+  await waitFor(async () => await page.locator('#notify').getAttribute('aria-pressed') === 'true');
+  const icon = () => page.evaluate(() => decodeURIComponent(document.querySelector('link[rel=icon]').href));
+  await waitFor(async () => /c2410c/.test(await icon()));
+  await setHidden(page, true);
+  await waitFor(() => page.evaluate(() => /only=totals/.test(window.addresses.at(-1))));
+  const rows = await page.evaluate('app.store.newest');
+  await turn(true);
+  await waitFor(() => page.evaluate(() => window.notes.length > 0));
+  const [note] = await page.evaluate(() => window.notes);
+  assert.equal(note.title, 'orders-api');
+  assert.match(note.body, /^\d\d:\d\d:\d\d POST \/pay failing, breaker open/);
+  await waitFor(async () => /^\(3\) orders-api$/.test(await page.title()));
+  assert.equal(await page.evaluate('app.store.newest'), rows, 'no second was sent');
+  assert.ok(await page.evaluate('app.store.heard') > rows);
+  await turn(false);
+  await setHidden(page, false);
+  // Each change once, although the server sends them again with the seconds.
+  await waitFor(() => page.evaluate('app.store.newest >= app.store.heard'));
+  const changes = await page.evaluate(() => app.store.changes.map((change) => JSON.stringify(change)));
+  assert.equal(new Set(changes).size, changes.length);
+  assert.equal(await page.evaluate(() => window.notes.length), 1, 'a visible tab tells nothing');
+});
+
+test('no more than three hidden tabs of a server have a stream', async () => {
+  const context = await browser.newContext();
+  const tabs = [];
+  for (let i = 0; i < 5; i++) {
+    const tab = await openTab(context, server.url);
+    pages.push(tab);
+    await isLive(tab);
+    tabs.push(tab);
+    await setHidden(tab, true);
+  }
+  const streams = async () => (await Promise.all(tabs.map((tab) => tab.evaluate('app.connection.stream !== null')))).filter(Boolean).length;
+  await waitFor(async () => await streams() === 3);
+  await sleep(1500);
+  assert.equal(await streams(), 3);
+  const icons = await Promise.all(tabs.map((tab) => tab.evaluate(() => document.querySelector('link[rel=icon]').href)));
+  await sleep(1500);
+  assert.equal(icons.filter((href) => href.includes('848d97')).length, 2, 'the others say that they are old');
+  const titles = await Promise.all(tabs.map((tab) => tab.title()));
+  assert.equal(titles.filter((title) => /^hidden \d\d:\d\d:\d\d \(/.test(title)).length, 2, titles.join());
+  await setHidden(tabs[0], false);
+  await setHidden(tabs[0], true);
+  await waitFor(async () => await streams() === 3);
+});
+
+test('a hidden tab follows although its timers wait', async () => {
+  const short = await startServer('load', { resources: 5, life: 2 });
+  const page = await open(short.url);
+  await setHidden(page, true);
+  await waitFor(() => page.evaluate('app.background.release !== null && app.connection.isFlowing'));
+  // A browser lets the timers of a hidden tab wait for a minute: here, for ever.
+  const heard = await page.evaluate(() => {
+    window.setTimeout = () => 0;
+    return app.store.heard;
+  });
+  await waitFor(() => page.evaluate((before) => app.store.heard > before + 5, heard));
+  await page.close();
+  await short.stop();
+});
+
+/** The bytes of a second of a stream, in the mean of three seconds. */
+async function bytesOf(query) {
+  const response = await fetchData(new URL(`stream${query}`, server.url));
+  const reader = response.body.getReader();
+  let bytes = 0, seconds = 0;
+  const decoder = new TextDecoder();
+  while (seconds < 4) {
+    const { value } = await reader.read();
+    for (const line of decoder.decode(value, { stream: true }).split('\n')) {
+      // Of the first one, it is not known what was before.
+      if (seconds > 0) bytes += line.length + 1;
+      if (/"type":"(totals|second)"/.test(line)) seconds++;
+    }
+    if (seconds === 1) bytes = 0;
+  }
+  await reader.cancel();
+  return bytes / 3;
+}
+
+test('a second of a hidden tab has less than a hundred bytes', async () => {
+  const since = Math.floor(Date.now() / 1000);
+  const { instance } = await (await fetchData(new URL('snapshot', server.url))).json();
+  const full = await bytesOf(`?since=${instance}.${since}`);
+  const light = await bytesOf(`?only=totals&since=${instance}.${since}`);
+  console.log(`bytes of a second: ${full.toFixed(0)} in a shown tab, ${light.toFixed(0)} in a hidden one`);
+  assert.ok(light < 100 && light > 10, `${light}`);
+  assert.ok(full > 5 * light, `${full} ${light}`);
+});
+
+async function save(page, kind) {
+  await page.locator('#save').click();
+  const download = page.waitForEvent('download');
+  await page.locator('#save-menu').getByRole('button', { name: kind, exact: true }).click();
+  const file = await download;
+  return { name: file.suggestedFilename(), text: await readFile(await file.path(), 'utf8') };
+}
+
+/** The fields of CSV, as a spreadsheet reads them. */
+function parseCsv(text) {
+  const lines = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
+    lines.at(-1).push(quoted?.replaceAll('""', '"') ?? plain);
+    if (end === '\r\n') lines.push([]);
+  }
+  return lines.slice(0, -1);
+}
+
+test('the last minute is saved as JSON and as CSV, with the same numbers and no formulas', async () => {
+  const page = await open();
+  await waitFor(async () => (await rowsInSight(page)).length > 8);
+  await page.keyboard.press(' ');
+  const json = await save(page, 'JSON');
+  const csv = await save(page, 'CSV');
+  assert.match(json.name, /^orders-api-\d{8}T\d{6}Z\.json$/);
+  assert.match(csv.name, /^orders-api-\d{8}T\d{6}Z\.csv$/);
+  const saved = JSON.parse(json.text);
+  const [head, ...lines] = parseCsv(csv.text);
+  assert.deepEqual(head, saved.columns);
+  assert.equal(lines.length, saved.rows.length);
+  lines.forEach((fields, i) => {
+    const row = saved.rows[i].map((field) => (field === null ? '' : String(field)));
+    assert.deepEqual(fields.map((field) => field.replace(/^'/, '')), row);
+    for (const field of fields) assert.doesNotMatch(field, /^[=@+]|^-\D/);
+  });
+  // Each name as it is in JSON.
+  const names = new Set(saved.rows.map((row) => row[3]));
+  for (const name of ['=HYPERLINK("http://evil","a")', '@SUM(1)', "-1+cmd|' /C calc'!A0", 'POST /pay']) assert.ok(names.has(name), name);
+  // The rows of each second add up to its total.
+  const column = saved.columns.indexOf('succeeded');
+  const totals = saved.rows.filter((row) => row[2] === 'total');
+  assert.ok(totals.length > 5);
+  for (const total of totals) {
+    const rows = saved.rows.filter((row) => row[0] === total[0] && row[2] === 'resource');
+    assert.equal(rows.reduce((sum, row) => sum + row[column], 0), total[column]);
+  }
+  assert.equal(saved.server.name, 'orders-api');
+  assert.ok(saved.changes.length > 0);
+  await page.locator('#filter').fill('pay');
+  await waitFor(async () => (await rowsInSight(page)).length === 1);
+  const filtered = JSON.parse((await save(page, 'JSON')).text);
+  assert.deepEqual(new Set(filtered.rows.map((row) => row[3])), new Set([null, 'POST /pay']));
+});
+
+test('help explains the words, and names the zone', async () => {
+  const page = await open(server.url, { timezoneId: 'Asia/Tokyo' });
+  await page.keyboard.press('?');
+  const help = await page.locator('#help').innerText();
+  for (const words of ['Ledger', 'limit reached', 'wait too long', 'queue full', 'more than limit', 'backend failing', '≤', 'Asia/Tokyo']) {
+    assert.ok(help.includes(words), words);
+  }
+});
+
+test('on a phone, the tools have a line, and a link closes the list over it', async () => {
+  const page = await open(server.url, { viewport: PHONE, isMobile: true, hasTouch: true });
+  for (const id of ['only', 'changes-open', 'save']) {
+    const box = await page.locator(`#${id}`).boundingBox();
+    assert.ok(box.x >= 0 && box.x + box.width <= PHONE.width, id);
+  }
+  await page.locator('#changes-open').tap();
+  await page.locator('#changes .name').first().tap();
+  await page.locator('.verdict h2').waitFor();
+  assert.ok(await page.locator('#changes').isHidden());
+});
