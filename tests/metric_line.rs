@@ -110,7 +110,7 @@ fn thin_line_is_no_fat_one() {
     let thin = "1795760020000|GET /orders|20|85|20|2|5|0|0|0";
     let error = thin.parse::<MetricLine>().unwrap_err();
     assert_eq!(error, MetricLineError::NoDate { text: "GET /orders".to_owned() });
-    let text = "the date is \"GET /orders\", and not such as 2019-07-29 06:36:58";
+    let text = "the date is \"GET /orders\"; expected a date such as 2019-07-29 06:36:58";
     assert_eq!(error.to_string(), text);
     for date in ["2019-07-29", "2019-07-29T06:36:58", "2019-07-29 06:36:5x", "119-07-29 06:36:58"] {
         let line = format!("1|{date}|a|0|0|0|0|0|0|0|0");

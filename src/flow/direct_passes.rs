@@ -44,10 +44,12 @@ impl DirectPasses {
     }
 
     /// Returns the direct passes that were counted last, and the bucket with which their window
-    /// ends, if that is not before bucket `number`.
-    pub(super) fn last(&self, number: u64) -> Option<(u64, u64)> {
+    /// ends, if any of them may be in the window of `samples` buckets that ends with bucket
+    /// `number`.
+    pub(super) fn last(&self, number: u64, samples: u64) -> Option<(u64, u64)> {
         let known = self.layout.read(self.known.load(Ordering::Relaxed));
-        (known.flag && known.number >= number).then_some((known.number, known.count))
+        let is_current = known.flag && known.number.saturating_add(samples) > number;
+        is_current.then_some((known.number, known.count))
     }
 
     /// Counts the direct passes of the window that ends with a bucket, and returns them; `None` if

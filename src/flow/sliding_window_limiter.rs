@@ -371,14 +371,18 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     /// are not left, until the window in which they may be is over.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
-        let last = self.direct.as_ref().and_then(|it| it.last(self.config().bucket_number(now)));
-        let (direct, reset) = match last {
+        let (config, samples) = (self.config(), self.config().sample_count() as u64);
+        let last = |it: &DirectPasses| it.last(config.bucket_number(now), samples);
+        let (direct, reset) = match self.direct.as_ref().and_then(last) {
             // In which of its buckets they were recorded is not known: perhaps in the last one.
-            Some((number, direct @ 1..)) => (direct, self.window.leaves_at(number)),
+            Some((number, direct @ 1..)) => {
+                let leave = self.window.leaves_at(number);
+                (direct, leave.and_then(|leave| reset.map(|reset| reset.max(leave))))
+            }
             _ => (0, reset),
         };
         let remaining = limit.saturating_sub(permits).saturating_sub(direct);
-        Some(Quota::new(limit, remaining, reset).with_window(self.config().interval()))
+        Some(Quota::new(limit, remaining, reset).with_window(config.interval()))
     }
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later

@@ -77,6 +77,8 @@ fn limiter_with_node_passes_counts_other_tiers() {
         // What it refuses does not remain.
         let quota = limiter.quota_at(at(60_000)).unwrap();
         assert_eq!((quota.remaining, quota.reset), (0, Some(at(61_000))));
+        let quota = limiter.quota_at(at(60_500)).unwrap();
+        assert_eq!((quota.remaining, quota.reset), (0, Some(at(61_000))), "all are in the window");
         assert_eq!(limiter.quota_at(at(61_000)).unwrap().remaining, 10);
     }
 }

@@ -128,8 +128,8 @@ pub trait Limiter {
     /// is kept once.
     ///
     /// By default, no answer is to come: most limiters never refuse with `OnAnswer`. A limiter that
-    /// contains others passes the call on to each. The waker must not be woken before the call
-    /// returns: it may be made under a lock.
+    /// contains others passes the call on to each. This call must not wake `waker`: its
+    /// caller may hold a lock.
     fn wake_on_answer(&self, _waker: &Waker) -> bool {
         false
     }

@@ -10,6 +10,10 @@ use crate::flow::{Decision, Limiter, Reason, Refusal, Retry};
 use crate::node::ResourceNode;
 use crate::time::{Clock, Timestamp};
 
+/// The time between two questions to a limiter that refuses until it has an answer, and does not
+/// tell when it has.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// A limiter, for requests that enter a node or that do not.
 pub(super) trait Source {
     type Permit;
@@ -152,6 +156,21 @@ impl<S: Source> Attempts<S> {
     /// come.
     pub(super) fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.source.wake_on_answer(waker)
+    }
+
+    /// Returns whether the limiter tells that it would admit the request now.
+    pub(super) fn would_go(&self) -> bool {
+        let peek = self.source.peek(self.source.now().max(self.now), self.permits);
+        matches!(peek, Some(Decision::Admitted(())))
+    }
+
+    /// Begins a pause before the next question, which ends before the timeout; `None` if that has
+    /// passed.
+    pub(super) fn pause(&mut self) -> Option<Duration> {
+        let left = self.left();
+        let pause = PAUSE.min(left);
+        self.wakes = (self.source.now().max(self.now).saturating_add(pause), false);
+        (!left.is_zero()).then_some(pause)
     }
 
     /// Returns the refusal of a request that cannot be admitted in time, whatever the requests

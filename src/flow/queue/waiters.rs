@@ -63,6 +63,8 @@ struct Waiter {
     /// The limiter has to be asked: this request has become the head, or permits may have become
     /// available.
     notified: bool,
+    /// The limiter has got an answer from elsewhere.
+    answered: bool,
 }
 
 impl List {
@@ -96,6 +98,8 @@ pub(super) enum Turn {
     Head {
         /// The limiter has to be asked.
         notified: bool,
+        /// The limiter has got an answer from elsewhere.
+        answered: bool,
         /// A head has announced that it waits for a release, and has not withdrawn that.
         announced: bool,
     },
@@ -149,6 +153,19 @@ impl Waiters {
     pub(super) fn released(&self) {
         if self.has_announcement() {
             self.notify_head();
+        }
+    }
+
+    /// Notifies the head, if it waits. Called after the limiter has got an answer from elsewhere.
+    fn answered(&self) {
+        if self.has_announcement() {
+            let mut list = self.lock();
+            if let Some(waiter) = list.head().and_then(|head| list.by_ticket.get_mut(&head)) {
+                waiter.answered = true;
+            }
+            let waker = list.notify_head();
+            drop(list);
+            wake(waker);
         }
     }
 
@@ -216,7 +233,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns a waker that notifies the head, whichever it is by then, as a release does.
+    /// Returns a waker that notifies the head, whichever it is by then, of an answer.
     pub(super) fn waker(&self) -> Waker {
         Waker::from(StdArc::new(OnAnswer(Arc::clone(self.waiters))))
     }
@@ -231,9 +248,10 @@ impl Place<'_> {
         let former = waiter.waker.replace(waker);
         let turn = if is_head {
             let notified = mem::take(&mut waiter.notified);
+            let answered = mem::take(&mut waiter.answered);
             // Relaxed: written under the lock.
             let announced = self.waiters.awaits_release.load(Ordering::Relaxed) != 0;
-            Turn::Head { notified, announced }
+            Turn::Head { notified, answered, announced }
         } else {
             Turn::Behind
         };
@@ -292,7 +310,7 @@ struct OnAnswer(Arc<Waiters>);
 
 impl Wake for OnAnswer {
     fn wake(self: StdArc<Self>) {
-        self.0.released();
+        self.0.answered();
     }
 }
 

@@ -1,7 +1,6 @@
 //! A request that waits in the queue.
 
 use std::future::poll_fn;
-use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -32,14 +31,19 @@ pub(super) struct Waiting<'a, S> {
 enum Plan {
     /// For nothing: it asks the limiter.
     Ask,
+    /// For nothing: it asks once more, since no answer is to come.
+    AskAgain,
     /// For its timer.
     Sleep(Duration),
     /// For its timer, which runs.
     Sleeping,
-    /// For an answer that the limiter has from elsewhere: it registers its waker.
-    Register,
-    /// For a notification.
+    /// For an answer that the limiter has from elsewhere: it registers its waker. `again` if it has
+    /// done so before, and no answer was to come.
+    Register { again: bool },
+    /// For a permit that is given back.
     Await,
+    /// For an answer. A permit that is given back may let it go ahead as well.
+    AwaitAnswer,
 }
 
 impl<'a, S: Source> Waiting<'a, S> {
@@ -54,13 +58,20 @@ impl<'a, S: Source> Waiting<'a, S> {
         let Ok(place) = Waiters::join(waiters) else { return Err(no_room()) };
         let plan = match next {
             Some(&Next::Sleep(wait)) => Plan::Sleep(wait),
-            Some(Next::AwaitAnswer) => Plan::Register,
+            Some(Next::AwaitAnswer) => Plan::Register { again: false },
             // Permits may have been given back since.
             _ => Plan::Ask,
         };
         let awaits_release = matches!(next, Some(Next::AwaitRelease));
-        let (waker, is_expired) = (None, false);
-        Ok(Self { place, attempts, plan, awaits_release, waker, has_deadline, is_expired })
+        Ok(Self {
+            place,
+            attempts,
+            plan,
+            awaits_release,
+            waker: None,
+            has_deadline,
+            is_expired: false,
+        })
     }
 
     /// Waits for permits. `sleep` returns a future that ends after the given time.
@@ -81,7 +92,6 @@ impl<'a, S: Source> Waiting<'a, S> {
         mut timer: Pin<&mut Option<F>>,
         mut deadline: Pin<&mut Option<F>>,
     ) -> Poll<Result<(S::Permit, Timestamp), Refusal>> {
-        let mut in_vain = false;
         loop {
             // Before the turn: a request that has become the head by then asks once more.
             if has_ended(deadline.as_mut(), cx) {
@@ -94,8 +104,11 @@ impl<'a, S: Source> Waiting<'a, S> {
                 // If this request was the head before, what it has heard is out of date by the time
                 // it is again.
                 Turn::Behind => self.plan = Plan::Ask,
-                Turn::Head { notified, announced } => {
-                    if notified {
+                Turn::Head { notified, answered, announced } => {
+                    // While an answer is to come, a question would be demand once more. After a
+                    // release, a peek tells whether the answer is still needed.
+                    let is_due = answered || self.plan != Plan::AwaitAnswer;
+                    if notified && (is_due || self.attempts.would_go()) {
                         self.plan = Plan::Ask;
                     }
                     if let Plan::Sleep(wait) = self.plan {
@@ -106,14 +119,11 @@ impl<'a, S: Source> Waiting<'a, S> {
                         self.attempts.slept();
                         self.plan = Plan::Ask;
                     }
-                    if self.plan == Plan::Register {
-                        if self.register(announced) || !mem::replace(&mut in_vain, true) {
-                            continue;
-                        }
-                        // Twice: after a pause, so that a limiter which speaks of an answer that
-                        // never comes does not keep the thread.
-                        cx.waker().wake_by_ref();
-                    } else if self.plan == Plan::Ask {
+                    if let Plan::Register { again } = self.plan {
+                        self.register(announced, again);
+                        continue;
+                    }
+                    if matches!(self.plan, Plan::Ask | Plan::AskAgain) {
                         if let Some(result) = self.ask(announced) {
                             return Poll::Ready(result);
                         }
@@ -151,25 +161,33 @@ impl<'a, S: Source> Waiting<'a, S> {
             Next::AwaitRelease if self.awaits_release => self.plan = Plan::Await,
             // Not announced before the question: asks once more.
             Next::AwaitRelease => self.awaits_release = true,
-            Next::AwaitAnswer => self.plan = Plan::Register,
+            Next::AwaitAnswer => {
+                self.plan = Plan::Register { again: self.plan == Plan::AskAgain };
+            }
         }
         None
     }
 
-    /// Registers a waker for the answer that the limiter has asked for, as the head. Returns
-    /// `false` if no answer is to come. It has come since the question then, and the head asks
-    /// again.
-    fn register(&mut self, announced: bool) -> bool {
+    /// Registers a waker for the answer that the limiter has asked for, as the head. If no answer
+    /// is to come, or if an answer has brought the permits since the question, the head asks again.
+    fn register(&mut self, announced: bool, again: bool) {
         // Before the waker is registered: an answer notifies only a head that has announced itself,
         // as a release does.
         if !announced && !self.place.announce() {
             // A newer request has become the head.
-            return true;
+            return;
         }
         let waker = self.waker.get_or_insert_with(|| self.place.waker());
         let is_to_come = self.attempts.wake_on_answer(waker);
-        self.plan = if is_to_come { Plan::Await } else { Plan::Ask };
-        is_to_come
+        self.plan = if is_to_come {
+            // The answer that is to come may be the one to a later ask.
+            if self.attempts.would_go() { Plan::Ask } else { Plan::AwaitAnswer }
+        } else if again {
+            // The limiter does not tell of its answers, and is asked after a pause.
+            self.attempts.pause().map_or(Plan::Await, Plan::Sleep)
+        } else {
+            Plan::AskAgain
+        };
     }
 }
 

@@ -50,7 +50,7 @@ impl fmt::Display for MetricLineError {
                 write!(f, "{field} is {text:?}, no whole number from {min} to {max}")
             }
             Self::NoDate { text } => {
-                write!(f, "the date is {text:?}, and not such as 2019-07-29 06:36:58")
+                write!(f, "the date is {text:?}; expected a date such as 2019-07-29 06:36:58")
             }
             Self::TooMany { text } => write!(f, "after the last field there is {text:?}"),
             Self::LineBreak { position } => {

@@ -12,10 +12,10 @@ impl FromStr for MetricLine {
 
     /// Parses the fat form, with or without a line break at its end.
     ///
-    /// Like Sentinel, it ignores which date it is. But the field must be empty, or have the form of
-    /// a date: a line of the [thin form](Self::from_thin) is none, and would be read as other
-    /// numbers. The last fields, from `occupiedPass` on, may be missing, since older versions did
-    /// not write them. They are then 0.
+    /// Like Sentinel, it ignores which date it is. The field must be empty or have the form of a
+    /// date: a line of the [thin form](Self::from_thin) is refused, since its fields would be read
+    /// as other numbers. The last fields, from `occupiedPass` on, may be missing, since older
+    /// versions did not write them. They are then 0.
     ///
     /// # Errors
     ///

@@ -318,8 +318,45 @@ fn refund_wakes_a_head_that_sleeps() {
     assert!(waits.as_mut().poll(&mut context()).is_ready());
 }
 
-/// Refuses until an answer arrives, and says that none is to come.
-struct Contradicts;
+/// A limiter whose answer arrives just after the decision, while a later ask is in flight.
+#[derive(Default)]
+struct AsksTwice(AtomicBool);
+
+impl Limiter for AsksTwice {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        if self.0.load(Ordering::Relaxed) {
+            return Decision::Admitted(());
+        }
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer))
+    }
+
+    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+        self.0.load(Ordering::Relaxed).then_some(Decision::Admitted(()))
+    }
+
+    fn wake_on_answer(&self, _waker: &Waker) -> bool {
+        self.0.store(true, Ordering::Relaxed);
+        true
+    }
+}
+
+/// The head finds the permits, and does not wait for the answer to the later ask.
+#[test]
+fn permits_that_an_answer_has_brought_are_not_left_for_the_next_one() {
+    let queue = WaitQueue::new(AsksTwice::default());
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
+    assert!(waits.as_mut().poll(&mut context()).is_ready());
+}
+
+/// Refuses until an answer arrives, and says that none is to come. Counts the questions.
+#[derive(Default)]
+struct Contradicts(AtomicU32);
 
 impl Limiter for Contradicts {
     type Permit = ();
@@ -329,23 +366,21 @@ impl Limiter for Contradicts {
     }
 
     fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer))
     }
 }
 
-/// The head asks at each poll, and asks to be polled again. It does not keep the thread.
+/// The head asks twice in a millisecond, until its timeout.
 #[test]
-fn answer_that_never_comes_does_not_keep_the_thread() {
-    let queue = WaitQueue::new(Contradicts);
-    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
-    for polls in 1..4 {
-        let counter = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&counter));
-        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "{polls}");
-        assert_eq!(counter.0.load(Ordering::Relaxed), 1);
-    }
-    let refusal = queue.acquire_by(1, ms(10), |_| ()).unwrap_err();
+fn limiter_that_does_not_tell_of_its_answers_is_asked_after_a_pause() {
+    let queue = WaitQueue::new(Contradicts::default());
+    let mut waits = RefCell::new(Vec::new());
+    let refusal = queue.acquire_by(1, ms(10), |wait| waits.borrow_mut().push(wait)).unwrap_err();
     assert_eq!(refusal.reason, Reason::WaitTooLong);
+    let (timeout, pauses) = waits.get_mut().split_last().unwrap();
+    assert_eq!((*timeout, pauses), (ms(0), &[ms(1); 10][..]));
+    assert!(queue.limiter().0.load(Ordering::Relaxed) <= 24);
 }
 
 struct Panics;

@@ -184,8 +184,11 @@ impl<C: Clock> Shared<C> {
         // Under the lock: an answer that was taken before the wakers were is seen, and a later one
         // wakes the waker. Acquire: pairs with the AcqRel of the swap in `with_node`, so that a
         // thread which finds nothing missing finds what that has set before.
-        let is_asking = self.demand.missing.load(Ordering::Acquire) > 0
-            || self.is_asking.load(Ordering::Relaxed);
+        // After its end, the limiter wakes none any more. It stores that before it takes the
+        // wakers, so either they are taken, or it is seen here.
+        let is_asking = !self.is_closing.load(Ordering::Acquire)
+            && (self.demand.missing.load(Ordering::Acquire) > 0
+                || self.is_asking.load(Ordering::Relaxed));
         if is_asking && !wakers.iter().any(|it| it.will_wake(waker)) {
             wakers.push(waker.clone());
         }

@@ -1,12 +1,13 @@
 //! A queue over each limiter of the workspace.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, BreakerConfig, CircuitBreaker,
     CircuitConfig, ConcurrencyLimiter, FixedWindowLimiter, Headroom, KeyedLimiter, LeakyBucket,
-    Limiter, LimiterPerKey, OfKey, Rate, Reason, SlidingWindowLimiter, TokenBucket,
+    Limiter, LimiterPerKey, OfKey, Rate, Reason, Retry, SlidingWindowLimiter, TokenBucket,
     TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{Clock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
@@ -142,6 +143,41 @@ async fn request_of_a_queue_is_demand_once() {
     assert_eq!(networks[1].asks() - asks, 1);
     let granted = [direct.counts().granted - before[0], waits.counts().granted - before[1]];
     assert_eq!(granted[0], granted[1]);
+}
+
+/// A permit that is given back, or a recheck, is no further demand while an answer is to come.
+#[tokio::test(start_paused = true)]
+async fn request_that_waits_for_an_answer_is_demand_once() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(120)).await;
+    let (queue, before) = (Arc::new(WaitQueue::new(limiter)), network.asks());
+    let request = {
+        let queue = Arc::clone(&queue);
+        tokio::spawn(async move { queue.acquire_with(1, 10 * SECOND, sleep).await.map(drop) })
+    };
+    for _ in 0..4 {
+        sleep(ROUND_TRIP / 5).await;
+        queue.recheck();
+    }
+    assert_eq!((request.await.unwrap(), network.asks() - before), (Ok(()), 1));
+    sleep(2 * ROUND_TRIP).await;
+    assert_eq!(network.asks() - before, 1);
+}
+
+/// A limiter that was closed between the question and the registration wakes none.
+#[tokio::test(start_paused = true)]
+async fn closed_limiter_has_no_answer_to_come() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(120)).await;
+    network.set_hangs(true);
+    assert_eq!(limiter.try_acquire().refusal().unwrap().retry, Retry::OnAnswer);
+    assert!(limiter.wake_on_answer(Waker::noop()));
+    limiter.close().await;
+    assert!(!limiter.wake_on_answer(Waker::noop()));
 }
 
 /// A combination that refuses while an ask is in flight tells the limiter of its demand, as a
