@@ -80,6 +80,11 @@ impl UnconfirmedNames {
         // The lock is held until the name is listed: otherwise, the names of several threads could
         // get the last room.
         self.update(|names| {
+            // Another request may have listed it before this one had the lock. It is marked then, or
+            // was listed by the program.
+            if let Some(resource) = registry.get(name) {
+                return Listing::Listed(resource);
+            }
             if names.len() >= max {
                 forget_delisted(names, registry);
             }
@@ -90,7 +95,7 @@ impl UnconfirmedNames {
             let Some(resource) = registry.find_or_list(name, traffic) else {
                 return Listing::Refused;
             };
-            // If two requests list a name at the same time, the second one finds the mark.
+            // A request of another layer, which lists names without this lock, finds the mark.
             resource.data_or_insert_with(|| {
                 // It is there already if an earlier resource with this name was removed.
                 if !names.iter().any(|it| **it == *name) {

@@ -6,8 +6,8 @@ mod method;
 #[cfg(feature = "axum")]
 mod route;
 
-use http::Request;
 use http::response::Parts;
+use http::{Request, StatusCode};
 
 #[cfg(feature = "tonic")]
 pub use grpc::GrpcMethod;
@@ -42,8 +42,8 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 /// [`Registry::refused`](leaparray::Registry::refused), until a response confirms the name and so
 /// lists it. Until then, a limiter [of each resource](crate::ResourceLayer::limit_each) is the one
 /// of [`OTHER`]. To prevent that for a name that needs its own limiter, list it before the service
-/// starts, by [`Registry::resource`](leaparray::Registry::resource), and give [`OTHER`] a limiter
-/// too.
+/// starts, by [`Registry::resource`](leaparray::Registry::resource), and keep that handle, without
+/// which an idle resource can be evicted. Give [`OTHER`] a limiter too.
 ///
 /// The layer removes no resource, so clients cannot reset the limiter or the breaker of one. The
 /// program makes room when it [evicts](leaparray::Registry::evict_idle) idle resources.
@@ -72,10 +72,12 @@ pub trait Name<A> {
 
     /// Returns whether the head of a response to a request with this name shows that the target of
     /// the request exists, and so [confirms](Self#unconfirmed-names) the name. Called for
-    /// unconfirmed names only. The default is a status below 400, since a status such as 401 or 404
-    /// can be the answer for any target.
+    /// unconfirmed names only. The default is a status below 300, or 304, since a status such as
+    /// 302, 401 or 404 can be the answer for any target. A service that answers unknown targets
+    /// with a page and the status 200 needs a rule of its own.
     fn confirms(&self, response: &Parts) -> bool {
-        !(response.status.is_client_error() || response.status.is_server_error())
+        response.status < StatusCode::MULTIPLE_CHOICES
+            || response.status == StatusCode::NOT_MODIFIED
     }
 }
 
