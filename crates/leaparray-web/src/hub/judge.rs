@@ -290,19 +290,20 @@ impl State {
         // Those of a breaker are told with the breaker: those of its reason, and if it lets little
         // through, those of no known reason.
         let mut refused = sums.block;
+        let known = reasons.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
+        let mut unknown = refused.saturating_sub(known);
         if let Some(breaker) = breakers.first() {
-            let known = reasons.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
-            let unknown = refused.saturating_sub(known);
-            refused = refused.saturating_sub(reasons[FAILING_REASON]);
+            refused = refused.saturating_sub(std::mem::take(&mut reasons[FAILING_REASON]));
             if breaker.level == Level::Failing {
-                refused = refused.saturating_sub(unknown);
+                refused = refused.saturating_sub(std::mem::take(&mut unknown));
             }
         }
         let calls = refused.saturating_add(sums.pass);
         let half = 1 + u64::from(*held > Level::Quiet);
         let is_enough = calls.saturating_mul(half) >= FEW && refused.saturating_mul(half) >= SOME;
         *held = if is_enough { level_of(refused, calls, [0.01, 0.9], *held) } else { Level::Quiet };
-        let most = reasons.iter().copied().max().filter(|it| *it > 0);
+        // The reason of most of the refusals that are told, if that is known.
+        let most = reasons.iter().copied().max().filter(|it| *it > 0 && *it >= unknown);
         let reason = most.and_then(|most| reasons.iter().position(|it| *it == most));
         finding(FindingKind::Refusals, *held, refused, calls)
             .map(|it| Finding { reason: reason.map(|it| it as u64), ..it })

@@ -157,6 +157,29 @@ fn refusals_by_a_breaker_are_told_only_with_it() {
     }
 }
 
+/// The reason is one of the refusals that are told, and not one that is told with a breaker.
+#[test]
+fn reason_is_that_of_most_of_the_refusals_that_are_told() {
+    let reason = |refused, drops| {
+        let mut seconds = Seconds::new();
+        seconds.id("a", None);
+        if drops {
+            seconds.drops("a", 0.5);
+        }
+        seconds.refused = vec![refused];
+        seconds.next(&[row(1, 900, 0, 76)]);
+        let findings = &seconds.verdicts[0].findings;
+        let finding = findings.iter().find(|it| it.kind == FindingKind::Refusals).unwrap();
+        (finding.part, finding.reason)
+    };
+    let mix =
+        |limit_reached, failing| Refused { id: 1, limit_reached, failing, ..Refused::default() };
+    assert_eq!(reason(mix(36, 40), true), (36, Some(0)));
+    assert_eq!(reason(mix(36, 40), false), (76, Some(3)));
+    // Of 76, the reasons of 50 are not known.
+    assert_eq!(reason(mix(16, 10), false), (76, None));
+}
+
 #[test]
 fn breaker_drops_until_it_is_below_half_a_percent() {
     let mut seconds = Seconds::new();
