@@ -74,7 +74,7 @@ fn limiter_with_node_passes_counts_other_tiers() {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
         node.enter_many(8).success();
         assert_eq!((0..5).filter(|_| limiter.enter(&node).is_admitted()).count(), 2);
-        // What it refuses does not remain.
+        // The passes of the others do not remain.
         let quota = limiter.quota_at(at(60_000)).unwrap();
         assert_eq!((quota.remaining, quota.reset), (0, Some(at(61_000))));
         let quota = limiter.quota_at(at(60_500)).unwrap();

@@ -33,7 +33,7 @@ const DEADLINE: Duration = Duration::from_millis(50);
 /// A deadline that only a defect reaches.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a caller does with the body of a response.
+/// The use that a caller makes of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Read,

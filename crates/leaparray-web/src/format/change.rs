@@ -1,4 +1,4 @@
-//! What has changed, and the totals of a light stream.
+//! Changes, and the totals of a light stream.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub enum ChangeKind {
     Breaker {
         /// The name of the breaker.
         name: String,
-        /// What the state means for the resource.
+        /// The meaning of the state for the resource.
         level: Level,
         /// The state now: `open`, `half-open`, `closed`, `drops` or `passes`.
         state: String,

@@ -35,7 +35,7 @@ impl Level {
     }
 }
 
-/// What a [`Finding`] is about.
+/// The subject of a [`Finding`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -71,7 +71,7 @@ positional! {
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Finding {
-        /// What it is about.
+        /// The subject.
         pub kind: FindingKind,
         /// The level that it stands for.
         pub level: Level,

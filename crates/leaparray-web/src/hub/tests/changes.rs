@@ -1,4 +1,4 @@
-//! What is told of the changes, and for how long it is kept.
+//! The changes that are reported, and for how long they are kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
