@@ -16,10 +16,11 @@ fi
 
 # Announces a step, with the seconds since the start, and with the processor seconds until now.
 step() {
+  local times="$SKIPPED_LIST.times.$BASHPID"
   # Not in a subshell, which has no times of its own.
-  times >"$SKIPPED_LIST.times"
+  times >"$times"
   printf '\n== %s (%d s, %d s of processor time)\n' "$*" "$SECONDS" \
-    "$(awk -F '[ms ]+' 'END { print int(60 * $1 + $2 + 60 * $3 + $4) }' "$SKIPPED_LIST.times")"
+    "$(awk -F '[ms ]+' 'END { print int(60 * $1 + $2 + 60 * $3 + $4) }' "$times")"
 }
 
 # Runs cargo with lints that are errors. Clippy is a compiler with more lints. Here it also builds
@@ -32,4 +33,25 @@ skip() { printf 'skipped: %s\n' "$1" | tee -a "$SKIPPED_LIST"; }
 
 list_skipped() {
   if [ -s "$SKIPPED_LIST" ]; then cat "$SKIPPED_LIST"; else echo "nothing skipped"; fi
+}
+
+# Runs a function in the background. `finish` prints its output.
+beside() {
+  "$1" >"$SKIPPED_LIST.beside.$1" 2>&1 &
+  beside+=("$1 $!")
+}
+
+# Waits for what runs in the background, and fails if something of it failed.
+finish() {
+  local name process failed=""
+  for running in "${beside[@]}"; do
+    read -r name process <<<"$running"
+    wait "$process" || failed+=" $name"
+    cat "$SKIPPED_LIST.beside.$name"
+  done
+  beside=()
+  if [ -n "$failed" ]; then
+    echo "FAILED:$failed" >&2
+    return 1
+  fi
 }
