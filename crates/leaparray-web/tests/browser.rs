@@ -31,7 +31,9 @@ fn page_works_in_a_browser() {
     // Counts the frames of a browser, so nothing else draws meanwhile.
     let (counting, mut others): (Vec<_>, Vec<_>) =
         test_files().into_iter().partition(|file| file.ends_with("performance.test.mjs"));
-    counting.iter().for_each(|file| pass(file));
+    for file in &counting {
+        pass(file);
+    }
     // They wait for seconds of the page for most of their time.
     others.reverse();
     let others = Mutex::new(others);
@@ -56,7 +58,9 @@ fn pass(file: &Path) {
         command.env("LEAPARRAY_WEB_SERVER", env::current_exe().unwrap());
         let output = command.output().unwrap();
         // In one piece: other files print at the same time.
-        print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        for printed in [output.stdout, output.stderr] {
+            print!("{}", String::from_utf8_lossy(&printed));
+        }
         output.status.success()
     };
     assert!(run() || run(), "{} fails: see above", file.display());
