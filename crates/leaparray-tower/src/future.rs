@@ -18,80 +18,128 @@ use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes, has_ended};
 use crate::class::{Classify, End};
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
+use crate::layer::ResourceLayer;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::Refuse;
 use crate::resources::NewName;
 use crate::streams::OpenStream;
 
-/// The permit of the limiter that `L` chooses.
-type PermitOf<A, L, C> = <<L as Limits<A, C>>::Limiter as Limiter>::Permit;
+/// A service of requests with the body `A`, whose responses have a body.
+pub trait HttpService<A>: Service<Request<A>, Response = Response<Self::Body>> {
+    /// The body of a response.
+    type Body: Body;
+}
+
+impl<S, A, B> HttpService<A> for S
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    B: Body,
+{
+    type Body = B;
+}
+
+/// The types of a [`ResourceLayer`] around the service `S`.
+pub trait LayerOf<S: HttpService<A>, A> {
+    /// How requests are named.
+    type Name: Name<A>;
+    /// How the outcomes of responses are found.
+    type Classify: Classify<S::Error>;
+    /// The permit of an admitted request.
+    type Permit: Permit;
+    /// The limiter.
+    type Limiter: Limiter<Permit = Self::Permit>;
+    /// How refused requests are answered.
+    type Refuse: Refuse<S::Body, S::Error>;
+    /// The clock of the registry.
+    type Clock: Clock + Clone + Send + Sync + 'static;
+}
+
+impl<S, A, N, K, L, R, C> LayerOf<S, A> for ResourceLayer<N, K, L, R, C>
+where
+    S: HttpService<A>,
+    N: Name<A>,
+    K: Classify<S::Error>,
+    L: Limits<A, C>,
+    R: Refuse<S::Body, S::Error>,
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    type Name = N;
+    type Classify = K;
+    type Permit = <L::Limiter as Limiter>::Permit;
+    type Limiter = L::Limiter;
+    type Refuse = R;
+    type Clock = C;
+}
+
+/// The error of a service in the layer `L`.
+type ErrorOf<S, A, L> = <<L as LayerOf<S, A>>::Refuse as Refuse<
+    <S as HttpService<A>>::Body,
+    <S as Service<Request<A>>>::Error,
+>>::Error;
+
+/// The answer to a refused request.
+type AnswerOf<S, A, L> = Result<Response<Option<<S as HttpService<A>>::Body>>, ErrorOf<S, A, L>>;
 
 pin_project! {
     /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted
-    /// request, perhaps after a wait, or of the answer to a refused one.
+    /// request, perhaps after a wait, or of the answer to a refused one. `S` is the inner service,
+    /// `A` the body of its requests, and `L` the [layer](ResourceLayer).
     ///
     /// # Panics
     ///
     /// Panics if it is polled after it has completed.
-    pub struct ResponseFuture<S, A, B, N, K, L, R, C>
+    pub struct ResponseFuture<S, A, L>
     where
-        S: Service<Request<A>>,
-        L: Limits<A, C>,
-        R: Refuse<B, S::Error>,
-        C: Clock,
-        C: Clone,
+        S: HttpService<A>,
+        L: LayerOf<S, A>,
     {
         #[pin]
-        state: State<S, A, B, N, K, L, R, C>,
+        state: State<S, A, L>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<S, A, B, N, K, L, R, C>
+    enum State<S, A, L>
     where
-        S: Service<Request<A>>,
-        L: Limits<A, C>,
-        R: Refuse<B, S::Error>,
-        C: Clock,
-        C: Clone,
+        S: HttpService<A>,
+        L: LayerOf<S, A>,
     {
         Refused {
             // `None` after the last poll.
-            answer: Option<Result<Response<Option<B>>, R::Error>>,
+            answer: Option<AnswerOf<S, A, L>>,
         },
         // In boxes: they are large, and the futures of requests that need not wait should be small.
         Waits {
             // `None` after the wait.
             sleep: Option<Pin<Box<Sleep>>>,
             // `None` once the service is ready.
-            waiting: Option<Box<Waiting<S, A, N, K, L, C>>>,
+            waiting: Option<Box<Waiting<S, A, L>>>,
         },
         Runs {
             #[pin]
             future: S::Future,
             // `None` after the last poll.
-            request: Option<Running<N, K, C, PermitOf<A, L, C>>>,
+            call: Option<Call<S, A, L>>,
         },
     }
 }
 
 /// A request that waits. If it is dropped, it is cancelled, and a refund is attempted.
-pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, C: Clock + Clone> {
+pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
-    pub(crate) in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-    pub(crate) context: ResponseContext<N, C>,
+    pub(crate) call: Call<S, A, L>,
     /// The time from which the request is overdue before the head of its response.
     pub(crate) overdue: Timestamp,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
-/// A request that has reached the service.
-struct Running<N, K, C: Clock + Clone, P: Permit> {
-    in_flight: InFlight<K, C, P>,
-    context: ResponseContext<N, C>,
+/// An admitted request, and what its response needs.
+pub(crate) struct Call<S: HttpService<A>, A, L: LayerOf<S, A>> {
+    pub(crate) in_flight: InFlight<L::Classify, L::Clock, L::Permit>,
+    pub(crate) context: ResponseContext<L::Name, L::Clock>,
 }
 
 /// The refund of a request that waits, which is attempted when this is dropped.
@@ -200,42 +248,26 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
     }
 }
 
-impl<S, A, B, N, K, L, R, C> ResponseFuture<S, A, B, N, K, L, R, C>
-where
-    S: Service<Request<A>>,
-    L: Limits<A, C>,
-    R: Refuse<B, S::Error>,
-    C: Clock + Clone,
-{
-    pub(crate) const fn refused(answer: Result<Response<Option<B>>, R::Error>) -> Self {
+impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
+    pub(crate) const fn refused(answer: AnswerOf<S, A, L>) -> Self {
         Self { state: State::Refused { answer: Some(answer) } }
     }
 
-    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, C>) -> Self {
+    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, L>) -> Self {
         let (sleep, waiting) = (Some(Box::pin(sleep(wait))), Some(Box::new(waiting)));
         Self { state: State::Waits { sleep, waiting } }
     }
 
-    pub(crate) const fn running(
-        future: S::Future,
-        in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-        context: ResponseContext<N, C>,
-    ) -> Self {
-        Self { state: State::Runs { future, request: Some(Running { in_flight, context }) } }
+    pub(crate) const fn running(future: S::Future, call: Call<S, A, L>) -> Self {
+        Self { state: State::Runs { future, call: Some(call) } }
     }
 }
 
-impl<S, A, B, N, K, L, R, C> Future for ResponseFuture<S, A, B, N, K, L, R, C>
-where
-    S: Service<Request<A>, Response = Response<B>>,
-    B: Body,
-    N: Name<A>,
-    K: Classify<S::Error>,
-    L: Limits<A, C>,
-    R: Refuse<B, S::Error>,
-    C: Clock + Clone + Send + Sync + 'static,
-{
-    type Output = Result<Response<ResponseBody<B, S::Error, K, C, PermitOf<A, L, C>>>, R::Error>;
+impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> {
+    type Output = Result<
+        Response<ResponseBody<S::Body, S::Error, L::Classify, L::Clock, L::Permit>>,
+        ErrorOf<S, A, L>,
+    >;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         const COMPLETED: &str = "polled after it has completed";
@@ -256,21 +288,21 @@ where
                     let readiness = ready!(waiting.as_mut().expect(COMPLETED).poll_ready(cx));
                     let waiting = waiting.take().expect(COMPLETED);
                     if let Err(error) = readiness {
-                        return Poll::Ready(Err(R::error(waiting.fail(error))));
+                        return Poll::Ready(Err(L::Refuse::error(waiting.fail(error))));
                     }
-                    let (future, request) = waiting.run();
-                    state.set(State::Runs { future, request: Some(request) });
+                    let (future, call) = waiting.run();
+                    state.set(State::Runs { future, call: Some(call) });
                 }
-                StateProjection::Runs { future, request } => {
-                    let in_flight = &mut request.as_mut().expect(COMPLETED).in_flight;
+                StateProjection::Runs { future, call } => {
+                    let in_flight = &mut call.as_mut().expect(COMPLETED).in_flight;
                     let result = ready!(in_flight.watch(|| future.poll(cx)));
-                    let Running { mut in_flight, context } = request.take().expect(COMPLETED);
+                    let Call { mut in_flight, context } = call.take().expect(COMPLETED);
                     return Poll::Ready(match result {
                         Ok(response) => Ok(context.answer(response, in_flight)),
                         Err(error) => {
                             let outcome = in_flight.classify.error(&error);
                             in_flight.end(outcome);
-                            Err(R::error(error))
+                            Err(L::Refuse::error(error))
                         }
                     });
                 }
@@ -279,50 +311,35 @@ where
     }
 }
 
-impl<S, A, N, K, L, C> Waiting<S, A, N, K, L, C>
-where
-    S: Service<Request<A>>,
-    L: Limits<A, C>,
-    C: Clock + Clone,
-{
+impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
     /// Polls the readiness of the service, which has reserved nothing for the request during the
     /// wait.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        let Self { service, in_flight, .. } = self;
-        in_flight.watch(|| service.poll_ready(cx))
+        let Self { service, call, .. } = self;
+        call.in_flight.watch(|| service.poll_ready(cx))
     }
 
     /// Ends the request with an error of the readiness. It has not reached the service, so a refund
     /// is attempted.
-    fn fail(mut self, error: S::Error) -> S::Error
-    where
-        K: Classify<S::Error>,
-    {
-        let outcome = self.in_flight.classify.error(&error);
-        self.in_flight.end(outcome);
+    fn fail(mut self, error: S::Error) -> S::Error {
+        let in_flight = &mut self.call.in_flight;
+        in_flight.end(in_flight.classify.error(&error));
         error
     }
 
     /// Calls the service, after the wait.
-    #[expect(clippy::type_complexity, reason = "the future and its request")]
-    fn run(mut self) -> (S::Future, Running<N, K, C, PermitOf<A, L, C>>) {
+    fn run(mut self) -> (S::Future, Call<S, A, L>) {
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, mut in_flight, context, overdue, refund: _ } = self;
-        in_flight.set_on_drop(context.on_drop);
-        in_flight.set_overdue(overdue);
-        (service.call(request), Running { in_flight, context })
+        let Self { mut service, request, mut call, overdue, refund: _ } = self;
+        call.in_flight.set_on_drop(call.context.on_drop);
+        call.in_flight.set_overdue(overdue);
+        (service.call(request), call)
     }
 }
 
-impl<S, A, B, N, K, L, R, C> fmt::Debug for ResponseFuture<S, A, B, N, K, L, R, C>
-where
-    S: Service<Request<A>>,
-    L: Limits<A, C>,
-    R: Refuse<B, S::Error>,
-    C: Clock + Clone,
-{
+impl<S: HttpService<A>, A, L: LayerOf<S, A>> fmt::Debug for ResponseFuture<S, A, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use http::Request;
 use leaparray::{Clock, MonotonicClock, OnDrop, Registry, RegistryError, Resource, TrafficType};
-use tower_layer::Layer;
 
 use crate::class::ByStatus;
 use crate::limit::{Chosen, PerResource, SharedLimiter, Unlimited};
@@ -14,7 +13,6 @@ use crate::limit::{Chosen, PerResource, SharedLimiter, Unlimited};
 use crate::name::{OTHER, OTHER_OUTBOUND};
 use crate::refusal::Answer;
 use crate::resources::Resources;
-use crate::service::ResourceService;
 
 /// A [`Layer`] that records each request in a resource of a registry, and may refuse it.
 ///
@@ -79,15 +77,16 @@ use crate::service::ResourceService;
 /// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without
 /// a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
-    state: LayerState<N, K, L, R, C>,
-}
-
-/// The state that the services of a layer share.
-pub(crate) struct LayerState<N, K, L, R, C> {
     pub(crate) resources: Arc<Resources<N, C>>,
     pub(crate) classify: K,
     pub(crate) limits: L,
     pub(crate) refuse: R,
+    pub(crate) options: Options,
+}
+
+/// The choices that have no type of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
     pub(crate) first_byte: bool,
     pub(crate) on_drop: OnDrop,
     pub(crate) timeout_around: Option<Duration>,
@@ -155,17 +154,10 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
         name: N,
     ) -> Result<Self, RegistryError> {
         let resources = Arc::new(Resources::new(registry, traffic, name)?);
+        let options =
+            Options { first_byte: false, on_drop: OnDrop::Cancelled, timeout_around: None };
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
-        let state = LayerState {
-            resources,
-            classify,
-            limits,
-            refuse,
-            first_byte: false,
-            on_drop: OnDrop::Cancelled,
-            timeout_around: None,
-        };
-        Ok(Self { state })
+        Ok(Self { resources, classify, limits, refuse, options })
     }
 }
 
@@ -174,11 +166,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// a closure, or a [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let LayerState { resources, limits, refuse, first_byte, on_drop, timeout_around, .. } =
-            self.state;
-        let state =
-            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
-        ResourceLayer { state }
+        let Self { resources, limits, refuse, options, .. } = self;
+        ResourceLayer { resources, classify, limits, refuse, options }
     }
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
@@ -311,29 +300,23 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let LayerState { resources, classify, refuse, first_byte, on_drop, timeout_around, .. } =
-            self.state;
-        let state =
-            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
-        ResourceLayer { state }
+        let Self { resources, classify, refuse, options, .. } = self;
+        ResourceLayer { resources, classify, limits, refuse, options }
     }
 
     /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a
     /// [`Refuse`](crate::Refuse) of your own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let LayerState { resources, classify, limits, first_byte, on_drop, timeout_around, .. } =
-            self.state;
-        let state =
-            LayerState { resources, classify, limits, refuse, first_byte, on_drop, timeout_around };
-        ResourceLayer { state }
+        let Self { resources, classify, limits, options, .. } = self;
+        ResourceLayer { resources, classify, limits, refuse, options }
     }
 
     /// Chooses whether the times from the entry to the head of the response are recorded, in
     /// [`FirstByte`](crate::FirstByte).
     #[must_use]
     pub fn first_byte(mut self, first_byte: bool) -> Self {
-        self.state.first_byte = first_byte;
+        self.options.first_byte = first_byte;
         self
     }
 }
@@ -370,7 +353,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// ```
     #[must_use]
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
-        self.state.on_drop = policy;
+        self.options.on_drop = policy;
         self
     }
 
@@ -416,48 +399,27 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// ```
     #[must_use]
     pub fn timeout_around(mut self, timeout: Duration) -> Self {
-        self.state.timeout_around = Some(timeout);
+        self.options.timeout_around = Some(timeout);
         self
     }
 }
 
-impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
-where
-    K: Clone,
-    L: Clone,
-    R: Clone,
-{
-    type Service = ResourceService<S, N, K, L, R, C>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ResourceService::new(inner, Arc::new(self.state.clone()))
-    }
-}
-
-impl<N, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
+impl<N, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> {
     fn clone(&self) -> Self {
         Self {
             resources: Arc::clone(&self.resources),
             classify: self.classify.clone(),
             limits: self.limits.clone(),
             refuse: self.refuse.clone(),
-            first_byte: self.first_byte,
-            on_drop: self.on_drop,
-            timeout_around: self.timeout_around,
+            options: self.options,
         }
-    }
-}
-
-impl<N, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> {
-    fn clone(&self) -> Self {
-        Self { state: self.state.clone() }
     }
 }
 
 impl<N, K, L, R, C> fmt::Debug for ResourceLayer<N, K, L, R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResourceLayer")
-            .field("registry", self.state.resources.registry())
+            .field("registry", self.resources.registry())
             .finish_non_exhaustive()
     }
 }

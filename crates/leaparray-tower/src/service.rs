@@ -8,6 +8,7 @@ use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::{Decision, Limiter, Refusal};
 use leaparray::{Clock, MonotonicClock, OnDrop, Timestamp};
+use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::RequestKind;
@@ -15,10 +16,10 @@ use crate::class::Classify;
 use crate::deadline::Deadlines;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{Refund, ResponseContext, ResponseFuture, Waiting};
+use crate::future::{Call, Refund, ResponseContext, ResponseFuture, Waiting};
 use crate::grpc;
 use crate::in_flight::InFlight;
-use crate::layer::LayerState;
+use crate::layer::{Options, ResourceLayer};
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
@@ -29,12 +30,19 @@ use crate::{ByStatus, ResponseBody, Unlimited, upload};
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
 {
     inner: S,
-    shared: Arc<LayerState<N, K, L, R, C>>,
+    layer: Arc<ResourceLayer<N, K, L, R, C>>,
 }
 
-impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
-    pub(crate) const fn new(inner: S, shared: Arc<LayerState<N, K, L, R, C>>) -> Self {
-        Self { inner, shared }
+impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
+where
+    K: Clone,
+    L: Clone,
+    R: Clone,
+{
+    type Service = ResourceService<S, N, K, L, R, C>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        ResourceService { inner, layer: Arc::new(self.clone()) }
     }
 }
 
@@ -51,20 +59,21 @@ where
 {
     type Response = Response<ResponseBody<B, S::Error, K, C, <L::Limiter as Limiter>::Permit>>;
     type Error = R::Error;
-    type Future = ResponseFuture<S, A, B, N, K, L, R, C>;
+    type Future = ResponseFuture<S, A, ResourceLayer<N, K, L, R, C>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), R::Error>> {
         self.inner.poll_ready(cx).map_err(R::error)
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        let shared = &self.shared;
+        let layer = &*self.layer;
+        let Options { first_byte, on_drop, timeout_around } = layer.options;
         let mut inner = Reserved::new(&mut self.inner);
-        let Found { resource, unconfirmed } = shared.resources.find(&request);
+        let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
         let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
-        let decision = shared.limits.with(&request, &resource, |limiter| {
+        let decision = layer.limits.with(&request, &resource, |limiter| {
             let Some(limiter) = limiter else { return Decision::Admitted(None) };
             let decision = limiter.try_acquire_for(&*resource, now, 1).map(Some);
             match &decision {
@@ -78,14 +87,14 @@ where
             decision
         });
         let in_flight =
-            |entry, on_drop, upload| InFlight::new(entry, shared.classify.clone(), on_drop, upload);
-        let is_outbound = shared.resources.is_outbound();
-        let deadlines = Deadlines::of(&request, is_outbound, shared.timeout_around, now);
+            |entry, on_drop, upload| InFlight::new(entry, layer.classify.clone(), on_drop, upload);
+        let is_outbound = layer.resources.is_outbound();
+        let deadlines = Deadlines::of(&request, is_outbound, timeout_around, now);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
             unconfirmed,
-            first_byte: shared.first_byte,
-            on_drop: shared.on_drop,
+            first_byte,
+            on_drop,
             is_outbound,
             overdue: deadlines.of_body,
         };
@@ -98,9 +107,10 @@ where
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
                 let upload = upload::watch(request.body_mut());
-                let mut in_flight = in_flight(entry, shared.on_drop, upload);
+                let mut in_flight = in_flight(entry, on_drop, upload);
                 in_flight.set_overdue(deadlines.of_head);
-                ResponseFuture::running(inner.consume().call(request), in_flight, context)
+                let call = Call { in_flight, context };
+                ResponseFuture::running(inner.consume().call(request), call)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
@@ -110,16 +120,14 @@ where
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
                 let upload = upload::watch(request.body_mut());
-                let in_flight = in_flight(entry, OnDrop::Cancelled, upload);
-                ResponseFuture::waiting(
-                    wait,
-                    Waiting { service, request, in_flight, context, overdue, refund },
-                )
+                let call = Call { in_flight: in_flight(entry, OnDrop::Cancelled, upload), context };
+                let waiting = Waiting { service, request, call, overdue, refund };
+                ResponseFuture::waiting(wait, waiting)
             }
             Decision::Refused(refusal) => {
                 let is_grpc = grpc::is_grpc(request.headers());
                 let refused = Refused { refusal, at: refused_at, quotas, is_grpc };
-                ResponseFuture::refused(shared.refuse.refuse(&refused))
+                ResponseFuture::refused(layer.refuse.refuse(&refused))
             }
         }
     }
@@ -177,7 +185,7 @@ impl<S: Clone> Drop for Reserved<'_, S> {
 
 impl<S: Clone, N, K, L, R, C> Clone for ResourceService<S, N, K, L, R, C> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+        Self { inner: self.inner.clone(), layer: Arc::clone(&self.layer) }
     }
 }
 
