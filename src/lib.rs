@@ -117,9 +117,10 @@ pub use node::{
     Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
 };
 pub use registry::{
-    Inventory, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot, Resource,
-    ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot, Resources, TrafficType, Visit,
-    Visited, VisitedNode,
+    DroppedSeries, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot,
+    Resource, ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot, Resources, Series,
+    SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading, TrafficType, Visit, Visited,
+    VisitedNode,
 };
 #[cfg(loom)]
 #[doc(hidden)]

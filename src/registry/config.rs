@@ -139,7 +139,7 @@ impl From<TrafficType> for ResourceConfig {
 /// With the feature `serde`, it is `"inbound"` or `"outbound"`.
 ///
 /// In Sentinel, an entry is outbound by default. Here, a resource is inbound by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use super::Registry;
 use super::config::TrafficType;
 use super::listed::Listed;
+use super::series::{Departed, Registration};
 use super::undelivered::Undelivered;
 use crate::metric::MetricTotals;
 use crate::node::oldest_second;
@@ -46,6 +47,7 @@ pub(crate) struct Delisted<C> {
     /// The resources that are gone, and still in the map: see [`leave`](Self::leave).
     left: Vec<Arc<Listed<C>>>,
     undelivered: Undelivered,
+    departed: Departed,
 }
 
 impl<C> Delisted<C> {
@@ -56,12 +58,29 @@ impl<C> Delisted<C> {
             with_holders: Vec::new(),
             left: Vec::new(),
             undelivered: Undelivered::default(),
+            departed: Departed::new(),
         }
     }
 
     /// Adds a resource that was removed and may still have handles.
     pub(crate) fn keep(&mut self, listed: Arc<Listed<C>>) {
+        self.departed.depart(&listed);
         self.with_holders.push(listed);
+    }
+
+    /// Adds a reader of the series.
+    pub(crate) fn register_series(&mut self) -> Registration {
+        let with_holders = self.with_holders.iter().map(|listed| &**listed);
+        self.departed.register([&self.inbound, &self.outbound], with_holders)
+    }
+
+    /// Returns the counts of the reclaimed resources by series, while there is a reader.
+    pub(crate) const fn departed(&self) -> &Departed {
+        &self.departed
+    }
+
+    pub(crate) const fn departed_mut(&mut self) -> &mut Departed {
+        &mut self.departed
     }
 
     pub(crate) fn with_holders(&self) -> impl Iterator<Item = &Arc<Listed<C>>> {
@@ -102,6 +121,7 @@ impl<C: Clock + Clone> Delisted<C> {
         };
         *total += &listed.lifetime();
         self.undelivered.keep(listed);
+        self.departed.reclaim(listed);
     }
 
     /// Reclaims the removed resources that no longer have handles, and returns them. The caller

@@ -26,9 +26,9 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// No count is lost: a thread that looks up the resource at the same time either prevents the
     /// eviction, or finds the resource gone and lists a new one. The counts of an evicted resource
-    /// stay in the [lifetime totals](Self::lifetime), and its seconds are still
-    /// [delivered](Self::poll_seconds), but it leaves the windows. If the windows are read, `idle`
-    /// should be at least as long as the long window.
+    /// stay in the [lifetime totals](Self::lifetime) and in its [series](Self::series), and its
+    /// seconds are still [delivered](Self::poll_seconds), but it leaves the windows. If the windows
+    /// are read, `idle` should be at least as long as the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -78,6 +78,7 @@ impl<C: Clock + Clone> Registry<C> {
         // By the earlier of the two times: seconds that are in the window at the right time are
         // kept.
         self.limit_undelivered(&mut delisted, now.min(clock));
+        self.limit_departed(&mut delisted);
         drop(delisted);
         self.delist(listed);
         true
@@ -91,8 +92,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// resource is free at once. Earlier and later records in the removed resource are in the
     /// [lifetime totals](Self::lifetime) of the registry, and among the
     /// [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is
-    /// dropped, and after that until the lifetime totals are read, an [inventory](Self::inventory)
-    /// is taken, the seconds are polled, or another resource is removed.
+    /// dropped, and after that until the lifetime totals, the seconds or the [series](Self::series)
+    /// are read, or another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -159,9 +160,11 @@ impl<C: Clock + Clone> Registry<C> {
             delisted.keep(Arc::clone(listed));
             _released = delisted.reclaim_released();
             self.limit_undelivered(&mut delisted, now);
+            self.limit_departed(&mut delisted);
         }
         drop(delisted);
-        // Also a resource that another thread has removed: that thread may have stopped before this.
+        // Also a resource that another thread has removed: that thread may have stopped before
+        // this.
         if is_ours || self.names.can_change() {
             self.delist(listed);
         }

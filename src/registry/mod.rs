@@ -11,12 +11,12 @@ mod geometry;
 mod histogram;
 mod holders;
 mod id;
-mod inventory;
 mod iter;
 mod listed;
 mod name;
 mod resource;
 mod seconds;
+mod series;
 mod snapshot;
 mod totals;
 mod undelivered;
@@ -25,10 +25,12 @@ mod visit;
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
 pub use id::ResourceId;
-pub use inventory::Inventory;
 pub use iter::Resources;
 pub use resource::Resource;
 pub use seconds::{RegistryCursor, ResourceSecond};
+pub use series::{
+    DroppedSeries, Series, SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading,
+};
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 pub use visit::{Visit, Visited, VisitedNode};
 

@@ -89,8 +89,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// The first call has the numbers of all these seconds, of which there may be none. A listed
     /// node is followed by its seconds, the oldest first. The nodes are in no particular order. A
     /// second of a resource that was listed again includes the records of the one before. The
-    /// lifetimes of the visited nodes and the delisted totals in the result are those of an
-    /// [`inventory`](Self::inventory).
+    /// lifetimes of the visited nodes and the delisted totals in the result add up to the
+    /// [lifetime](Self::lifetime) of the registry.
     ///
     /// Unless resources were evicted or removed, nothing is sorted, and the memory of the
     /// histograms is used again, so this allocates some hundred bytes.

@@ -213,7 +213,7 @@ operations! {
         assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 11);
         assert_eq!(registry.inbound_long_histogram().unwrap().count(), 11);
         assert_eq!(registry.lifetime().sum(Success), 11);
-        assert_eq!((registry.inventory().resources.len(), registry.iter().count()), (1, 1));
+        assert_eq!((registry.series().read(&registry).iter().count(), registry.iter().count()), (2, 1));
         registry.clock().advance(2_000 * MS);
         assert_eq!(registry.poll_seconds(&RegistryCursor::new()).len(), 2);
     }

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::ConcurrencyLimiter;
-use leaparray::{
-    Entry, ManualClock, MetricTotals, Registry, RegistryConfig, Resource, SecondsCursor,
-    TrafficType,
-};
+use leaparray::{Entry, ManualClock, RegistryConfig, Resource, SecondsCursor, TrafficType};
 
 use crate::{SECOND, names, registry, registry_of, together};
 
@@ -82,14 +79,6 @@ fn counts_balance_while_others_evict_and_remove() {
                 last = passes;
             }
         });
-        scope.spawn(move || {
-            let mut last = 0;
-            while !done.load(Ordering::Relaxed) {
-                let passes = lifetime_by_inventory(registry).sum(Pass);
-                assert!(passes >= last, "inventories went back from {last} to {passes}");
-                last = passes;
-            }
-        });
         let rounds = together(|_| {
             let mut rounds = 0;
             // Until enough resources are evicted or removed, for any scheduling of the threads. The
@@ -109,56 +98,8 @@ fn counts_balance_while_others_evict_and_remove() {
     let lifetime = registry.lifetime();
     assert_eq!([Pass, Success, Exception].map(|e| lifetime.sum(e)), [all, all / 4 * 3, all / 4]);
     assert_eq!(lifetime.rt_count(), all);
-    assert_eq!(lifetime_by_inventory(registry), lifetime);
     assert!(registry.len() <= 3 && registry.len() == registry.iter().count());
     assert_eq!(registry.refused(), 0);
-}
-
-/// Returns the lifetime totals of the registry, from the delisted ones and those of each listed
-/// resource.
-fn lifetime_by_inventory(registry: &Registry<ManualClock>) -> MetricTotals {
-    let mut inventory = registry.inventory();
-    // The other resources may be removed in between.
-    thread::yield_now();
-    let mut sum = inventory.delisted_inbound;
-    sum += &inventory.delisted_outbound;
-    for resource in inventory.resources.drain(..) {
-        for context in resource.contexts() {
-            sum += &context.lifetime();
-        }
-        sum += &resource.lifetime();
-    }
-    sum
-}
-
-#[test]
-fn inventory_has_each_resource_listed_or_delisted() {
-    let (registry, clock) = registry();
-    let make = |name, traffic| registry.resource_with(name, traffic).unwrap();
-    for (name, traffic) in [
-        ("evicted", TrafficType::Inbound),
-        ("removed", TrafficType::Outbound),
-        ("held", TrafficType::Inbound),
-        ("listed", TrafficType::Outbound),
-    ] {
-        make(name, traffic).enter().success();
-        make(name, traffic).in_context("web").unwrap().enter().success();
-    }
-    let held = registry.get("held").unwrap();
-    let listed = registry.get("listed").unwrap();
-    assert!(registry.remove("removed") && registry.remove("held"));
-    clock.advance(SECOND * 60);
-    assert_eq!(registry.evict_idle(SECOND), 1);
-    held.block();
-    let inventory = registry.inventory();
-    let names: Vec<_> = inventory.resources.iter().map(Resource::name).collect();
-    assert_eq!(names, ["listed"]);
-    let of = |totals: &MetricTotals| [Pass, Success, Block].map(|event| totals.sum(event));
-    assert_eq!(of(&inventory.delisted_inbound), [4, 4, 1]);
-    assert_eq!(of(&inventory.delisted_outbound), [2, 2, 0]);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0, "the inventory has a handle");
-    drop((inventory, listed));
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
 }
 
 /// Records one request, in one of four ways.

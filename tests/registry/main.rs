@@ -8,6 +8,7 @@ mod leaving;
 mod listed;
 mod names;
 mod seconds;
+mod series;
 mod snapshot;
 mod unfinished;
 mod visit;

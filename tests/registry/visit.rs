@@ -1,5 +1,4 @@
-//! One pass over all nodes and their seconds: the seconds of a poll, and the totals of an
-//! inventory.
+//! One pass over all nodes and their seconds: the seconds of a poll, and the lifetime totals.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -100,7 +99,7 @@ fn step(
 }
 
 #[test]
-fn visit_finds_the_seconds_of_a_poll_and_the_totals_of_an_inventory() {
+fn visit_finds_the_seconds_of_a_poll_and_the_lifetime_totals() {
     let node = NodeConfig::default().with_histogram(HistogramConfig::default());
     for seed in 0..30 {
         let (registry, clock) = registry_of(RegistryConfig::default().node(node));

@@ -203,6 +203,49 @@ fn no_count_is_fed_twice_if_a_recorder_panics() {
 }
 
 #[test]
+fn recorder_that_panics_gets_the_other_series() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    for name in ["a", "b", "c"] {
+        registry.resource(name).unwrap().enter().success();
+    }
+    let recorder = Panicking::new("leaparray_success");
+    let snapshotter = recorder.inner.snapshotter();
+    let publication = || with_local_recorder(&recorder, || feed.publish());
+    catch_unwind(AssertUnwindSafe(publication)).unwrap_err();
+    publication();
+    let snapshot = snapshotter.snapshot().into_vec();
+    let successes = snapshot.iter().filter(|(key, ..)| key.key().name() == "leaparray_success");
+    let successes: Vec<_> = successes.map(|(.., value)| value).collect();
+    assert_eq!(successes, [&DebugValue::Counter(1); 2]);
+}
+
+#[test]
+fn last_counts_of_a_removed_resource_are_fed() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let success = "leaparray_success orders  inbound";
+    let succeed = |resource: &leaparray::Resource<ManualClock>| resource.enter().success();
+    let orders = registry.resource("orders").unwrap();
+    succeed(&orders);
+    assert_eq!(publish(&feed).numbers[success], 1.0);
+    succeed(&orders);
+    assert!(registry.remove("orders"));
+    succeed(&orders);
+    let taken = publish(&feed);
+    assert_eq!(taken.numbers[success], 2.0);
+    assert_eq!(taken.values["leaparray_response_time_seconds orders  inbound"].len(), 2);
+    // Through the handle, and through another resource of that name.
+    succeed(&orders);
+    succeed(&registry.resource("orders").unwrap());
+    drop(orders);
+    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(publish(&feed).numbers[success], 2.0);
+    let taken = publish(&feed);
+    assert!(taken.numbers.is_empty() && taken.values.is_empty(), "{taken:?}");
+}
+
+#[test]
 fn requests_in_flight_are_right_after_a_recorder_has_panicked() {
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry));

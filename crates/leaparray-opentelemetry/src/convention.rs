@@ -1,6 +1,6 @@
 //! The names of metrics and attributes.
 
-use leaparray::{MetricEvent, Resource, TrafficType};
+use leaparray::{MetricEvent, SeriesKey, TrafficType};
 
 /// The events with the names and the descriptions of their counters. `Rt` is left out: it is a sum
 /// of times.
@@ -27,8 +27,8 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::HttpServer, Self::HttpClient, Self::Other];
 
-    pub(crate) fn of<C>(resource: &Resource<C>) -> Self {
-        match (method_and_route(resource.name()), resource.traffic_type()) {
+    pub(crate) fn of(key: &SeriesKey) -> Self {
+        match (method_and_route(&key.name), key.traffic_type) {
             (None, _) => Self::Other,
             (Some(_), TrafficType::Outbound) => Self::HttpClient,
             (Some(_), _) => Self::HttpServer,
@@ -74,24 +74,20 @@ impl Kind {
     }
 }
 
-/// Calls `add` with the names and the values of a resource's attributes.
-pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static str, &str)) {
-    match method_and_route(resource.name()) {
+/// Calls `add` with the names and the values of the attributes of a series.
+pub(crate) fn attributes(key: &SeriesKey, mut add: impl FnMut(&'static str, &str)) {
+    let is_outbound = key.traffic_type == TrafficType::Outbound;
+    match method_and_route(&key.name) {
         Some((method, route)) => {
             add("http.request.method", method);
-            let is_outbound = resource.traffic_type() == TrafficType::Outbound;
             add(if is_outbound { "url.template" } else { "http.route" }, route);
         }
-        None => add("leaparray.resource", resource.name()),
+        None => add("leaparray.resource", &key.name),
     }
-    if let Some(context) = resource.context() {
+    if let Some(context) = &key.context {
         add("leaparray.context", context);
     }
-    let kind = match resource.traffic_type() {
-        TrafficType::Outbound => "outbound",
-        _ => "inbound",
-    };
-    add("leaparray.kind", kind);
+    add("leaparray.kind", if is_outbound { "outbound" } else { "inbound" });
 }
 
 /// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is

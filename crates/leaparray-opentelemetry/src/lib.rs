@@ -10,8 +10,6 @@ mod convention;
 mod meter;
 #[cfg(feature = "otlp")]
 mod otlp;
-#[cfg(feature = "meter")]
-mod series;
 
 #[cfg(feature = "meter")]
 pub use meter::observe;

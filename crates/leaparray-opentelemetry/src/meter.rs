@@ -1,13 +1,12 @@
 //! The instruments of a meter.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Clock, Registry, Resource};
+use leaparray::{Clock, Registry, SeriesKey};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
 use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
-use crate::series::AllSeries;
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each
 /// event, and the requests in flight. The README has their names.
@@ -18,17 +17,15 @@ use crate::series::AllSeries;
 /// # Counters of evicted and removed resources
 ///
 /// The SDK has one start time for all points of an instrument, so a counter must not begin at 0
-/// again. If a resource is evicted or removed, the counters of its labels keep their last values,
-/// and continue if a resource with these labels is listed again. The counts between the last
-/// collection and the eviction or removal are missing, and so are counts through handles to a
-/// removed resource.
+/// again. The counters are those of the [series](leaparray::SeriesReader): if a resource is evicted
+/// or removed, they keep their last values, and continue if its names are listed again. No count is
+/// missing.
 ///
-/// The number of labels that are kept in this way is [`Registry::max_resources`], or the largest
-/// number of resources and contexts at a collection, if that is larger. The oldest are forgotten
-/// first, and their counters begin at 0 if they are listed again. A reader with delta temporality
-/// subtracts the values of two collections. If a provider has such a reader and a second reader,
-/// whose collection has forgotten the labels, the difference is negative, and the increment is
-/// wrong.
+/// The registry keeps the series of [`Registry::max_resources`] resources that are not listed.
+/// Those that departed first are forgotten first, and their counters begin at 0 if they are listed
+/// again. A reader with delta temporality subtracts the values of two collections. If a provider
+/// has such a reader and a second reader, whose collection no longer has a series, the difference
+/// is negative, and the increment is wrong.
 ///
 /// # Limits of the SDK
 ///
@@ -62,49 +59,40 @@ pub fn observe<C>(registry: &Arc<Registry<C>>, meter: &Meter)
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
-    let series = Arc::new(Mutex::new(AllSeries::default()));
+    let series = Arc::new(Mutex::new(registry.series().without_histograms()));
     for (event, name, description) in COUNTERS {
         let (registry, series) = (Arc::downgrade(registry), Arc::clone(&series));
         let counter = meter.u64_observable_counter(name).with_description(description);
         let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
             let Some(registry) = registry.upgrade() else { return };
-            // The series after a panic are valid: each was read or was not.
             let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
-            series.read(&registry);
-            for (sum, attributes) in series.sums(event) {
-                observer.observe(sum, attributes);
+            for series in &series.read(&registry) {
+                observer.observe(series.counts().totals.sum(event), &attributes(series.key()));
             }
         });
         counter.build();
     }
     for kind in Kind::ALL {
-        let registry = Arc::downgrade(registry);
+        let (registry, series) = (Arc::downgrade(registry), Arc::clone(&series));
         let gauge = meter.i64_observable_up_down_counter(kind.in_flight());
         let gauge = gauge.with_description(kind.in_flight_description()).with_unit(REQUESTS);
         let gauge = gauge.with_callback(move |observer| {
-            for_each(&registry, |resource| {
-                if Kind::of(resource) == kind {
-                    let in_flight = i64::try_from(resource.concurrency()).unwrap_or(i64::MAX);
-                    observer.observe(in_flight, &attributes(resource));
-                }
-            });
+            let Some(registry) = registry.upgrade() else { return };
+            let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
+            let reading = series.read(&registry);
+            let of_kind = reading.iter().filter(|it| Kind::of(it.key()) == kind);
+            for series in of_kind.filter(|it| it.resource().is_some()) {
+                let in_flight = i64::try_from(series.in_flight()).unwrap_or(i64::MAX);
+                observer.observe(in_flight, &attributes(series.key()));
+            }
         });
         gauge.build();
     }
 }
 
-/// Calls `visit` with each resource and each context, unless the registry was dropped.
-fn for_each<C: Clock + Clone>(registry: &Weak<Registry<C>>, mut visit: impl FnMut(&Resource<C>)) {
-    let Some(registry) = registry.upgrade() else { return };
-    for resource in &*registry {
-        resource.contexts().for_each(|context| visit(&context));
-        visit(&resource);
-    }
-}
-
-pub(crate) fn attributes<C>(resource: &Resource<C>) -> Vec<KeyValue> {
+fn attributes(key: &SeriesKey) -> Vec<KeyValue> {
     let mut attributes = Vec::new();
-    convention::attributes(resource, |name, value| {
+    convention::attributes(key, |name, value| {
         attributes.push(KeyValue::new(name, value.to_owned()));
     });
     attributes

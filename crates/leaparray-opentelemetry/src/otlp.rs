@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaparray::{Clock, LatencyHistogram, MonotonicClock, Registry, Resource, ResourceId};
+use leaparray::{
+    Clock, LatencyHistogram, MonotonicClock, Registry, Series, SeriesKey, SeriesReader,
+};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -30,10 +33,13 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.
 ///
-/// The start time of a point is the time at which the resource was
-/// [made](leaparray::ResourceNode::made). So all sources of a registry, and one that is made again,
-/// send the same points. The clock of the registry must tell the time of day, as a
-/// [`MonotonicClock`] does. The source keeps the registry.
+/// The sums are those of the [series](leaparray::SeriesReader) of the registry: a resource that is
+/// evicted or removed, and listed again, goes on. If it has counted something since the last
+/// message and is no longer listed, the message has its points once more. The start time of a point
+/// is the time [since](leaparray::Series::since) which the series counts. So all sources of a
+/// registry, and one that is made again while there is another, send the same points. The clock of
+/// the registry must tell the time of day, as a [`MonotonicClock`] does. The source keeps the
+/// registry.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -52,19 +58,19 @@ pub struct OtlpSource<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     /// The attributes of the service.
     attributes: Vec<KeyValue>,
-    last: Mutex<Last>,
+    last: Mutex<Last<C>>,
 }
 
 /// The last message. Times are in nanoseconds since the epoch.
-#[derive(Default)]
-struct Last {
+struct Last<C> {
+    series: SeriesReader<C>,
     /// The time of the message; 0 before the first message.
     time: u64,
-    /// The start times of the points of each node in the message. The start time is the time at
-    /// which the node was made. A resource that is listed again is another node with another start
-    /// time, which tells the collector that the counters were reset. So it is not before the last
-    /// message without the node, although the clocks of the registry and of the messages differ.
-    starts: HashMap<ResourceId, u64>,
+    /// The start times of the series. The start time is the time since which the series counts. A
+    /// series that was forgotten and is listed again has another one, which tells the collector
+    /// that the counters were reset. So it is not before the last message, although the clocks of
+    /// the registry and of the messages differ.
+    starts: HashMap<SeriesKey, u64>,
 }
 
 /// The data points, grouped by metric.
@@ -86,7 +92,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
     /// Creates a source of all resources of `registry`, and of their contexts.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        Self { registry, attributes: Vec::new(), last: Mutex::default() }
+        let last = Last { series: registry.series(), time: 0, starts: HashMap::new() };
+        Self { registry, attributes: Vec::new(), last: Mutex::new(last) }
     }
 
     /// Adds an attribute of the service, such as `service.name`.
@@ -113,25 +120,24 @@ impl<C: Clock + Clone> OtlpSource<C> {
         self.message(&mut self.lock(), now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Last> {
+    fn lock(&self) -> MutexGuard<'_, Last<C>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn message(&self, last: &mut Last, now: SystemTime) -> ExportMetricsServiceRequest {
-        let now = nanos(now).max(last.time.saturating_add(1));
+    fn message(&self, last: &mut Last<C>, now: SystemTime) -> ExportMetricsServiceRequest {
+        let Last { series, time, starts } = last;
+        let now = nanos(now).max(time.saturating_add(1));
         let mut points = Points::default();
-        let mut starts = HashMap::with_capacity(last.starts.len());
-        let mut add = |node: &Resource<C>| {
-            let first_start = || node.made().as_nanos().max(last.time).min(now);
-            let start = last.starts.get(&node.id()).copied().unwrap_or_else(first_start);
-            starts.insert(node.id(), start);
-            points.add(node, Times { start, now });
-        };
-        for resource in &*self.registry {
-            resource.contexts().for_each(|context| add(&context));
-            add(&resource);
+        let reading = series.read(&self.registry);
+        let mut before = mem::take(starts);
+        for series in &reading {
+            let first_start = || series.since().as_nanos().max(*time).min(now);
+            let start = before.remove(series.key()).filter(|_| !series.is_first());
+            let start = start.unwrap_or_else(first_start);
+            starts.insert(series.key().clone(), start);
+            points.add(series, Times { start, now });
         }
-        *last = Last { time: now, starts };
+        *time = now;
         let scope = InstrumentationScope {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -153,10 +159,15 @@ impl<C: Clock + Clone> OtlpSource<C> {
 }
 
 impl Points {
-    fn add<C: Clock + Clone>(&mut self, resource: &Resource<C>, times: Times) {
+    /// Adds the points of a series: also of one that was delisted, if it has counted since the last
+    /// message.
+    fn add<C: Clock + Clone>(&mut self, series: &Series<C>, times: Times) {
+        if series.resource().is_none() && !series.has_changed() {
+            return;
+        }
         let mut attributes = Vec::new();
-        convention::attributes(resource, |name, value| attributes.push(attribute(name, value)));
-        let totals = resource.lifetime();
+        convention::attributes(series.key(), |name, value| attributes.push(attribute(name, value)));
+        let counts = series.counts();
         let number = |value| NumberDataPoint {
             attributes: attributes.clone(),
             start_time_unix_nano: times.start,
@@ -165,11 +176,11 @@ impl Points {
             ..Default::default()
         };
         for (points, (event, ..)) in self.counters.iter_mut().zip(COUNTERS) {
-            points.push(number(totals.sum(event)));
+            points.push(number(counts.totals.sum(event)));
         }
-        let kind = Kind::of(resource) as usize;
-        self.in_flight[kind].push(number(resource.concurrency()));
-        if let Some(histogram) = resource.lifetime_histogram() {
+        let kind = Kind::of(series.key()) as usize;
+        self.in_flight[kind].push(number(series.in_flight()));
+        if let Some(histogram) = counts.histogram() {
             let point = exponential(&histogram, attributes, times);
             self.response_times[kind].push(point);
         }

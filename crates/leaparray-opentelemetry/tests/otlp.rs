@@ -69,13 +69,20 @@ fn number(point: &NumberDataPoint) -> i64 {
     number
 }
 
+fn histograms<'a>(
+    metrics: &'a BTreeMap<String, Metric>,
+    name: &str,
+) -> &'a [ExponentialHistogramDataPoint] {
+    let Some(Data::ExponentialHistogram(histogram)) = &metrics[name].data else { panic!("{name}") };
+    assert_eq!(histogram.aggregation_temporality(), AggregationTemporality::Cumulative);
+    &histogram.data_points
+}
+
 fn histogram<'a>(
     metrics: &'a BTreeMap<String, Metric>,
     name: &str,
 ) -> &'a ExponentialHistogramDataPoint {
-    let Some(Data::ExponentialHistogram(histogram)) = &metrics[name].data else { panic!("{name}") };
-    assert_eq!(histogram.aggregation_temporality(), AggregationTemporality::Cumulative);
-    &histogram.data_points[0]
+    &histograms(metrics, name)[0]
 }
 
 #[test]
@@ -188,7 +195,7 @@ fn times_of_messages_ascend_if_the_clock_is_set_back() {
 }
 
 #[test]
-fn resource_that_is_listed_again_has_a_new_start() {
+fn resource_that_is_listed_again_continues_its_points() {
     let registry = registry();
     let source = OtlpSource::new(Arc::clone(&registry));
     let point = |secs| {
@@ -203,11 +210,37 @@ fn resource_that_is_listed_again_has_a_new_start() {
     assert_eq!(point(3_620), Some((2, 3_600)));
     registry.clock().advance(Duration::from_secs(3_600));
     registry.evict_idle(Duration::from_secs(60));
-    // The clock of the messages is ahead of the registry's.
     assert_eq!(point(7_210), None);
     succeed(&registry, ROUTE, 10);
-    assert_eq!(point(7_230), Some((1, 7_210)), "not before the last message");
-    assert_eq!(point(7_220), Some((1, 7_210)), "the clock was set back");
+    assert_eq!(point(7_230), Some((3, 3_600)));
+    // Before the next message.
+    succeed(&registry, ROUTE, 10);
+    assert!(registry.remove(ROUTE));
+    assert_eq!(point(7_240), Some((4, 3_600)), "once more");
+    assert_eq!(point(7_250), None);
+}
+
+#[test]
+fn series_that_was_forgotten_has_a_new_start() {
+    let config = RegistryConfig::default().max_resources(1);
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Arc::new(Registry::with_clock(config, clock));
+    let source = OtlpSource::new(Arc::clone(&registry));
+    let point = |secs| {
+        let metrics = metrics(&source, secs);
+        let [point] = points(&metrics["leaparray.success"], true) else { panic!("{metrics:?}") };
+        (number(point), point.start_time_unix_nano / 1_000_000_000)
+    };
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(3_610), (1, 3_600));
+    assert!(registry.remove(ROUTE));
+    succeed(&registry, "jobs", 10);
+    assert!(registry.remove("jobs"));
+    // The clock of the messages is ahead of the registry's.
+    assert_eq!(point(7_210), (1, 3_610), "the jobs");
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(7_230), (1, 7_210), "not before the last message");
+    assert_eq!(point(7_220), (1, 7_210), "the clock was set back");
 }
 
 #[test]
@@ -232,7 +265,7 @@ fn source_that_is_made_again_goes_on() {
     registry.clock().set(Timestamp::from_secs(4_010));
     assert!(registry.remove(ROUTE));
     succeed(&registry, ROUTE, 10);
-    assert_eq!([&first, &second, &make()].map(|source| point(source, 4_020)), [(1, 4_010); 3]);
+    assert_eq!([&first, &second, &make()].map(|it| point(it, 4_020)), [(1_002, 3_600); 3]);
 }
 
 #[test]
@@ -251,7 +284,7 @@ fn names_follow_the_kind_of_the_resource() {
     assert!(metrics.contains_key("http.client.active_requests"));
     assert!(!metrics.contains_key("http.server.active_requests"));
     let of_jobs = points(&metrics["leaparray.in_flight"], false);
-    let [context, resource] = of_jobs else { panic!("{of_jobs:?}") };
+    let [resource, context] = of_jobs else { panic!("{of_jobs:?}") };
     let expected = [
         ("leaparray.resource", "jobs"),
         ("leaparray.context", "night"),
@@ -259,5 +292,6 @@ fn names_follow_the_kind_of_the_resource() {
     ];
     assert_eq!(texts(&context.attributes), expected);
     assert_eq!(texts(&resource.attributes), [expected[0], expected[2]]);
-    assert_eq!(histogram(&metrics, "leaparray.response_time").count, 1);
+    let counts = histograms(&metrics, "leaparray.response_time").iter().map(|it| it.count);
+    assert_eq!(counts.collect::<Vec<_>>(), [0, 1]);
 }

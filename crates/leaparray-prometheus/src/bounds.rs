@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::LatencyHistogram;
+use leaparray::{HistogramBucket, LatencyHistogram};
 
 /// The upper bounds of the classic buckets of a histogram, in seconds, in ascending order, without
 /// the last one, which is infinite.
@@ -17,29 +17,29 @@ impl Bounds {
         Self(bounds)
     }
 
-    /// Adds the response times of a histogram to the counts of the buckets, the infinite one the
-    /// last.
+    /// Returns a pair for each bucket: its upper bound, and the number of the response times of the
+    /// histograms in it. Without a histogram, there is the infinite bucket only.
     ///
-    /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So
-    /// each response time stays in one bucket as long as it stays in its bin: the histograms of a
-    /// node must be added at their own scales. The effective bound is the nearest bound of a bin.
-    pub(crate) fn add(&self, histogram: &LatencyHistogram, counts: &mut Vec<u64>) {
-        counts.resize(self.0.len() + 1, 0);
-        let mut bins = histogram.buckets().peekable();
-        for (&bound, count) in self.0.iter().chain([&f64::INFINITY]).zip(counts) {
-            while let Some(bin) = bins.next_if(|bin| is_middle_within(bin.lower, bin.upper, bound))
-            {
-                *count = count.saturating_add(bin.count);
+    /// A bin of a histogram is in the bucket of its middle, the geometric mean of its bounds. So
+    /// each response time stays in one bucket as long as it stays in its bin: each histogram has
+    /// its own scale. The effective bound is the nearest bound of a bin.
+    pub(crate) fn pairs(
+        &self,
+        histograms: &[LatencyHistogram],
+    ) -> impl Iterator<Item = (f64, u64)> {
+        let bounds = if histograms.is_empty() { &[][..] } else { &self.0[..] };
+        let bins = histograms.iter().map(|it| it.buckets().peekable());
+        let mut bins: Vec<_> = bins.collect();
+        bounds.iter().copied().chain([f64::INFINITY]).map(move |bound| {
+            let mut count = 0_u64;
+            for bins in &mut bins {
+                let is_in = |bin: &HistogramBucket| is_middle_within(bin.lower, bin.upper, bound);
+                while let Some(bin) = bins.next_if(is_in) {
+                    count = count.saturating_add(bin.count);
+                }
             }
-        }
-    }
-
-    /// Returns a pair for each bucket: its upper bound and its count. Without counts, there is the
-    /// infinite bucket only.
-    pub(crate) fn pairs(&self, counts: &[u64]) -> impl Iterator<Item = (f64, u64)> {
-        let bounds = if counts.is_empty() { &[][..] } else { &self.0[..] };
-        let counts = counts.iter().copied().chain([0]);
-        bounds.iter().copied().chain([f64::INFINITY]).zip(counts)
+            (bound, count)
+        })
     }
 }
 
@@ -74,9 +74,7 @@ mod tests {
     }
 
     fn pairs(bounds: &Bounds, histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
-        let mut counts = Vec::new();
-        bounds.add(histogram, &mut counts);
-        bounds.pairs(&counts).collect()
+        bounds.pairs(std::slice::from_ref(histogram)).collect()
     }
 
     #[test]

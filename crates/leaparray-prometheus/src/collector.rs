@@ -61,13 +61,13 @@ impl<C: Clock + Clone> RegistryCollector<C> {
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         Self {
+            reading: Mutex::new(Reading::new(&registry)),
             registry,
             bounds: Bounds::default(),
             windows: false,
             limiters: BTreeMap::new(),
             breakers: BTreeMap::new(),
             circuits: BTreeMap::new(),
-            reading: Mutex::default(),
             #[cfg(feature = "prometheus")]
             description: crate::protobuf::description(),
         }

@@ -221,7 +221,7 @@ impl Family {
 /// Calls `take` with a sample of each row.
 fn each<'a, C>(
     reading: &'a Reading<C>,
-    value: impl Fn(&'a Row<C>) -> Value<'a>,
+    value: impl Fn(&'a Row) -> Value<'a>,
     take: &mut Take<'_>,
 ) -> fmt::Result {
     reading.rows.iter().try_for_each(|row| take(&labels_of(row), value(row)))
@@ -275,11 +275,11 @@ fn windows<C>(
     Ok(())
 }
 
-fn labels_of<C>(row: &Row<C>) -> Labels<'_> {
+fn labels_of(row: &Row) -> Labels<'_> {
     Labels::NONE
-        .with("resource", row.resource.name())
-        .with("context", row.resource.context().unwrap_or_default())
-        .with("kind", name_of(row.resource.traffic_type()))
+        .with("resource", &row.key.name)
+        .with("context", row.key.context.as_deref().unwrap_or_default())
+        .with("kind", name_of(row.key.traffic_type))
 }
 
 const fn name_of(traffic: TrafficType) -> &'static str {

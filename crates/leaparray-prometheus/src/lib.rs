@@ -15,6 +15,5 @@ mod native;
 #[cfg(feature = "prometheus")]
 mod protobuf;
 mod reading;
-mod series;
 
 pub use collector::RegistryCollector;

@@ -4,20 +4,22 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
 use leaparray::flow::{CircuitState, Quota};
-use leaparray::{Clock, MetricTotals, NodeSnapshot, Refusals, Registry, Resource, TrafficType};
+use leaparray::{
+    Clock, MetricTotals, NodeSnapshot, Refusals, Registry, SeriesCounts, SeriesKey, SeriesReader,
+    TrafficType,
+};
 
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
-use crate::series::{AllSeries, Counts};
 
 /// The values that a scrape reads. The next scrape reuses the memory of the rows and the buckets.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
-    pub(crate) rows: Vec<Row<C>>,
+    pub(crate) rows: Vec<Row>,
     /// The buckets of all rows: upper bounds and counts.
     buckets: Vec<(f64, u64)>,
     native: NativeBuckets,
-    series: AllSeries,
+    series: SeriesReader<C>,
     /// For each row, if windows are chosen.
     snapshots: Vec<NodeSnapshot>,
     /// The lifetime totals of the registry, by direction.
@@ -29,10 +31,10 @@ pub(crate) struct Reading<C> {
     pub(crate) circuits: Vec<(String, CircuitState)>,
 }
 
-/// A resource, or a context of one.
+/// A listed resource, or a context of one.
 #[derive(Debug)]
-pub(crate) struct Row<C> {
-    pub(crate) resource: Resource<C>,
+pub(crate) struct Row {
+    pub(crate) key: SeriesKey,
     pub(crate) totals: MetricTotals,
     pub(crate) refusals: Refusals,
     pub(crate) in_flight: u64,
@@ -73,25 +75,6 @@ impl<C> Drop for Scrape<'_, C> {
     }
 }
 
-impl<C> Default for Reading<C> {
-    fn default() -> Self {
-        let none = MetricTotals::default;
-        Self {
-            rows: Vec::new(),
-            buckets: Vec::new(),
-            native: NativeBuckets::default(),
-            series: AllSeries::default(),
-            snapshots: Vec::new(),
-            lifetime: [(TrafficType::Inbound, none()), (TrafficType::Outbound, none())],
-            resources: 0,
-            refused: 0,
-            limits: Vec::new(),
-            breakers: Vec::new(),
-            circuits: Vec::new(),
-        }
-    }
-}
-
 impl<C> Reading<C> {
     pub(crate) fn buckets(&self, of: &ResponseTime) -> &[(f64, u64)] {
         &self.buckets[of.buckets.clone()]
@@ -102,12 +85,11 @@ impl<C> Reading<C> {
     }
 
     /// Returns each row with its windows, if they were read.
-    pub(crate) fn windows(&self) -> impl Iterator<Item = (&Row<C>, &NodeSnapshot)> {
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (&Row, &NodeSnapshot)> {
         self.rows.iter().zip(&self.snapshots)
     }
 
-    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory and
-    /// the series.
+    /// Keeps the memory and the series.
     fn clear(&mut self) {
         self.rows.clear();
         self.buckets.clear();
@@ -120,72 +102,72 @@ impl<C> Reading<C> {
 }
 
 impl<C: Clock + Clone> Reading<C> {
-    /// Reads all resources of a registry, the windows at one time.
+    pub(crate) fn new(registry: &Registry<C>) -> Self {
+        Self {
+            rows: Vec::new(),
+            buckets: Vec::new(),
+            native: NativeBuckets::default(),
+            series: registry.series(),
+            snapshots: Vec::new(),
+            lifetime: [TrafficType::Inbound, TrafficType::Outbound]
+                .map(|traffic| (traffic, MetricTotals::default())),
+            resources: 0,
+            refused: 0,
+            limits: Vec::new(),
+            breakers: Vec::new(),
+            circuits: Vec::new(),
+        }
+    }
+
+    /// Reads all resources of a registry, the windows at one time. A resource that is listed no
+    /// longer has no samples. If it is listed again, they go on.
     pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
         let now = registry.clock().now();
-        let inventory = registry.inventory();
-        let mut nodes = Vec::with_capacity(inventory.resources.len());
-        for resource in inventory.resources {
-            nodes.extend(resource.contexts());
-            nodes.push(resource);
+        let Self { rows, buckets, native, series, snapshots, lifetime, .. } = self;
+        let reading = series.read(registry);
+        for series in &reading {
+            let Some(resource) = series.resource() else { continue };
+            let counts = series.counts();
+            rows.push(Row {
+                key: series.key().clone(),
+                totals: counts.totals.clone(),
+                refusals: counts.refusals,
+                in_flight: series.in_flight(),
+                response_time: ResponseTime::of(counts, bounds, buckets, native),
+            });
+            if windows {
+                snapshots.push(resource.snapshot_at(now));
+            }
         }
-        self.series.begin(nodes.iter());
-        let mut lifetimes = [inventory.delisted_inbound, inventory.delisted_outbound];
-        for node in nodes {
-            let of_traffic = match node.traffic_type() {
-                TrafficType::Outbound => &mut lifetimes[1],
-                _ => &mut lifetimes[0],
-            };
-            self.read_row(node, bounds, of_traffic);
-        }
-        self.series.end(registry.max_resources());
-        for ((_, lifetime), read) in self.lifetime.iter_mut().zip(lifetimes) {
-            *lifetime = read;
-        }
-        if windows {
-            let snapshots = self.rows.iter().map(|row| row.resource.snapshot_at(now));
-            self.snapshots.extend(snapshots);
+        for (traffic, totals) in lifetime {
+            *totals = reading.lifetime(*traffic);
         }
         self.resources = registry.len();
         self.refused = registry.refused();
-    }
-
-    /// Adds a row, and adds the totals of the node to the totals of its direction.
-    fn read_row(&mut self, resource: Resource<C>, bounds: &Bounds, of_traffic: &mut MetricTotals) {
-        let Self { rows, buckets, native, series, .. } = self;
-        let (totals, refusals, response_time) =
-            series.read(&resource, bounds, |of_node, counts| {
-                *of_traffic += &of_node.totals;
-                let response_time = ResponseTime::of(counts, bounds, buckets, native);
-                (counts.totals.clone(), counts.refusals, response_time)
-            });
-        let in_flight = resource.concurrency();
-        rows.push(Row { resource, totals, refusals, in_flight, response_time });
     }
 }
 
 impl ResponseTime {
     /// Appends the buckets of a series.
     fn of(
-        counts: &Counts,
+        counts: &SeriesCounts,
         bounds: &Bounds,
         buckets: &mut Vec<(f64, u64)>,
         native: &mut NativeBuckets,
     ) -> Self {
-        let Counts { totals, histogram, .. } = counts;
         let first = buckets.len();
-        buckets.extend(bounds.pairs(&counts.buckets));
+        buckets.extend(bounds.pairs(counts.histograms()));
         // Response times that were recorded without a histogram are in the infinite bucket only:
         // they may be of any length.
-        let unknown = totals.rt_count().saturating_sub(histogram.count());
+        let unknown = counts.rt_count_without_histogram();
         if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);
         }
         // A native histogram has each response time in a bucket. Only `prometheus-client` reads it.
-        let is_complete = counts.has_histogram() && unknown == 0;
-        let is_native = is_complete && cfg!(feature = "prometheus-client");
-        let native = is_native.then(|| native.append(histogram));
-        let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());
+        let histogram = counts.histogram().filter(|_| unknown == 0);
+        let histogram = histogram.filter(|_| cfg!(feature = "prometheus-client"));
+        let native = histogram.map(|histogram| native.append(&histogram));
+        let (sum, count) = (counts.totals.rt_sum().as_secs_f64(), counts.totals.rt_count());
         Self { sum, count, buckets: first..buckets.len(), native }
     }
 }

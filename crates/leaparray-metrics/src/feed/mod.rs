@@ -4,12 +4,13 @@ mod series;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Clock, MonotonicClock, Registry, Resource, ResourceId};
+use leaparray::{Clock, MonotonicClock, Registry, SeriesKey, SeriesReader};
 use metrics::{Recorder, with_recorder};
 
-use series::Series;
+use series::Fed;
 
 /// Feeds the recorder of the `metrics` facade from a [`Registry`].
 ///
@@ -23,13 +24,13 @@ use series::Series;
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
 ///
-/// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues
-/// its counters. The feed increments counters instead of setting them, because a recorder ignores a
-/// value below the last one. The series of a resource that is idle are not touched, so an exporter
-/// with an idle time-out drops them. If a resource was removed, its requests in flight are set
-/// to 0. Counts between the last publication and the eviction or removal of a resource are not fed,
-/// and neither are counts through handles to a removed resource. Response times that were recorded
-/// without a histogram are not fed either.
+/// The kind is `inbound` or `outbound`. The counts are those of the
+/// [series](leaparray::SeriesReader) of the registry: a resource that was evicted and is listed
+/// again continues its counters, and its last counts before the eviction or removal are fed too.
+/// The feed increments counters instead of setting them, because a recorder ignores a value below
+/// the last one. The series of a resource that is idle are not touched, so an exporter with an idle
+/// time-out drops them. If a resource was removed, its requests in flight are set to 0. Response
+/// times that were recorded without a histogram are not fed.
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and
 /// the next one does not repeat it.
@@ -59,7 +60,12 @@ use series::Series;
 pub struct RegistryFeed<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     response_times: bool,
-    series: Mutex<HashMap<ResourceId, Series>>,
+    state: Mutex<State<C>>,
+}
+
+struct State<C> {
+    series: SeriesReader<C>,
+    fed: HashMap<SeriesKey, Fed>,
 }
 
 impl<C: Clock + Clone> RegistryFeed<C> {
@@ -86,9 +92,10 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     /// ```
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        let feed = Self { registry, response_times: false, series: Mutex::default() };
-        let series = feed.nodes().map(|node| (node.id(), Series::starting_at(&node))).collect();
-        Self { series: Mutex::new(series), ..feed }
+        let mut series = registry.series();
+        drop(series.read(&registry));
+        let state = Mutex::new(State { series, fed: HashMap::new() });
+        Self { registry, response_times: false, state }
     }
 
     /// Chooses whether the response times of resources with a
@@ -110,31 +117,31 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     }
 
     fn publish_to(&self, recorder: &dyn Recorder) {
-        // After a panic of the recorder, no count is fed twice.
-        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         series::describe(recorder);
-        let nodes: HashMap<_, _> = self.nodes().map(|node| (node.id(), node)).collect();
-        // Before the others are fed: one of them may have the labels of a node that was removed.
-        series.retain(|id, series| {
-            let is_listed = nodes.contains_key(id);
-            if !is_listed {
-                series.feed_in_flight(0, recorder);
+        let State { series, fed } = &mut *state;
+        let mut panicked = None;
+        for series in &series.read(&self.registry) {
+            let is_listed = series.resource().is_some();
+            // Of a series that was delisted, the recorder gets the last counts, and no requests in
+            // flight.
+            if is_listed || series.has_changed() || fed.contains_key(series.key()) {
+                let new = || Fed::new(series.key());
+                let of_series = fed.entry(series.key().clone()).or_insert_with(new);
+                // Also if the recorder panics, which is code of the user, it gets the other series:
+                // the next reading no longer has what is new in this one.
+                let feed = || of_series.feed(series, self.response_times, recorder);
+                match catch_unwind(AssertUnwindSafe(feed)) {
+                    Err(panic) => panicked = Some(panic),
+                    Ok(()) if !is_listed => drop(fed.remove(series.key())),
+                    Ok(()) => {}
+                }
             }
-            is_listed
-        });
-        for (id, node) in nodes {
-            let series = series.entry(id).or_insert_with(|| Series::new(&node));
-            series.feed(&node, self.response_times, recorder);
         }
-    }
-
-    /// Returns the resources and their contexts.
-    fn nodes(&self) -> impl Iterator<Item = Resource<C>> {
-        (&*self.registry).into_iter().flat_map(|resource| {
-            let mut nodes: Vec<_> = resource.contexts().collect();
-            nodes.push(resource);
-            nodes
-        })
+        drop(state);
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 }
 

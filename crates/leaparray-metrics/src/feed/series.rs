@@ -1,8 +1,8 @@
-//! The series of one node.
+//! What was fed of one series.
 
 use std::mem::replace;
 
-use leaparray::{Clock, LatencyHistogram, MetricEvent, MetricTotals, Resource, TrafficType};
+use leaparray::{Clock, LatencyHistogram, MetricEvent, Series, SeriesKey, TrafficType};
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 
 const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -27,79 +27,52 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// The values of a node that were fed. Each count is kept before the recorder takes it: if the
-/// recorder panics, a count may be lost, and none is fed twice.
-pub(super) struct Series {
+/// What the recorder has of a series. A count that is new is known only until the next reading: if
+/// the recorder panics, a count may be lost, and none is fed twice.
+pub(super) struct Fed {
     labels: Vec<Label>,
-    /// The sums of the counters, in their order.
-    sums: [u64; COUNTERS.len()],
     /// Whether the recorder has the counters. The first publication creates all of them.
     are_created: [bool; COUNTERS.len()],
     in_flight: Option<u64>,
     /// Whether the recorder has the histogram. It is created when it is empty.
     has_histogram: bool,
-    /// The histogram of each geometry that the node has had, empty for one without a histogram.
-    /// Each keeps its scale, so that its bins only grow.
-    response_times: Vec<LatencyHistogram>,
 }
 
-impl Series {
-    /// Creates the series of a node of which nothing was fed.
-    pub(super) fn new<C>(resource: &Resource<C>) -> Self {
-        let kind = match resource.traffic_type() {
+impl Fed {
+    pub(super) fn new(key: &SeriesKey) -> Self {
+        let kind = match key.traffic_type {
             TrafficType::Outbound => "outbound",
             _ => "inbound",
         };
         let labels = vec![
-            Label::new("resource", resource.name().to_owned()),
-            Label::new("context", resource.context().unwrap_or_default().to_owned()),
+            Label::new("resource", key.name.to_string()),
+            Label::new("context", key.context.as_deref().unwrap_or_default().to_owned()),
             Label::from_static_parts("kind", kind),
         ];
-        Self {
-            labels,
-            sums: Default::default(),
-            are_created: Default::default(),
-            in_flight: None,
-            has_histogram: false,
-            response_times: Vec::new(),
-        }
+        Self { labels, are_created: Default::default(), in_flight: None, has_histogram: false }
     }
 
-    /// Creates the series of a node whose present counts are not to be fed.
-    pub(super) fn starting_at<C: Clock + Clone>(resource: &Resource<C>) -> Self {
-        let mut series = Self::new(resource);
-        let mut totals = MetricTotals::default();
-        resource.for_each_lifetime_histogram(|of_geometry, histogram| {
-            totals += of_geometry;
-            series.response_times.push(histogram.cloned().unwrap_or_default());
-        });
-        series.sums = COUNTERS.map(|(event, ..)| totals.sum(event));
-        series
-    }
-
+    /// Feeds what the series has counted since the last reading.
     pub(super) fn feed<C: Clock + Clone>(
         &mut self,
-        resource: &Resource<C>,
+        series: &Series<C>,
         response_times: bool,
         recorder: &dyn Recorder,
     ) {
-        let totals = resource.lifetime();
         for (number, (event, name, _)) in COUNTERS.into_iter().enumerate() {
-            let sum = totals.sum(event);
-            let before = replace(&mut self.sums[number], sum);
             let is_created = replace(&mut self.are_created[number], true);
-            let increment = sum.saturating_sub(before);
+            let increment = series.newly(event);
             if increment > 0 || !is_created {
                 recorder.register_counter(&self.key(name), &METADATA).increment(increment);
             }
         }
-        self.feed_in_flight(resource.concurrency(), recorder);
+        self.feed_in_flight(series.in_flight(), recorder);
         if response_times {
-            let mut geometry = 0;
-            resource.for_each_lifetime_histogram(|_, histogram| {
-                self.feed_response_times(geometry, histogram, recorder);
-                geometry += 1;
-            });
+            for histogram in series.counts().histograms() {
+                let before = series.before().histograms();
+                let before = before.iter().find(|it| it.scale() == histogram.scale());
+                self.feed_response_times(before, histogram, recorder);
+            }
         }
     }
 
@@ -112,26 +85,19 @@ impl Series {
         }
     }
 
-    /// Feeds the response times of a geometry: the one with that number, in the order in which they
-    /// were first set.
+    /// Feeds the response times that a histogram has more than the one before.
     fn feed_response_times(
         &mut self,
-        geometry: usize,
-        histogram: Option<&LatencyHistogram>,
+        before: Option<&LatencyHistogram>,
+        histogram: &LatencyHistogram,
         recorder: &dyn Recorder,
     ) {
-        if self.response_times.len() <= geometry {
-            self.response_times.resize_with(geometry + 1, LatencyHistogram::default);
-        }
-        let Some(histogram) = histogram else { return };
         let is_created = replace(&mut self.has_histogram, true);
-        let before = &mut self.response_times[geometry];
-        if is_created && histogram.count() == before.count() {
+        if is_created && before.is_some_and(|before| before.count() == histogram.count()) {
             return;
         }
-        let before = replace(before, histogram.clone());
         let target = recorder.register_histogram(&self.key(RESPONSE_TIME), &METADATA);
-        let mut before = before.buckets().peekable();
+        let mut before = before.into_iter().flat_map(LatencyHistogram::buckets).peekable();
         for bin in histogram.buckets() {
             while before.next_if(|it| it.index < bin.index).is_some() {}
             let fed = before.next_if(|it| it.index == bin.index).map_or(0, |it| it.count);

@@ -1,0 +1,251 @@
+//! The counts of the resources that are no longer listed, by their names.
+//!
+//! Everything here changes under the lock of `Delisted`. Under this lock, a node that was ever
+//! listed is in one of three places, as for its seconds: it is *listed*; or it was removed and
+//! still has *holders*; or it was *reclaimed*, and its counts are here. So a reading that takes the
+//! lock finds each node in one place, and no count is missing or found twice.
+//!
+//! The counts of a name are of one *incarnation* until they are forgotten. The incarnation is the
+//! identity of the first resource whose counts are in the series. It is chosen when a resource
+//! departs, and kept while the name has a resource that is listed or has holders. So a reader that
+//! finds another incarnation knows that the counts began at 0 again.
+
+use std::collections::{HashMap, HashSet};
+
+use super::counts::SeriesCounts;
+use crate::metric::MetricTotals;
+use crate::registry::listed::Listed;
+use crate::registry::{ResourceId, TrafficType};
+use crate::sync::{Arc, AtomicU64, Name, Ordering};
+use crate::time::{Clock, Timestamp};
+
+/// The name and the direction of a resource.
+type Names = (Name, TrafficType);
+
+/// The counts of the resources that are no longer listed, while there is a reader.
+#[derive(Debug)]
+pub(crate) struct Departed {
+    /// The number of readers.
+    readers: Arc<AtomicU64>,
+    resources: HashMap<Names, DepartedResource>,
+    /// The number of departures.
+    departures: u64,
+    dropped: DroppedSeries,
+}
+
+#[derive(Debug)]
+pub(crate) struct DepartedResource {
+    pub(super) incarnation: ResourceId,
+    /// The number of the last departure.
+    departure: u64,
+    pub(super) nodes: Vec<DepartedNode>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DepartedNode {
+    pub(super) context: Option<Name>,
+    pub(super) since: Timestamp,
+    /// A reader copies the reference under the lock, and adds the counts without it.
+    pub(super) counts: Arc<SeriesCounts>,
+}
+
+/// The counts that a registry no longer keeps by series: those of the series that it has forgotten,
+/// and those of all resources that were delisted before the first reader was made. Returned by
+/// [`SeriesReading::dropped`](super::SeriesReading::dropped).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DroppedSeries {
+    /// The number of forgotten series. A series that was forgotten twice counts twice.
+    pub series: u64,
+    /// The totals of inbound resources.
+    pub inbound: MetricTotals,
+    /// The totals of outbound resources.
+    pub outbound: MetricTotals,
+}
+
+/// A reader that is known to the registry until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration(Arc<AtomicU64>);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // Relaxed, here and below: a thread that does not see it yet keeps counts that are not
+        // needed.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl DroppedSeries {
+    /// Returns the totals of one direction.
+    #[must_use]
+    pub const fn totals(&self, traffic: TrafficType) -> &MetricTotals {
+        match traffic {
+            TrafficType::Inbound => &self.inbound,
+            TrafficType::Outbound => &self.outbound,
+        }
+    }
+
+    fn add(&mut self, traffic: TrafficType, resource: &DepartedResource) {
+        self.series += resource.nodes.len() as u64;
+        let totals = match traffic {
+            TrafficType::Inbound => &mut self.inbound,
+            TrafficType::Outbound => &mut self.outbound,
+        };
+        for node in &resource.nodes {
+            *totals += &node.counts.totals;
+        }
+    }
+}
+
+impl Departed {
+    pub(crate) fn new() -> Self {
+        Self {
+            readers: Arc::new(AtomicU64::new(0)),
+            resources: HashMap::new(),
+            departures: 0,
+            dropped: DroppedSeries::default(),
+        }
+    }
+
+    fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Adds a reader. The first one begins the series: of the resources that departed before it,
+    /// only the sums are known.
+    pub(crate) fn register<'a, C: 'a>(
+        &mut self,
+        [inbound, outbound]: [&MetricTotals; 2],
+        with_holders: impl Iterator<Item = &'a Listed<C>>,
+    ) -> Registration {
+        if !self.has_readers() {
+            self.resources.clear();
+            let (inbound, outbound) = (inbound.clone(), outbound.clone());
+            self.dropped = DroppedSeries { series: 0, inbound, outbound };
+        }
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        for listed in with_holders {
+            self.depart(listed);
+        }
+        Registration(Arc::clone(&self.readers))
+    }
+
+    /// Returns the entry of a resource that is no longer listed; `None` without a reader.
+    pub(crate) fn depart<C>(&mut self, listed: &Listed<C>) -> Option<&mut DepartedResource> {
+        if !self.has_readers() {
+            // After the last reader, the memory is returned.
+            self.resources = HashMap::new();
+            return None;
+        }
+        self.departures += 1;
+        let departure = self.departures;
+        let incarnation = listed.id();
+        let names = (Name::clone(listed.name()), listed.traffic_type());
+        let new = || DepartedResource { incarnation, departure, nodes: Vec::new() };
+        let resource = self.resources.entry(names).or_insert_with(new);
+        resource.departure = departure;
+        Some(resource)
+    }
+
+    /// Adds the counts of a resource in which no thread can record from now on.
+    pub(crate) fn reclaim<C: Clock + Clone>(&mut self, listed: &Listed<C>) {
+        let Some(resource) = self.depart(listed) else { return };
+        for (context, node) in listed.named_nodes() {
+            let mut counts = SeriesCounts::default();
+            counts.add_node(node, true);
+            let known = resource.nodes.iter_mut().find(|it| it.context.as_ref() == context);
+            let Some(known) = known else {
+                let (context, since) = (context.cloned(), node.made());
+                let counts = Arc::new(counts);
+                resource.nodes.push(DepartedNode { context, since, counts });
+                continue;
+            };
+            counts.add(&known.counts, true);
+            known.counts = Arc::new(counts);
+            known.since = known.since.min(node.made());
+        }
+    }
+
+    /// Returns the incarnation of a resource that is listed or has holders.
+    pub(super) fn incarnation<C>(&self, listed: &Listed<C>) -> ResourceId {
+        if self.resources.is_empty() {
+            return listed.id();
+        }
+        let names = (Name::clone(listed.name()), listed.traffic_type());
+        self.resources.get(&names).map_or(listed.id(), |it| it.incarnation)
+    }
+
+    pub(super) fn resources(&self) -> impl Iterator<Item = (&Names, &DepartedResource)> {
+        self.resources.iter()
+    }
+
+    pub(super) const fn dropped(&self) -> &DroppedSeries {
+        &self.dropped
+    }
+
+    /// Returns whether enough resources are above the maximum for the time that
+    /// [`limit`](Self::limit) takes.
+    pub(super) fn is_far_above(&self, max: usize) -> bool {
+        // Up to `max` of them may be listed again, and as many are kept.
+        self.resources.len() > max.saturating_mul(3).saturating_add(64)
+    }
+
+    /// Forgets the resources that departed first, until at most `max` are left, besides those that
+    /// are listed again or have holders.
+    pub(super) fn limit(
+        &mut self,
+        max: usize,
+        has_holders: &HashSet<Names>,
+        is_listed: impl Fn(&Name, TrafficType) -> bool,
+    ) {
+        if self.resources.len() <= max {
+            return;
+        }
+        let is_gone =
+            |names: &&Names| !has_holders.contains(*names) && !is_listed(&names.0, names.1);
+        let gone = self.resources.keys().filter(is_gone);
+        let mut gone: Vec<_> =
+            gone.map(|names| (self.resources[names].departure, names.clone())).collect();
+        let excess = gone.len().saturating_sub(max);
+        gone.sort_unstable_by_key(|(departure, _)| *departure);
+        for (_, names) in &gone[..excess] {
+            if let Some(resource) = self.resources.remove(names) {
+                self.dropped.add(names.1, &resource);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use crate::registry::{Registry, RegistryConfig};
+
+    /// Evicts and removes many resources, each with a name of its own.
+    fn depart(registry: &Registry) {
+        for number in 0..500 {
+            let names = [number.to_string(), format!("{number}, removed")];
+            for name in &names {
+                registry.resource(name).unwrap().block();
+            }
+            registry.remove(&names[1]);
+            registry.evict_idle(Duration::ZERO);
+        }
+    }
+
+    fn kept(registry: &Registry) -> usize {
+        registry.delisted().departed().resources.len()
+    }
+
+    #[test]
+    fn series_of_a_reader_that_reads_no_more_are_bounded() {
+        let registry = Registry::with_config(RegistryConfig::default().max_resources(10));
+        let reader = registry.series();
+        depart(&registry);
+        assert!((10..=100).contains(&kept(&registry)), "{} are kept", kept(&registry));
+        drop(reader);
+        depart(&registry);
+        assert_eq!(kept(&registry), 0, "after the last reader");
+    }
+}
