@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use leaparray::{Clock, LatencyHistogram, MonotonicClock, Refusals};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
+use leaparray::{Clock, EventCounts, LatencyHistogram, MonotonicClock, Refusals};
 use leaparray_web::format::{
     Counts, Direction, Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState,
     FleetResourceRow, FleetStanding, FleetTotals as WebTotals, FleetWindow as WebWindow,
@@ -12,8 +13,7 @@ use leaparray_web::format::{
 use super::reader::FleetReader;
 use super::state::FleetState;
 use crate::fleet::{
-    FleetCounts, FleetTotals, FleetWindow, ProcessId, ProcessRow, ProcessState, Record,
-    ResourceRow, Standing,
+    FleetCounts, FleetWindow, ProcessId, ProcessRow, ProcessState, Record, ResourceRow, Standing,
 };
 
 impl FleetReader {
@@ -113,11 +113,11 @@ fn ledger(record: &Record) -> FleetLedger {
     ledger
 }
 
-fn totals(of: &FleetTotals) -> WebTotals {
+fn totals(of: &EventCounts) -> WebTotals {
     let mut totals = WebTotals::default();
-    (totals.pass, totals.success, totals.exception) = (of.pass, of.success, of.exception);
-    (totals.cancelled, totals.block) = (of.cancelled, of.block);
-    totals.reserved_pass = of.reserved_pass;
+    (totals.pass, totals.success, totals.exception) = (of[Pass], of[Success], of[Exception]);
+    (totals.cancelled, totals.block) = (of[Cancelled], of[Block]);
+    totals.reserved_pass = of[ReservedPass];
     totals
 }
 
@@ -160,11 +160,12 @@ fn process_row(of: &ProcessRow, is_absent: bool) -> FleetProcessRow {
 fn counts(of: &FleetCounts) -> Counts {
     let metrics = &of.metrics;
     let mut counts = Counts::default();
+    let events = &metrics.counts;
     (counts.pass, counts.success, counts.exception) =
-        (metrics.pass, metrics.success, metrics.exception);
-    (counts.cancelled, counts.block) = (metrics.cancelled, metrics.block);
+        (events[Pass], events[Success], events[Exception]);
+    (counts.cancelled, counts.block) = (events[Cancelled], events[Block]);
     (counts.in_flight, counts.max_in_flight) = (Some(of.in_flight), metrics.concurrency);
-    (counts.rt_count, counts.rt_sum) = (metrics.rt_count, nanos(metrics.rt_sum));
+    (counts.rt_count, counts.rt_sum) = (events[Rt], nanos(events.rt_sum()));
     (counts.min, counts.max) = (metrics.min_rt.map(nanos), metrics.max_rt.map(nanos));
     let quantiles = |it: &LatencyHistogram| it.quantiles([0.5, 0.9, 0.99, 0.999]);
     let quantiles = metrics.histogram.as_ref().map(quantiles).unwrap_or_default();
@@ -177,14 +178,7 @@ fn by_reason(refusals: &Refusals) -> Vec<u64> {
     if refusals.sum() == 0 {
         return Vec::new();
     }
-    vec![
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
+    refusals.iter().map(|(_, count)| count).collect()
 }
 
 /// The page's times are nanoseconds; a longer one is the longest that it can have.

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use leaparray::{Clock, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
+use leaparray::{
+    Clock, MetricEvent, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode,
+};
 
 use super::HISTORY;
 use super::ledger::LedgerSum;
@@ -104,7 +106,7 @@ impl<'a> Collected<'a> {
     fn add_second(&mut self, metrics: &SecondMetrics) {
         let Some(current) = &mut self.current else { return };
         let Some((sums, is_newest)) = sums_of(&mut self.sums, metrics) else { return };
-        self.refusing.add(sums.t, metrics.block);
+        self.refusing.add(sums.t, metrics.counts[MetricEvent::Block]);
         let in_flight = is_newest.then_some(current.in_flight);
         current.has_newest |= is_newest;
         sums.add(current.id, metrics, in_flight);

@@ -95,15 +95,10 @@ fn minus(a: ByReason, b: ByReason) -> ByReason {
 }
 
 /// Returns the counts in the order of the format.
-pub(super) const fn by_reason(refusals: &Refusals) -> ByReason {
-    [
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
+pub(super) fn by_reason(refusals: &Refusals) -> ByReason {
+    let mut counts = ByReason::default();
+    counts.iter_mut().zip(refusals.iter()).for_each(|(to, (_, count))| *to = count);
+    counts
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{LatencyHistogram, SecondMetrics};
+use leaparray::{LatencyHistogram, MetricEvent, SecondMetrics};
 
 use super::refused::ByReason;
 use crate::format::{Counts, Refused, Row};
@@ -41,7 +41,7 @@ impl Sums {
             Some(histogram) if self.merged.is_empty() => self.merged.clone_from(histogram),
             Some(histogram) if !histogram.is_empty() => self.merged.merge(histogram),
             Some(_) => {}
-            None => self.is_complete &= metrics.rt_count == 0,
+            None => self.is_complete &= metrics.counts[MetricEvent::Rt] == 0,
         }
         self.rows.push(Row { id, counts });
     }
@@ -77,16 +77,17 @@ impl Sums {
 
 /// Returns the counts of a second, without the requests in flight.
 fn counts_of(metrics: &SecondMetrics) -> Counts {
+    let of = &metrics.counts;
     let mut counts = Counts {
-        pass: metrics.pass,
-        success: metrics.success,
-        exception: metrics.exception,
-        cancelled: metrics.cancelled,
-        block: metrics.block,
+        pass: of[MetricEvent::Pass],
+        success: of[MetricEvent::Success],
+        exception: of[MetricEvent::Exception],
+        cancelled: of[MetricEvent::Cancelled],
+        block: of[MetricEvent::Block],
         in_flight: None,
         max_in_flight: metrics.concurrency,
-        rt_count: metrics.rt_count,
-        rt_sum: nanos(metrics.rt_sum),
+        rt_count: of[MetricEvent::Rt],
+        rt_sum: nanos(of.rt_sum()),
         min: metrics.min_rt.map(nanos),
         max: metrics.max_rt.map(nanos),
         ..Counts::default()

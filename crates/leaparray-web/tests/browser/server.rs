@@ -196,8 +196,8 @@ fn counted(resource: &Resource) -> Value {
         counted[name] = totals.sum(event).into();
     }
     let refusals = resource.refusals();
-    counted["limit reached"] = refusals.limit_reached.into();
-    counted["backend failing"] = refusals.failing.into();
+    counted["limit reached"] = refusals[Reason::LimitReached].into();
+    counted["backend failing"] = refusals[Reason::Failing].into();
     counted
 }
 
