@@ -9,7 +9,7 @@ use leaparray::{
 use super::HISTORY;
 use super::ledger::LedgerSum;
 use super::nodes::{Changes, Label, Nodes, direction};
-use super::refused::{Refusing, by_reason};
+use super::refused::Refusing;
 use super::seconds::Sums;
 
 /// The results of a pass over the registry so far.
@@ -96,7 +96,7 @@ impl<'a> Collected<'a> {
         let Reading { number, now, listed, is_first, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
-        self.refusing.begin(&mut node.refused, by_reason(&visited.node.refusals()), is_first);
+        self.refusing.begin(&mut node.refused, visited.node.refusals(), is_first);
         self.ledger.read(node, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;
