@@ -105,7 +105,7 @@ pub use histogram::{
     HistogramBucket, HistogramBucketsError, HistogramConfig, HistogramConfigError,
     HistogramScaleError, LatencyHistogram, LatencyQuantiles,
 };
-pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
+pub use metric::{EventCounts, MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]
 pub use metric::{MetricLine, MetricLineError, ThinLine};
 pub use metric_array::CellMemory;

@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use leaparray::{LatencyHistogram, MetricLine, MetricLineError, SecondMetrics, Timestamp};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
+use leaparray::{
+    EventCounts, LatencyHistogram, MetricEvent, MetricLine, MetricLineError, SecondMetrics,
+    Timestamp,
+};
 use proptest::prelude::*;
 
 const COUNTS: &str = "0 to 9223372036854775807";
@@ -19,15 +23,18 @@ fn with(change: impl FnOnce(&mut SecondMetrics)) -> SecondMetrics {
 }
 
 fn set_mean(of: &mut SecondMetrics, mean: Option<Duration>) {
-    (of.rt_sum, of.rt_count) = (mean.unwrap_or_default(), mean.is_some().into());
+    of.counts[Rt] = mean.is_some().into();
+    of.counts.set_rt_sum(mean.unwrap_or_default());
 }
 
 /// Metrics with a different value in each field of a line, so that swapped fields are noticed.
 fn each_another() -> SecondMetrics {
     with(|of| {
-        (of.pass, of.block, of.success, of.exception) = (14, 9, 3, 5);
-        (of.rt_sum, of.rt_count) = (Duration::from_millis(8 * 25), 8);
-        (of.reserved_pass, of.concurrency) = (6, 2);
+        let counts = [(Pass, 14), (Block, 9), (Success, 3), (Exception, 5), (ReservedPass, 6)];
+        of.counts = EventCounts::from(counts);
+        of.counts[Rt] = 8;
+        of.counts.set_rt_sum(Duration::from_millis(8 * 25));
+        of.concurrency = 2;
     })
 }
 
@@ -63,20 +70,20 @@ fn completed_requests_are_counted_as_by_sentinel() {
         ("1795760020000|GET /orders|5|0|5|5|7|0|0|0", 0, 5, 35),
     ] {
         let line = MetricLine::from_thin(thin).unwrap();
-        let metrics = line.metrics();
+        let (metrics, rt_sum) = (line.metrics(), Duration::from_millis(rt_sum));
+        let counts = &metrics.counts;
         let completed = success + exception;
-        assert_eq!(
-            (metrics.success, metrics.exception, metrics.cancelled),
-            (success, exception, 0)
-        );
-        assert_eq!((line.completed(), metrics.rt_count), (completed, completed));
-        assert_eq!(metrics.rt_sum, Duration::from_millis(rt_sum));
+        let ends = [Success, Exception, Cancelled].map(|end| counts[end]);
+        assert_eq!(ends, [success, exception, 0]);
+        assert_eq!((line.completed(), counts[Rt]), (completed, completed));
+        assert_eq!(counts.rt_sum(), rt_sum);
         assert_eq!(line.thin().to_string(), thin);
 
         let mut recorded = SecondMetrics::new(metrics.second);
-        (recorded.pass, recorded.block) = (metrics.pass, metrics.block);
-        (recorded.success, recorded.exception) = (success, exception);
-        (recorded.rt_sum, recorded.rt_count) = (Duration::from_millis(rt_sum), completed);
+        let ends = [(Success, success), (Exception, exception), (Rt, completed)];
+        recorded.counts = EventCounts::from(ends);
+        recorded.counts.set_rt_sum(rt_sum);
+        (recorded.counts[Pass], recorded.counts[Block]) = (counts[Pass], counts[Block]);
         assert_eq!(MetricLine::new("GET /orders", 0, &recorded).thin().to_string(), thin);
     }
 }
@@ -84,14 +91,15 @@ fn completed_requests_are_counted_as_by_sentinel() {
 #[test]
 fn cancelled_request_is_a_completed_one() {
     let metrics = with(|of| {
-        (of.pass, of.success, of.exception, of.cancelled) = (9, 4, 2, 3);
-        (of.rt_sum, of.rt_count) = (Duration::from_millis(6 * 5), 6);
+        let counts = [(Pass, 9), (Success, 4), (Exception, 2), (Cancelled, 3), (Rt, 6)];
+        of.counts = EventCounts::from(counts);
+        of.counts.set_rt_sum(Duration::from_millis(6 * 5));
     });
     let line = MetricLine::new("a", 0, &metrics);
     assert_eq!(line.thin().to_string(), "1564382218000|a|9|0|9|2|5|0|0|0");
-    let read = line.metrics();
-    assert_eq!((read.success, read.exception, read.cancelled), (7, 2, 0));
-    assert_eq!((read.rt_sum, read.rt_count), (Duration::from_millis(9 * 5), 9));
+    let read = &line.metrics().counts;
+    assert_eq!([Success, Exception, Cancelled, Rt].map(|event| read[event]), [7, 2, 0, 9]);
+    assert_eq!(read.rt_sum(), Duration::from_millis(9 * 5));
 }
 
 /// Sentinel counts an exception when it is traced, before the request completes.
@@ -99,8 +107,9 @@ fn cancelled_request_is_a_completed_one() {
 fn line_can_have_more_exceptions_than_completed_requests() {
     let thin = "1564382218000|a|3|0|1|3|5|0|0|0";
     let line = MetricLine::from_thin(thin).unwrap();
-    assert_eq!((line.completed(), line.metrics().success, line.metrics().exception), (1, 0, 3));
-    assert_eq!(line.metrics().rt_sum, Duration::from_millis(5));
+    let counts = &line.metrics().counts;
+    assert_eq!((line.completed(), counts[Success], counts[Exception]), (1, 0, 3));
+    assert_eq!(counts.rt_sum(), Duration::from_millis(5));
     assert_eq!(line.thin().to_string(), thin);
 }
 
@@ -150,7 +159,7 @@ fn fields_that_older_lines_lack_are_zero() {
     {
         let older = thin.strip_suffix(lacking).unwrap();
         let mut metrics = each_another();
-        (metrics.reserved_pass, metrics.concurrency) = (reserved_pass, concurrency);
+        (metrics.counts[ReservedPass], metrics.concurrency) = (reserved_pass, concurrency);
         let line = MetricLine::new("/foo/*", classification, &metrics);
         assert_eq!(MetricLine::from_thin(older), Ok(line.clone()), "{older}");
         let older = older.replacen('|', "|2019-07-29 14:36:58|", 1);
@@ -180,12 +189,13 @@ fn name_breaks_neither_the_line_nor_its_fields() {
 fn times_are_rounded_down_to_the_millisecond() {
     let mut metrics = each_another();
     metrics.second = Timestamp::from_nanos(1_564_382_218_007_999_999);
-    metrics.rt_sum = Duration::from_nanos(8 * 8_000_000 - 1);
+    metrics.counts.set_rt_sum(Duration::from_nanos(8 * 8_000_000 - 1));
     let line = MetricLine::new("a", 0, &metrics);
     assert!(line.thin().to_string().starts_with("1564382218007|a|14|9|8|5|7|"), "{line}");
     let read = line.metrics();
     assert_eq!(read.avg_rt(), Some(Duration::from_millis(7)));
-    assert_eq!((read.rt_sum, read.rt_count), (Duration::from_millis(8 * 7), 8), "eight ended");
+    let rts = (read.counts.rt_sum(), read.counts[Rt]);
+    assert_eq!(rts, (Duration::from_millis(8 * 7), 8), "eight ended");
 }
 
 #[test]
@@ -201,7 +211,7 @@ fn response_time_is_read_as_zero_only_where_a_request_completed() {
         (0, 0, 0, Some(Duration::from_millis(1)), Some(Duration::from_millis(1))),
     ] {
         let metrics = with(|of| {
-            (of.success, of.exception, of.cancelled) = (success, exception, cancelled);
+            of.counts = [(Success, success), (Exception, exception), (Cancelled, cancelled)].into();
             set_mean(of, avg_rt);
         });
         let line = MetricLine::new("a", 0, &metrics);
@@ -214,9 +224,10 @@ fn response_time_is_read_as_zero_only_where_a_request_completed() {
 fn numbers_that_sentinel_cannot_read_are_cut() {
     let metrics = with(|of| {
         of.second = Timestamp::MAX;
-        (of.pass, of.block, of.success, of.exception) = (u64::MAX, 1 << 63, u64::MAX, u64::MAX);
+        of.counts = [Pass, Success, Exception, ReservedPass].map(|event| (event, u64::MAX)).into();
+        of.counts[Block] = 1 << 63;
         set_mean(of, Some(Duration::MAX));
-        (of.reserved_pass, of.concurrency) = (u64::MAX, 1 << 31);
+        of.concurrency = 1 << 31;
     });
     let line = MetricLine::new("a", i32::MIN, &metrics);
     let most = i64::MAX;
@@ -234,8 +245,8 @@ fn response_times_of_a_line_are_as_many_as_the_completed_requests_that_have_the_
     let of = |line| {
         let line = MetricLine::from_thin(line).unwrap();
         let metrics = line.metrics();
-        assert_eq!((metrics.min_rt, metrics.max_rt, metrics.cancelled), (None, None, 0));
-        (metrics.rt_count, metrics.rt_sum)
+        assert_eq!((metrics.min_rt, metrics.max_rt, metrics.counts[Cancelled]), (None, None, 0));
+        (metrics.counts[Rt], metrics.counts.rt_sum())
     };
     assert_eq!(of("0|a|9|0|5|2|25"), (5, Duration::from_millis(125)));
     assert_eq!(of("0|a|9|0|5|2|0"), (5, Duration::ZERO));
@@ -365,16 +376,17 @@ fn any_count() -> impl Strategy<Value = u64> {
 fn any_metrics() -> impl Strategy<Value = SecondMetrics> {
     let rt = prop::option::of((any_count(), 0_u32..1_000_000_000, any_count()));
     (prop::array::uniform8(any_count()), rt).prop_map(|(counts, rt)| {
-        let [nanos, pass, block, success, exception, cancelled, reserved_pass, concurrency] =
-            counts;
+        let [nanos, concurrency, counts @ ..] = counts;
         let mut metrics = SecondMetrics::new(Timestamp::from_nanos(nanos));
-        (metrics.pass, metrics.block, metrics.success) = (pass, block, success);
-        (metrics.exception, metrics.reserved_pass) = (exception, reserved_pass);
-        (metrics.cancelled, metrics.concurrency) = (cancelled, concurrency);
+        metrics.concurrency = concurrency;
+        for (event, count) in MetricEvent::OF_PERMITS.iter().zip(counts) {
+            metrics.counts[*event] = count;
+        }
         if let Some((secs, nanos, rt_count)) = rt {
-            metrics.rt_sum = Duration::new(secs >> (nanos % 64), nanos);
-            metrics.rt_count = rt_count;
-            (metrics.min_rt, metrics.max_rt) = (Some(Duration::ZERO), Some(metrics.rt_sum));
+            let rt_sum = Duration::new(secs >> (nanos % 64), nanos);
+            metrics.counts[Rt] = rt_count;
+            metrics.counts.set_rt_sum(rt_sum);
+            (metrics.min_rt, metrics.max_rt) = (Some(Duration::ZERO), Some(rt_sum));
         }
         metrics
     })

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use leaparray::{
-    Bucket, BucketTotals, Ledger, ManualClock, MetricBucket, MetricTotals, NodeConfig,
+    Bucket, BucketTotals, Ledger, ManualClock, MetricBucket, MetricEvent, MetricTotals, NodeConfig,
     NodeSnapshot, ResourceNode, SecondMetrics, SlidingWindow, Timestamp, WindowConfig,
 };
 use serde::de::value::I64Deserializer;
@@ -131,8 +131,9 @@ fn durations_of_snapshots_and_seconds_are_exact_strings() {
     let value = serde_json::to_value(&second).unwrap();
     assert_eq!((&value["rt_sum"], &value["min_rt"]), (&json!("0.000000000"), &json!(null)));
     // An `f64` cannot hold these numbers of nanoseconds.
-    second.rt_sum = Duration::MAX;
-    (second.rt_count, second.min_rt) = (3, Some(Duration::from_nanos((1 << 53) + 1)));
+    second.counts.set_rt_sum(Duration::MAX);
+    (second.counts[MetricEvent::Rt], second.min_rt) =
+        (3, Some(Duration::from_nanos((1 << 53) + 1)));
     let value = serde_json::to_value(&second).unwrap();
     assert_eq!(
         (&value["second"], &value["min_rt"], &value["rt_count"]),
@@ -146,10 +147,12 @@ fn time_in_a_binary_format_is_an_integer_of_nanoseconds() {
     let of = |nanos: u64| postcard::to_stdvec(&nanos).unwrap();
     assert_eq!(postcard::to_stdvec(&TODAY).unwrap(), of(TODAY.as_nanos()));
     let mut second = SecondMetrics::new(Timestamp::from_nanos(1));
-    (second.rt_sum, second.rt_count) = (Duration::from_nanos(100), 2);
+    second.counts[MetricEvent::Rt] = 2;
+    second.counts.set_rt_sum(Duration::from_nanos(100));
     (second.min_rt, second.max_rt) = (Some(Duration::from_nanos(40)), None);
-    let counts = [0; 6];
-    let expected = [&[1][..], &counts, &[100, 2], &[1, 40], &[0], &[0], &[0]].concat();
+    let counts = MetricEvent::ALL.iter().map(|event| if *event == MetricEvent::Rt { 2 } else { 0 });
+    let counts: Vec<u8> = counts.collect();
+    let expected = [&[1][..], &counts, &[100], &[1, 40], &[0], &[0], &[0]].concat();
     assert_eq!(postcard::to_stdvec(&second).unwrap(), expected);
 }
 
@@ -161,7 +164,8 @@ fn plain_data_is_read_back_from_binary_and_json() {
     assert_round_trips(&large_totals());
     let mut second = SecondMetrics::new(TODAY);
     assert_round_trips(&second);
-    (second.rt_sum, second.rt_count) = (Duration::MAX, 1 << 40);
+    second.counts[MetricEvent::Rt] = 1 << 40;
+    second.counts.set_rt_sum(Duration::MAX);
     (second.min_rt, second.max_rt) = (Some(Duration::ZERO), Some(Duration::from_nanos(u64::MAX)));
     assert_round_trips(&second);
     let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1)).unwrap());

@@ -2,7 +2,7 @@
 //! bucket is taken once, and each second is delivered once.
 #![cfg(loom)]
 
-use leaparray::MetricEvent::{Cancelled, Exception, Pass, ReservedPass, Success};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::{OnDrop, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
@@ -68,7 +68,7 @@ fn two_threads_change_the_geometry_at_once() {
         assert!([one, two].contains(node.config()), "{:?}", node.config());
         node.reconfigure(one);
         assert_eq!(*node.config(), one);
-        assert_eq!(node.lifetime().sum(leaparray::MetricEvent::Block), 1);
+        assert_eq!(node.lifetime().sum(leaparray::Block), 1);
     });
 }
 
@@ -119,7 +119,11 @@ fn each_second_is_delivered_once() {
         node.block_many_at(start(2), 10);
         let poll = |number| {
             let (node, cursor) = (node.clone(), cursor.clone());
-            move || node.poll_seconds_at(start(number), &cursor).map(|item| item.block).sum::<u64>()
+            move || {
+                node.poll_seconds_at(start(number), &cursor)
+                    .map(|item| item.counts[Block])
+                    .sum::<u64>()
+            }
         };
         let other = thread::spawn(poll(2));
         let delivered = poll(4)();

@@ -136,7 +136,7 @@ impl<P> Decision<P> {
     /// A request that has to wait has entered. Its wait is part of its response time.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};
     /// use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
     /// use std::time::Duration;
     ///
@@ -151,7 +151,7 @@ impl<P> Decision<P> {
     /// }
     /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
     /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
-    /// assert_eq!(node.refusals().wait_too_long, 1);
+    /// assert_eq!(node.refusals()[Reason::WaitTooLong], 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     #[inline]

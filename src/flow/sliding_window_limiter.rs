@@ -63,7 +63,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// window](crate::NodeConfig::short).
 ///
 /// ```
-/// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+/// use leaparray::flow::{Limiter, Reason, SlidingWindowLimiter};
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -74,7 +74,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// limiter.try_enter(&node)?.success();
 /// assert!(limiter.enter(&node).is_refused());
 /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
-/// assert_eq!(node.refusals().limit_reached, 1);
+/// assert_eq!(node.refusals()[Reason::LimitReached], 1);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -1,6 +1,7 @@
 //! The counts of a cell, a row or a part of a ledger, as plain words.
 
 use super::event::MetricEvent;
+use super::event_counts::EventCounts;
 use super::totals::MetricTotals;
 
 /// The words of [`MetricTotals`], in a form that is cheap to add, to store and to load.
@@ -47,15 +48,12 @@ impl Counts {
     }
 
     pub(crate) fn totals(&self) -> MetricTotals {
-        let low = self.events[MetricEvent::Rt as usize];
-        let mut events = self.events;
-        if self.rt_nanos_high > 0 {
-            events[MetricEvent::Rt as usize] = u64::MAX;
-        }
+        const RT: usize = MetricEvent::Rt as usize;
+        let mut counts = self.events;
+        counts[RT] = self.rt_count;
+        let rt_nanos = u128::from(self.rt_nanos_high) << 64 | u128::from(self.events[RT]);
         MetricTotals {
-            events,
-            rt_nanos: u128::from(self.rt_nanos_high) << 64 | u128::from(low),
-            rt_count: self.rt_count,
+            counts: EventCounts { counts, rt_nanos },
             min_rt: Some(self.min_rt).filter(|&min| min != Self::NO_MINIMUM),
             max_rt: self.max_rt.checked_sub(1),
             max_concurrency: self.max_concurrency.checked_sub(1),

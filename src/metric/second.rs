@@ -3,9 +3,9 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use super::{MetricEvent, MetricTotals};
+use super::{EventCounts, MetricEvent, MetricTotals};
 use crate::histogram::LatencyHistogram;
-use crate::time::{Timestamp, duration_of, saturating_nanos};
+use crate::time::{Timestamp, saturating_nanos};
 
 /// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
 ///
@@ -14,44 +14,26 @@ use crate::time::{Timestamp, duration_of, saturating_nanos};
 /// have the exact sum of the response times and their number, and not only the mean.
 ///
 /// ```
-/// use leaparray::{SecondMetrics, Timestamp};
+/// use leaparray::MetricEvent::{Block, Pass, Rt, Success};
+/// use leaparray::{EventCounts, SecondMetrics, Timestamp};
 /// use std::time::Duration;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
-/// metrics.pass = 4;
-/// metrics.success = 3;
-/// (metrics.rt_sum, metrics.rt_count) = (Duration::from_millis(75), 3);
-/// assert_eq!((metrics.pass, metrics.block), (4, 0));
+/// metrics.counts = EventCounts::from([(Pass, 4), (Success, 3), (Rt, 3)]);
+/// metrics.counts.set_rt_sum(Duration::from_millis(75));
+/// assert_eq!((metrics.counts[Pass], metrics.counts[Block]), (4, 0));
 /// assert_eq!(metrics.avg_rt(), Some(Duration::from_millis(25)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SecondMetrics {
     /// The start of the second.
     pub second: Timestamp,
-    /// The number of requests that were let through.
-    pub pass: u64,
-    /// The number of requests that were refused.
-    pub block: u64,
-    /// The number of requests that were let through and succeeded.
-    pub success: u64,
-    /// The number of requests that were let through and failed.
-    pub exception: u64,
-    /// The number of requests that were let through on a reserved permit.
-    pub reserved_pass: u64,
-    /// The number of requests that were let through and cancelled.
-    pub cancelled: u64,
-    /// The sum of the response times, exact to the nanosecond, at most [`Duration::MAX`].
-    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time::sum"))]
-    pub rt_sum: Duration,
-    /// The number of recorded response times.
-    pub rt_count: u64,
+    /// The count of each event, and the sum of the response times, exact to the nanosecond.
+    pub counts: EventCounts,
     /// The shortest response time; `None` if it is not known, or no response time was recorded.
-    #[cfg_attr(feature = "serde", serde(default, with = "crate::time::serde_time::option"))]
     pub min_rt: Option<Duration>,
     /// The longest response time; `None` if it is not known, or no response time was recorded.
-    #[cfg_attr(feature = "serde", serde(default, with = "crate::time::serde_time::option"))]
     pub max_rt: Option<Duration>,
     /// The highest number of requests in flight.
     pub concurrency: u64,
@@ -68,7 +50,7 @@ impl SecondMetrics {
     ///
     /// let metrics = SecondMetrics::new(Timestamp::from_secs(60));
     /// assert_eq!(metrics.second, Timestamp::from_secs(60));
-    /// assert_eq!((metrics.pass, metrics.avg_rt()), (0, None));
+    /// assert!(metrics.counts.is_zero());
     /// ```
     #[must_use]
     pub fn new(second: Timestamp) -> Self {
@@ -77,36 +59,15 @@ impl SecondMetrics {
 
     /// Returns the mean response time, rounded down to the nanosecond; `None` if no response time
     /// was recorded.
-    ///
-    /// ```
-    /// use leaparray::SecondMetrics;
-    /// use std::time::Duration;
-    ///
-    /// let mut metrics = SecondMetrics::default();
-    /// assert_eq!(metrics.avg_rt(), None);
-    /// (metrics.rt_sum, metrics.rt_count) = (Duration::from_nanos(11), 3);
-    /// assert_eq!(metrics.avg_rt(), Some(Duration::from_nanos(3)));
-    /// ```
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
-        self.rt_sum.as_nanos().checked_div(self.rt_count.into()).map(duration_of)
+        self.counts.avg_rt()
     }
 
     /// Returns the counts as totals.
     pub(crate) fn totals(&self) -> MetricTotals {
-        let rt_nanos = self.rt_sum.as_nanos();
         MetricTotals {
-            events: MetricEvent::EVENTS.map(|event| match event {
-                MetricEvent::Pass => self.pass,
-                MetricEvent::Block => self.block,
-                MetricEvent::Success => self.success,
-                MetricEvent::Exception => self.exception,
-                MetricEvent::Rt => rt_nanos.try_into().unwrap_or(u64::MAX),
-                MetricEvent::ReservedPass => self.reserved_pass,
-                MetricEvent::Cancelled => self.cancelled,
-            }),
-            rt_nanos,
-            rt_count: self.rt_count,
+            counts: self.counts,
             min_rt: self.min_rt.map(saturating_nanos),
             max_rt: self.max_rt.map(saturating_nanos),
             // A request in flight counts itself, so a recorded concurrency is above 0.
@@ -129,57 +90,36 @@ impl AddAssign<&Self> for SecondMetrics {
     /// Otherwise, the distribution of all of them is not known, and the histogram is `None`.
     ///
     /// ```
-    /// use leaparray::{SecondMetrics, Timestamp};
+    /// use leaparray::MetricEvent::{Rt, Success};
+    /// use leaparray::{EventCounts, SecondMetrics, Timestamp};
     /// use std::time::Duration;
     ///
-    /// let mut one = SecondMetrics::new(Timestamp::from_secs(60));
-    /// (one.success, one.rt_sum, one.rt_count) = (1, Duration::from_millis(5), 1);
-    /// let mut other = SecondMetrics::new(Timestamp::from_secs(60));
-    /// (other.success, other.rt_sum, other.rt_count) = (3, Duration::from_millis(45), 3);
-    /// one += &other;
-    /// assert_eq!(one.success, 4);
+    /// let of = |requests, millis| {
+    ///     let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
+    ///     metrics.counts = EventCounts::from([(Success, requests), (Rt, requests)]);
+    ///     metrics.counts.set_rt_sum(Duration::from_millis(millis));
+    ///     metrics
+    /// };
+    /// let mut one = of(1, 5);
+    /// one += &of(3, 45);
+    /// assert_eq!(one.counts[Success], 4);
     /// // The mean of the two means would be 10 ms.
     /// assert_eq!(one.avg_rt(), Some(Duration::from_micros(12_500)));
     /// ```
     fn add_assign(&mut self, other: &Self) {
         // Each field is named, so that a field which is added later is not forgotten here.
-        let Self {
-            second,
-            pass,
-            block,
-            success,
-            exception,
-            reserved_pass,
-            cancelled,
-            rt_sum,
-            rt_count,
-            min_rt,
-            max_rt,
-            concurrency,
-            histogram,
-        } = other;
+        let Self { second, counts, min_rt, max_rt, concurrency, histogram } = other;
         self.histogram = match (self.histogram.take(), histogram) {
             (Some(mut sum), Some(histogram)) => {
                 sum.merge(histogram);
                 Some(sum)
             }
-            (sum @ Some(_), None) if *rt_count == 0 => sum,
-            (None, histogram @ Some(_)) if self.rt_count == 0 => histogram.clone(),
+            (sum @ Some(_), None) if counts[MetricEvent::Rt] == 0 => sum,
+            (None, histogram @ Some(_)) if self.counts[MetricEvent::Rt] == 0 => histogram.clone(),
             _ => None,
         };
         self.second = self.second.min(*second);
-        for (sum, count) in [
-            (&mut self.pass, pass),
-            (&mut self.block, block),
-            (&mut self.success, success),
-            (&mut self.exception, exception),
-            (&mut self.reserved_pass, reserved_pass),
-            (&mut self.cancelled, cancelled),
-            (&mut self.rt_count, rt_count),
-        ] {
-            *sum = sum.saturating_add(*count);
-        }
-        self.rt_sum = self.rt_sum.saturating_add(*rt_sum);
+        self.counts += counts;
         self.min_rt = [self.min_rt, *min_rt].into_iter().flatten().min();
         self.max_rt = self.max_rt.max(*max_rt);
         self.concurrency = self.concurrency.max(*concurrency);
@@ -192,16 +132,12 @@ mod tests {
 
     /// Metrics with a different value in each field.
     fn metrics(second: u64, n: u64) -> SecondMetrics {
+        let events = MetricEvent::EVENTS.map(|event| (event, n * 10_u64.pow(event as u32)));
+        let mut counts = EventCounts::from(events);
+        counts.set_rt_sum(Duration::new(1 << 40, 999_999_999));
         SecondMetrics {
             second: Timestamp::from_secs(second),
-            pass: n,
-            block: 10 * n,
-            success: 100 * n,
-            exception: 1_000 * n,
-            reserved_pass: 10_000 * n,
-            cancelled: 100_000 * n,
-            rt_sum: Duration::new(1 << 40, 999_999_999),
-            rt_count: 1_000_000 * n,
+            counts,
             min_rt: Some(Duration::from_nanos(n)),
             max_rt: Some(Duration::from_secs(n)),
             concurrency: 7 * n,
@@ -220,8 +156,10 @@ mod tests {
     #[test]
     fn metrics_add_up_to_the_nanosecond_and_keep_the_extremes_of_both() {
         let (low, high) = (metrics(61, 1), metrics(60, 2));
+        let mut counts = metrics(60, 3).counts;
+        counts.set_rt_sum(Duration::new((2 << 40) + 1, 999_999_998));
         let expected = SecondMetrics {
-            rt_sum: Duration::new((2 << 40) + 1, 999_999_998),
+            counts,
             min_rt: low.min_rt,
             max_rt: high.max_rt,
             concurrency: 14,
@@ -243,7 +181,11 @@ mod tests {
     #[test]
     fn distribution_is_known_if_that_of_each_response_time_is() {
         let known = metrics(60, 1);
-        let without = |rt_count| SecondMetrics { rt_count, histogram: None, ..metrics(60, 1) };
+        let without = |rt_count| {
+            let mut metrics = SecondMetrics { histogram: None, ..metrics(60, 1) };
+            metrics.counts[MetricEvent::Rt] = rt_count;
+            metrics
+        };
         for (rt_count, expected) in [(0, known.histogram.clone()), (1, None)] {
             for (mut sum, other) in
                 [(known.clone(), without(rt_count)), (without(rt_count), known.clone())]
@@ -258,22 +200,5 @@ mod tests {
         let mut sum = without(3);
         sum += &without(0);
         assert_eq!(sum.histogram, None);
-    }
-
-    #[test]
-    fn sums_saturate() {
-        let mut most = SecondMetrics::default();
-        (most.pass, most.rt_count, most.rt_sum) = (u64::MAX - 1, u64::MAX, Duration::MAX);
-        let other = most.clone();
-        most += &other;
-        assert_eq!((most.pass, most.rt_count, most.rt_sum), (u64::MAX, u64::MAX, Duration::MAX));
-        assert_eq!(most.avg_rt(), Some(Duration::from_secs(1)), "rounded down");
-    }
-
-    #[test]
-    fn mean_may_be_longer_than_a_timestamp() {
-        let mut metrics = SecondMetrics::default();
-        (metrics.rt_sum, metrics.rt_count) = (Duration::MAX, 1);
-        assert_eq!(metrics.avg_rt(), Some(Duration::MAX));
     }
 }

@@ -5,17 +5,14 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use super::event::MetricEvent;
-use crate::time::duration_of;
+use super::event_counts::EventCounts;
 
 /// The totals of one or many [`MetricBucket`](crate::MetricBucket)s: plain data.
 ///
 /// Sums saturate at `u64::MAX`; response times are summed without any bound.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct MetricTotals {
-    /// The sum of response times is cut at `u64::MAX`; `rt_nanos` has it without a bound.
-    pub(crate) events: [u64; MetricEvent::COUNT],
-    pub(crate) rt_nanos: u128,
-    pub(crate) rt_count: u64,
+    pub(crate) counts: EventCounts,
     /// In nanoseconds, as is `max_rt`.
     pub(crate) min_rt: Option<u64>,
     pub(crate) max_rt: Option<u64>,
@@ -23,17 +20,38 @@ pub struct MetricTotals {
 }
 
 impl MetricTotals {
+    /// Returns the counts of all events, and the sum of the response times: what can be added and
+    /// subtracted.
+    ///
+    /// ```
+    /// use leaparray::{Bucket, MetricBucket, MetricEvent};
+    ///
+    /// let bucket = MetricBucket::default();
+    /// bucket.add(MetricEvent::Pass, 2);
+    /// let before = *bucket.total().counts();
+    /// bucket.add(MetricEvent::Pass, 3);
+    /// let since = bucket.total().counts().saturating_sub(&before);
+    /// assert_eq!(since[MetricEvent::Pass], 3);
+    /// ```
+    #[must_use]
+    pub const fn counts(&self) -> &EventCounts {
+        &self.counts
+    }
+
     /// Returns the sum of the counts of `event`; for [`MetricEvent::Rt`] in nanoseconds, cut at
     /// `u64::MAX`.
     #[must_use]
-    pub const fn sum(&self, event: MetricEvent) -> u64 {
-        self.events[event as usize]
+    pub fn sum(&self, event: MetricEvent) -> u64 {
+        match event {
+            MetricEvent::Rt => self.counts.rt_nanos.try_into().unwrap_or(u64::MAX),
+            event => self.counts[event],
+        }
     }
 
     /// Returns the number of recorded response times.
     #[must_use]
-    pub const fn rt_count(&self) -> u64 {
-        self.rt_count
+    pub fn rt_count(&self) -> u64 {
+        self.counts[MetricEvent::Rt]
     }
 
     /// Returns the sum of the response times, at most [`Duration::MAX`].
@@ -50,7 +68,7 @@ impl MetricTotals {
     /// ```
     #[must_use]
     pub fn rt_sum(&self) -> Duration {
-        duration_of(self.rt_nanos)
+        self.counts.rt_sum()
     }
 
     /// Returns the share of exceptions in the requests that succeeded or failed, from 0 to 1;
@@ -78,7 +96,7 @@ impl MetricTotals {
     /// none.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
-        mean(self.rt_nanos, self.rt_count)
+        self.counts.avg_rt()
     }
 
     /// Returns the shortest response time; `None` if there is none.
@@ -105,13 +123,7 @@ impl fmt::Debug for MetricTotals {
     /// Names each event. The response times are durations.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut totals = f.debug_struct("MetricTotals");
-        for event in MetricEvent::EVENTS {
-            match event {
-                MetricEvent::Rt => totals.field("rt", &self.rt_sum()),
-                event => totals.field(event.name(), &self.sum(event)),
-            };
-        }
-        totals.field("rt_count", &self.rt_count);
+        self.counts.debug_fields(&mut totals);
         totals.field("min_rt", &self.min_rt()).field("max_rt", &self.max_rt());
         totals.field("max_concurrency", &self.max_concurrency).finish()
     }
@@ -119,11 +131,7 @@ impl fmt::Debug for MetricTotals {
 
 impl AddAssign<&Self> for MetricTotals {
     fn add_assign(&mut self, other: &Self) {
-        for (sum, count) in self.events.iter_mut().zip(other.events) {
-            *sum = sum.saturating_add(count);
-        }
-        self.rt_nanos = self.rt_nanos.saturating_add(other.rt_nanos);
-        self.rt_count = self.rt_count.saturating_add(other.rt_count);
+        self.counts += &other.counts;
         self.min_rt = match (self.min_rt, other.min_rt) {
             (Some(min), Some(other)) => Some(min.min(other)),
             (min, other) => min.or(other),
@@ -131,15 +139,6 @@ impl AddAssign<&Self> for MetricTotals {
         self.max_rt = self.max_rt.max(other.max_rt);
         self.max_concurrency = self.max_concurrency.max(other.max_concurrency);
     }
-}
-
-/// Returns the mean of response times that sum to `nanos`.
-///
-/// A recorded response time is at most 2⁶² ns, so the mean fits a `u64`. The cut is for totals that
-/// were not recorded, but deserialized.
-pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
-    let mean = nanos.checked_div(count.into())?;
-    Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -159,14 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn sum_of_response_times_is_cut_at_the_longest_duration() {
-        let of = |rt_nanos| MetricTotals { rt_nanos, ..MetricTotals::default() }.rt_sum();
-        assert_eq!(of(1_999_999_999), Duration::new(1, 999_999_999));
-        let longest = Duration::MAX.as_nanos();
-        assert_eq!([longest, longest + 1, u128::MAX].map(of), [Duration::MAX; 3]);
-    }
-
-    #[test]
     fn debug_output_names_the_events() {
         let totals = bucket(MetricEvent::Block, [1_000_000, 2_000_000], 3);
         assert_eq!(
@@ -179,9 +170,9 @@ mod tests {
     #[test]
     fn failure_ratio_of_saturated_sums_is_a_half() {
         let mut totals = MetricTotals::default();
-        totals.events[MetricEvent::Success as usize] = u64::MAX;
+        totals.counts[MetricEvent::Success] = u64::MAX;
         assert_eq!(totals.failure_ratio(), Some(0.0));
-        totals.events[MetricEvent::Exception as usize] = u64::MAX;
+        totals.counts[MetricEvent::Exception] = u64::MAX;
         assert_eq!(totals.failure_ratio(), Some(0.5));
     }
 

@@ -348,7 +348,7 @@ impl MetricArray {
     /// array has. The sum of response times is in nanoseconds.
     pub(crate) fn sum(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u128 {
         match event {
-            MetricEvent::Rt => self.totals(numbers).rt_nanos,
+            MetricEvent::Rt => self.totals(numbers).counts.rt_nanos,
             event => self.sums(numbers, [event])[0].into(),
         }
     }

@@ -91,7 +91,7 @@ impl<C: Clock> Generation<C> {
             Some(mut totals) => {
                 // The counts of a cell are read after its bins, so they may have response times
                 // that the bins miss.
-                totals.rt_count = into.count();
+                totals.counts[MetricEvent::Rt] = into.count();
                 (totals, true)
             }
             None => (self.long.lifetime(), false),
@@ -158,7 +158,7 @@ fn permits(array: &LeapArray<Reserved>, numbers: RangeInclusive<u64>) -> u64 {
 /// Adds reserved permits to totals, both as passes and as reserved passes.
 pub(crate) fn add_reserved(totals: &mut MetricTotals, permits: u64) {
     for event in [MetricEvent::Pass, MetricEvent::ReservedPass] {
-        let sum = &mut totals.events[event as usize];
+        let sum = &mut totals.counts[event];
         *sum = sum.saturating_add(permits);
     }
 }

@@ -237,7 +237,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let node = ResourceNode::new(NodeConfig::default());
     /// node.refuse_many_at(Timestamp::from_secs(60), 2, Reason::LimitReached);
     /// node.refuse_many_at(Timestamp::from_secs(60), 1, Reason::Custom("closed"));
-    /// assert_eq!((node.refusals().limit_reached, node.refusals().custom), (2, 1));
+    /// let refusals = node.refusals();
+    /// assert_eq!((refusals[Reason::LimitReached], refusals[Reason::Custom("closed")]), (2, 1));
     /// assert_eq!(node.lifetime().sum(MetricEvent::Block), 3);
     /// ```
     #[inline]

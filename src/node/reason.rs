@@ -5,61 +5,123 @@ use std::fmt;
 use crate::sync::{AtomicU64, Ordering, RacyOnce, STRIPES, stripe};
 use crossbeam_utils::CachePadded;
 
-/// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The limit is reached.
-    LimitReached,
-    /// The request would have to wait longer than the maximum.
-    WaitTooLong,
-    /// The request asks for more permits than the current limit ever allows at once.
-    MoreThanLimit,
-    /// The backend fails too often.
-    Failing,
-    /// As many requests wait already as may wait: see
-    /// [`WaitQueue::with_capacity`](crate::flow::WaitQueue::with_capacity).
-    QueueFull,
-    /// A reason of your own, as text.
-    ///
-    /// ```
-    /// use leaparray::flow::{Reason, Refusal, Retry};
-    ///
-    /// let closed = Refusal::new(Reason::Custom("the shop is closed"), Retry::Unknown);
-    /// assert_eq!(closed.to_string(), "refused: the shop is closed");
-    /// ```
-    Custom(&'static str),
+/// Calls a macro with the list of all reasons, before its own arguments. A reason that is added to
+/// this list is counted, summed, serialized and exported everywhere.
+///
+/// A reason has a variant, with the type and an example of its text if it has one, its name, and
+/// what an error message says.
+macro_rules! with_reasons {
+    ($then:ident!($($argument:tt)*)) => {
+        $then! {
+            [
+                /// The limit is reached.
+                LimitReached, limit_reached, "the limit is reached";
+                /// The request would have to wait longer than the maximum.
+                WaitTooLong, wait_too_long, "the wait would be too long";
+                /// The request asks for more permits than the current limit ever allows at once.
+                MoreThanLimit, more_than_limit, "the request asks for more than the limit";
+                /// The backend fails too often.
+                Failing, failing, "the backend fails too often";
+                /// A reason of your own, as text.
+                ///
+                /// ```
+                /// use leaparray::flow::{Reason, Refusal, Retry};
+                ///
+                /// let closed = Refusal::new(Reason::Custom("the shop is closed"), Retry::Unknown);
+                /// assert_eq!(closed.to_string(), "refused: the shop is closed");
+                /// ```
+                Custom(&'static str = "custom"), custom, "a reason of the service's own";
+                /// As many requests wait already as may wait: see
+                /// [`WaitQueue::with_capacity`](crate::flow::WaitQueue::with_capacity).
+                QueueFull, queue_full, "too many requests wait already";
+            ]
+            $($argument)*
+        }
+    };
 }
 
-impl Reason {
-    /// Returns the position of the reason's count.
-    const fn index(self) -> usize {
-        match self {
-            Self::LimitReached => 0,
-            Self::WaitTooLong => 1,
-            Self::MoreThanLimit => 2,
-            Self::Failing => 3,
-            Self::Custom(_) => 4,
-            Self::QueueFull => 5,
+/// Declares the reasons.
+macro_rules! declare {
+    ([$(
+        $(#[$doc:meta])+
+        $reason:ident $(($text:ty = $example:literal))?, $name:ident, $words:literal;
+    )+]) => {
+        /// The reason of a refusal.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[$doc])+ $reason $(($text))?,)+
         }
-    }
+
+        /// The reasons without their texts.
+        enum Kind {
+            $($reason,)+
+        }
+
+        impl Reason {
+            /// The number of kinds of reasons.
+            const KINDS: usize = [$($words),+].len();
+
+            /// [`ALL`](Self::ALL) as an array, whose length would change with each reason that is
+            /// added.
+            const REASONS: [Self; Self::KINDS] = [$(Self::$reason $(($example))?),+];
+
+            /// Returns the position of the reason's count.
+            const fn index(self) -> usize {
+                match self {
+                    $(Self::$reason { .. } => Kind::$reason as usize,)+
+                }
+            }
+
+            /// Returns the name of the reason in snake case; `custom` for any [reason of your
+            /// own](Self::Custom).
+            ///
+            /// ```
+            /// use leaparray::flow::Reason;
+            ///
+            /// assert_eq!(Reason::LimitReached.name(), "limit_reached");
+            /// assert_eq!(Reason::Custom("the shop is closed").name(), "custom");
+            /// ```
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason { .. } => stringify!($name),)+
+                }
+            }
+
+            /// Returns what an error message says.
+            const fn words(self) -> &'static str {
+                match self {
+                    $(Self::$reason { .. } => $words,)+
+                }
+            }
+        }
+    };
+}
+
+with_reasons!(declare!());
+
+impl Reason {
+    /// A reason of each kind, in the order of their declaration. That of [`Custom`](Self::Custom)
+    /// stands for all reasons of your own.
+    ///
+    /// ```
+    /// use leaparray::flow::Reason;
+    ///
+    /// assert!(Reason::ALL.contains(&Reason::Failing));
+    /// assert!(Reason::ALL.contains(&Reason::Custom("custom")));
+    /// ```
+    pub const ALL: &[Self] = &Self::REASONS;
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::LimitReached => "the limit is reached",
-            Self::WaitTooLong => "the wait would be too long",
-            Self::MoreThanLimit => "the request asks for more than the limit",
-            Self::Failing => "the backend fails too often",
-            Self::QueueFull => "too many requests wait already",
+        f.write_str(match *self {
             Self::Custom(text) => text,
+            reason => reason.words(),
         })
     }
 }
-
-/// The number of kinds of reasons.
-const KINDS: usize = 6;
 
 /// The refused permits of a node by reason, since the node was made: plain data.
 ///
@@ -67,6 +129,9 @@ const KINDS: usize = 6;
 /// among them. The counts saturate. They are read one by one, beside threads that refuse, so for a
 /// moment they may add up to more or less than the blocks. They belong to the node: those of a
 /// resource that was evicted or removed go with it.
+///
+/// They are indexed by [`Reason`]. The count of any [reason of your own](Reason::Custom) is that of
+/// all of them.
 ///
 /// ```
 /// use leaparray::flow::Reason;
@@ -78,52 +143,129 @@ const KINDS: usize = 6;
 /// }
 /// let mut both = nodes[0].refusals();
 /// both += &nodes[1].refusals();
-/// assert_eq!((both.failing, both.sum()), (6, 6));
+/// assert_eq!((both[Reason::Failing], both.sum()), (6, 6));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Refusals {
-    /// Refused because the limit was reached.
-    pub limit_reached: u64,
-    /// Refused because the wait would have been too long.
-    pub wait_too_long: u64,
-    /// Refused because the request asked for more than the limit.
-    pub more_than_limit: u64,
-    /// Refused because the backend failed too often.
-    pub failing: u64,
-    /// Refused for any [reason of your own](Reason::Custom).
-    pub custom: u64,
-    /// Refused because too many requests waited already.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub queue_full: u64,
-}
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refusals([u64; Reason::KINDS]);
 
 impl Refusals {
-    const fn from_counts(counts: [u64; KINDS]) -> Self {
-        let [limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full] = counts;
-        Self { limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full }
-    }
-
-    const fn counts(&self) -> [u64; KINDS] {
-        let Self { limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full } =
-            *self;
-        [limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full]
+    /// Returns a reason of each kind with its count, in the order of [`Reason::ALL`].
+    ///
+    /// ```
+    /// use leaparray::Refusals;
+    /// use leaparray::flow::Reason;
+    ///
+    /// let refusals = Refusals::from([(Reason::QueueFull, 2)]);
+    /// let present: Vec<_> = refusals.iter().filter(|(_, count)| *count > 0).collect();
+    /// assert_eq!(present, [(Reason::QueueFull, 2)]);
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + use<> {
+        Reason::REASONS.into_iter().zip(self.0)
     }
 
     /// Returns the number of refused permits for all reasons together. It saturates at `u64::MAX`.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        self.counts().into_iter().fold(0, u64::saturating_add)
+        self.0.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Returns the counts less `other`, and 0 for each count of which `other` has more.
+    ///
+    /// ```
+    /// use leaparray::Refusals;
+    /// use leaparray::flow::Reason::{Failing, LimitReached};
+    ///
+    /// let one = Refusals::from([(LimitReached, 5), (Failing, 1)]);
+    /// let other = Refusals::from([(LimitReached, 2), (Failing, 3)]);
+    /// assert_eq!(one.saturating_sub(&other), Refusals::from([(LimitReached, 3)]));
+    /// ```
+    #[must_use]
+    pub fn saturating_sub(&self, other: &Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+
+    fn zip(&self, other: &Self, count: impl Fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|reason| count(self.0[reason], other.0[reason])))
+    }
+}
+
+impl std::ops::Index<Reason> for Refusals {
+    type Output = u64;
+
+    fn index(&self, reason: Reason) -> &u64 {
+        &self.0[reason.index()]
+    }
+}
+
+impl std::ops::IndexMut<Reason> for Refusals {
+    fn index_mut(&mut self, reason: Reason) -> &mut u64 {
+        &mut self.0[reason.index()]
+    }
+}
+
+impl<const N: usize> From<[(Reason, u64); N]> for Refusals {
+    /// The counts of the other reasons are 0. If a reason occurs twice, its last count is taken.
+    fn from(counts: [(Reason, u64); N]) -> Self {
+        let mut refusals = Self::default();
+        for (reason, count) in counts {
+            refusals[reason] = count;
+        }
+        refusals
     }
 }
 
 impl std::ops::AddAssign<&Self> for Refusals {
     /// Adds the counts of another node. They saturate.
     fn add_assign(&mut self, other: &Self) {
-        let (mine, other) = (self.counts(), other.counts());
-        *self = Self::from_counts(std::array::from_fn(|i| mine[i].saturating_add(other[i])));
+        *self = self.zip(other, u64::saturating_add);
     }
+}
+
+impl fmt::Debug for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut refusals = f.debug_struct("Refusals");
+        for (reason, count) in self.iter() {
+            refusals.field(reason.name(), &count);
+        }
+        refusals.finish()
+    }
+}
+
+/// The serialized form: the name of each reason. A reason that is missing in it has not refused, as
+/// in an earlier version.
+#[cfg(feature = "serde")]
+mod serde_refusals {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Kind, Refusals};
+
+    macro_rules! declare {
+        ([$(
+            $(#[$doc:meta])+
+            $reason:ident $(($text:ty = $example:literal))?, $name:ident, $words:literal;
+        )+]) => {
+            #[derive(Serialize, Deserialize)]
+            #[serde(default)]
+            #[derive(Default)]
+            struct Form {
+                $($name: u64,)+
+            }
+
+            impl Serialize for Refusals {
+                fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                    Form { $($name: self.0[Kind::$reason as usize],)+ }.serialize(to)
+                }
+            }
+
+            impl<'de> Deserialize<'de> for Refusals {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    Form::deserialize(from).map(|form| Self([$(form.$name),+]))
+                }
+            }
+        };
+    }
+
+    with_reasons!(declare!());
 }
 
 /// The counters of refusals by reason. They are made by the first refusal with a reason.
@@ -132,7 +274,7 @@ impl std::ops::AddAssign<&Self> for Refusals {
 /// write one cache line.
 pub(crate) struct RefusalCounters(RacyOnce<Box<[Stripe]>>);
 
-type Stripe = CachePadded<[AtomicU64; KINDS]>;
+type Stripe = CachePadded<[AtomicU64; Reason::KINDS]>;
 
 impl RefusalCounters {
     pub(crate) fn new() -> Self {
@@ -140,8 +282,9 @@ impl RefusalCounters {
     }
 
     pub(crate) fn add(&self, reason: Reason, permits: u64) {
-        let make =
-            || (0..STRIPES).map(|_| CachePadded::new([0; KINDS].map(AtomicU64::new))).collect();
+        let make = || {
+            (0..STRIPES).map(|_| CachePadded::new([0; Reason::KINDS].map(AtomicU64::new))).collect()
+        };
         let stripes = self.0.get_or_init(make);
         let count = &stripes[stripe().after(0) % STRIPES][reason.index()];
         // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange
@@ -159,7 +302,7 @@ impl RefusalCounters {
         let mut refusals = Refusals::default();
         for stripe in self.0.get().into_iter().flat_map(|stripes| stripes.iter()) {
             let counts = std::array::from_fn(|i| stripe[i].load(Ordering::Relaxed));
-            refusals += &Refusals::from_counts(counts);
+            refusals += &Refusals(counts);
         }
         refusals
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
 use crate::histogram::LatencyHistogram;
-use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
+use crate::metric::{MetricTotals, SecondMetrics};
 use crate::metric_array::MetricArray;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
@@ -91,6 +91,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// that the caller does not take from the iterator is not delivered again.
     ///
     /// ```
+    /// use leaparray::MetricEvent::{Block, Pass, Success};
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp};
     /// use std::time::Duration;
     ///
@@ -105,7 +106,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let seconds: Vec<_> = node.poll_seconds(&cursor).collect();
     /// assert_eq!(seconds.len(), 1);
     /// assert_eq!(seconds[0].second, Timestamp::from_secs(60));
-    /// assert_eq!((seconds[0].pass, seconds[0].success, seconds[0].block), (1, 1, 0));
+    /// let counts = [Pass, Success, Block].map(|event| seconds[0].counts[event]);
+    /// assert_eq!(counts, [1, 1, 0]);
     /// assert_eq!(node.poll_seconds(&cursor).count(), 0, "it was delivered");
     /// ```
     pub fn poll_seconds_at(
@@ -272,14 +274,7 @@ fn item(
 ) -> SecondMetrics {
     SecondMetrics {
         second,
-        pass: totals.sum(MetricEvent::Pass),
-        block: totals.sum(MetricEvent::Block),
-        success: totals.sum(MetricEvent::Success),
-        exception: totals.sum(MetricEvent::Exception),
-        reserved_pass: totals.sum(MetricEvent::ReservedPass),
-        cancelled: totals.sum(MetricEvent::Cancelled),
-        rt_sum: totals.rt_sum(),
-        rt_count: totals.rt_count(),
+        counts: *totals.counts(),
         min_rt: totals.min_rt(),
         max_rt: totals.max_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),

@@ -135,6 +135,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// [`poll_seconds_into_at`](Self::poll_seconds_into_at).
     ///
     /// ```
+    /// use leaparray::MetricEvent::{Block, Pass};
     /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
     /// use std::time::Duration;
     ///
@@ -150,8 +151,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// clock.advance(Duration::from_secs(1));
     /// let seconds = registry.poll_seconds(&cursor);
     /// let [orders, users] = &seconds[..] else { panic!("two resources were used") };
-    /// assert_eq!((&*orders.name, orders.metrics.pass), ("GET /orders", 1));
-    /// assert_eq!((users.context.as_deref(), users.metrics.block), (Some("web"), 1));
+    /// assert_eq!((&*orders.name, orders.metrics.counts[Pass]), ("GET /orders", 1));
+    /// assert_eq!((users.context.as_deref(), users.metrics.counts[Block]), (Some("web"), 1));
     /// assert_eq!(users.metrics.second, Timestamp::from_secs(60));
     /// assert!(registry.poll_seconds(&cursor).is_empty(), "they were delivered");
     /// # Ok::<_, leaparray::RegistryError>(())

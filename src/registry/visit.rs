@@ -106,7 +106,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// ```
     /// use leaparray::{
-    ///     Clock, ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp, Visited,
+    ///     Clock, ManualClock, MetricEvent, Registry, RegistryConfig, RegistryCursor, Timestamp,
+    ///     Visited,
     /// };
     /// use std::time::Duration;
     ///
@@ -121,7 +122,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// let (mut concurrency, mut successes) = (0, 0);
     /// let visit = registry.visit_seconds_at(clock.now(), &cursor, |visited| match visited {
     ///     Visited::Node(visited) => concurrency += visited.node.concurrency(),
-    ///     Visited::Second(metrics) => successes += metrics.success,
+    ///     Visited::Second(metrics) => successes += metrics.counts[MetricEvent::Success],
     ///     _ => {}
     /// });
     /// assert_eq!((visit.seconds.end, concurrency, successes), (61, 1, 1));

@@ -123,7 +123,7 @@ fn second_of_a_resource_that_is_gone_is_delivered_once_although_its_name_is_in_t
     let stopped = stopped_in_removal(&registry);
     registry.clock().set(Timestamp::from_secs(1));
     let seconds = registry.poll_seconds(&cursor);
-    assert_eq!(seconds.iter().map(|second| second.metrics.pass).collect::<Vec<_>>(), [1]);
+    assert_eq!(seconds.iter().map(|second| second.metrics.counts[Pass]).collect::<Vec<_>>(), [1]);
     stopped.finish();
     assert!(registry.poll_seconds(&cursor).is_empty());
 }

@@ -13,7 +13,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::decimal_seconds::{self, DecimalSeconds};
-use super::timestamp::{Timestamp, duration_of, saturating_nanos};
+use super::timestamp::{Timestamp, saturating_nanos};
 
 /// A time in nanoseconds, a `u64` or a `u128`.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Writes a duration, cut at `u64::MAX` nanoseconds. For `#[serde(with = …)]`, like the functions
+/// Writes a duration, cut at `u64::MAX` nanoseconds. For `#[serde(with = …)]`, like the function
 /// below.
 pub(crate) fn serialize<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
     Nanos(saturating_nanos(*span)).serialize(to)
@@ -108,40 +108,4 @@ pub(crate) fn serialize<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, 
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     Nanos::deserialize(from).map(|it| Duration::from_nanos(it.0))
-}
-
-/// The same functions for a sum of durations, which can be above `u64::MAX` nanoseconds: it is
-/// written exactly, and read up to [`Duration::MAX`].
-pub(crate) mod sum {
-    use super::{Deserialize, Deserializer, Duration, Nanos, Serialize, Serializer, duration_of};
-
-    pub(crate) fn serialize<S: Serializer>(sum: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        Nanos(sum.as_nanos()).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        Nanos::<u128>::deserialize(from).map(|it| duration_of(it.0))
-    }
-}
-
-/// The same functions for an `Option<Duration>`.
-pub(crate) mod option {
-    use super::{
-        Deserialize, Deserializer, Duration, Nanos, Serialize, Serializer, saturating_nanos,
-    };
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(crate) fn serialize<S: Serializer>(
-        span: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        span.map(|span| Nanos(saturating_nanos(span))).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let nanos = Option::<Nanos<u64>>::deserialize(from)?;
-        Ok(nanos.map(|it| Duration::from_nanos(it.0)))
-    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open};
-use leaparray::flow::{CircuitConfig, RatioLimit, Wait};
+use leaparray::flow::{CircuitConfig, RatioLimit, Reason, Wait};
 use leaparray::{NodeConfig, ResourceNode, WindowConfig};
 
 use crate::{SECOND, Scene};
@@ -131,7 +131,7 @@ fn forced_open_stays_open() {
     assert!(scene.breaker.enter(&node).is_refused());
     assert!(scene.after(6 * SECOND).breaker.enter(&node).is_refused());
     scene.is(ForcedOpen);
-    assert_eq!(node.refusals().failing, 2);
+    assert_eq!(node.refusals()[Reason::Failing], 2);
 }
 
 #[test]

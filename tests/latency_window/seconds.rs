@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp,
-    WindowConfig,
+    Clock, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor,
+    Timestamp, WindowConfig,
 };
 
 use crate::scale;
@@ -33,10 +33,11 @@ fn each_second_has_the_histogram_of_its_response_times() {
         }
         let seconds: Vec<_> = node.poll_seconds(&cursor).collect();
         // The passes are in seconds before.
-        let seconds: Vec<_> = seconds.iter().filter(|it| it.success > 0).collect();
+        let seconds: Vec<_> =
+            seconds.iter().filter(|it| it.counts[MetricEvent::Success] > 0).collect();
         assert_eq!(seconds.len(), 1);
         assert_eq!(seconds[0].histogram.as_ref(), Some(&expected));
-        assert_eq!(seconds[0].rt_count, expected.count());
+        assert_eq!(seconds[0].counts[MetricEvent::Rt], expected.count());
     }
 }
 

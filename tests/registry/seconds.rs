@@ -6,7 +6,7 @@ use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Pass, Success};
+use leaparray::MetricEvent::{Block, Pass, Rt, Success};
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
     Timestamp, TrafficType, WindowConfig,
@@ -24,7 +24,12 @@ fn rows(seconds: &[ResourceSecond]) -> Vec<Row<'_>> {
 
 fn row(second: &ResourceSecond) -> Row<'_> {
     let ResourceSecond { name, context, metrics, .. } = second;
-    (metrics.second.saturating_since(NOON).as_secs(), name, context.as_deref(), metrics.block)
+    (
+        metrics.second.saturating_since(NOON).as_secs(),
+        name,
+        context.as_deref(),
+        metrics.counts[Block],
+    )
 }
 
 fn geometry(secs: u32) -> NodeConfig {
@@ -67,8 +72,8 @@ fn each_second_of_each_resource_and_context_is_delivered_once() {
     ];
     assert_eq!(rows(&seconds), expected);
     let [entered, _, _, ended, _] = &seconds[..] else { unreachable!() };
-    assert_eq!((entered.metrics.pass, entered.metrics.rt_count), (1, 0));
-    assert_eq!((ended.metrics.success, ended.metrics.rt_sum), (1, SECOND));
+    assert_eq!((entered.metrics.counts[Pass], entered.metrics.counts[Rt]), (1, 0));
+    assert_eq!((ended.metrics.counts[Success], ended.metrics.counts.rt_sum()), (1, SECOND));
     assert_eq!(
         (entered.traffic_type, seconds[1].traffic_type),
         (TrafficType::Outbound, TrafficType::Inbound)
@@ -253,7 +258,7 @@ fn last_second_of_time_is_kept_and_not_delivered() {
     block(&registry, "a", 2);
     assert_eq!(evict_all(&registry), 1);
     let seconds = registry.poll_seconds(&cursor);
-    assert_eq!(seconds.iter().map(|it| it.metrics.block).collect::<Vec<_>>(), [1]);
+    assert_eq!(seconds.iter().map(|it| it.metrics.counts[Block]).collect::<Vec<_>>(), [1]);
     assert_eq!(rows(&registry.poll_seconds(&cursor)), []);
 }
 
@@ -321,12 +326,17 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
     let lifetime = registry.lifetime();
     let delivered = delivered.into_inner().unwrap();
     let sum = |of: fn(&leaparray::SecondMetrics) -> u64| delivered.values().map(of).sum::<u64>();
-    assert_eq!(sum(|it| it.success), ended.into_inner());
+    assert_eq!(sum(|it| it.counts[Success]), ended.into_inner());
     assert_eq!(
-        [sum(|it| it.pass), sum(|it| it.success), sum(|it| it.block), sum(|it| it.rt_count)],
+        [
+            sum(|it| it.counts[Pass]),
+            sum(|it| it.counts[Success]),
+            sum(|it| it.counts[Block]),
+            sum(|it| it.counts[Rt])
+        ],
         [lifetime.sum(Pass), lifetime.sum(Success), lifetime.sum(Block), lifetime.rt_count()]
     );
-    let rt_sum = delivered.values().map(|it| it.rt_sum).sum::<Duration>();
+    let rt_sum = delivered.values().map(|it| it.counts.rt_sum()).sum::<Duration>();
     assert_eq!((rt_sum, cursor.missed()), (lifetime.rt_sum(), 0));
 }
 

@@ -164,7 +164,7 @@ fn refusals_and_response_times_survive_the_node() {
     }
     let reading = reader.read(&registry);
     let orders = reading.iter().next().unwrap().counts();
-    assert_eq!((orders.refusals.queue_full, orders.totals.rt_count()), (4, 4));
+    assert_eq!((orders.refusals[Reason::QueueFull], orders.totals.rt_count()), (4, 4));
     let scales: Vec<_> = orders.histograms().iter().map(|it| (it.scale(), it.count())).collect();
     assert_eq!(scales, [(6, 2), (2, 1)]);
     assert_eq!(orders.rt_count_without_histogram(), 1);

@@ -40,8 +40,10 @@ fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
             lifetime += requests(&visited.node.lifetime());
             unfinished += requests(&visited.node.unfinished_at(now));
         }
-        Visited::Second(second) => delivered += second.pass + second.block,
-        Visited::Delisted(second) => delivered += second.metrics.pass + second.metrics.block,
+        Visited::Second(second) => delivered += second.counts[Pass] + second.counts[Block],
+        Visited::Delisted(second) => {
+            delivered += second.metrics.counts[Pass] + second.metrics.counts[Block]
+        }
         _ => {}
     });
     Found { visit, delivered, lifetime, unfinished }

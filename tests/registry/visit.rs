@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use leaparray::MetricEvent::Pass;
+use leaparray::MetricEvent::{Block, Pass};
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig,
     RegistryCursor, Resource, ResourceSecond, SecondMetrics, TrafficType, Visited, VisitedNode,
@@ -139,7 +139,7 @@ fn second_of_a_relisted_resource_includes_the_one_before() {
     clock.advance(SECOND);
     let found = visit(&registry, &cursor);
     let blocked: Vec<_> =
-        found.seconds.iter().map(|((name, ..), it)| (name.as_str(), it.block)).collect();
+        found.seconds.iter().map(|((name, ..), it)| (name.as_str(), it.counts[Block])).collect();
     assert_eq!(blocked, [("gone", 1), ("orders", 7)]);
     assert_eq!(visit(&registry, &cursor).seconds, [], "each second once");
 }

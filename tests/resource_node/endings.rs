@@ -1,6 +1,6 @@
 //! Endings: each pass is a success, an exception or a cancellation.
 
-use leaparray::MetricEvent::Cancelled;
+use leaparray::MetricEvent::{Cancelled, Exception};
 use leaparray::{Clock, OnDrop};
 
 use super::*;
@@ -45,7 +45,7 @@ fn cancelled_request_counts_its_permits_in_the_bucket_in_which_it_ends_and_no_re
     assert_eq!(snapshot.cancelled_qps(), 3.0 / 0.5);
     clock.advance(Duration::from_secs(1));
     let second = node.poll_seconds(&SecondsCursor::new()).last().unwrap();
-    assert_eq!((second.cancelled, second.exception, second.avg_rt()), (3, 0, None));
+    assert_eq!((second.counts[Cancelled], second.counts[Exception], second.avg_rt()), (3, 0, None));
 }
 
 #[test]

@@ -161,6 +161,6 @@ fn seconds_survive_a_change_of_the_geometry() {
     node.reconfigure(config(10, 600));
     node.block_many(2);
     clock.advance(millis(1_000));
-    let blocks: Vec<_> = node.poll_seconds(&cursor).map(|item| item.block).collect();
+    let blocks: Vec<_> = node.poll_seconds(&cursor).map(|item| item.counts[Block]).collect();
     assert_eq!(blocks, [3]);
 }

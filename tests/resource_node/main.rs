@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Success};
+use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::{
     Entry, ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp, WindowConfig,
 };
@@ -192,20 +192,26 @@ fn each_second_is_delivered_once() {
     node.block();
     clock.advance(millis(400));
     let held = node.enter_many(2);
-    assert_eq!(poll().iter().map(|item| (item.pass, item.block)).collect::<Vec<_>>(), [(1, 1)]);
+    assert_eq!(
+        poll().iter().map(|item| (item.counts[Pass], item.counts[Block])).collect::<Vec<_>>(),
+        [(1, 1)]
+    );
     clock.advance(millis(1_000));
     held.exception();
     let [item] = &poll()[..] else { panic!("one second has ended") };
     let second = NOON.saturating_add(millis(1_000));
-    assert_eq!((item.second, item.pass, item.exception, item.concurrency), (second, 2, 0, 1));
+    assert_eq!(
+        (item.second, item.counts[Pass], item.counts[Exception], item.concurrency),
+        (second, 2, 0, 1)
+    );
     // Five idle seconds, and then a second with permits that were reserved in the second before.
     clock.advance(millis(5_800));
     assert!(node.reserve_next(4, 4).is_some());
     clock.advance(millis(2_000));
     let [ended, reservation] = &poll()[..] else { panic!("two seconds have events") };
-    assert_eq!((ended.exception, ended.avg_rt()), (2, Some(millis(1_000))));
-    assert_eq!((ended.rt_sum, ended.rt_count), (millis(1_000), 1));
-    assert_eq!((reservation.pass, reservation.reserved_pass), (4, 4));
+    assert_eq!((ended.counts[Exception], ended.avg_rt()), (2, Some(millis(1_000))));
+    assert_eq!((ended.counts.rt_sum(), ended.counts[Rt]), (millis(1_000), 1));
+    assert_eq!((reservation.counts[Pass], reservation.counts[ReservedPass]), (4, 4));
     assert_eq!((poll(), cursor.missed()), (vec![], 0));
     node.block();
     clock.advance(Duration::from_secs(70));

@@ -137,7 +137,7 @@ fn counts_are_delivered_unfinished_or_late() {
                 }
                 8 => {
                     let seconds = node.poll_seconds(&cursor);
-                    delivered += seconds.map(|it| it.pass + it.block).sum::<u64>();
+                    delivered += seconds.map(|it| it.counts[Pass] + it.counts[Block]).sum::<u64>();
                     first = now.as_secs();
                 }
                 9 => {

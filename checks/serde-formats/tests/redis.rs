@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use leaparray_redis::fleet::{FleetTotals, Record};
+use leaparray::EventCounts;
+use leaparray::MetricEvent::{Pass, Rt, Success};
+use leaparray_redis::fleet::Record;
 use leaparray_serde_formats::Failures;
 
 #[test]
 fn records_of_a_fleet() {
-    let mut totals = FleetTotals::default();
-    (totals.pass, totals.success, totals.rt_count) = (30, 20, 20);
-    totals.rt_sum = Duration::new(1 << 40, 999_999_999);
+    let mut totals = EventCounts::from([(Pass, 30), (Success, 20), (Rt, 20)]);
+    totals.set_rt_sum(Duration::new(1 << 40, 999_999_999));
     let mut record = Record::default();
     (record.first, record.next, record.clock_ahead) = (60, 64, -7);
     (record.delivered, record.lifetime, record.has_left) = ((3, totals), totals, true);

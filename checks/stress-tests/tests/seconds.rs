@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
     SecondMetrics, Timestamp, Visited, WindowConfig,
@@ -160,10 +160,10 @@ impl Stress {
         let sum = &delivered.sum;
         assert_eq!(self.cursor.missed(), 0);
         assert_eq!(
-            [sum.pass, sum.success, sum.exception, sum.block],
+            [sum.counts[Pass], sum.counts[Success], sum.counts[Exception], sum.counts[Block]],
             [Pass, Success, Exception, Block].map(|event| lifetime.sum(event))
         );
-        assert_eq!((sum.rt_count, sum.rt_sum), (lifetime.rt_count(), lifetime.rt_sum()));
+        assert_eq!((sum.counts[Rt], sum.counts.rt_sum()), (lifetime.rt_count(), lifetime.rt_sum()));
     }
 }
 

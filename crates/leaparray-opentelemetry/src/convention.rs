@@ -2,16 +2,11 @@
 
 use leaparray::{MetricEvent, SeriesKey, TrafficType};
 
-/// The events with the names and the descriptions of their counters. `Rt` is left out: it is a sum
-/// of times.
-pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
-    (MetricEvent::Pass, "leaparray.pass", "Permits of admitted requests"),
-    (MetricEvent::Block, "leaparray.block", "Permits of refused requests"),
-    (MetricEvent::Success, "leaparray.success", "Permits of requests that succeeded"),
-    (MetricEvent::Exception, "leaparray.exception", "Permits of requests that failed"),
-    (MetricEvent::Cancelled, "leaparray.cancelled", "Permits of requests that were cancelled"),
-    (MetricEvent::ReservedPass, "leaparray.reserved_pass", "Permits that were reserved in advance"),
-];
+/// Returns the name of the counter of an event.
+pub(crate) fn counter(event: MetricEvent) -> String {
+    format!("leaparray.{event}")
+}
+
 pub(crate) const PERMITS: &str = "{permit}";
 pub(crate) const REQUESTS: &str = "{request}";
 

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Clock, Registry, SeriesKey};
+use leaparray::{Clock, MetricEvent, Registry, SeriesKey};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
-use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
+use crate::convention::{self, Kind, PERMITS, REQUESTS};
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each
 /// event, and the requests in flight. The README has their names.
@@ -60,9 +60,10 @@ where
     C: Clock + Clone + Send + Sync + 'static,
 {
     let series = Arc::new(Mutex::new(registry.series().without_histograms()));
-    for (event, name, description) in COUNTERS {
+    for &event in MetricEvent::OF_PERMITS {
         let (registry, series) = (Arc::downgrade(registry), Arc::clone(&series));
-        let counter = meter.u64_observable_counter(name).with_description(description);
+        let counter = meter.u64_observable_counter(convention::counter(event));
+        let counter = counter.with_description(event.description());
         let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
             let Some(registry) = registry.upgrade() else { return };
             let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use leaparray::{
-    Clock, LatencyHistogram, MonotonicClock, Registry, Series, SeriesKey, SeriesReader,
+    Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry, Series, SeriesKey, SeriesReader,
 };
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -21,7 +21,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource as Source;
 
-use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
+use crate::convention::{self, Kind, PERMITS, REQUESTS};
 
 /// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters
 /// of each resource and each context, the requests in flight, and the response times of those with
@@ -76,7 +76,7 @@ struct Last<C> {
 /// The data points, grouped by metric.
 #[derive(Default)]
 struct Points {
-    counters: [Vec<NumberDataPoint>; COUNTERS.len()],
+    counters: [Vec<NumberDataPoint>; MetricEvent::OF_PERMITS.len()],
     in_flight: [Vec<NumberDataPoint>; Kind::ALL.len()],
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
 }
@@ -175,8 +175,8 @@ impl Points {
             value: Some(Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX))),
             ..Default::default()
         };
-        for (points, (event, ..)) in self.counters.iter_mut().zip(COUNTERS) {
-            points.push(number(counts.totals.sum(event)));
+        for (points, event) in self.counters.iter_mut().zip(MetricEvent::OF_PERMITS) {
+            points.push(number(counts.totals.sum(*event)));
         }
         let kind = Kind::of(series.key()) as usize;
         self.in_flight[kind].push(number(series.in_flight()));
@@ -191,9 +191,10 @@ impl Points {
         let sum = |data_points, is_monotonic| {
             Data::Sum(Sum { data_points, aggregation_temporality: cumulative, is_monotonic })
         };
-        let counters = self.counters.into_iter().zip(COUNTERS);
-        let counters = counters.map(|(points, (_, name, description))| {
-            metric(name, description, PERMITS, sum(points, true))
+        let counters = self.counters.into_iter().zip(MetricEvent::OF_PERMITS);
+        let counters = counters.map(|(points, event)| {
+            let name = convention::counter(*event);
+            metric(&name, event.description(), PERMITS, sum(points, true))
         });
         let in_flight = self.in_flight.into_iter().zip(Kind::ALL);
         let in_flight = in_flight.map(|(points, kind)| {

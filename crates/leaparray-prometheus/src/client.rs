@@ -35,7 +35,8 @@ fn encode_family<C>(
         Kind::Gauge => MetricType::Gauge,
         Kind::Histogram => MetricType::Histogram,
     };
-    let mut metric = encoder.encode_descriptor(family.name(), family.help(), None, metric_type)?;
+    let name = family.name();
+    let mut metric = encoder.encode_descriptor(&name, family.help(), None, metric_type)?;
     family.samples(reading, &mut |labels, value| {
         let labels = labels.pairs();
         let mut metric = metric.encode_family(&labels)?;

@@ -1,5 +1,6 @@
 //! The families of metrics, and the samples of each.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -47,16 +48,6 @@ pub(crate) enum Value<'a> {
 /// A function that takes the samples of a family.
 pub(crate) type Take<'a> = dyn FnMut(&Labels<'_>, Value<'_>) -> fmt::Result + 'a;
 
-/// The events that are counted in requests or in permits. `Rt` is a sum of times.
-const EVENTS: [MetricEvent; 6] = [
-    MetricEvent::Pass,
-    MetricEvent::Block,
-    MetricEvent::Success,
-    MetricEvent::Exception,
-    MetricEvent::Cancelled,
-    MetricEvent::ReservedPass,
-];
-
 /// The states of a circuit breaker, with their labels.
 const STATES: [(CircuitState, &str); 6] = [
     (CircuitState::Closed, "closed"),
@@ -88,26 +79,17 @@ impl Family {
             Self::WindowRate,
             Self::WindowResponseTime,
         ];
-        let events = EVENTS.into_iter().map(Self::Event);
-        let of_registry = EVENTS.into_iter().map(Self::RegistryEvent);
+        let of_permits = || MetricEvent::OF_PERMITS.iter().copied();
+        let events = of_permits().map(Self::Event);
+        let of_registry = of_permits().map(Self::RegistryEvent);
         events.chain(of_resources).chain(of_registry).chain(others)
     }
 
     /// Returns the name, without the `_total` of a counter.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event(MetricEvent::Pass) => "leaparray_pass",
-            Self::Event(MetricEvent::Block) => "leaparray_block",
-            Self::Event(MetricEvent::Success) => "leaparray_success",
-            Self::Event(MetricEvent::Exception) => "leaparray_exception",
-            Self::Event(MetricEvent::Cancelled) => "leaparray_cancelled",
-            Self::Event(_) => "leaparray_reserved_pass",
-            Self::RegistryEvent(MetricEvent::Pass) => "leaparray_registry_pass",
-            Self::RegistryEvent(MetricEvent::Block) => "leaparray_registry_block",
-            Self::RegistryEvent(MetricEvent::Success) => "leaparray_registry_success",
-            Self::RegistryEvent(MetricEvent::Exception) => "leaparray_registry_exception",
-            Self::RegistryEvent(MetricEvent::Cancelled) => "leaparray_registry_cancelled",
-            Self::RegistryEvent(_) => "leaparray_registry_reserved_pass",
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        let name = match self {
+            Self::Event(event) => return format!("leaparray_{event}").into(),
+            Self::RegistryEvent(event) => return format!("leaparray_registry_{event}").into(),
             Self::Refusals => "leaparray_refusals",
             Self::ResponseTime => "leaparray_response_time_seconds",
             Self::InFlight => "leaparray_in_flight",
@@ -119,27 +101,13 @@ impl Family {
             Self::CircuitState => "leaparray_circuit_state",
             Self::WindowRate => "leaparray_window_rate",
             Self::WindowResponseTime => "leaparray_window_response_time_seconds",
-        }
+        };
+        name.into()
     }
 
     pub(crate) const fn help(self) -> &'static str {
         match self {
-            Self::Event(MetricEvent::Pass) | Self::RegistryEvent(MetricEvent::Pass) => {
-                "Permits of admitted requests"
-            }
-            Self::Event(MetricEvent::Block) | Self::RegistryEvent(MetricEvent::Block) => {
-                "Permits of refused requests"
-            }
-            Self::Event(MetricEvent::Success) | Self::RegistryEvent(MetricEvent::Success) => {
-                "Permits of requests that succeeded"
-            }
-            Self::Event(MetricEvent::Exception) | Self::RegistryEvent(MetricEvent::Exception) => {
-                "Permits of requests that failed"
-            }
-            Self::Event(MetricEvent::Cancelled) | Self::RegistryEvent(MetricEvent::Cancelled) => {
-                "Permits of requests that were cancelled"
-            }
-            Self::Event(_) | Self::RegistryEvent(_) => "Permits that were reserved in advance",
+            Self::Event(event) | Self::RegistryEvent(event) => event.description(),
             Self::Refusals => "Refused permits by reason",
             Self::ResponseTime => "Response times",
             Self::InFlight => "Requests in flight",
@@ -197,8 +165,8 @@ impl Family {
                 })
             }),
             Self::WindowRate => windows(reading, |labels, window| {
-                EVENTS.into_iter().try_for_each(|event| {
-                    let rate = Value::Gauge(window.qps(event));
+                MetricEvent::OF_PERMITS.iter().try_for_each(|event| {
+                    let rate = Value::Gauge(window.qps(*event));
                     take(&labels.with("event", event.name()), rate)
                 })
             }),
@@ -243,17 +211,8 @@ fn response_times<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
 /// begins with the second sample of a series.
 fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
-        let refusals = &row.refusals;
-        let reasons = [
-            ("limit_reached", refusals.limit_reached),
-            ("wait_too_long", refusals.wait_too_long),
-            ("more_than_limit", refusals.more_than_limit),
-            ("failing", refusals.failing),
-            ("queue_full", refusals.queue_full),
-            ("custom", refusals.custom),
-        ];
-        for (reason, count) in reasons {
-            take(&labels_of(row).with("reason", reason), Value::Counter(count))?;
+        for (reason, count) in row.refusals.iter() {
+            take(&labels_of(row).with("reason", reason.name()), Value::Counter(count))?;
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ mod simulated;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::flow::Reason;
 use leaparray::{Clock, TrafficType};
 use leaparray_redis::engine::{EngineError, FleetEngine, MemoryFleet};
@@ -14,7 +15,7 @@ use leaparray_redis::fleet::{
 };
 use leaparray_redis::{FleetReader, FleetState};
 use leaparray_web::format::{
-    Counts, Direction, FleetProcessState, FleetStanding, FleetTotals, REASONS,
+    Counts, Direction, EventTotals, FleetProcessState, FleetStanding, reasons,
 };
 
 use simulated::{Fleet, Process, START};
@@ -65,29 +66,29 @@ async fn window_has_the_counts_of_the_fleet_under_their_names() {
     let [of_orders, of_payments] = &second.resources[..] else { panic!("{second:?}") };
     assert_eq!((of_orders.name.as_str(), of_orders.processes), ("orders", 2));
     assert_eq!((of_orders.direction, of_orders.left_out), (Direction::In, 0));
-    let Counts { pass, success, exception, cancelled, block, .. } = of_orders.counts;
-    assert_eq!([pass, success, exception, cancelled, block], [9, 7, 1, 1, 21]);
-    let Counts { rt_count, rt_sum, min, max, .. } = of_orders.counts;
-    assert_eq!((rt_count, rt_sum), (8, 800_000_000));
+    let Counts { events, min, max, .. } = of_orders.counts;
+    let counted = [Pass, Success, Exception, Cancelled, Block, Rt].map(|event| events[event]);
+    assert_eq!(counted, [9, 7, 1, 1, 21, 8]);
+    assert_eq!(events.rt_sum(), Duration::from_millis(800));
     assert_eq!((min, max), (Some(100_000_000), Some(100_000_000)));
     let Counts { p50, p90, p99, p999, .. } = of_orders.counts;
     for quantile in [p50, p90, p99, p999] {
         assert!(quantile.unwrap().abs_diff(100_000_000) < 3_000_000, "{quantile:?}");
     }
     assert_eq!(of_orders.refusals, [1, 2, 3, 4, 5, 6]);
-    assert_eq!(REASONS[4..], ["other", "queue full"]);
+    assert_eq!(reasons()[4..], ["other", "queue full"]);
     assert_eq!((of_payments.direction, of_payments.refusals.len()), (Direction::Out, 0));
     assert_eq!((of_payments.counts.in_flight, of_payments.counts.p50), (Some(1), None));
-    assert_eq!((second.total.pass, second.total.in_flight), (10, Some(1)));
+    assert_eq!((second.total.events[Pass], second.total.in_flight), (10, Some(1)));
     assert_eq!(second.refusals, [1, 2, 3, 4, 5, 6]);
     assert_eq!((second.left_out_rows, second.left_out), (0, zero()));
 
     let minute = shown.last_minute.unwrap();
     assert_eq!((minute.start, minute.end), (START, START + 3));
-    assert_eq!((minute.total.pass, minute.total.success), (13, 10));
+    assert_eq!((minute.total.events[Pass], minute.total.events[Success]), (13, 10));
     let of_one = &minute.processes[0];
     assert_eq!((of_one.id.as_str(), of_one.present), ("0000000000000001", 3));
-    assert_eq!((of_one.counts.success, of_one.counts.in_flight), (8, Some(0)));
+    assert_eq!((of_one.counts.events[Success], of_one.counts.in_flight), (8, Some(0)));
     drop(entry);
 }
 
@@ -162,11 +163,11 @@ async fn ledger_has_the_place_of_each_count() {
     let shown = fleet.reader.to_web();
     assert_eq!(shown.processes[0].state, FleetProcessState::Left);
     let ledger = shown.processes[0].ledger;
-    let reserved = |it: FleetTotals| it.reserved_pass;
-    assert_eq!((ledger.delivered.success, reserved(ledger.delivered)), (6, 2));
-    assert_eq!((ledger.missed.success, ledger.late.success), (3, 0));
-    assert_eq!((ledger.waiting.pass, ledger.unfinished.pass), (0, 0));
-    assert_eq!((ledger.lifetime.success, reserved(ledger.lifetime)), (9, 2));
+    let reserved = |it: EventTotals| it.counts[ReservedPass];
+    assert_eq!((ledger.delivered.counts[Success], reserved(ledger.delivered)), (6, 2));
+    assert_eq!((ledger.missed.counts[Success], ledger.late.counts[Success]), (3, 0));
+    assert_eq!((ledger.waiting.counts[Pass], ledger.unfinished.counts[Pass]), (0, 0));
+    assert_eq!((ledger.lifetime.counts[Success], reserved(ledger.lifetime)), (9, 2));
 }
 
 #[tokio::test]
@@ -180,15 +181,18 @@ async fn rows_for_which_there_was_no_room_are_counted_with_their_requests() {
     fleet.pass(3, &mut [&mut process]).await;
     fleet.reader.poll().await.unwrap();
     let second = fleet.reader.to_web().last_second.unwrap();
-    let in_rows: u64 = second.resources.iter().map(|it| it.counts.pass).sum();
+    let in_rows: u64 = second.resources.iter().map(|it| it.counts.events[Pass]).sum();
     let (without, with): (Vec<_>, Vec<_>) = second.resources.iter().partition(|it| it.left_out > 0);
     assert!(!with.is_empty() && !without.is_empty() && second.left_out_unnamed > 0, "{second:?}");
-    assert!(with.iter().all(|it| it.counts.pass > 0 && it.processes == 1), "{with:?}");
-    assert!(without.iter().all(|it| (it.counts.pass, it.left_out) == (0, 1)), "{without:?}");
+    assert!(with.iter().all(|it| it.counts.events[Pass] > 0 && it.processes == 1), "{with:?}");
+    assert!(
+        without.iter().all(|it| (it.counts.events[Pass], it.left_out) == (0, 1)),
+        "{without:?}"
+    );
     assert_eq!(without.len() as u64 + second.left_out_unnamed, second.left_out_rows);
     assert_eq!(with.len() as u64 + second.left_out_rows, 40);
-    assert_eq!(second.total.pass, (1..=40).sum::<u64>());
-    assert_eq!(second.left_out.pass, second.total.pass - in_rows);
+    assert_eq!(second.total.events[Pass], (1..=40).sum::<u64>());
+    assert_eq!(second.left_out.events[Pass], second.total.events[Pass] - in_rows);
 }
 
 #[tokio::test]

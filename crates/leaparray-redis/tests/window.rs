@@ -6,6 +6,7 @@ mod simulated;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::MetricEvent::Success;
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::engine::MemoryFleet;
 use leaparray_redis::fleet::Budget;
@@ -37,7 +38,7 @@ async fn reader_has_each_second_of_more_processes_than_an_answer_has() {
     let minute = fleet.reader.last_minute().unwrap();
     assert_eq!(minute.seconds, START..START + 4);
     assert_eq!(minute.presence.to_string(), "150 of 150 processes");
-    assert_eq!(minute.total.metrics.success, 150 * 2 * 4);
+    assert_eq!(minute.total.metrics.counts[Success], 150 * 2 * 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,5 +52,5 @@ async fn process_whose_clock_is_ahead_closes_with_its_last_second_waiting() {
     registry.resource("orders").unwrap().enter().success();
     ahead.advance(Duration::from_secs(1));
     let record = timeout(Duration::from_secs(30), reporter.close()).await.unwrap();
-    assert_eq!((record.lifetime.success, record.waiting.success), (1, 1));
+    assert_eq!((record.lifetime[Success], record.waiting[Success]), (1, 1));
 }

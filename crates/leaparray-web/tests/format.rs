@@ -1,5 +1,6 @@
 //! The format: what a reader accepts and what it refuses.
 
+use leaparray::MetricEvent::{Block, Pass, ReservedPass};
 use leaparray_web::format::{
     ByeReason, ChangeKind, ControllerState, Counts, Direction, FleetProcessState, FleetStanding,
     Message, ReadError, Reader, VERSION,
@@ -7,14 +8,14 @@ use leaparray_web::format::{
 
 const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
 const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",null,"in",null],[2,"GET /orders","web","in",null],[3,"db",null,"out",1764039990]]}"#;
-const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
-const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
+const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5,0]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
+const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3,0],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
-const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
+const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
 const NO_FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":null}"#;
 const CHANGES: &str = r#"{"type":"changes","changes":[{"t":7,"kind":"trouble","name":"POST /pay","context":"web","was":"quiet","level":"failing","findings":[["failures","failing",40,50,null],["refusals","strained",5,60,3]],"breaker":"open","or_before":true},{"t":8,"kind":"breaker","name":"POST /pay","level":"strained","state":"half-open","cause":"wait over"},{"t":8,"kind":"more","levels":[1,2,3]},{"t":9,"kind":"listed","name":"a","count":2},{"t":9,"kind":"gone","name":"b","count":1},{"t":9,"kind":"process","name":"web-1","count":4,"state":"lost"},{"t":20,"kind":"unread","from":10}]}"#;
 const TOTALS: &str = r#"{"type":"totals","t":7,"levels":[38,1,1]}"#;
-const JUDGED: &str = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"rows":[],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","level":"failing"}],"verdicts":[[3,[["circuit","failing",0,0,null],["times","strained",900,100,null]]]],"levels":[1,0,1]}"#;
+const JUDGED: &str = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"rows":[],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","level":"failing"}],"verdicts":[[3,[["circuit","failing",0,0,null],["times","strained",900,100,null]]]],"levels":[1,0,1]}"#;
 const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
 
 #[test]
@@ -29,7 +30,7 @@ fn messages_are_written_as_they_are_read() {
 
 #[test]
 fn second_of_the_history_has_no_more_than_its_rows() {
-    let json = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"rows":[]}"#;
+    let json = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"rows":[]}"#;
     let message = Message::parse(json).unwrap().unwrap();
     let Message::Second(second) = &message else { panic!("{message:?}") };
     assert_eq!((&second.refused, &second.controllers, second.ledger), (&None, &None, None));
@@ -61,7 +62,7 @@ fn reader_ignores_what_a_later_version_adds() {
     assert_eq!(resources.resources[0].direction, Direction::Out);
     assert_eq!(bye.reason, ByeReason::Unknown);
     assert_eq!(changes.changes[0].kind, ChangeKind::Unknown);
-    assert_eq!((second.total.pass, second.total.max), (1, Some(15)));
+    assert_eq!((second.total.events[Pass], second.total.max), (1, Some(15)));
     assert_eq!(second.controllers.as_ref().unwrap()[0].state, ControllerState::Unknown);
 }
 
@@ -73,22 +74,22 @@ fn fleet_is_read_with_its_processes_and_what_a_later_version_adds() {
         .replace(r#""unreadable":3"#, r#""unreadable":3,"since":1"#)
         .replace(r#""left_out_unnamed":1"#, r#""left_out_unnamed":1,"skew":[1]"#)
         .replace(
-            r#"["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]]"#,
-            r#"["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,9],"rack 7"]"#,
+            r#"["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0]]"#,
+            r#"["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0,9],"rack 7"]"#,
         );
     let Some(Message::Fleet(update)) = Message::parse(&later).unwrap() else { panic!("a fleet") };
     let fleet = update.fleet.unwrap();
     let second = fleet.last_second.unwrap();
     assert_eq!((second.present, second.expected, second.left_out_rows), (1, 2, 4));
     assert_eq!((second.left_out_unnamed, fleet.unreadable), (1, 3));
-    assert_eq!((second.left_out.pass, &second.refusals[..]), (1, &[2, 0, 0, 0, 0, 1][..]));
+    assert_eq!((second.left_out.events[Pass], &second.refusals[..]), (1, &[2, 0, 0, 0, 0, 1][..]));
     assert_eq!((second.resources[0].refusals.len(), second.resources[0].left_out), (0, 2));
     assert_eq!(second.standing, FleetStanding::Unknown);
     assert!(!second.standing.is_final(), "what is not known is not final");
-    assert_eq!((second.processes[0].present, second.processes[0].counts.block), (1, 3));
+    assert_eq!((second.processes[0].present, second.processes[0].counts.events[Block]), (1, 3));
     assert_eq!((second.processes[1].missing, second.processes[1].counts.in_flight), (1, None));
     let lifetime = fleet.processes[0].ledger.lifetime;
-    assert_eq!((lifetime.block, lifetime.reserved_pass), (3, 1));
+    assert_eq!((lifetime.counts[Block], lifetime.counts[ReservedPass]), (3, 1));
     assert_eq!(fleet.processes[1].state, FleetProcessState::Unknown);
 }
 
@@ -97,6 +98,16 @@ fn fleet_with_a_damaged_row_is_refused_instead_of_taken_for_none() {
     let damaged = FLEET.replace(r#"["0100",0,1,0,["#, r#"["0100",0,1,["#);
     let error = Message::parse(&damaged).unwrap_err();
     assert!(matches!(error, ReadError::Malformed { .. }), "{error}");
+}
+
+#[test]
+fn events_and_reasons_that_an_earlier_version_lacks_are_zero() {
+    let json = r#"{"type":"second","t":1,"new":[],"gone":[],"total":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],"rows":[],"refused":[[7,1,2]]}"#;
+    let Some(Message::Second(second)) = Message::parse(json).unwrap() else { panic!("a second") };
+    let events = [Pass, Block, ReservedPass].map(|event| second.total.events[event]);
+    assert_eq!((events, second.total.max), ([1, 5, 0], Some(15)));
+    let refused = &second.refused.unwrap()[0];
+    assert_eq!((refused.id, refused.counts.sum()), (7, 3));
 }
 
 #[test]

@@ -14,7 +14,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::ops::{Range, RangeInclusive};
 
-use leaparray_redis::fleet::{FleetConfig, FleetConfigError, FleetTotals, FleetView};
+use leaparray::EventCounts;
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
+use leaparray_redis::fleet::{FleetConfig, FleetConfigError, FleetView};
 use leaparray_redis::fleet::{ProcessId, Record};
 use leaparray_redis::{FleetReader, RedisEngine};
 
@@ -109,7 +111,7 @@ pub(crate) fn members(view: &FleetView) -> Vec<Member> {
         let seconds = (record.first..record.next).filter_map(|second| {
             let processes = view.window(second..second + 1).processes;
             let row = processes.into_iter().find(|it| it.id == id)?;
-            let counts = [row.counts.metrics.pass, row.counts.metrics.block];
+            let counts = [row.counts.metrics.counts[Pass], row.counts.metrics.counts[Block]];
             Some((second, (row.present == 1).then_some(counts)))
         });
         Member { id, record: record.clone(), seconds: seconds.collect() }
@@ -248,19 +250,19 @@ fn check_closed(member: &Member, answers: &Answers, report: &mut Report) {
     let _ = writeln!(
         report.text,
         "{name:16} closed: admitted {} of {admitted}, refused {} of {refused}, in {} seconds{}{}",
-        lifetime.pass,
-        lifetime.block,
+        lifetime[Pass],
+        lifetime[Block],
         delivered.0,
         part("missed", &missed.1),
         part("late", late),
     );
     for (what, has, counted) in [
-        ("admitted", lifetime.pass, admitted),
-        ("refused", lifetime.block, refused),
-        ("successful", lifetime.success, admitted),
-        ("timed", lifetime.rt_count, admitted),
-        ("failed", lifetime.exception, 0),
-        ("cancelled", lifetime.cancelled, 0),
+        ("admitted", lifetime[Pass], admitted),
+        ("refused", lifetime[Block], refused),
+        ("successful", lifetime[Success], admitted),
+        ("timed", lifetime[Rt], admitted),
+        ("failed", lifetime[Exception], 0),
+        ("cancelled", lifetime[Cancelled], 0),
     ] {
         if has != counted {
             report.failures.push(format!(
@@ -320,8 +322,8 @@ fn check_sum(windows: &Windows<'_>, report: &mut Report) {
     let _ = writeln!(
         report.text,
         "fleet            admitted {}, refused {}, in {} seconds of {} processes",
-        delivered.1.pass,
-        delivered.1.block,
+        delivered.1[Pass],
+        delivered.1[Block],
         delivered.0,
         windows.members.len()
     );
@@ -346,17 +348,17 @@ fn from_to(counts: &RangeInclusive<u64>) -> String {
     if min == max { min.to_string() } else { format!("{min} to {max}") }
 }
 
-fn part(name: &str, totals: &FleetTotals) -> String {
+fn part(name: &str, totals: &EventCounts) -> String {
     let [admitted, refused] = counts_of(totals);
     if totals.is_zero() { String::new() } else { format!(", {name} {admitted} + {refused}") }
 }
 
-fn counts_of(totals: &FleetTotals) -> Counts {
-    [totals.pass, totals.block]
+fn counts_of(totals: &EventCounts) -> Counts {
+    [totals[Pass], totals[Block]]
 }
 
-fn sum_of<'a>(totals: impl IntoIterator<Item = &'a FleetTotals>) -> FleetTotals {
-    let mut sum = FleetTotals::default();
+fn sum_of<'a>(totals: impl IntoIterator<Item = &'a EventCounts>) -> EventCounts {
+    let mut sum = EventCounts::default();
     for it in totals {
         sum += it;
     }

@@ -27,7 +27,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// As for [`acquire_with`](Self::acquire_with).
     ///
     /// ```
-    /// use leaparray::flow::{ConcurrencyLimiter, WaitQueue};
+    /// use leaparray::flow::{ConcurrencyLimiter, Reason, WaitQueue};
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
     /// use std::time::Duration;
     ///
@@ -40,7 +40,8 @@ impl<L: Limiter> WaitQueue<L> {
     /// let entry = queue.enter_with(&node, 1, wait, tokio::time::sleep).await?;
     /// assert!(queue.enter_with(&node, 1, wait, tokio::time::sleep).await.is_err());
     /// entry.success();
-    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.refusals().wait_too_long), (1, 1));
+    /// assert_eq!(node.long_sum(MetricEvent::Pass), 1);
+    /// assert_eq!(node.refusals()[Reason::WaitTooLong], 1);
     /// # Ok(())
     /// # }
     /// ```

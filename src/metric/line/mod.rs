@@ -6,7 +6,7 @@ mod write;
 
 use std::time::Duration;
 
-use crate::metric::second::SecondMetrics;
+use crate::metric::{EventCounts, MetricEvent, SecondMetrics};
 use crate::time::{Timestamp, duration_of};
 
 pub use error::MetricLineError;
@@ -47,12 +47,14 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// dashboard multiplies it by `success`.
 ///
 /// ```
-/// use leaparray::{MetricLine, SecondMetrics, Timestamp};
+/// use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
+/// use leaparray::{EventCounts, MetricLine, SecondMetrics, Timestamp};
 /// use std::time::Duration;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
-/// (metrics.pass, metrics.block, metrics.success, metrics.exception) = (4, 9, 2, 1);
-/// (metrics.rt_sum, metrics.rt_count) = (Duration::from_millis(75), 3);
+/// metrics.counts =
+///     EventCounts::from([(Pass, 4), (Block, 9), (Success, 2), (Exception, 1), (Rt, 3)]);
+/// metrics.counts.set_rt_sum(Duration::from_millis(75));
 /// metrics.concurrency = 2;
 ///
 /// let line = MetricLine::new("/foo/*", 1, &metrics);
@@ -105,21 +107,23 @@ impl MetricLine {
     /// queue. Any other number is valid as well.
     ///
     /// ```
-    /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
+    /// use leaparray::MetricEvent::{Rt, Success};
+    /// use leaparray::{EventCounts, MetricLine, SecondMetrics, Timestamp};
     /// use std::time::Duration;
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
-    /// (metrics.success, metrics.rt_sum, metrics.rt_count) =
-    ///     (2, Duration::from_micros(3_998), 2);
+    /// metrics.counts = EventCounts::from([(Success, 2), (Rt, 2)]);
+    /// metrics.counts.set_rt_sum(Duration::from_micros(3_998));
     /// let line = MetricLine::new("a|b", 0, &metrics);
     /// assert_eq!(line.resource(), "a_b");
     /// assert_eq!(line.metrics().avg_rt(), Some(Duration::from_millis(1)));
-    /// assert_eq!(line.metrics().rt_sum, Duration::from_millis(2));
+    /// assert_eq!(line.metrics().counts.rt_sum(), Duration::from_millis(2));
     /// ```
     #[must_use]
     pub fn new(resource: &str, classification: i32, metrics: &SecondMetrics) -> Self {
-        let SecondMetrics { success, exception, cancelled, .. } = *metrics;
-        let completed = success.saturating_add(exception).saturating_add(cancelled);
+        let ends = [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Cancelled];
+        let completed =
+            ends.map(|end| metrics.counts[end]).into_iter().fold(0, u64::saturating_add);
         let millis = rt_millis(metrics.avg_rt());
         Self::of_fields(resource, classification, completed, millis, metrics)
     }
@@ -155,13 +159,14 @@ impl MetricLine {
     /// succeeded, failed or were cancelled.
     ///
     /// ```
+    /// use leaparray::MetricEvent::{Exception, Rt, Success};
     /// use leaparray::MetricLine;
     ///
     /// // 20 requests completed, 2 of them with an exception, after 5 ms in the mean.
     /// let line = MetricLine::from_thin("1795760020000|GET /orders|20|85|20|2|5|0|0|0")?;
     /// assert_eq!(line.completed(), 20);
-    /// assert_eq!((line.metrics().success, line.metrics().exception), (18, 2));
-    /// assert_eq!(line.metrics().rt_count, 20);
+    /// let counts = &line.metrics().counts;
+    /// assert_eq!((counts[Success], counts[Exception], counts[Rt]), (18, 2, 20));
     /// # Ok::<_, leaparray::MetricLineError>(())
     /// ```
     #[must_use]
@@ -186,29 +191,31 @@ impl MetricLine {
 /// Returns the metrics as a line has them, rounded and cut, with these values of its fields
 /// `success` and `rt`.
 fn as_written(metrics: &SecondMetrics, completed: u64, millis: u64) -> SecondMetrics {
-    let exception = metrics.exception.min(MAX_COUNT);
+    let mut counts = with_mean_rt(completed, millis);
+    for event in [MetricEvent::Pass, MetricEvent::Block, MetricEvent::ReservedPass] {
+        counts[event] = metrics.counts[event].min(MAX_COUNT);
+    }
+    let exception = metrics.counts[MetricEvent::Exception].min(MAX_COUNT);
+    counts[MetricEvent::Exception] = exception;
+    counts[MetricEvent::Success] = completed.saturating_sub(exception);
     SecondMetrics {
-        second: Timestamp::from_millis(metrics.second.as_millis()),
-        pass: metrics.pass.min(MAX_COUNT),
-        block: metrics.block.min(MAX_COUNT),
-        success: completed.saturating_sub(exception),
-        exception,
-        reserved_pass: metrics.reserved_pass.min(MAX_COUNT),
+        counts,
         concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
-        ..with_mean_rt(completed, millis)
+        ..SecondMetrics::new(Timestamp::from_millis(metrics.second.as_millis()))
     }
 }
 
-/// Returns metrics that have only response times: one of `millis` for each completed request.
-fn with_mean_rt(completed: u64, millis: u64) -> SecondMetrics {
+/// Returns counts that have only response times: one of `millis` for each completed request.
+fn with_mean_rt(completed: u64, millis: u64) -> EventCounts {
     let mean = Duration::from_millis(millis);
     let completed = completed.max(u64::from(millis > 0));
     // Fewer, if the sum would otherwise be cut, so that it has the same mean.
     let most = Duration::MAX.as_nanos().checked_div(mean.as_nanos());
     let rt_count =
         most.map_or(completed, |most| completed.min(most.try_into().unwrap_or(u64::MAX)));
-    let rt_sum = duration_of(mean.as_nanos() * u128::from(rt_count));
-    SecondMetrics { rt_sum, rt_count, ..SecondMetrics::default() }
+    let mut counts = EventCounts::from([(MetricEvent::Rt, rt_count)]);
+    counts.set_rt_sum(duration_of(mean.as_nanos() * u128::from(rt_count)));
+    counts
 }
 
 /// Returns `rt` as a line has it: in whole milliseconds, cut at [`MAX_COUNT`].

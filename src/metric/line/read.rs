@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::str::{FromStr, Split};
 
 use super::{MAX_CONCURRENCY, MAX_COUNT, MetricLine, MetricLineError};
-use crate::metric::second::SecondMetrics;
+use crate::metric::{MetricEvent, SecondMetrics};
 use crate::time::Timestamp;
 
 impl FromStr for MetricLine {
@@ -42,12 +42,13 @@ impl MetricLine {
     /// range, if there are too many fields, or if there is more than one line.
     ///
     /// ```
-    /// use leaparray::{MetricLine, Timestamp};
+    /// use leaparray::{MetricEvent, MetricLine, Timestamp};
     ///
     /// let line = MetricLine::from_thin("60000|/foo/*|5|0|0|0|0|0|0|1")?;
     /// assert_eq!((line.resource(), line.classification()), ("/foo/*", 1));
     /// assert_eq!(line.metrics().second, Timestamp::from_secs(60));
-    /// assert_eq!((line.metrics().pass, line.metrics().avg_rt()), (5, None));
+    /// let metrics = line.metrics();
+    /// assert_eq!((metrics.counts[MetricEvent::Pass], metrics.avg_rt()), (5, None));
     ///
     /// let error = MetricLine::from_thin("60000|/foo/*|five|0|0|0|0").unwrap_err();
     /// assert!(error.to_string().starts_with(r#"pass is "five""#));
@@ -95,12 +96,12 @@ impl<'a> Fields<'a> {
         let resource = self.text("resource")?;
         // In the order of the line.
         let mut metrics = SecondMetrics::new(second);
-        metrics.pass = self.count("pass", MAX_COUNT)?;
-        metrics.block = self.count("block", MAX_COUNT)?;
+        metrics.counts[MetricEvent::Pass] = self.count("pass", MAX_COUNT)?;
+        metrics.counts[MetricEvent::Block] = self.count("block", MAX_COUNT)?;
         let completed = self.count("success", MAX_COUNT)?;
-        metrics.exception = self.count("exception", MAX_COUNT)?;
+        metrics.counts[MetricEvent::Exception] = self.count("exception", MAX_COUNT)?;
         let millis = self.count("rt", MAX_COUNT)?;
-        metrics.reserved_pass = self.later_count("occupiedPass", MAX_COUNT)?;
+        metrics.counts[MetricEvent::ReservedPass] = self.later_count("occupiedPass", MAX_COUNT)?;
         metrics.concurrency = self.later_count("concurrency", MAX_CONCURRENCY)?;
         let classification = self.classification()?;
         match self.0.next() {

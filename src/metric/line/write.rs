@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::MetricLine;
+use crate::metric::{MetricEvent, SecondMetrics};
 use crate::time::Timestamp;
 
 impl fmt::Display for MetricLine {
@@ -19,10 +20,10 @@ impl MetricLine {
     /// Returns the thin form, without a line break.
     ///
     /// ```
-    /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
+    /// use leaparray::{MetricEvent, MetricLine, SecondMetrics, Timestamp};
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
-    /// metrics.pass = 5;
+    /// metrics.counts[MetricEvent::Pass] = 5;
     /// let line = MetricLine::new("/foo/*", 1, &metrics);
     /// assert_eq!(line.thin().to_string(), "60000|/foo/*|5|0|0|0|0|0|0|1");
     /// ```
@@ -33,10 +34,11 @@ impl MetricLine {
 
     /// Writes the fields that both forms have after the name of the resource.
     fn write_numbers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = &self.metrics;
-        write!(f, "|{}|{}|{}|{}", of.pass, of.block, self.completed, of.exception)?;
-        write!(f, "|{}|{}|{}", self.rt_millis(), of.reserved_pass, of.concurrency)?;
-        write!(f, "|{}", self.classification)
+        let SecondMetrics { counts, concurrency, .. } = &self.metrics;
+        write!(f, "|{}|{}", counts[MetricEvent::Pass], counts[MetricEvent::Block])?;
+        write!(f, "|{}|{}", self.completed, counts[MetricEvent::Exception])?;
+        write!(f, "|{}|{}", self.rt_millis(), counts[MetricEvent::ReservedPass])?;
+        write!(f, "|{concurrency}|{}", self.classification)
     }
 }
 

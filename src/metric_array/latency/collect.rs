@@ -140,6 +140,6 @@ impl Collector {
         self.spill();
         let (first, bins) =
             (self.first * BLOCK_BINS, self.counts[self.first..self.end].as_flattened());
-        into.set(config, first, bins, totals.rt_nanos, totals.min_rt, totals.max_rt);
+        into.set(config, first, bins, totals.counts.rt_nanos, totals.min_rt, totals.max_rt);
     }
 }

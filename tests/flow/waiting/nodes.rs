@@ -33,10 +33,13 @@ fn waiting_request_enters_when_it_is_admitted() {
         });
     }
     simulation.run_until(100);
-    assert_eq!((node.concurrency(), queue.waiting(), node.refusals().queue_full), (1, 2, 1));
+    assert_eq!(
+        (node.concurrency(), queue.waiting(), node.refusals()[Reason::QueueFull]),
+        (1, 2, 1)
+    );
     simulation.run_until(900);
     assert_eq!([Pass, Success, Block].map(|event| node.long_sum(event)), [2, 2, 2]);
-    assert_eq!((node.refusals().wait_too_long, node.refusals().sum()), (1, 2));
+    assert_eq!((node.refusals()[Reason::WaitTooLong], node.refusals().sum()), (1, 2));
     assert_eq!((node.max_rt(), limiter.in_use()), (Some(ms(200)), 0));
 }
 

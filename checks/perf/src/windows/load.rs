@@ -4,9 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use leaparray::{EventCounts, MetricEvent};
 use leaparray_redis::RedisEngine;
 use leaparray_redis::engine::{EngineError, FleetEngine};
-use leaparray_redis::fleet::{FleetConfig, FleetKeys, FleetTotals, Outbox, ProcessId, ResourceKey};
+use leaparray_redis::fleet::{FleetConfig, FleetKeys, Outbox, ProcessId, ResourceKey};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -48,7 +49,7 @@ impl Load {
 
     /// Returns the number of passes of all processes in a second.
     pub(super) fn passes(&self, second: u64) -> u64 {
-        (0..self.case.processes).map(|it| self.template(it, second).totals.pass).sum()
+        (0..self.case.processes).map(|it| self.template(it, second).totals[MetricEvent::Pass]).sum()
     }
 
     /// Runs the processes until the second `end`.
@@ -89,7 +90,7 @@ impl Process {
             Outbox::new(config, ProcessId(u64::from(number) + 1), &name, first, WAITING);
         template::add_names(&mut outbox, &load.keys);
         let phase = Duration::from_secs(1) * number / load.case.processes;
-        let mut lifetime = FleetTotals::default();
+        let mut lifetime = EventCounts::default();
         let send = async |outbox: &mut Outbox| -> Result<(), EngineError> {
             while {
                 let delivery = outbox.delivery(now().as_micros() as u64);
@@ -105,7 +106,7 @@ impl Process {
             let template = load.template(number, second);
             lifetime += &template.totals;
             outbox.push(template.at(second));
-            outbox.set_totals(lifetime, FleetTotals::default());
+            outbox.set_totals(lifetime, EventCounts::default());
             send(&mut outbox).await.map_err(failed)?;
         }
         let missed = outbox.record().missed.0;

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::str::FromStr;
 use std::time::Duration;
 
+use leaparray::MetricEvent;
 use leaparray_redis::fleet::FleetWindow;
 use leaparray_redis::{FleetReader, RedisEngine};
 use rustix::time::{ClockId, clock_gettime};
@@ -172,13 +173,13 @@ impl Readings {
 fn print(window: &FleetWindow, late: Duration) {
     let presence = window.presence;
     let quantiles = window.resources.iter().filter(|it| it.counts.quantile(0.99).is_some());
-    let passes: u64 = quantiles.clone().map(|it| it.counts.metrics.pass).sum();
+    let passes: u64 = quantiles.clone().map(|it| it.counts.metrics.counts[MetricEvent::Pass]).sum();
     println!(
         "second {} {} {} {} {} {} {} {passes} {}",
         window.seconds.start,
         presence.present,
         presence.expected,
-        window.total.metrics.pass,
+        window.total.metrics.counts[MetricEvent::Pass],
         window.left_out_rows,
         window.resources.len(),
         quantiles.count(),

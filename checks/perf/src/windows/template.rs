@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use leaparray::flow::Reason;
 use leaparray::{
-    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+    EventCounts, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
 use leaparray_redis::engine::{FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
-    Budget, Collector, FleetConfig, FleetCounts, FleetKeys, FleetTotals, Outbox, ProcessId,
+    Budget, Collector, FleetConfig, FleetCounts, FleetKeys, Outbox, ProcessId,
     ResourceKey, Undelivered,
 };
 use rand::rngs::StdRng;
@@ -40,7 +40,7 @@ const IN_FLIGHT: f64 = 0.1;
 /// A second, as a process delivers it.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
-    pub(super) totals: FleetTotals,
+    pub(super) totals: EventCounts,
     pub(super) bytes: Vec<u8>,
     /// The time in which the process reads and encodes it.
     pub(super) elapsed: Duration,
@@ -49,7 +49,7 @@ pub(super) struct Template {
 impl Template {
     pub(super) fn at(&self, second: u64) -> Undelivered {
         let (totals, bytes) = (self.totals, self.bytes.clone());
-        Undelivered { second, totals, bytes, unread: FleetTotals::default() }
+        Undelivered { second, totals, bytes, unread: EventCounts::default() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The seconds that a record counts as delivered and as missed, by the truth.
 
-use leaparray_redis::fleet::{Delivery, FleetTotals, Record};
+use leaparray::EventCounts;
+use leaparray_redis::fleet::{Delivery, Record};
 
 use super::truth::Truth;
 
@@ -9,8 +10,8 @@ use super::truth::Truth;
 pub(super) struct Decided {
     /// The first second that is not decided.
     pub(super) next: u64,
-    pub(super) delivered: (u64, FleetTotals),
-    pub(super) missed: (u64, FleetTotals),
+    pub(super) delivered: (u64, EventCounts),
+    pub(super) missed: (u64, EventCounts),
     /// The seconds that were missed.
     pub(super) missed_seconds: Vec<u64>,
 }

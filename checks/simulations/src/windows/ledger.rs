@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leaparray_redis::fleet::FleetTotals;
+use leaparray::EventCounts;
 
 use super::decided::Decided;
 use super::truth::{Truth, plus};
@@ -13,7 +13,7 @@ pub(super) struct Taken {
     /// The seconds, each with the time of the server.
     seconds: BTreeMap<u64, u64>,
     /// Their number and their sum.
-    pub(super) sum: (u64, FleetTotals),
+    pub(super) sum: (u64, EventCounts),
     /// Seconds that a server took and lost before the process got its answer. They are not in the
     /// sum.
     unanswered: BTreeSet<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Taken {
 
 impl Taken {
     /// Adds a second.
-    pub(super) fn add(&mut self, now: u64, second: u64, totals: &FleetTotals) {
+    pub(super) fn add(&mut self, now: u64, second: u64, totals: &EventCounts) {
         self.unanswered.remove(&second);
         if self.seconds.insert(second, now).is_none() {
             self.sum = (self.sum.0 + 1, plus(&self.sum.1, totals));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leaparray_redis::fleet::{Delivery, FleetTotals, Outbox, Outcome, ProcessId, Receipt, Record};
+use leaparray::{EventCounts, MetricEvent};
+use leaparray_redis::fleet::{Delivery, Outbox, Outcome, ProcessId, Receipt, Record};
 
 use super::decided::Decided;
 use super::server::Answer;
@@ -67,9 +68,9 @@ pub(super) struct Process {
     state: State,
     pub(super) outbox: Outbox,
     /// The counts in seconds that were read, and the late ones.
-    recorded: FleetTotals,
-    late: FleetTotals,
-    unfinished: FleetTotals,
+    recorded: EventCounts,
+    late: EventCounts,
+    unfinished: EventCounts,
     pub(super) decided: Arc<Decided>,
     in_flight: Option<Arc<Message>>,
     requests: u64,
@@ -106,9 +107,9 @@ impl Process {
             random,
             state: State::Runs,
             outbox: Outbox::new(config, ProcessId(id), &name, first, outbox_bytes),
-            recorded: FleetTotals::default(),
-            late: FleetTotals::default(),
-            unfinished: FleetTotals::default(),
+            recorded: EventCounts::default(),
+            late: EventCounts::default(),
+            unfinished: EventCounts::default(),
             decided: Arc::new(Decided::new(first)),
             in_flight: None,
             requests: 0,
@@ -152,7 +153,7 @@ impl Process {
         let backlog = now.saturating_sub(from);
         let skipped =
             if backlog > 3 && self.random.bool() { self.random.u64(..backlog) } else { 0 };
-        let mut unread = FleetTotals::default();
+        let mut unread = EventCounts::default();
         for second in from..now {
             let totals = truth.of_process(self.number, second);
             self.recorded += &totals;
@@ -168,9 +169,9 @@ impl Process {
             self.check_memory(violations);
         }
         if self.state == State::Runs && self.random.f64() < LATE {
-            self.late.pass += self.random.u64(1..4);
+            self.late[MetricEvent::Pass] += self.random.u64(1..4);
         }
-        self.unfinished = FleetTotals::default();
+        self.unfinished = EventCounts::default();
         if self.state == State::Closing && now > from {
             self.state = State::Leaving;
             self.end = Some(self.outbox.end());

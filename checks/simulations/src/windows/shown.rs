@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use leaparray_redis::fleet::{FleetTotals, FleetWindow, ProcessId, ProcessState};
+use leaparray::EventCounts;
+use leaparray_redis::fleet::{FleetWindow, ProcessId, ProcessState};
 
 use super::truth::{Truth, plus};
 use super::violations::{Check, Violations};
@@ -25,12 +26,12 @@ pub(super) fn check(
     violations: &mut Violations,
 ) -> Vec<ShownProcess> {
     let second = window.seconds.start;
-    let mut sums = vec![(FleetTotals::default(), 0); truth.keys().len()];
-    let mut total = FleetTotals::default();
+    let mut sums = vec![(EventCounts::default(), 0); truth.keys().len()];
+    let mut total = EventCounts::default();
     let mut shown = Vec::with_capacity(window.processes.len());
     for row in &window.processes {
         let number = numbers[&row.id];
-        let mut of_process = FleetTotals::default();
+        let mut of_process = EventCounts::default();
         if row.present == 1 {
             for (resource, totals) in truth.resources(number, second) {
                 of_process += &totals;
@@ -38,7 +39,7 @@ pub(super) fn check(
             }
         }
         total += &of_process;
-        let counts = FleetTotals::from(&row.counts.metrics);
+        let counts = row.counts.metrics.counts;
         let states = [row.present, row.waiting, row.missing];
         let is_right = counts == of_process && row.expected == 1 && states.iter().sum::<u64>() == 1;
         violations.check(Check::Sums, is_right, || {
@@ -51,7 +52,7 @@ pub(super) fn check(
             is_lost: row.state == ProcessState::Lost,
         });
     }
-    let found = FleetTotals::from(&window.total.metrics);
+    let found = window.total.metrics.counts;
     violations.check(Check::Sums, found == total, || {
         format!("second {second}: the total is {found:?}, and not {total:?}")
     });
@@ -64,18 +65,18 @@ pub(super) fn check(
 fn check_resources(
     window: &FleetWindow,
     truth: &Truth,
-    sums: &[(FleetTotals, u64)],
-    total: &FleetTotals,
+    sums: &[(EventCounts, u64)],
+    total: &EventCounts,
     violations: &mut Violations,
 ) {
-    let mut rows = FleetTotals::from(&window.left_out.metrics);
+    let mut rows = window.left_out.metrics.counts;
     let mut count = window.left_out_rows;
     for row in &window.resources {
-        let counts = FleetTotals::from(&row.counts.metrics);
+        let counts = row.counts.metrics.counts;
         rows += &counts;
         count += row.processes;
         let position = truth.keys().iter().position(|it| *it == row.key);
-        let of = position.map_or((FleetTotals::default(), 0), |it| sums[it]);
+        let of = position.map_or((EventCounts::default(), 0), |it| sums[it]);
         let is_right = if window.left_out_rows == 0 {
             (counts, row.processes) == of
         } else {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use leaparray::{SecondMetrics, Timestamp, TrafficType};
-use leaparray_redis::fleet::{FleetCounts, FleetTotals, ResourceKey};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
+use leaparray::{EventCounts, SecondMetrics, Timestamp, TrafficType};
+use leaparray_redis::fleet::{FleetCounts, ResourceKey};
 
 use super::START;
 
@@ -34,27 +35,29 @@ impl Truth {
         process: usize,
         second: u64,
         resource: usize,
-    ) -> Option<FleetTotals> {
+    ) -> Option<EventCounts> {
         let resource = resource as u64;
         let hash = mix(mix(mix(self.seed, process as u64), second), resource);
         let is_there = second.saturating_sub(START) >= 10 * resource && !hash.is_multiple_of(4);
         is_there.then(|| {
             let bits = |from: u32| hash >> from & 0xff;
-            let mut totals = FleetTotals::default();
-            totals.pass = 1 + bits(8);
-            totals.block = bits(16);
-            totals.success = bits(24);
-            totals.exception = bits(32) / 16;
-            totals.cancelled = bits(40) / 32;
-            totals.rt_count = totals.success + totals.exception;
-            totals.rt_sum = Duration::from_micros(totals.rt_count * (1 + bits(48)));
+            let ended = bits(24) + bits(32) / 16;
+            let mut totals = EventCounts::from([
+                (Pass, 1 + bits(8)),
+                (Block, bits(16)),
+                (Success, bits(24)),
+                (Exception, bits(32) / 16),
+                (Cancelled, bits(40) / 32),
+                (Rt, ended),
+            ]);
+            totals.set_rt_sum(Duration::from_micros(ended * (1 + bits(48))));
             totals
         })
     }
 
     /// Returns the sum of a process in a second.
-    pub(super) fn of_process(&self, process: usize, second: u64) -> FleetTotals {
-        let mut sum = FleetTotals::default();
+    pub(super) fn of_process(&self, process: usize, second: u64) -> EventCounts {
+        let mut sum = EventCounts::default();
         for totals in self.resources(process, second) {
             sum += &totals.1;
         }
@@ -66,24 +69,17 @@ impl Truth {
         &self,
         process: usize,
         second: u64,
-    ) -> impl Iterator<Item = (usize, FleetTotals)> {
+    ) -> impl Iterator<Item = (usize, EventCounts)> {
         let of = move |it| self.of_resource(process, second, it).map(|totals| (it, totals));
         (0..self.keys.len()).filter_map(of)
     }
 
     /// Returns the resources of a process in a second, as they are delivered.
     pub(super) fn rows(&self, process: usize, second: u64) -> Vec<(ResourceKey, FleetCounts)> {
-        let row = |(resource, totals): (usize, FleetTotals)| {
+        let row = |(resource, totals): (usize, EventCounts)| {
             let mut counts = FleetCounts::default();
-            let mut metrics = SecondMetrics::new(Timestamp::from_secs(second));
-            metrics.pass = totals.pass;
-            metrics.block = totals.block;
-            metrics.success = totals.success;
-            metrics.exception = totals.exception;
-            metrics.cancelled = totals.cancelled;
-            metrics.rt_count = totals.rt_count;
-            metrics.rt_sum = totals.rt_sum;
-            counts.metrics = metrics;
+            counts.metrics = SecondMetrics::new(Timestamp::from_secs(second));
+            counts.metrics.counts = totals;
             (self.keys[resource].clone(), counts)
         };
         self.resources(process, second).map(row).collect()
@@ -91,20 +87,17 @@ impl Truth {
 }
 
 /// Returns a part of some totals: of the first `micros` microseconds of a second.
-pub(super) fn part(totals: &FleetTotals, micros: u64) -> FleetTotals {
+pub(super) fn part(totals: &EventCounts, micros: u64) -> EventCounts {
     let of = |count: u64| count * micros / super::MICROS;
-    let mut part = FleetTotals::default();
-    part.pass = of(totals.pass);
-    part.block = of(totals.block);
-    part.success = of(totals.success);
-    part.exception = of(totals.exception);
-    part.cancelled = of(totals.cancelled);
-    part.rt_count = of(totals.rt_count);
+    let mut part = EventCounts::default();
+    for (event, count) in totals.iter() {
+        part[event] = of(count);
+    }
     part
 }
 
 /// Returns the sum of two totals.
-pub(super) fn plus(one: &FleetTotals, other: &FleetTotals) -> FleetTotals {
+pub(super) fn plus(one: &EventCounts, other: &EventCounts) -> EventCounts {
     let mut sum = *one;
     sum += other;
     sum

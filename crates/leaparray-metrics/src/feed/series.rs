@@ -1,27 +1,25 @@
 //! What was fed of one series.
 
 use std::mem::replace;
+use std::sync::LazyLock;
 
 use leaparray::{Clock, LatencyHistogram, MetricEvent, Series, SeriesKey, TrafficType};
-use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
 const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// The events with their counters. `Rt` is a sum of times, and no count.
-const COUNTERS: [(MetricEvent, &str, &str); 6] = [
-    (MetricEvent::Pass, "leaparray_pass", "Permits of admitted requests"),
-    (MetricEvent::Block, "leaparray_block", "Permits of refused requests"),
-    (MetricEvent::Success, "leaparray_success", "Permits of requests that succeeded"),
-    (MetricEvent::Exception, "leaparray_exception", "Permits of requests that failed"),
-    (MetricEvent::Cancelled, "leaparray_cancelled", "Permits of requests that were cancelled"),
-    (MetricEvent::ReservedPass, "leaparray_reserved_pass", "Permits that were reserved in advance"),
-];
+/// The events with the names of their counters.
+static COUNTERS: LazyLock<Vec<(MetricEvent, KeyName)>> = LazyLock::new(|| {
+    let counter = |event: &MetricEvent| (*event, format!("leaparray_{event}").into());
+    MetricEvent::OF_PERMITS.iter().map(counter).collect()
+});
 const IN_FLIGHT: &str = "leaparray_in_flight";
 const RESPONSE_TIME: &str = "leaparray_response_time_seconds";
 
 pub(super) fn describe(recorder: &dyn Recorder) {
-    for (_, name, help) in COUNTERS {
-        recorder.describe_counter(name.into(), Some(Unit::Count), help.into());
+    for (event, name) in &*COUNTERS {
+        let help = event.description().into();
+        recorder.describe_counter(name.clone(), Some(Unit::Count), help);
     }
     recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
@@ -32,7 +30,7 @@ pub(super) fn describe(recorder: &dyn Recorder) {
 pub(super) struct Fed {
     labels: Vec<Label>,
     /// Whether the recorder has the counters. The first publication creates all of them.
-    are_created: [bool; COUNTERS.len()],
+    are_created: [bool; MetricEvent::OF_PERMITS.len()],
     in_flight: Option<u64>,
     /// Whether the recorder has the histogram. It is created when it is empty.
     has_histogram: bool,
@@ -59,11 +57,11 @@ impl Fed {
         response_times: bool,
         recorder: &dyn Recorder,
     ) {
-        for (number, (event, name, _)) in COUNTERS.into_iter().enumerate() {
+        for (number, (event, name)) in COUNTERS.iter().enumerate() {
             let is_created = replace(&mut self.are_created[number], true);
-            let increment = series.newly(event);
+            let increment = series.newly(*event);
             if increment > 0 || !is_created {
-                recorder.register_counter(&self.key(name), &METADATA).increment(increment);
+                recorder.register_counter(&self.key(name.clone()), &METADATA).increment(increment);
             }
         }
         self.feed_in_flight(series.in_flight(), recorder);
@@ -109,7 +107,7 @@ impl Fed {
         }
     }
 
-    fn key(&self, name: &'static str) -> Key {
+    fn key(&self, name: impl Into<KeyName>) -> Key {
         Key::from_parts(name, self.labels.clone())
     }
 }

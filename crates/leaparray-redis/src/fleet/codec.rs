@@ -4,12 +4,16 @@
 use std::error::Error;
 use std::{fmt, mem};
 
+use leaparray::MetricEvent;
+use leaparray::flow::Reason;
 use postcard::de_flavors::Slice;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format.
-const VERSION: u8 = 1;
+/// The version of the format: the first, and one more for each event and each reason that the core
+/// has more than when it was made.
+#[expect(clippy::cast_possible_truncation, reason = "there are few events and reasons")]
+const VERSION: u8 = (1 + MetricEvent::ALL.len() + Reason::ALL.len() - 13) as u8;
 
 /// The error of bytes that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use leaparray::{
-    Clock, MetricTotals, Refusals, Registry, RegistryCursor, ResourceId, ResourceNode,
+    Clock, EventCounts, MetricTotals, Refusals, Registry, RegistryCursor, ResourceId, ResourceNode,
     SecondMetrics, Timestamp, Visited, VisitedNode,
 };
 
@@ -15,7 +15,6 @@ use super::counts::FleetCounts;
 use super::names::{Names, ResourceKey};
 use super::outbox::{Outbox, Undelivered};
 use super::second::{ProcessSecond, Row};
-use super::totals::FleetTotals;
 
 /// How often a node is read again if threads record in it at the same time.
 const MAX_TRIES: usize = 64;
@@ -31,6 +30,7 @@ const MAX_TRIES: usize = 64;
 /// [unnamed](super::FleetWindow::left_out_unnamed).
 ///
 /// ```
+/// use leaparray::MetricEvent::Success;
 /// use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 /// use leaparray_redis::fleet::{Budget, Collector, FleetConfig, Outbox, ProcessId};
 /// use std::sync::Arc;
@@ -47,7 +47,7 @@ const MAX_TRIES: usize = 64;
 /// // The second 60 is over, and 61 is not.
 /// collector.collect_into(clock.now(), &mut outbox);
 /// let record = outbox.record();
-/// assert_eq!((record.waiting.success, record.unfinished().success), (1, 1));
+/// assert_eq!((record.waiting[Success], record.unfinished()[Success]), (1, 1));
 /// assert_eq!((outbox.end(), outbox.waiting_len().0), (61, 1));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -60,12 +60,12 @@ pub struct Collector<C> {
     refusals: HashMap<ResourceId, (u64, Refusals)>,
     readings: u64,
     /// The counts from before the first second.
-    before: FleetTotals,
+    before: EventCounts,
     /// The counts in the seconds that were read.
-    read: FleetTotals,
+    read: EventCounts,
     /// The counts in seconds that were not read in time.
-    unread: FleetTotals,
-    late: FleetTotals,
+    unread: EventCounts,
+    late: EventCounts,
     missed: u64,
 }
 
@@ -75,10 +75,10 @@ struct Collected {
     /// The seconds, the oldest first.
     seconds: Vec<Undelivered>,
     /// The counts since the first second.
-    lifetime: FleetTotals,
+    lifetime: EventCounts,
     /// The counts recorded after their second had been read: a lower bound, exact if no thread
     /// records during the reading.
-    late: FleetTotals,
+    late: EventCounts,
     /// The number of resources in the last second for which there was no room.
     left_out: u64,
 }
@@ -91,7 +91,7 @@ impl<C: Clock + Clone> Collector<C> {
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>, now: Timestamp, budget: Budget) -> Self {
         let cursor = RegistryCursor::new();
-        let mut before = FleetTotals::default();
+        let mut before = EventCounts::default();
         let mut refusals = HashMap::new();
         let visit = registry.visit_seconds_at(now, &cursor, |visited| {
             if let Visited::Node(visited) = visited {
@@ -109,9 +109,9 @@ impl<C: Clock + Clone> Collector<C> {
             refusals,
             readings: 0,
             before,
-            read: FleetTotals::default(),
-            unread: FleetTotals::default(),
-            late: FleetTotals::default(),
+            read: EventCounts::default(),
+            unread: EventCounts::default(),
+            late: EventCounts::default(),
         }
     }
 
@@ -134,8 +134,8 @@ impl<C: Clock + Clone> Collector<C> {
             number: self.readings,
             seconds: 0..0,
             rows: Vec::new(),
-            lifetime: FleetTotals::default(),
-            finished: FleetTotals::default(),
+            lifetime: EventCounts::default(),
+            finished: EventCounts::default(),
             names,
             refusals: &mut self.refusals,
             current: None,
@@ -144,7 +144,7 @@ impl<C: Clock + Clone> Collector<C> {
             self.registry.visit_seconds_at(now, &self.cursor, |visited| reading.visit(visited));
         reading.finish_node();
         let Reading { seconds, rows, mut lifetime, finished: mut in_finished, .. } = reading;
-        lifetime += &FleetTotals::from(&visit.delisted);
+        lifetime += visit.delisted.counts();
         in_finished += &finished(&visit.delisted, &visit.unfinished);
         let number = self.readings;
         if !seconds.is_empty() {
@@ -153,14 +153,14 @@ impl<C: Clock + Clone> Collector<C> {
         let names_len = names.len();
         let (mut undelivered, mut left_out) = (Vec::new(), 0);
         for (second, rows) in seconds.zip(rows) {
-            let mut totals = FleetTotals::default();
+            let mut totals = EventCounts::default();
             for row in &rows {
-                totals += &FleetTotals::from(&row.counts.metrics);
+                totals += &row.counts.metrics.counts;
             }
             self.read += &totals;
             let (bytes, out) = ProcessSecond::encode(second, rows, names_len, max_bytes);
             left_out = out;
-            undelivered.push(Undelivered { second, totals, bytes, unread: FleetTotals::default() });
+            undelivered.push(Undelivered { second, totals, bytes, unread: EventCounts::default() });
         }
         self.account(&in_finished, &mut undelivered);
         Collected {
@@ -172,7 +172,7 @@ impl<C: Clock + Clone> Collector<C> {
     }
 
     /// Finds where the counts are that are in finished seconds and were not read.
-    fn account(&mut self, finished: &FleetTotals, seconds: &mut [Undelivered]) {
+    fn account(&mut self, finished: &EventCounts, seconds: &mut [Undelivered]) {
         let mut rest = finished.saturating_sub(&self.before);
         for part in [&self.read, &self.unread] {
             rest = rest.saturating_sub(part);
@@ -197,9 +197,9 @@ struct Reading<'a> {
     seconds: Range<u64>,
     /// The rows of each of the seconds.
     rows: Vec<Vec<Row>>,
-    lifetime: FleetTotals,
+    lifetime: EventCounts,
     /// The part of it in finished seconds.
-    finished: FleetTotals,
+    finished: EventCounts,
     names: &'a mut Names,
     refusals: &'a mut HashMap<ResourceId, (u64, Refusals)>,
     /// The node that was visited last, and its counts in the newest second.
@@ -245,7 +245,7 @@ impl Reading<'_> {
         // In this order: what is recorded in between is not taken for late.
         let lifetime = node.lifetime();
         self.finished += &finished(&lifetime, &node.unfinished_at(self.now));
-        self.lifetime += &FleetTotals::from(&lifetime);
+        self.lifetime += lifetime.counts();
         if self.seconds.is_empty() {
             return;
         }
@@ -255,7 +255,7 @@ impl Reading<'_> {
             self.refusals.insert(visited.id, (self.number, refusals)).unwrap_or_default();
         let mut counts = FleetCounts::new(self.seconds.end - 1);
         counts.in_flight = node.concurrency();
-        counts.refusals = newly(&refusals, &before);
+        counts.refusals = refusals.saturating_sub(&before);
         self.current = Some((key, counts));
     }
 
@@ -279,8 +279,8 @@ impl Reading<'_> {
 }
 
 /// Returns what of the lifetime is in seconds that are over.
-fn finished(lifetime: &MetricTotals, unfinished: &MetricTotals) -> FleetTotals {
-    FleetTotals::from(lifetime).saturating_sub(&FleetTotals::from(unfinished))
+fn finished(lifetime: &MetricTotals, unfinished: &MetricTotals) -> EventCounts {
+    lifetime.counts().saturating_sub(unfinished.counts())
 }
 
 /// Reads both at one time: the lifetime has all counts of the seconds that are not over, and no
@@ -288,7 +288,7 @@ fn finished(lifetime: &MetricTotals, unfinished: &MetricTotals) -> FleetTotals {
 fn coherent<C: Clock + Clone>(
     node: &ResourceNode<C>,
     now: Timestamp,
-) -> (FleetTotals, FleetTotals) {
+) -> (EventCounts, EventCounts) {
     let mut lifetime = node.lifetime();
     let mut unfinished = node.unfinished_at(now);
     for _ in 0..MAX_TRIES {
@@ -299,17 +299,5 @@ fn coherent<C: Clock + Clone>(
         lifetime = again;
         unfinished = node.unfinished_at(now);
     }
-    (FleetTotals::from(&lifetime), FleetTotals::from(&unfinished))
-}
-
-/// Returns the refusals since a reading.
-const fn newly(now: &Refusals, before: &Refusals) -> Refusals {
-    let mut newly = *now;
-    newly.limit_reached = now.limit_reached.saturating_sub(before.limit_reached);
-    newly.wait_too_long = now.wait_too_long.saturating_sub(before.wait_too_long);
-    newly.more_than_limit = now.more_than_limit.saturating_sub(before.more_than_limit);
-    newly.failing = now.failing.saturating_sub(before.failing);
-    newly.custom = now.custom.saturating_sub(before.custom);
-    newly.queue_full = now.queue_full.saturating_sub(before.queue_full);
-    newly
+    (*lifetime.counts(), *unfinished.counts())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{Refusals, SecondMetrics, Timestamp};
+use leaparray::{MetricEvent, Refusals, SecondMetrics, Timestamp};
 
 /// The counts of a resource, of a process or of the fleet: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub struct FleetCounts {
     /// and the one before: see [`Collector`](super::Collector).
     ///
     /// The newest second of a reading has all of them. A reading comes shortly after the end of
-    /// that second, so it includes refusals of these moments, which [`block`](SecondMetrics::block)
+    /// that second, so it includes refusals of these moments, which [`Block`](MetricEvent::Block)
     /// counts in the next second. If a late reading delivers several seconds, the older ones have
-    /// none. Refusals without a reason are in `block` only. Those of a resource that was evicted
+    /// none. Refusals without a reason are in `Block` only. Those of a resource that was evicted
     /// since the reading before are missing.
     pub refusals: Refusals,
 }
@@ -32,7 +32,7 @@ impl FleetCounts {
     /// Returns whether there is no event, no response time, no request in flight and no refusal by
     /// reason.
     ///
-    /// It compares the six counts of events, the number of response times,
+    /// It compares the counts of all events, the number of response times among them,
     /// [`in_flight`](Self::in_flight) and [`refusals`](Self::refusals) with zero. It ignores the
     /// time of the second, the highest number of requests in flight, the histogram, and the sum,
     /// the minimum and the maximum of the response times.
@@ -49,15 +49,15 @@ impl FleetCounts {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { metrics, in_flight, refusals } = self;
-        let m = metrics;
-        let counts = [m.pass, m.block, m.success, m.exception, m.reserved_pass, m.cancelled];
-        counts == [0; 6] && m.rt_count == 0 && *in_flight == 0 && *refusals == Refusals::default()
+        let is_counted = metrics.counts.iter().any(|(_, count)| count > 0);
+        !is_counted && *in_flight == 0 && *refusals == Refusals::default()
     }
 
     /// Returns the number of requests: passes and blocks.
     #[must_use]
-    pub const fn requests(&self) -> u64 {
-        self.metrics.pass.saturating_add(self.metrics.block)
+    pub fn requests(&self) -> u64 {
+        let counts = &self.metrics.counts;
+        counts[MetricEvent::Pass].saturating_add(counts[MetricEvent::Block])
     }
 
     /// Returns a quantile of the response times, with the relative error of the histogram; `None`

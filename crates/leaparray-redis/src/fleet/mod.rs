@@ -54,7 +54,6 @@ mod names;
 mod outbox;
 mod record;
 mod second;
-mod totals;
 mod view;
 
 pub use archive::Archive;
@@ -70,7 +69,6 @@ pub use names::ResourceKey;
 pub use outbox::{Outbox, Undelivered};
 pub use record::{ProcessId, Record};
 pub use second::{LeftOut, ProcessSecond, Row};
-pub use totals::FleetTotals;
 pub(crate) use view::decode;
 pub use view::{
     Fetch, FleetView, FleetWindow, NamesFetch, Presence, ProcessRow, ProcessState, ResourceRow,

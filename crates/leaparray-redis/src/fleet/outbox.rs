@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use leaparray::EventCounts;
+
 use super::counts::FleetCounts;
 use super::message::{Delivery, Outcome, Receipt, SecondBytes};
 use super::names::{Names, ResourceKey};
 use super::second::{ProcessSecond, Row};
-use super::totals::FleetTotals;
 use super::{FleetConfig, MICROS, ProcessId, Record};
 
 /// The most seconds of one delivery.
@@ -20,11 +21,11 @@ pub struct Undelivered {
     /// The second, by the clock of the process.
     pub second: u64,
     /// The sum of what was recorded in it.
-    pub totals: FleetTotals,
+    pub totals: EventCounts,
     /// The encoded second.
     pub bytes: Vec<u8>,
     /// The counts in the seconds right before it, if these were not read.
-    pub unread: FleetTotals,
+    pub unread: EventCounts,
 }
 
 /// One or several seconds. Only a second that was not shed has bytes.
@@ -34,7 +35,7 @@ struct Waiting {
     second: u64,
     /// Their number.
     count: u64,
-    totals: FleetTotals,
+    totals: EventCounts,
     bytes: Option<Vec<u8>>,
 }
 
@@ -102,17 +103,17 @@ impl Outbox {
     /// only in the sum.
     ///
     /// ```
-    /// use leaparray::TrafficType;
+    /// use leaparray::{MetricEvent, TrafficType};
     /// use leaparray_redis::fleet::{FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
     ///
     /// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
     /// let mut counts = FleetCounts::default();
-    /// counts.metrics.pass = 3;
+    /// counts.metrics.counts[MetricEvent::Pass] = 3;
     /// let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
     /// let (second, left_out) = outbox.encode(60, [(key, counts)], 16 * 1024);
-    /// assert_eq!((second.totals.pass, left_out), (3, 0));
+    /// assert_eq!((second.totals[MetricEvent::Pass], left_out), (3, 0));
     /// outbox.push(second);
-    /// assert_eq!(outbox.record().waiting.pass, 3);
+    /// assert_eq!(outbox.record().waiting[MetricEvent::Pass], 3);
     /// ```
     pub fn encode(
         &mut self,
@@ -120,14 +121,14 @@ impl Outbox {
         counts: impl IntoIterator<Item = (ResourceKey, FleetCounts)>,
         max_bytes: usize,
     ) -> (Undelivered, u64) {
-        let mut totals = FleetTotals::default();
+        let mut totals = EventCounts::default();
         let row = |(key, counts): (_, FleetCounts)| {
-            totals += &FleetTotals::from(&counts.metrics);
+            totals += &counts.metrics.counts;
             Row { name: self.names.number(key), counts }
         };
         let rows = counts.into_iter().map(row).collect();
         let (bytes, left_out) = ProcessSecond::encode(second, rows, self.names.len(), max_bytes);
-        (Undelivered { second, totals, bytes, unread: FleetTotals::default() }, left_out)
+        (Undelivered { second, totals, bytes, unread: EventCounts::default() }, left_out)
     }
 
     /// Adds a second. Seconds are added in their order, each one once.
@@ -163,7 +164,7 @@ impl Outbox {
     }
 
     /// Sets the totals of the process: what it has recorded, and what of it was late.
-    pub const fn set_totals(&mut self, lifetime: FleetTotals, late: FleetTotals) {
+    pub const fn set_totals(&mut self, lifetime: EventCounts, late: EventCounts) {
         (self.record.lifetime, self.record.late) = (lifetime, late);
     }
 
@@ -220,8 +221,8 @@ impl Outbox {
     }
 
     /// Returns the sum of the seconds in the queue from a position on.
-    fn waiting(&self, from: usize) -> FleetTotals {
-        let mut sum = FleetTotals::default();
+    fn waiting(&self, from: usize) -> EventCounts {
+        let mut sum = EventCounts::default();
         for it in self.queue.iter().skip(from) {
             sum += &it.totals;
         }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use leaparray::EventCounts;
 use serde::{Deserialize, Serialize};
 
 use super::codec::{FormatError, from_bytes, to_bytes};
-use super::totals::FleetTotals;
 
 /// The identity of a process, drawn at random when it starts. A process that starts again has
 /// another one.
@@ -36,19 +36,16 @@ impl std::str::FromStr for ProcessId {
 /// The record of a process on the server, as of its last delivery.
 ///
 /// ```
-/// use leaparray_redis::fleet::{FleetTotals, Record};
+/// use leaparray::{EventCounts, MetricEvent};
+/// use leaparray_redis::fleet::Record;
 ///
-/// let totals = |pass| {
-///     let mut totals = FleetTotals::default();
-///     totals.pass = pass;
-///     totals
-/// };
+/// let totals = |pass| EventCounts::from([(MetricEvent::Pass, pass)]);
 /// let mut record = Record::default();
 /// (record.first, record.next) = (60, 64);
 /// (record.delivered, record.missed) = ((3, totals(30)), (1, totals(9)));
 /// (record.late, record.waiting, record.lifetime) = (totals(1), totals(5), totals(47));
 /// // lifetime = delivered + missed + late + waiting + unfinished
-/// assert_eq!(record.unfinished().pass, 2);
+/// assert_eq!(record.unfinished()[MetricEvent::Pass], 2);
 /// // Each second from the first one on, until it has left.
 /// assert_eq!([59, 60, 70].map(|it| record.covers(it)), [false, true, true]);
 /// record.has_left = true;
@@ -66,15 +63,15 @@ pub struct Record {
     /// The first second that is not decided: each one before was delivered or missed.
     pub next: u64,
     /// The number of delivered seconds, and what was recorded in them.
-    pub delivered: (u64, FleetTotals),
+    pub delivered: (u64, EventCounts),
     /// The number of missed seconds, and what was recorded in them.
-    pub missed: (u64, FleetTotals),
+    pub missed: (u64, EventCounts),
     /// The counts recorded after their second had been read.
-    pub late: FleetTotals,
+    pub late: EventCounts,
     /// The counts in seconds that will be delivered.
-    pub waiting: FleetTotals,
+    pub waiting: EventCounts,
     /// All that was recorded since the first second of the process.
-    pub lifetime: FleetTotals,
+    pub lifetime: EventCounts,
     /// The number of resources in the last second whose counts are only in the sum.
     pub left_out: u64,
     /// By how many microseconds the clock of the process is ahead of the server's, as far as the
@@ -87,7 +84,7 @@ pub struct Record {
 impl Record {
     /// Returns what was recorded in seconds that are not over.
     #[must_use]
-    pub fn unfinished(&self) -> FleetTotals {
+    pub fn unfinished(&self) -> EventCounts {
         let mut rest = self.lifetime;
         for part in [&self.delivered.1, &self.missed.1, &self.late, &self.waiting] {
             rest = rest.saturating_sub(part);

@@ -6,30 +6,30 @@ mod row;
 
 use std::time::Duration;
 
-use leaparray::Timestamp;
+use leaparray::{EventCounts, Timestamp};
 
 use super::codec::{Decoder, FormatError};
 use super::counts::FleetCounts;
 use super::names::Names;
-use super::totals::FleetTotals;
 
 /// One second of one process, as it is delivered.
 ///
 /// ```
-/// use leaparray::TrafficType;
+/// use leaparray::{MetricEvent, TrafficType};
 /// use leaparray_redis::fleet::{
 ///     FleetConfig, FleetCounts, FormatError, Outbox, ProcessId, ProcessSecond, ResourceKey,
 /// };
 ///
 /// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
 /// let mut counts = FleetCounts::default();
-/// counts.metrics.pass = 3;
+/// counts.metrics.counts[MetricEvent::Pass] = 3;
 /// let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
 /// let (delivered, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
 ///
 /// let second = ProcessSecond::decode(60, &delivered.bytes)?;
-/// assert_eq!((second.rows[0].name, second.rows[0].counts.metrics.pass), (0, 3));
-/// assert_eq!((second.sum.metrics.pass, second.left_out), (3, None));
+/// let row = &second.rows[0];
+/// assert_eq!((row.name, row.counts.metrics.counts[MetricEvent::Pass]), (0, 3));
+/// assert_eq!((second.sum.metrics.counts[MetricEvent::Pass], second.left_out), (3, None));
 /// let cut = &delivered.bytes[..delivered.bytes.len() - 1];
 /// assert_eq!(ProcessSecond::decode(60, cut), Err(FormatError::Damaged));
 /// # Ok::<_, FormatError>(())
@@ -78,8 +78,8 @@ const MAX_RESERVED: usize = 4_096;
 impl ProcessSecond {
     /// Returns the sum of all rows, and of the resources that were left out.
     #[must_use]
-    pub fn totals(&self) -> FleetTotals {
-        FleetTotals::from(&self.sum.metrics)
+    pub fn totals(&self) -> EventCounts {
+        self.sum.metrics.counts
     }
 
     /// Returns how many names of the process are needed: one more than the highest number.

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use leaparray::EventCounts;
+
 use super::codec::FormatError;
 use super::message::Survey;
 use super::names::{Pool, PooledKey, ResourceKey};
 use super::second::ProcessSecond;
-use super::totals::FleetTotals;
 use super::{FleetConfig, MICROS, ProcessId, Record};
 use second::{Part, SecondOfFleet};
 
@@ -59,7 +60,7 @@ pub struct NamesFetch {
 /// answers.
 ///
 /// ```
-/// use leaparray::TrafficType;
+/// use leaparray::{MetricEvent, TrafficType};
 /// use leaparray_redis::fleet::{
 ///     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
 /// };
@@ -73,7 +74,7 @@ pub struct NamesFetch {
 ///     let mut outbox =
 ///         Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
 ///     let mut counts = FleetCounts::default();
-///     counts.metrics.pass = passes;
+///     counts.metrics.counts[MetricEvent::Pass] = passes;
 ///     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
 ///     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
 ///     outbox.push(second);
@@ -96,12 +97,12 @@ pub struct NamesFetch {
 /// let second = view.window(60..61);
 /// assert!(second.standing.is_final());
 /// assert_eq!(
-///     (second.total.metrics.pass, second.presence.to_string()),
+///     (second.total.metrics.counts[MetricEvent::Pass], second.presence.to_string()),
 ///     (7, "2 of 2 processes".into())
 /// );
 /// // The seconds after that are final too: no process is in them.
 /// assert_eq!(view.newest_final(), Some(63));
-/// assert_eq!(view.sum().delivered.1.pass, 7);
+/// assert_eq!(view.sum().delivered.1[MetricEvent::Pass], 7);
 /// ```
 #[derive(Clone, Debug)]
 pub struct FleetView {
@@ -375,7 +376,7 @@ impl FleetView {
     pub fn sum(&self) -> Record {
         let mut sum = Record::default();
         for record in self.processes.values().map(|it| &it.record) {
-            let add = |sum: &mut (u64, FleetTotals), it: &(u64, FleetTotals)| {
+            let add = |sum: &mut (u64, EventCounts), it: &(u64, EventCounts)| {
                 sum.0 = sum.0.saturating_add(it.0);
                 sum.1 += &it.1;
             };

@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Refusals, SecondMetrics};
+use leaparray::{EventCounts, MetricEvent};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::reader::FleetReader;
 use super::state::FleetState;
-use crate::fleet::{
-    FleetTotals, FleetView, FleetWindow, ProcessId, ProcessState, Record, ResourceRow,
-};
+use crate::fleet::{FleetView, FleetWindow, ProcessId, ProcessState, Record, ResourceRow};
 
 /// A collector that exposes the window over a fleet to Prometheus: a `Collector` of the crate
 /// `prometheus-client`.
@@ -143,9 +141,9 @@ struct Reading {
 /// The counters of one process, or the sums of all that a collector has seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    lifetime: FleetTotals,
-    missed: FleetTotals,
-    late: FleetTotals,
+    lifetime: EventCounts,
+    missed: EventCounts,
+    late: EventCounts,
     delivered_seconds: u64,
     missed_seconds: u64,
 }
@@ -233,13 +231,16 @@ impl Families<'_> {
         // A resource that all processes have left out has no counts.
         let rows: Vec<_> = rows.iter().filter(|row| row.processes > 0).collect();
         let rates = rows.iter().flat_map(|row| {
-            let events = events_of_second(&row.counts.metrics);
+            let events = events(&row.counts.metrics.counts);
             events.map(|(event, count)| (labels(row, Some(("event", event))), float(count)))
         });
         self.gauges("leaparray_fleet_rate", "Permits in the newest final second, by event", rates)?;
         let refusals = rows.iter().flat_map(|row| {
-            let of_row = reasons(&row.counts.refusals).into_iter();
-            of_row.map(|(reason, count)| (labels(row, Some(("reason", reason))), float(count)))
+            // Those that are 0 are samples too.
+            row.counts
+                .refusals
+                .iter()
+                .map(|(reason, count)| (labels(row, Some(("reason", reason.name()))), float(count)))
         });
         self.gauges(
             "leaparray_fleet_refusals",
@@ -261,8 +262,9 @@ impl Families<'_> {
             quantiles,
         )?;
         let means = rows.iter().filter_map(|row| {
-            let SecondMetrics { rt_sum, rt_count, .. } = &row.counts.metrics;
-            (*rt_count > 0).then(|| (labels(row, None), rt_sum.as_secs_f64() / float(*rt_count)))
+            let counts = &row.counts.metrics.counts;
+            let (sum, count) = (counts.rt_sum(), counts[MetricEvent::Rt]);
+            (count > 0).then(|| (labels(row, None), sum.as_secs_f64() / float(count)))
         });
         self.gauges(
             "leaparray_fleet_response_time_mean_seconds",
@@ -287,7 +289,7 @@ impl Families<'_> {
                 &second.left_out,
             ),
         ] {
-            let events = events_of_second(&counts.metrics);
+            let events = events(&counts.metrics.counts);
             let samples = events.map(|(event, count)| (vec![("event", event)], float(count)));
             self.gauges(name, help, samples)?;
         }
@@ -357,8 +359,7 @@ impl Families<'_> {
                 &sums.late,
             ),
         ] {
-            let samples =
-                events_of_totals(totals).map(|(event, count)| (vec![("event", event)], count));
+            let samples = events(totals).map(|(event, count)| (vec![("event", event)], count));
             self.counter(name, help, samples)?;
         }
         for (name, help, count) in [
@@ -413,31 +414,8 @@ fn labels<'a>(row: &'a ResourceRow, further: Option<Label<'a>>) -> Vec<Label<'a>
     own.into_iter().chain(further).collect()
 }
 
-/// Returns the refusals by reason. Those that are 0 are samples too.
-const fn reasons(refusals: &Refusals) -> [(&'static str, u64); 6] {
-    [
-        ("limit_reached", refusals.limit_reached),
-        ("wait_too_long", refusals.wait_too_long),
-        ("more_than_limit", refusals.more_than_limit),
-        ("failing", refusals.failing),
-        ("queue_full", refusals.queue_full),
-        ("custom", refusals.custom),
-    ]
-}
-
-fn events_of_second(metrics: &SecondMetrics) -> [(&'static str, u64); 6] {
-    events_of_totals(&FleetTotals::from(metrics))
-}
-
-const fn events_of_totals(totals: &FleetTotals) -> [(&'static str, u64); 6] {
-    [
-        ("pass", totals.pass),
-        ("block", totals.block),
-        ("success", totals.success),
-        ("exception", totals.exception),
-        ("cancelled", totals.cancelled),
-        ("reserved_pass", totals.reserved_pass),
-    ]
+fn events(counts: &EventCounts) -> impl Iterator<Item = (&'static str, u64)> + use<'_> {
+    MetricEvent::OF_PERMITS.iter().map(|event| (event.name(), counts[*event]))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]

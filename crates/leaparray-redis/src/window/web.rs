@@ -1,19 +1,17 @@
 //! The window over a fleet for the live page.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use leaparray::{Clock, LatencyHistogram, MonotonicClock, Refusals};
+use leaparray::{Clock, MonotonicClock, Refusals};
 use leaparray_web::format::{
     Counts, Direction, Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState,
-    FleetResourceRow, FleetStanding, FleetTotals as WebTotals, FleetWindow as WebWindow,
+    FleetResourceRow, FleetStanding, FleetWindow as WebWindow,
 };
 
 use super::reader::FleetReader;
 use super::state::FleetState;
 use crate::fleet::{
-    FleetCounts, FleetTotals, FleetWindow, ProcessId, ProcessRow, ProcessState, Record,
-    ResourceRow, Standing,
+    FleetCounts, FleetWindow, ProcessId, ProcessRow, ProcessState, Record, ResourceRow, Standing,
 };
 
 impl FleetReader {
@@ -25,7 +23,7 @@ impl FleetReader {
     /// the first second is final, there are only the processes and the state of the connection.
     ///
     /// ```
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
     /// use leaparray_redis::engine::MemoryFleet;
     /// use leaparray_redis::{FleetReader, FleetReporter, FleetState};
     /// use leaparray_web::{Access, Page, Token};
@@ -49,7 +47,8 @@ impl FleetReader {
     /// let fleet = reader.to_web();
     /// assert_eq!((fleet.name.as_str(), fleet.newest_final), ("shop", Some(3_602)));
     /// let minute = fleet.last_minute.expect("a second is final");
-    /// assert_eq!((minute.present, minute.expected, minute.total.success), (1, 1, 1));
+    /// let succeeded = minute.total.events[MetricEvent::Success];
+    /// assert_eq!((minute.present, minute.expected, succeeded), (1, 1, 1));
     ///
     /// // The page of the service, and of its fleet.
     /// let token = Token::random();
@@ -104,21 +103,13 @@ fn process((id, record, state): (ProcessId, &Record, ProcessState)) -> FleetProc
 fn ledger(record: &Record) -> FleetLedger {
     let mut ledger = FleetLedger::default();
     let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = &mut ledger;
-    *delivered = totals(&record.delivered.1);
-    *missed = totals(&record.missed.1);
-    *late = totals(&record.late);
-    *waiting = totals(&record.waiting);
-    *unfinished = totals(&record.unfinished());
-    *lifetime = totals(&record.lifetime);
+    *delivered = (&record.delivered.1).into();
+    *missed = (&record.missed.1).into();
+    *late = (&record.late).into();
+    *waiting = (&record.waiting).into();
+    *unfinished = (&record.unfinished()).into();
+    *lifetime = (&record.lifetime).into();
     ledger
-}
-
-fn totals(of: &FleetTotals) -> WebTotals {
-    let mut totals = WebTotals::default();
-    (totals.pass, totals.success, totals.exception) = (of.pass, of.success, of.exception);
-    (totals.cancelled, totals.block) = (of.cancelled, of.block);
-    totals.reserved_pass = of.reserved_pass;
-    totals
 }
 
 /// Returns a window. `absent`: the processes that are not in the newest second.
@@ -158,36 +149,15 @@ fn process_row(of: &ProcessRow, is_absent: bool) -> FleetProcessRow {
 }
 
 fn counts(of: &FleetCounts) -> Counts {
-    let metrics = &of.metrics;
-    let mut counts = Counts::default();
-    (counts.pass, counts.success, counts.exception) =
-        (metrics.pass, metrics.success, metrics.exception);
-    (counts.cancelled, counts.block) = (metrics.cancelled, metrics.block);
-    (counts.in_flight, counts.max_in_flight) = (Some(of.in_flight), metrics.concurrency);
-    (counts.rt_count, counts.rt_sum) = (metrics.rt_count, nanos(metrics.rt_sum));
-    (counts.min, counts.max) = (metrics.min_rt.map(nanos), metrics.max_rt.map(nanos));
-    let quantiles = |it: &LatencyHistogram| it.quantiles([0.5, 0.9, 0.99, 0.999]);
-    let quantiles = metrics.histogram.as_ref().map(quantiles).unwrap_or_default();
-    [counts.p50, counts.p90, counts.p99, counts.p999] = quantiles.map(|it| it.map(nanos));
+    let mut counts = Counts::from(&of.metrics);
+    counts.in_flight = Some(of.in_flight);
     counts
 }
 
-/// Returns the refusals in the order of `REASONS` of the page; an empty list if there are none.
+/// Returns the refusals in the order of `reasons` of the page; an empty list if there are none.
 fn by_reason(refusals: &Refusals) -> Vec<u64> {
     if refusals.sum() == 0 {
         return Vec::new();
     }
-    vec![
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
-}
-
-/// The page's times are nanoseconds; a longer one is the longest that it can have.
-fn nanos(time: Duration) -> u64 {
-    time.as_nanos().try_into().unwrap_or(u64::MAX)
+    refusals.iter().map(|(_, count)| count).collect()
 }

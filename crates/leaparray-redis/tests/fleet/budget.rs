@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use leaparray::MetricEvent::{Pass, Rt, Success};
+use leaparray::flow::Reason;
 use leaparray::{HistogramConfig, LatencyHistogram, SecondMetrics, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
     Archive, Budget, FleetConfig, FleetCounts, FleetView, NamesFetch, Outbox, ProcessId,
@@ -24,13 +26,13 @@ fn counts(random: &mut fastrand::Rng, requests: u64) -> FleetCounts {
     let mut counts = FleetCounts::default();
     let metrics = &mut counts.metrics;
     *metrics = SecondMetrics::new(Timestamp::from_secs(START));
-    (metrics.pass, metrics.success, metrics.rt_count) = (requests, requests, requests);
+    metrics.counts = [Pass, Success, Rt].map(|event| (event, requests)).into();
     metrics.concurrency = random.u64(..3);
     for _ in 0..requests {
         let rt = Duration::from_nanos(random.u64(..50_000_000));
         histogram.record(rt);
-        metrics.rt_sum += rt;
     }
+    metrics.counts.set_rt_sum(histogram.sum());
     (metrics.min_rt, metrics.max_rt) = (histogram.min(), histogram.max());
     metrics.histogram = Some(histogram);
     counts
@@ -45,15 +47,15 @@ fn rows_are_read_as_they_were_written() {
         let metrics = &mut counts.metrics;
         // Numbers that are not the expected ones.
         match random.u32(..12) {
-            0 => metrics.success = random.u64(..3),
-            1 => metrics.pass = 0,
+            0 => metrics.counts[Success] = random.u64(..3),
+            1 => metrics.counts[Pass] = 0,
             2 => metrics.min_rt = None,
-            3 => metrics.rt_sum = Duration::from_secs(random.u64(..)),
-            4 => metrics.rt_count = random.u64(..4),
+            3 => metrics.counts.set_rt_sum(Duration::from_secs(random.u64(..))),
+            4 => metrics.counts[Rt] = random.u64(..4),
             5 => metrics.histogram = None,
             6 => metrics.max_rt = Some(Duration::from_millis(60)),
             7 => metrics.concurrency = u64::MAX,
-            8 => (counts.in_flight, counts.refusals.queue_full) = (random.u64(..), 1),
+            8 => (counts.in_flight, counts.refusals[Reason::QueueFull]) = (random.u64(..), 1),
             9 => metrics.histogram = Some(LatencyHistogram::default()),
             _ => {}
         }
@@ -112,9 +114,9 @@ fn histograms_of_the_busiest_resources_are_kept_and_those_of_all_are_in_the_tota
     let window = view.window(START..START + 1);
     assert_eq!((window.resources.len(), window.left_out_rows), (100, 0));
     let mut resources = window.resources;
-    resources.sort_by_key(|it| it.counts.metrics.pass);
+    resources.sort_by_key(|it| it.counts.metrics.counts[Pass]);
     for (row, resource) in resources.iter().zip(0..) {
-        assert_eq!((row.counts.metrics.success, row.left_out), ((resource + 1) * 10, 0));
+        assert_eq!((row.counts.metrics.counts[Success], row.left_out), ((resource + 1) * 10, 0));
     }
     let has: Vec<_> = resources.iter().map(|it| it.counts.quantile(0.5).is_some()).collect();
     assert!(has.is_sorted() && !has[0] && has[99], "the busiest have one: {has:?}");
@@ -131,7 +133,7 @@ fn total_has_no_quantile_if_the_histogram_of_a_resource_is_not_known() {
     rows.extend((1..100).map(|it| (key(it), counts(&mut random, 50))));
     for max_bytes in [1_500, 4_000, 1 << 20] {
         let total = read_rows(rows.clone(), max_bytes).window(START..START + 1).total;
-        assert_eq!((total.metrics.rt_count, total.quantile(0.5)), (14_950, None), "{max_bytes}");
+        assert_eq!((total.metrics.counts[Rt], total.quantile(0.5)), (14_950, None), "{max_bytes}");
     }
 }
 
@@ -144,15 +146,15 @@ fn resources_without_a_row_are_named_and_in_the_total() {
         window.resources.iter().partition(|it| it.left_out == 0);
     assert!(with.len() > 10 && without.len() > 10, "{} and {}", with.len(), without.len());
     assert_eq!((window.left_out_rows, window.left_out_unnamed), (without.len() as u64, 0));
-    let least = with.iter().map(|it| it.counts.metrics.pass).min().unwrap();
+    let least = with.iter().map(|it| it.counts.metrics.counts[Pass]).min().unwrap();
     for row in without {
         assert_eq!((row.counts.is_empty(), row.processes, row.left_out), (true, 0, 1));
         let requests = (row.key.name[9..].parse::<u64>().unwrap() + 1) * 10;
         assert!(requests <= least, "{} is busier than a row with {least}", row.key.name);
     }
-    let sum: u64 = with.iter().map(|it| it.counts.metrics.success).sum();
-    assert_eq!(sum + window.left_out.metrics.success, 10 * 5_050);
-    assert_eq!(window.total.metrics.success, 10 * 5_050);
+    let sum: u64 = with.iter().map(|it| it.counts.metrics.counts[Success]).sum();
+    assert_eq!(sum + window.left_out.metrics.counts[Success], 10 * 5_050);
+    assert_eq!(window.total.metrics.counts[Success], 10 * 5_050);
     // It takes a quarter of the bytes, which are not enough for all its buckets.
     assert_eq!(window.total.metrics.histogram, Some(all.downscaled(3).unwrap()));
 }
@@ -164,7 +166,7 @@ fn resources_without_room_for_a_name_are_counted() {
     let named: u64 = window.resources.iter().map(|it| it.left_out).sum();
     assert!(window.left_out_unnamed > 0);
     assert_eq!(window.left_out_rows, window.left_out_unnamed + named);
-    assert_eq!(window.total.metrics.success, 10 * 5_050);
+    assert_eq!(window.total.metrics.counts[Success], 10 * 5_050);
 }
 
 #[test]
@@ -179,9 +181,9 @@ fn resource_without_a_number_costs_the_others_no_room() {
     let (second, left_out) = outbox.encode(START, rows[1..].to_vec(), max_bytes);
     assert!(second.bytes.len() < max_bytes + 256, "{} bytes", second.bytes.len());
     let found = ProcessSecond::decode(START, &second.bytes).unwrap();
-    assert_eq!((left_out, found.rows.len(), found.sum.metrics.pass), (1, 16_383, 16_384));
+    assert_eq!((left_out, found.rows.len(), found.sum.metrics.counts[Pass]), (1, 16_383, 16_384));
     assert!(found.rows.iter().all(|it| it.counts.metrics.histogram.is_some()));
-    assert_eq!(found.left_out.unwrap().sum.metrics.pass, 1);
+    assert_eq!(found.left_out.unwrap().sum.metrics.counts[Pass], 1);
 }
 
 #[test]
@@ -200,8 +202,8 @@ fn two_seconds_of_the_budget_find_room_with_the_finest_histograms() {
                     .record(Duration::from_nanos(1 << random.u32(10..40) | random.u64(..1 << 40)));
             }
             let metrics = &mut counts.metrics;
-            (metrics.rt_sum, metrics.min_rt) = (histogram.sum(), histogram.min());
-            metrics.max_rt = histogram.max();
+            metrics.counts.set_rt_sum(histogram.sum());
+            (metrics.min_rt, metrics.max_rt) = (histogram.min(), histogram.max());
             metrics.histogram = Some(histogram);
             (key(it), counts)
         };
@@ -277,14 +279,14 @@ fn names_of_many_processes_are_read_at_once_and_lacking_ones_hold_up_no_others()
     let window = view.window(START..START + 1);
     assert_eq!((window.presence.present, window.resources.len()), (20, 21));
     let search = window.resources.iter().find(|it| &*it.key.name == "search").unwrap();
-    assert_eq!((search.processes, search.counts.metrics.success), (20, 20));
+    assert_eq!((search.processes, search.counts.metrics.counts[Success]), (20, 20));
 }
 
 #[test]
 fn process_has_rows_for_its_first_16384_names() {
     let one = || {
         let mut counts = FleetCounts::default();
-        counts.metrics.pass = 1;
+        counts.metrics.counts[Pass] = 1;
         counts
     };
     let mut outbox = outbox();
@@ -293,9 +295,12 @@ fn process_has_rows_for_its_first_16384_names() {
     // None of them has an event now, and all keep their numbers.
     let rows = [16_383, 16_384, 16_385].map(|it| (key(it), one()));
     let (second, left_out) = outbox.encode(START + 1, rows, usize::MAX);
-    assert_eq!((second.totals.pass, left_out), (3, 2));
+    assert_eq!((second.totals[Pass], left_out), (3, 2));
     let found = ProcessSecond::decode(START + 1, &second.bytes).unwrap();
     assert_eq!(found.rows.iter().map(|it| it.name).collect::<Vec<_>>(), [16_383]);
     let left_out = found.left_out.unwrap();
-    assert_eq!((left_out.count, left_out.names.len(), left_out.sum.metrics.pass), (2, 0, 2));
+    assert_eq!(
+        (left_out.count, left_out.names.len(), left_out.sum.metrics.counts[Pass]),
+        (2, 0, 2)
+    );
 }

@@ -1,5 +1,6 @@
 //! Deliveries that are lost, doubled, late and refused, and servers that lose their data.
 
+use leaparray::MetricEvent::Pass;
 use leaparray_redis::fleet::{Archive, FleetConfig, Outcome, ProcessId, ProcessSecond, Record};
 
 use crate::parts::{Process, START, check, micros};
@@ -7,7 +8,7 @@ use crate::parts::{Process, START, check, micros};
 /// Returns the passes of a process in a second, as the server has them; `None` if it has nothing.
 fn stored(server: &mut Archive, now: u64, second: u64, process: ProcessId) -> Option<u64> {
     let bytes = server.second(now, second, &[process]).remove(0)?;
-    Some(ProcessSecond::decode(second, &bytes).unwrap().totals().pass)
+    Some(ProcessSecond::decode(second, &bytes).unwrap().totals()[Pass])
 }
 
 fn server() -> Archive {
@@ -28,7 +29,7 @@ fn each_second_arrives_once() {
     assert_eq!(all, (1..=5).map(Some).collect::<Vec<_>>());
     let record = process.record();
     check(&record);
-    assert_eq!((record.delivered.0, record.delivered.1.pass, record.next), (5, 15, START + 5));
+    assert_eq!((record.delivered.0, record.delivered.1[Pass], record.next), (5, 15, START + 5));
     let survey = server.survey(now);
     assert_eq!(Record::decode(&survey.processes[0].record).unwrap().delivered, record.delivered);
 }
@@ -50,7 +51,7 @@ fn lost_answer_counts_no_second_twice_and_none_as_missed() {
     process.deliver(&mut server);
     let record = process.record();
     check(&record);
-    assert_eq!((record.delivered.1.pass, record.missed.1.pass), (3, 0));
+    assert_eq!((record.delivered.1[Pass], record.missed.1[Pass]), (3, 0));
     assert_eq!(record.delivered.0 + record.missed.0, 41);
     assert_eq!(record.missed.0, 10, "the seconds before the deadline");
 }
@@ -72,7 +73,7 @@ fn doubled_and_old_deliveries_change_nothing() {
         let now = process.now().as_micros() + micros(later);
         assert!(matches!(server.deliver(now, &old).outcome, Outcome::Conflict { version: 3, .. }));
         assert_eq!(server.survey(now).processes, before.processes.clone());
-        assert_eq!(process.record().delivered.1.pass, 3);
+        assert_eq!(process.record().delivered.1[Pass], 3);
     }
 }
 
@@ -89,7 +90,7 @@ fn second_is_taken_until_its_deadline_and_then_missed() {
         check(&record);
         let expected = if is_taken { (3, 0, 1, 0) } else { (0, 3, 0, 1) };
         let found =
-            (record.delivered.1.pass, record.missed.1.pass, record.delivered.0, record.missed.0);
+            (record.delivered.1[Pass], record.missed.1[Pass], record.delivered.0, record.missed.0);
         assert_eq!(found, expected, "{late} s late");
         assert_eq!(record.next, START + 1);
         assert!(process.outbox.is_done());
@@ -104,9 +105,9 @@ fn clock_that_is_too_far_ahead_waits_for_the_server() {
     process.next_second();
     // The second is over at 11, and taken from 9 on.
     process.deliver_at(&mut server, micros(START + 9) - 1);
-    assert_eq!(process.record().waiting.pass, 3);
+    assert_eq!(process.record().waiting[Pass], 3);
     process.deliver_at(&mut server, micros(START + 9));
-    assert_eq!((process.record().waiting.pass, process.record().delivered.1.pass), (0, 3));
+    assert_eq!((process.record().waiting[Pass], process.record().delivered.1[Pass]), (0, 3));
     assert_eq!(process.record().clock_ahead, 2_000_000);
 }
 
@@ -124,7 +125,7 @@ fn process_that_joins_late_has_no_part_in_seconds_that_may_be_final() {
     check(&record);
     let now = process.now().as_micros();
     assert_eq!(record.first, START + 9, "a second before the server's");
-    assert_eq!((record.missed.1.pass, record.delivered.1.pass), (9, 1));
+    assert_eq!((record.missed.1[Pass], record.delivered.1[Pass]), (9, 1));
     assert_eq!(stored(&mut server, now, START + 8, process.id), None);
     assert_eq!(stored(&mut server, now, START + 9, process.id), Some(1));
 }
@@ -140,13 +141,13 @@ fn seconds_wait_while_the_server_is_away() {
         let _ = process.delivery();
         check(&process.record());
     }
-    assert_eq!(process.record().waiting.pass, 100);
+    assert_eq!(process.record().waiting[Pass], 100);
     process.deliver(&mut server);
     let record = process.record();
     check(&record);
     // Those that ended 30 seconds ago or earlier.
-    assert_eq!((record.missed.0, record.missed.1.pass), (20, 40));
-    assert_eq!((record.delivered.0, record.delivered.1.pass), (30, 60));
+    assert_eq!((record.missed.0, record.missed.1[Pass]), (20, 40));
+    assert_eq!((record.delivered.0, record.delivered.1[Pass]), (30, 60));
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn bytes_that_wait_are_bounded() {
     let record = process.record();
     check(&record);
     assert_eq!(record.delivered.0 + record.missed.0, 60);
-    assert_eq!(record.delivered.1.pass + record.missed.1.pass, 600);
+    assert_eq!(record.delivered.1[Pass] + record.missed.1[Pass], 600);
     assert!(record.delivered.0 > 2 && record.missed.0 > 30, "{record:?}");
 }
 
@@ -186,7 +187,7 @@ fn blank_server_takes_the_record_and_the_names_again() {
     process.deliver(&mut second);
     let record = process.record();
     check(&record);
-    assert_eq!((record.delivered.0, record.delivered.1.pass), (2, 8));
+    assert_eq!((record.delivered.0, record.delivered.1[Pass]), (2, 8));
     let now = process.now().as_micros();
     assert_eq!(stored(&mut second, now, START, process.id), None, "it is lost");
     assert_eq!(stored(&mut second, now, START + 1, process.id), Some(5));
@@ -209,7 +210,7 @@ fn lagging_replica_takes_the_later_record() {
     process.deliver(&mut replica);
     let record = process.record();
     check(&record);
-    assert_eq!((record.delivered.0, record.delivered.1.pass), (3, 3));
+    assert_eq!((record.delivered.0, record.delivered.1[Pass]), (3, 3));
     assert_eq!(replica.names(process.id, 0, 10).len(), 2, "the lost name was sent again");
     let now = process.now().as_micros();
     assert_eq!(stored(&mut replica, now, START + 1, process.id), None);
@@ -239,7 +240,7 @@ fn many_names_are_sent_in_parts_before_the_seconds_that_have_them() {
         }
     }
     assert_eq!(deliveries, 4);
-    assert_eq!(process.record().delivered.1.pass, 2_000);
+    assert_eq!(process.record().delivered.1[Pass], 2_000);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The windows of a reader.
 
-use leaparray::MetricEvent;
+use leaparray::MetricEvent::{Pass, Success};
 use leaparray_redis::fleet::{Archive, FleetConfig, FleetView, ProcessId, ProcessState, Standing};
 
 use crate::parts::{Process, START, micros, read, read_wanted};
@@ -52,22 +52,25 @@ fn window_is_the_sum_of_all_processes() {
         (window.standing, window.presence.to_string()),
         (Standing::Final, "3 of 3 processes".into())
     );
-    assert_eq!((window.total.metrics.pass, window.total.metrics.success), (125, 125));
+    assert_eq!(
+        (window.total.metrics.counts[Pass], window.total.metrics.counts[Success]),
+        (125, 125)
+    );
     let resources: Vec<_> = window
         .resources
         .iter()
-        .map(|it| (&*it.key.name, it.counts.metrics.pass, it.processes))
+        .map(|it| (&*it.key.name, it.counts.metrics.counts[Pass], it.processes))
         .collect();
     assert_eq!(resources, [("orders", 123, 3), ("users", 2, 1)]);
     let of_processes: Vec<_> =
-        window.processes.iter().map(|it| (&*it.name, it.counts.metrics.pass)).collect();
+        window.processes.iter().map(|it| (&*it.name, it.counts.metrics.counts[Pass])).collect();
     assert_eq!(of_processes, [("process-1", 21), ("process-2", 41), ("process-3", 63)]);
-    assert!((window.rate(MetricEvent::Pass) - 62.5).abs() < 1e-9);
+    assert!((window.rate(Pass) - 62.5).abs() < 1e-9);
     let p99 = window.total.quantile(0.99).unwrap().as_secs_f64();
     assert!((p99 / 0.001 - 1.0).abs() < 0.03, "{p99}");
     assert_eq!(window.total.metrics.histogram.as_ref().unwrap().count(), 125);
     let second = view.window(START + 1..START + 2);
-    assert_eq!(second.total.metrics.pass, 64);
+    assert_eq!(second.total.metrics.counts[Pass], 64);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn second_is_not_final_before_other_clocks_may_be_past_it() {
     late.deliver_at(&mut server, micros(START + 3) - 1);
     read(&mut view, &mut server, micros(START + 3));
     let window = view.window(START..START + 1);
-    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+    assert_eq!((window.standing, window.total.metrics.counts[Pass]), (Standing::Final, 5));
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn lost_process_is_named_and_may_come_back_until_the_deadline() {
     read(&mut view, &mut server, micros(START + 5));
     let window = view.window(START..START + 3);
     assert_eq!(
-        (window.presence.to_string(), window.total.metrics.pass),
+        (window.presence.to_string(), window.total.metrics.counts[Pass]),
         ("2 of 2 processes".into(), 3)
     );
     // From the deadline on, nothing changes any more.
@@ -185,7 +188,7 @@ fn process_that_has_left_is_not_waited_for() {
     let presences = [START, START + 1].map(|it| view.window(it..it + 1).presence.to_string());
     assert_eq!(presences, ["2 of 2 processes", "1 of 1 process"]);
     assert_eq!(view.processes().last().unwrap().2, ProcessState::Left);
-    assert_eq!(view.sum().delivered.1.pass, 3);
+    assert_eq!(view.sum().delivered.1[Pass], 3);
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn second_that_the_server_has_lost_is_missing() {
     read(&mut view, &mut blank, micros(START + 11));
     let row = &view.window(START..START + 1).processes[0];
     assert_eq!((row.present, row.missing), (0, 1));
-    assert_eq!(view.sum().delivered.1.pass, 3, "the record knows of it");
+    assert_eq!(view.sum().delivered.1[Pass], 3, "the record knows of it");
 }
 
 #[test]
@@ -298,7 +301,7 @@ fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final(
         if let Some(second) = view.newest_final() {
             let window = view.window(second..second + 1);
             let passes = u64::from(second >= START);
-            assert_eq!((window.presence.present, window.total.metrics.pass), (130, passes));
+            assert_eq!((window.presence.present, window.total.metrics.counts[Pass]), (130, passes));
             assert!(later < 8 || START + later - second <= 6, "{second} at {later}");
             seen.push(second);
         }
@@ -310,11 +313,12 @@ fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final(
     let minute = view.last_minute().unwrap();
     assert_eq!(minute.standing, Standing::Waiting);
     assert_eq!((minute.presence.present, minute.presence.expected), (0, 130));
-    let (passes, len) = (minute.total.metrics.pass, minute.seconds.end - minute.seconds.start);
+    let (passes, len) =
+        (minute.total.metrics.counts[Pass], minute.seconds.end - minute.seconds.start);
     assert!((20..36).contains(&passes) && len > 36, "{passes} in {len} s");
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let rate = passes as f64 / len as f64;
-    assert!((minute.rate(MetricEvent::Pass) - rate).abs() < 1e-9);
+    assert!((minute.rate(Pass) - rate).abs() < 1e-9);
 }
 
 #[test]
@@ -330,7 +334,7 @@ fn restarted_process_is_another_one() {
     again.deliver(&mut server);
     read(&mut view, &mut server, micros(START + 4));
     let window = view.window(START..START + 2);
-    assert_eq!((window.total.metrics.pass, window.presence.expected), (3, 2));
+    assert_eq!((window.total.metrics.counts[Pass], window.presence.expected), (3, 2));
     let rows: Vec<_> =
         window.processes.iter().map(|it| (it.expected, it.present, it.waiting)).collect();
     assert_eq!(rows, [(2, 1, 1), (1, 1, 0)]);
@@ -424,7 +428,7 @@ fn nothing_is_final_before_a_promoted_replica_knows_the_process_whose_join_it_ha
     step(&mut replica, &mut processes, 1);
     read(&mut view, &mut replica, micros(START + 8));
     let window = view.window(START..START + 1);
-    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+    assert_eq!((window.standing, window.total.metrics.counts[Pass]), (Standing::Final, 5));
     // The second of the other one is lost with the primary.
     assert_eq!(window.presence.to_string(), "1 of 2 processes");
 }
@@ -456,13 +460,13 @@ fn new_reader_does_not_know_processes_that_had_ended_before_the_server_lost_its_
     read(&mut view, &mut blank, now);
     read(&mut new, &mut blank, now);
     let found = [&view, &new]
-        .map(|it| (it.processes().count(), it.sum().delivered.1.pass, it.sum().lifetime.pass));
+        .map(|it| (it.processes().count(), it.sum().delivered.1[Pass], it.sum().lifetime[Pass]));
     assert_eq!(found, [(3, 3, 3), (1, 1, 1)]);
     let presences = [&view, &new].map(|it| it.last_second().unwrap().presence.to_string());
     assert_eq!(presences, ["1 of 2 processes", "1 of 1 process"]);
     // The second that was delivered before the loss: only the first reader has read it.
     let second = START..START + 1;
-    let found = [&view, &new].map(|it| it.window(second.clone()).total.metrics.pass);
+    let found = [&view, &new].map(|it| it.window(second.clone()).total.metrics.counts[Pass]);
     assert_eq!(found, [3, 0]);
     let window = new.window(second);
     assert_eq!(
@@ -511,13 +515,13 @@ fn second_may_be_final_without_a_process_whose_join_a_replica_has_lost_alone() {
         read(&mut view, &mut replica, micros(START + later));
     }
     let window = view.window(START..START + 1);
-    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 0));
+    assert_eq!((window.standing, window.total.metrics.counts[Pass]), (Standing::Final, 0));
     assert_eq!(window.presence.to_string(), "1 of 1 process");
     // Its counts come, before the deadline.
     joining.deliver_at(&mut replica, micros(START + 6));
     step(&mut replica, &mut processes, 1);
     read(&mut view, &mut replica, micros(START + 6));
     let window = view.window(START..START + 1);
-    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+    assert_eq!((window.standing, window.total.metrics.counts[Pass]), (Standing::Final, 5));
     assert_eq!(window.presence.to_string(), "2 of 2 processes");
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
 use leaparray::flow::Reason;
 use leaparray::{SecondMetrics, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
@@ -49,11 +50,11 @@ fn row_has_all_that_was_recorded() {
     assert_eq!((&*of(1).name, of(1).context.as_deref()), ("orders", Some("web")));
     let metrics: Vec<_> = rows.iter().map(|it| it.counts.metrics.clone()).collect();
     assert_eq!(metrics, expected);
-    assert_eq!((rows[0].counts.in_flight, rows[0].counts.refusals.failing), (1, 3));
-    assert_eq!((metrics[0].pass, metrics[0].block), (1, 5));
-    assert_eq!((metrics[1].success, metrics[1].exception, metrics[1].cancelled), (1, 1, 1));
+    assert_eq!((rows[0].counts.in_flight, rows[0].counts.refusals[Reason::Failing]), (1, 3));
+    assert_eq!([Pass, Block].map(|event| metrics[0].counts[event]), [1, 5]);
+    assert_eq!([Success, Exception, Cancelled].map(|end| metrics[1].counts[end]), [1, 1, 1]);
     assert_eq!(metrics[1].min_rt, Some(Duration::ZERO), "known, and not the same as unknown");
-    assert_eq!(metrics[1].histogram.as_ref().unwrap().count(), metrics[1].rt_count);
+    assert_eq!(metrics[1].histogram.as_ref().unwrap().count(), metrics[1].counts[Rt]);
     held.success();
 }
 
@@ -67,7 +68,8 @@ fn refusals_are_those_of_the_second() {
     }
     let delivery = process.delivery();
     let refused = delivery.seconds.iter().map(|it| {
-        ProcessSecond::decode(it.second, &it.bytes).unwrap().rows[0].counts.refusals.limit_reached
+        ProcessSecond::decode(it.second, &it.bytes).unwrap().rows[0].counts.refusals
+            [Reason::LimitReached]
     });
     assert_eq!(refused.collect::<Vec<_>>(), [2, 5]);
 }
@@ -87,7 +89,7 @@ fn refusals_of_a_late_reading_belong_to_its_newest_second() {
     let found = delivery.seconds.iter().map(|it| {
         let rows = ProcessSecond::decode(it.second, &it.bytes).unwrap().rows;
         let count = |of: fn(&FleetCounts) -> u64| rows.iter().map(|it| of(&it.counts)).sum::<u64>();
-        (count(|it| it.metrics.block), count(|it| it.refusals.limit_reached))
+        (count(|it| it.metrics.counts[Block]), count(|it| it.refusals[Reason::LimitReached]))
     });
     assert_eq!(found.collect::<Vec<_>>(), [(2, 0), (0, 7), (5, 0)]);
 }
@@ -108,8 +110,8 @@ fn least_busy_resources_are_left_out_and_counted() {
     assert_eq!(second.rows.len() as u64 + left_out.count, resources);
     assert!(left_out.count > 40 && second.rows.len() > 10, "{} rows", second.rows.len());
     assert!(bytes < max_bytes + 256, "{bytes} bytes");
-    assert_eq!(second.totals().success, all, "all are in the sum");
-    let least = second.rows.iter().map(|it| it.counts.metrics.pass).min().unwrap();
+    assert_eq!(second.totals()[Success], all, "all are in the sum");
+    let least = second.rows.iter().map(|it| it.counts.metrics.counts[Pass]).min().unwrap();
     for name in &left_out.names {
         let key = &names[*name as usize];
         let requests = key.name[9..].parse::<u64>().unwrap() + 1;

@@ -1,8 +1,9 @@
 //! Processes whose clocks differ from the clock of the server.
 
+use leaparray::EventCounts;
+use leaparray::MetricEvent::Pass;
 use leaparray_redis::fleet::{
-    Archive, FleetConfig, FleetCounts, FleetTotals, FleetView, Outbox, Outcome, ProcessId,
-    ResourceKey, Standing,
+    Archive, FleetConfig, FleetCounts, FleetView, Outbox, Outcome, ProcessId, ResourceKey, Standing,
 };
 
 use crate::parts::read;
@@ -17,13 +18,13 @@ fn outbox(process: u64, first: u64) -> Outbox {
 /// Adds a second with one request.
 fn push(outbox: &mut Outbox, second: u64) {
     let mut counts = FleetCounts::default();
-    counts.metrics.pass = 1;
+    counts.metrics.counts[Pass] = 1;
     let key = ResourceKey::new(&"search".into(), None, leaparray::TrafficType::Inbound);
     let (undelivered, _) = outbox.encode(second, [(key, counts)], 1_024);
     outbox.push(undelivered);
     let mut lifetime = outbox.record().lifetime;
-    lifetime.pass += 1;
-    outbox.set_totals(lifetime, FleetTotals::default());
+    lifetime[Pass] += 1;
+    outbox.set_totals(lifetime, EventCounts::default());
 }
 
 /// Delivers until nothing more can be sent. The clock of the process is ahead of the server's
@@ -51,7 +52,7 @@ fn seconds_before_the_first_one_are_missed() {
     push(&mut outbox, FIRST);
     deliver(&mut archive, &mut outbox, now + MICROS, behind);
     let record = outbox.record();
-    assert_eq!((record.delivered.0, record.missed.0, record.missed.1.pass), (0, 1, 1));
+    assert_eq!((record.delivered.0, record.missed.0, record.missed.1[Pass]), (0, 1, 1));
     assert_eq!(archive.second(now + MICROS, FIRST, &[ProcessId(1)]), [None]);
 }
 
@@ -73,7 +74,7 @@ fn clock_ahead_delivers_each_second_once_it_is_open() {
         let waiting = second + 1 - FIRST - delivered;
         let record = outbox.record();
         if second > FIRST {
-            assert_eq!((record.delivered.0, record.waiting.pass), (delivered, waiting));
+            assert_eq!((record.delivered.0, record.waiting[Pass]), (delivered, waiting));
         }
     }
 }
@@ -122,7 +123,7 @@ fn process_that_joins_again_keeps_the_seconds_that_were_read() {
     deliver(&mut archive, &mut outbox, now + MICROS, 0);
     read(&mut view, &mut archive, now + MICROS);
     let window = view.window(FIRST..FIRST + 1);
-    assert_eq!((window.presence.present, window.total.metrics.pass), (1, 1));
-    let of_resources: u64 = window.resources.iter().map(|it| it.counts.metrics.pass).sum();
+    assert_eq!((window.presence.present, window.total.metrics.counts[Pass]), (1, 1));
+    let of_resources: u64 = window.resources.iter().map(|it| it.counts.metrics.counts[Pass]).sum();
     assert_eq!(of_resources, 1);
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::TrafficType;
 use leaparray::flow::Reason;
+use leaparray::{MetricEvent, TrafficType};
 use leaparray_redis::FleetCollector;
 use leaparray_redis::fleet::Budget;
 use openmetrics_parser::OpenMetricsValue;
@@ -170,7 +170,7 @@ async fn counters_keep_what_an_expired_process_has_recorded() {
     work(&long, 1);
     fleet.pass(3, &mut [&mut long]).await;
     let samples = fleet.scrape().await;
-    assert_eq!(fleet.simulated.reader.with(|view| view.sum().lifetime.pass), 5);
+    assert_eq!(fleet.simulated.reader.with(|view| view.sum().lifetime[MetricEvent::Pass]), 5);
     assert_eq!(value(&samples, "lifetime", &pass), 8.0);
     assert_eq!(value(&samples, "processes", &[("state", "left")]), 0.0);
     assert_eq!(fleet.scrape().await, samples, "nothing is added twice");

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use leaparray::MetricEvent::Success;
 use leaparray::{LatencyHistogram, Registry};
 use leaparray_redis::fleet::{FleetView, ProcessState, Record};
 use leaparray_redis::{FleetReader, FleetReporter, FleetState, RedisEngine};
@@ -124,20 +125,23 @@ fn fleet_has_what_its_processes_have_counted() {
             all.sort_by(|one, other| one.0.name.cmp(&other.0.name));
             for ((record, state), counted) in all[1..].iter().zip(&counted[1..]) {
                 check(record);
-                assert_eq!((record.lifetime.success, *state), (*counted, ProcessState::Left));
-                assert_eq!(record.delivered.1.success + record.late.success, *counted);
+                assert_eq!((record.lifetime[Success], *state), (*counted, ProcessState::Left));
+                assert_eq!(record.delivered.1[Success] + record.late[Success], *counted);
             }
             // The killed process has not delivered its last two seconds at most.
             let killed = &all[0].0;
             check(killed);
-            let not_delivered = counted[0] - killed.delivered.1.success;
-            assert!(killed.delivered.1.success > 0 && not_delivered < 2_000, "{not_delivered}");
+            let not_delivered = counted[0] - killed.delivered.1[Success];
+            assert!(killed.delivered.1[Success] > 0 && not_delivered < 2_000, "{not_delivered}");
             let first = all.iter().map(|it| it.0.first).min().unwrap();
             let end = all.iter().map(|it| it.0.next).max().unwrap();
             let window = fleet.window(first..end);
-            assert_eq!(window.total.metrics.success, fleet.sum().delivered.1.success);
+            assert_eq!(window.total.metrics.counts[Success], fleet.sum().delivered.1[Success]);
             assert_eq!(window.resources.len(), 1);
-            assert_eq!(window.resources[0].counts.metrics.success, window.total.metrics.success);
+            assert_eq!(
+                window.resources[0].counts.metrics.counts[Success],
+                window.total.metrics.counts[Success]
+            );
             let histogram = window.total.metrics.histogram.as_ref();
             assert_eq!(histogram.map_or(0, LatencyHistogram::count), 0, "the nodes have none");
         });
@@ -158,14 +162,14 @@ fn seconds_wait_for_a_server_that_is_away_and_restarts_without_data() {
         server.kill();
         work(&registry, begin + Duration::from_secs(5), |_| {}).await;
         assert!(matches!(reporter.state(), FleetState::Away { .. }), "{}", reporter.state());
-        assert!(reporter.record().waiting.success > 0);
+        assert!(reporter.record().waiting[Success] > 0);
         server.kill_and_restart();
         work(&registry, begin + Duration::from_secs(7), |_| {}).await;
         let record = reporter.close().await;
         check(&record);
         assert_eq!(reporter.state(), FleetState::Closed);
         assert_eq!(record.missed.0, 0);
-        assert_eq!(record.delivered.1.success + record.late.success, record.lifetime.success);
+        assert_eq!(record.delivered.1[Success] + record.late[Success], record.lifetime[Success]);
         assert!(record.unfinished().is_zero() && record.waiting.is_zero(), "{record:?}");
         wait_for(&reader, |it| it.sum().delivered.0 == record.delivered.0 && it.wanted().is_none())
             .await;
@@ -194,8 +198,8 @@ fn paused_server_delays_and_loses_nothing() {
         let record = reporter.close().await;
         check(&record);
         assert_eq!(record.missed.0, 0);
-        assert_eq!(record.delivered.1.success + record.late.success, record.lifetime.success);
-        assert!(record.lifetime.success > counted);
+        assert_eq!(record.delivered.1[Success] + record.late[Success], record.lifetime[Success]);
+        assert!(record.lifetime[Success] > counted);
     });
 }
 
@@ -240,7 +244,7 @@ fn promoted_replica_goes_on() {
         let reader = reader(&replica);
         wait_for(&reader, |it| it.sum().lifetime == record.lifetime && it.wanted().is_none()).await;
         let window = reader.with(|it| it.window(record.first..record.next));
-        assert_eq!(window.total.metrics.success, record.delivered.1.success);
+        assert_eq!(window.total.metrics.counts[Success], record.delivered.1[Success]);
         assert_eq!(window.presence.to_string(), "1 of 1 process");
     });
 }

@@ -54,7 +54,7 @@ fn refused_request_is_answered_with_its_limit_and_never_reaches_the_service() {
     assert_eq!(header("ratelimit"), "\"default\";r=0;t=46");
     assert!(matches!(poll_body(&mut response.into_body()), Poll::Ready(None)));
     assert_eq!(endings_of(&registry, "/"), [0, 0, 0, 1, 0]);
-    assert_eq!(registry.get("/").unwrap().refusals().limit_reached, 1);
+    assert_eq!(registry.get("/").unwrap().refusals()[Reason::LimitReached], 1);
 }
 
 #[test]

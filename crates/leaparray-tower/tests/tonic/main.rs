@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, Reason};
 use leaparray::{MetricEvent, MonotonicClock, Registry};
 use leaparray_tower::{
     Answer, ByStatus, CallError, Fail, GrpcMethod, ResourceLayer, ResourceService, SharedLimiter,
@@ -206,7 +206,7 @@ async fn refused_request_gets_a_status_that_says_when_to_ask_again() {
     let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap().to_str().unwrap();
     assert!(pushback.parse::<u64>().unwrap() <= 3_600_000, "{pushback}");
     pair.expect("shop.Orders/Place", [1, 0, 0, 0], [2, 0, 0, 0]).await;
-    assert_eq!(pair.server.get("shop.Orders/Place").unwrap().refusals().limit_reached, 1);
+    assert_eq!(pair.server.get("shop.Orders/Place").unwrap().refusals()[Reason::LimitReached], 1);
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn breaker_of_a_client_refuses_without_a_call() {
     }
     assert!(refused > 0);
     pair.expect("shop.Orders/Place", [0, 1_000 - refused, 0, 0], [0, 1_000 - refused, 0, 0]).await;
-    assert_eq!(pair.client.get("shop.Orders/Place").unwrap().refusals().failing, refused);
+    assert_eq!(pair.client.get("shop.Orders/Place").unwrap().refusals()[Reason::Failing], refused);
 }
 
 /// Calls through a service that refuses the call, and returns the status.

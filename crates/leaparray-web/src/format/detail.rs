@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::events::EventTotals;
 use super::positional::positional;
 use super::row::Counts;
 
@@ -33,10 +34,10 @@ pub struct NodeDetail {
     /// The counts of the long window now.
     pub minute: Counts,
     /// The refused requests since the node was made, by reason, in the order of
-    /// [`REASONS`](super::REASONS).
+    /// [`reasons`](super::reasons).
     pub refusals: Vec<u64>,
     /// The counts since the node was made.
-    pub lifetime: Lifetime,
+    pub lifetime: EventTotals,
     /// Where every count of the node is.
     pub ledger: NodeLedger,
     /// The geometry of the node.
@@ -74,23 +75,6 @@ positional! {
         pub index: i32,
         /// The number of response times.
         pub count: u64,
-    }
-}
-
-positional! {
-    /// The counts of a node since it was made. Serialized as an array in this order.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Lifetime {
-        /// The requests that were let through.
-        pub pass: u64,
-        /// The requests that succeeded.
-        pub success: u64,
-        /// The requests that failed.
-        pub exception: u64,
-        /// The requests that were cancelled.
-        pub cancelled: u64,
-        /// The requests that were refused.
-        pub block: u64,
     }
 }
 

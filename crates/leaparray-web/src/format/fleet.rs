@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::events::EventTotals;
 use super::message::Direction;
 use super::positional::positional;
 use super::row::Counts;
@@ -25,13 +26,15 @@ pub struct FleetUpdate {
 /// report to: plain data, with public fields that the caller sets.
 ///
 /// ```
+/// use leaparray::EventCounts;
+/// use leaparray::MetricEvent::{Pass, Success};
 /// use leaparray_web::format::{
 ///     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
 ///     FleetStanding, FleetWindow,
 /// };
 ///
 /// let mut counts = Counts::default();
-/// (counts.pass, counts.success) = (7, 7);
+/// counts.events = EventCounts::from([(Pass, 7), (Success, 7)]);
 ///
 /// let mut second = FleetWindow::new(60..61, FleetStanding::Final);
 /// (second.present, second.expected) = (1, 2);
@@ -112,7 +115,7 @@ pub struct FleetWindow {
     pub expected: u64,
     /// The sum of all resources in all processes.
     pub total: Counts,
-    /// The refused requests of the total by reason, in the order of [`REASONS`](super::REASONS);
+    /// The refused requests of the total by reason, in the order of [`reasons`](super::reasons);
     /// empty if there are none.
     pub refusals: Vec<u64>,
     /// The resources, and their contexts.
@@ -193,7 +196,7 @@ positional! {
         pub processes: u64,
         /// The sum of all processes.
         pub counts: Counts,
-        /// The refused requests by reason, in the order of [`REASONS`](super::REASONS); empty if
+        /// The refused requests by reason, in the order of [`reasons`](super::reasons); empty if
         /// there are none.
         pub refusals: Vec<u64>,
         /// How often a process had no room for a row of the resource in one of the seconds. If it
@@ -273,7 +276,7 @@ impl FleetProcess {
     /// use leaparray_web::format::{FleetProcess, FleetProcessState};
     ///
     /// let process = FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live);
-    /// assert_eq!(process.ledger.lifetime.pass, 0);
+    /// assert!(process.ledger.lifetime.counts.is_zero());
     /// ```
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, state: FleetProcessState) -> Self {
@@ -313,6 +316,7 @@ positional! {
     /// five others. Serialized as an array in this order.
     ///
     /// ```
+    /// use leaparray::MetricEvent;
     /// use leaparray_web::format::FleetLedger;
     ///
     /// let json = "[[5,4,1,0,0,0], [1,1,0,0,0,0], [0,0,0,0,0,0],
@@ -320,50 +324,23 @@ positional! {
     /// let ledger: FleetLedger = serde_json::from_str(json)?;
     /// let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = ledger;
     /// let parts = [delivered, missed, late, waiting, unfinished];
-    /// assert_eq!(parts.iter().map(|it| it.pass).sum::<u64>(), lifetime.pass);
+    /// let passes = parts.iter().map(|it| it.counts[MetricEvent::Pass]);
+    /// assert_eq!(passes.sum::<u64>(), lifetime.counts[MetricEvent::Pass]);
     /// # Ok::<_, serde_json::Error>(())
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FleetLedger {
         /// The counts in delivered seconds.
-        pub delivered: FleetTotals,
+        pub delivered: EventTotals,
         /// The counts in seconds that will not be delivered.
-        pub missed: FleetTotals,
+        pub missed: EventTotals,
         /// The counts recorded after their second had been read.
-        pub late: FleetTotals,
+        pub late: EventTotals,
         /// The counts in seconds that will be delivered.
-        pub waiting: FleetTotals,
+        pub waiting: EventTotals,
         /// The counts in unfinished seconds.
-        pub unfinished: FleetTotals,
+        pub unfinished: EventTotals,
         /// All that was recorded.
-        pub lifetime: FleetTotals,
-    }
-}
-
-positional! {
-    /// The number of events of each kind. Serialized as an array in this order.
-    ///
-    /// ```
-    /// use leaparray_web::format::FleetTotals;
-    ///
-    /// let mut totals = FleetTotals::default();
-    /// (totals.pass, totals.cancelled) = (3, 1);
-    /// assert_eq!(serde_json::to_string(&totals)?, "[3,0,0,1,0,0]");
-    /// # Ok::<_, serde_json::Error>(())
-    /// ```
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct FleetTotals {
-        /// The requests that were let through.
-        pub pass: u64,
-        /// The requests that succeeded.
-        pub success: u64,
-        /// The requests that failed.
-        pub exception: u64,
-        /// The requests that were cancelled.
-        pub cancelled: u64,
-        /// The requests that were refused.
-        pub block: u64,
-        /// The requests that were let through on a reserved permit.
-        pub reserved_pass: u64,
+        pub lifetime: EventTotals,
     }
 }

@@ -17,6 +17,7 @@
 //! | [`Bye`] | last, if the server ends the stream |
 //!
 //! ```
+//! use leaparray::MetricEvent;
 //! use leaparray_web::format::{Message, Reader};
 //!
 //! let stream = concat!(
@@ -39,7 +40,7 @@
 //! for message in Reader::new(stream.as_bytes()) {
 //!     match message? {
 //!         Message::Hello(hello) => assert_eq!(hello.name, "orders-api"),
-//!         Message::Second(second) => succeeded += second.total.success,
+//!         Message::Second(second) => succeeded += second.total.events[MetricEvent::Success],
 //!         _ => {}
 //!     }
 //! }
@@ -67,9 +68,12 @@
 //! - A row is an array. A later version appends elements and adds fields and types, all of which a
 //!   reader of this version ignores. What cannot be ignored raises [`VERSION`].
 
+use leaparray::flow::Reason;
+
 mod change;
 mod controller;
 mod detail;
+mod events;
 mod fleet;
 mod message;
 mod positional;
@@ -79,15 +83,15 @@ mod verdict;
 
 pub use change::{Change, ChangeKind, Changes, Totals};
 pub use controller::{Controller, ControllerState};
-pub use detail::{
-    Bin, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
-};
+pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
+pub use events::EventTotals;
 pub use fleet::{
     Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-    FleetStanding, FleetTotals, FleetUpdate, FleetWindow,
+    FleetStanding, FleetUpdate, FleetWindow,
 };
 pub use message::{Bye, ByeReason, Direction, Hello, Ledger, Listed, Message, Resources, Second};
 pub use read::{ReadError, Reader};
+pub(crate) use row::nanos;
 pub use row::{Counts, Refused, Row};
 pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 
@@ -98,14 +102,23 @@ pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 /// ```
 pub const VERSION: u32 = 1;
 
-/// The names of the reasons of refusals, in the order of their counts in [`Refused`].
+/// Returns the names of the reasons of refusals, in the order of their counts in [`Refused`]: that
+/// of [`Reason::ALL`].
 ///
 /// ```
-/// use leaparray_web::format::{REASONS, Refused};
+/// use leaparray::flow::Reason;
+/// use leaparray_web::format::{Refused, reasons};
 ///
 /// let refused: Refused = serde_json::from_str("[7,0,0,0,4,0,0]")?;
-/// assert_eq!((REASONS[3], refused.failing), ("backend failing", 4));
+/// assert_eq!((&*reasons()[3], refused.counts[Reason::Failing]), ("backend failing", 4));
 /// # Ok::<_, serde_json::Error>(())
 /// ```
-pub const REASONS: [&str; 6] =
-    ["limit reached", "wait too long", "more than limit", "backend failing", "other", "queue full"];
+#[must_use]
+pub fn reasons() -> Vec<String> {
+    let words = |reason: &Reason| match reason {
+        Reason::Failing => "backend failing".to_owned(),
+        Reason::Custom(_) => "other".to_owned(),
+        reason => reason.name().replace('_', " "),
+    };
+    Reason::ALL.iter().map(words).collect()
+}

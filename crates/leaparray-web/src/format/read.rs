@@ -93,6 +93,7 @@ impl Message {
     /// hello of another version of the format.
     ///
     /// ```
+    /// use leaparray::MetricEvent::{Block, Pass};
     /// use leaparray_web::format::{Message, ReadError};
     ///
     /// let second = r#"{"type":"second","t":60,"new":[[7,"GET /orders",null,"in",null]],"gone":[],
@@ -101,7 +102,8 @@ impl Message {
     /// let Some(Message::Second(second)) = Message::parse(second)? else {
     ///     panic!("its type is known")
     /// };
-    /// assert_eq!((second.t, second.total.pass, second.total.block), (60, 2, 3));
+    /// let counts = &second.total.events;
+    /// assert_eq!((second.t, counts[Pass], counts[Block]), (60, 2, 3));
     /// assert_eq!((second.new[0].id, second.new[0].name.as_str()), (7, "GET /orders"));
     ///
     /// let error = Message::parse(r#"{"type":"second","t":"noon"}"#).unwrap_err();

@@ -79,7 +79,7 @@ positional! {
         pub part: u64,
         /// See [`FindingKind`].
         pub whole: u64,
-        /// Of refusals, the most frequent reason: its index in [`REASONS`](super::REASONS); `None`
+        /// Of refusals, the most frequent reason: its index in [`reasons`](super::reasons); `None`
         /// if no reason is known.
         pub reason: Option<u64>,
     }

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-use leaparray::{Clock, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
+use leaparray::{
+    Clock, MetricEvent, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode,
+};
 
 use super::HISTORY;
 use super::ledger::LedgerSum;
 use super::nodes::{Changes, Label, Nodes, direction};
-use super::refused::{Refusing, by_reason};
+use super::refused::Refusing;
 use super::seconds::Sums;
 
 /// The results of a pass over the registry so far.
@@ -94,7 +96,7 @@ impl<'a> Collected<'a> {
         let Reading { number, now, listed, is_first, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
-        self.refusing.begin(&mut node.refused, by_reason(&visited.node.refusals()), is_first);
+        self.refusing.begin(&mut node.refused, visited.node.refusals(), is_first);
         self.ledger.read(node, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;
@@ -104,7 +106,7 @@ impl<'a> Collected<'a> {
     fn add_second(&mut self, metrics: &SecondMetrics) {
         let Some(current) = &mut self.current else { return };
         let Some((sums, is_newest)) = sums_of(&mut self.sums, metrics) else { return };
-        self.refusing.add(sums.t, metrics.block);
+        self.refusing.add(sums.t, metrics.counts[MetricEvent::Block]);
         let in_flight = is_newest.then_some(current.in_flight);
         current.has_newest |= is_newest;
         sums.add(current.id, metrics, in_flight);

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::{
     Clock, LatencyHistogram, NodeSnapshot, Resource, SecondMetrics, SecondsCursor, Timestamp,
     WindowConfig, WindowSnapshot,
@@ -12,12 +11,10 @@ use super::Hub;
 use super::frame::Frame;
 use super::ledger::{Places, events};
 use super::readings::Readings;
-use super::refused::by_reason;
-use super::seconds::nanos;
 use super::viewer::Target;
 use super::viewers::{Details, Wanted};
 use crate::format::{
-    Bin, Counts, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
+    Bin, Counts, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry, nanos,
 };
 
 /// The finest scale that is sent. A picture has no more rows, and 1.19 is the factor from one bin
@@ -87,14 +84,8 @@ fn node_detail<C: Clock + Clone>(
         seconds,
         second: counts_of(&snapshot, &snapshot.short),
         minute: counts_of(&snapshot, &snapshot.long),
-        refusals: by_reason(&snapshot.refusals).into(),
-        lifetime: Lifetime {
-            pass: lifetime.sum(Pass),
-            success: lifetime.sum(Success),
-            exception: lifetime.sum(Exception),
-            cancelled: lifetime.sum(Cancelled),
-            block: lifetime.sum(Block),
-        },
+        refusals: snapshot.refusals.iter().map(|(_, count)| count).collect(),
+        lifetime: lifetime.counts().into(),
         ledger: NodeLedger { in_window, expired, late, recorded: events(&lifetime) },
         window: Geometry {
             short: geometry(config.short()),
@@ -140,15 +131,9 @@ fn counts_of(snapshot: &NodeSnapshot, window: &WindowSnapshot) -> Counts {
     let totals = &window.totals;
     let quantiles = window.quantiles.as_ref();
     Counts {
-        pass: totals.sum(Pass),
-        success: totals.sum(Success),
-        exception: totals.sum(Exception),
-        cancelled: totals.sum(Cancelled),
-        block: totals.sum(Block),
+        events: *totals.counts(),
         in_flight: Some(snapshot.concurrency),
         max_in_flight: totals.max_concurrency().unwrap_or(0),
-        rt_count: totals.rt_count(),
-        rt_sum: nanos(totals.rt_sum()),
         min: totals.min_rt().map(nanos),
         p50: quantiles.map(|it| nanos(it.p50)),
         p90: quantiles.map(|it| nanos(it.p90)),

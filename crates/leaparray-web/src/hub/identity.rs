@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::{Timestamp, WindowConfig};
 
 use super::seconds;
-use crate::format::{Hello, REASONS, VERSION};
+use crate::format::{Hello, VERSION, reasons};
 use crate::hub::{DELAY, HISTORY};
 
 /// The identity of a page.
@@ -42,7 +42,7 @@ impl Identity {
             now: seconds(now),
             history: HISTORY,
             has_seconds: has_complete_seconds(long),
-            reasons: REASONS.map(Into::into).into(),
+            reasons: reasons(),
         }
     }
 

@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
+use leaparray::flow::Reason;
+use leaparray::{EventCounts, Refusals};
 
 use super::HISTORY;
 use super::nodes::Nodes;
@@ -23,22 +26,8 @@ const ENOUGH_FOR_P99: u64 = 100;
 const LATENCY_EVERY: u64 = 5;
 /// A p99 that is less than 10 ms longer is no trouble, whatever the ratio.
 const LONGER: f64 = 1e7;
-/// Of the reasons of refusals, `backend failing`.
-const FAILING_REASON: usize = 3;
-
 const RING: usize = 10;
 const MINUTE: usize = HISTORY as usize;
-
-/// The sums of a node over some seconds.
-#[derive(Clone, Copy, Default)]
-struct Recent {
-    pass: u64,
-    success: u64,
-    exception: u64,
-    cancelled: u64,
-    block: u64,
-    rt_count: u64,
-}
 
 /// The levels that are held: a level is left only below the half of its threshold.
 #[derive(Clone, Copy, Default)]
@@ -53,9 +42,9 @@ struct State {
     /// The second up to which the rings are valid.
     t: u64,
     last_row: u64,
-    seconds: [Recent; RING],
+    seconds: [EventCounts; RING],
     /// The refused requests by reason: created with the first one.
-    refused: Option<Box<[[u64; 6]; RING]>>,
+    refused: Option<Box<[Refusals; RING]>>,
     /// p99 in nanoseconds; NaN for a second with too few response times.
     p99: [f32; MINUTE],
     held: Held,
@@ -198,7 +187,7 @@ impl State {
         Self {
             t,
             last_row: t,
-            seconds: [Recent::default(); RING],
+            seconds: [EventCounts::default(); RING],
             refused: None,
             p99: [f32::NAN; MINUTE],
             held: Held::default(),
@@ -212,20 +201,18 @@ impl State {
     fn advance(&mut self, t: u64) {
         let new = t.saturating_sub(self.t).min(HISTORY.into());
         for second in t + 1 - new..=t {
-            self.seconds[slot(second, RING)] = Recent::default();
+            self.seconds[slot(second, RING)] = EventCounts::default();
             self.p99[slot(second, MINUTE)] = f32::NAN;
             if let Some(refused) = &mut self.refused {
-                refused[slot(second, RING)] = [0; 6];
+                refused[slot(second, RING)] = Refusals::default();
             }
         }
         self.t = self.t.max(t);
     }
 
     fn store(&mut self, counts: &Counts) {
-        let Counts { pass, success, exception, cancelled, block, rt_count, .. } = *counts;
-        self.seconds[slot(self.t, RING)] =
-            Recent { pass, success, exception, cancelled, block, rt_count };
-        if let Some(p99) = counts.p99.filter(|_| rt_count >= FEW / 2) {
+        self.seconds[slot(self.t, RING)] = counts.events;
+        if let Some(p99) = counts.p99.filter(|_| counts.events[Rt] >= FEW / 2) {
             #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
             let p99 = p99 as f32;
             self.p99[slot(self.t, MINUTE)] = p99;
@@ -234,10 +221,7 @@ impl State {
     }
 
     fn store_refused(&mut self, row: &Refused) {
-        let Refused { limit_reached, wait_too_long, more_than_limit, failing, .. } = *row;
-        let counts =
-            [limit_reached, wait_too_long, more_than_limit, failing, row.other, row.queue_full];
-        self.refused.get_or_insert_default()[slot(self.t, RING)] = counts;
+        self.refused.get_or_insert_default()[slot(self.t, RING)] = row.counts;
     }
 
     /// Returns the findings about a node in the newest second, the worst one first.
@@ -266,53 +250,46 @@ impl State {
         all
     }
 
-    fn sums(&self) -> Recent {
-        self.seconds.iter().fold(Recent::default(), |sum, it| Recent {
-            pass: sum.pass.saturating_add(it.pass),
-            success: sum.success.saturating_add(it.success),
-            exception: sum.exception.saturating_add(it.exception),
-            cancelled: sum.cancelled.saturating_add(it.cancelled),
-            block: sum.block.saturating_add(it.block),
-            rt_count: sum.rt_count.saturating_add(it.rt_count),
-        })
+    fn sums(&self) -> EventCounts {
+        let mut sums = EventCounts::default();
+        self.seconds.iter().for_each(|second| sums += second);
+        sums
     }
 
-    fn judge_refusals(&mut self, sums: &Recent, breakers: &[Finding]) -> Option<Finding> {
+    fn judge_refusals(&mut self, sums: &EventCounts, breakers: &[Finding]) -> Option<Finding> {
         let held = &mut self.held.refusals;
-        if sums.block == 0 {
+        if sums[Block] == 0 {
             *held = Level::Quiet;
             return None;
         }
-        let mut reasons = [0_u64; 6];
-        for second in self.refused.iter().flat_map(|it| it.iter()) {
-            reasons.iter_mut().zip(second).for_each(|(sum, it)| *sum = sum.saturating_add(*it));
-        }
+        let mut reasons = Refusals::default();
+        self.refused.iter().flat_map(|it| it.iter()).for_each(|second| reasons += second);
         // Those of a breaker are told with the breaker: those of its reason, and if it lets little
         // through, those of no known reason.
-        let mut refused = sums.block;
-        let known = reasons.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
-        let mut unknown = refused.saturating_sub(known);
+        let mut refused = sums[Block];
+        let mut unknown = refused.saturating_sub(reasons.sum());
         if let Some(breaker) = breakers.first() {
-            refused = refused.saturating_sub(std::mem::take(&mut reasons[FAILING_REASON]));
+            refused = refused.saturating_sub(std::mem::take(&mut reasons[Reason::Failing]));
             if breaker.level == Level::Failing {
                 refused = refused.saturating_sub(std::mem::take(&mut unknown));
             }
         }
-        let calls = refused.saturating_add(sums.pass);
+        let calls = refused.saturating_add(sums[Pass]);
         let half = 1 + u64::from(*held > Level::Quiet);
         let is_enough = calls.saturating_mul(half) >= FEW && refused.saturating_mul(half) >= SOME;
         *held = if is_enough { level_of(refused, calls, [0.01, 0.9], *held) } else { Level::Quiet };
         // The reason of most of the refusals that are told, if that is known.
-        let most = reasons.iter().copied().max().filter(|it| *it > 0 && *it >= unknown);
-        let reason = most.and_then(|most| reasons.iter().position(|it| *it == most));
+        let counts = || reasons.iter().map(|(_, count)| count);
+        let most = counts().max().filter(|it| *it > 0 && *it >= unknown);
+        let reason = (0..).zip(counts()).find(|(_, count)| Some(*count) == most);
         finding(FindingKind::Refusals, *held, refused, calls)
-            .map(|it| Finding { reason: reason.map(|it| it as u64), ..it })
+            .map(|it| Finding { reason: reason.map(|(index, _)| index), ..it })
     }
 
     /// Compares p99 of the last 10 s with that of the 45 s before.
     fn compare_times(&mut self) -> Option<Finding> {
         let held = std::mem::take(&mut self.held.is_slow);
-        if self.sums().rt_count < ENOUGH_FOR_P99 {
+        if self.sums()[Rt] < ENOUGH_FOR_P99 {
             return None;
         }
         let recent = self.median(0..RECENT)?;
@@ -335,9 +312,9 @@ impl State {
     }
 }
 
-fn judge_failures(sums: &Recent, held: &mut Level) -> Option<Finding> {
-    let failed = sums.exception;
-    let ended = failed.saturating_add(sums.success).saturating_add(sums.cancelled);
+fn judge_failures(sums: &EventCounts, held: &mut Level) -> Option<Finding> {
+    let failed = sums[Exception];
+    let ended = failed.saturating_add(sums[Success]).saturating_add(sums[Cancelled]);
     let half = 1 + u64::from(*held > Level::Quiet);
     *held = if failed.saturating_mul(half) < SOME {
         Level::Quiet

@@ -8,23 +8,20 @@
 
 use leaparray::Refusals;
 
-/// Counts in the order of [`REASONS`](crate::format::REASONS).
-pub(super) type ByReason = [u64; 6];
-
 /// The refused requests of a node up to its last reading.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RefusedBefore {
     /// The refused requests since the node was made.
-    total: ByReason,
+    total: Refusals,
     /// Of these, the requests that were refused after the end of the newest second.
-    carried: ByReason,
+    carried: Refusals,
 }
 
 /// The refused requests of the node that is being read.
 #[derive(Default)]
 pub(super) struct Refusing {
     /// The refused requests since the reading before.
-    newly: ByReason,
+    newly: Refusals,
     /// The seconds with refused requests, and how many.
     seconds: Vec<(u64, u64)>,
 }
@@ -32,9 +29,9 @@ pub(super) struct Refusing {
 impl Refusing {
     /// Begins a node, which has refused `total` requests since it was made. The first reading of
     /// all cannot tell in which seconds.
-    pub(super) fn begin(&mut self, before: &mut RefusedBefore, total: ByReason, is_first: bool) {
+    pub(super) fn begin(&mut self, before: &mut RefusedBefore, total: Refusals, is_first: bool) {
         let known = if is_first { total } else { before.total };
-        self.newly = minus(total, known);
+        self.newly = total.saturating_sub(&known);
         before.total = total;
         self.seconds.clear();
     }
@@ -52,63 +49,58 @@ impl Refusing {
     pub(super) fn finish(
         &mut self,
         before: &mut RefusedBefore,
-    ) -> impl Iterator<Item = (u64, ByReason)> {
+    ) -> impl Iterator<Item = (u64, Refusals)> {
         let refused = self.seconds.iter().map(|(_, count)| count).sum::<u64>();
-        let early = share(before.carried, refused.min(sum(before.carried)));
-        let late = share(self.newly, refused - sum(early));
+        let early = share(before.carried, refused.min(before.carried.sum()));
+        let late = share(self.newly, refused - early.sum());
         // The rest of the carried refusals is in no second: they were recorded late.
-        before.carried = minus(self.newly, late);
-        let mut rest = plus(early, late);
+        before.carried = self.newly.saturating_sub(&late);
+        let mut rest = early;
+        rest += &late;
         self.seconds.drain(..).filter_map(move |(second, count)| {
-            let counts = share(rest, count.min(sum(rest)));
-            rest = minus(rest, counts);
-            (counts != ByReason::default()).then_some((second, counts))
+            let counts = share(rest, count.min(rest.sum()));
+            rest = rest.saturating_sub(&counts);
+            (counts.sum() > 0).then_some((second, counts))
         })
     }
 }
 
 /// Divides a number in proportion to some counts; zeros if they are all zero. Unless the number is
 /// larger than their sum, no part is larger than its count.
-fn share(counts: ByReason, number: u64) -> ByReason {
-    let whole = u128::from(sum(counts)).max(1);
-    let mut upto = 0;
-    let mut given = 0;
-    counts.map(|count| {
+fn share(counts: Refusals, number: u64) -> Refusals {
+    let whole = u128::from(counts.sum()).max(1);
+    let (mut upto, mut given) = (0, 0);
+    let mut parts = Refusals::default();
+    for (reason, count) in counts.iter() {
         upto += u128::from(count);
         let end = upto * u128::from(number) / whole;
-        let part = end - given;
+        parts[reason] = u64::try_from(end - given).unwrap_or(u64::MAX);
         given = end;
-        u64::try_from(part).unwrap_or(u64::MAX)
-    })
-}
-
-fn sum(counts: ByReason) -> u64 {
-    counts.into_iter().fold(0, u64::saturating_add)
-}
-
-fn plus(a: ByReason, b: ByReason) -> ByReason {
-    std::array::from_fn(|i| a[i].saturating_add(b[i]))
-}
-
-fn minus(a: ByReason, b: ByReason) -> ByReason {
-    std::array::from_fn(|i| a[i].saturating_sub(b[i]))
-}
-
-/// Returns the counts in the order of the format.
-pub(super) const fn by_reason(refusals: &Refusals) -> ByReason {
-    [
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
+    }
+    parts
 }
 
 #[cfg(test)]
 mod tests {
+    use leaparray::flow::Reason;
+
     use super::*;
+
+    type ByReason = [u64; 6];
+
+    fn refusals(counts: ByReason) -> Refusals {
+        let mut refusals = Refusals::default();
+        for (reason, count) in Reason::ALL.iter().zip(counts) {
+            refusals[*reason] = count;
+        }
+        refusals
+    }
+
+    fn counts(refusals: Refusals) -> ByReason {
+        let mut counts = ByReason::default();
+        counts.iter_mut().zip(refusals.iter()).for_each(|(to, (_, count))| *to = count);
+        counts
+    }
 
     fn read(
         before: &mut RefusedBefore,
@@ -116,11 +108,11 @@ mod tests {
         seconds: &[(u64, u64)],
     ) -> Vec<(u64, ByReason)> {
         let mut refusing = Refusing::default();
-        refusing.begin(before, total, false);
+        refusing.begin(before, refusals(total), false);
         for &(second, count) in seconds {
             refusing.add(second, count);
         }
-        refusing.finish(before).collect()
+        refusing.finish(before).map(|(second, it)| (second, counts(it))).collect()
     }
 
     #[test]
@@ -161,7 +153,8 @@ mod tests {
 
     #[test]
     fn shares_add_up_at_the_largest_numbers() {
-        assert_eq!(sum(share([u64::MAX, 0, 0, 0, 0, 0], u64::MAX)), u64::MAX);
+        let share = |of, number| counts(share(refusals(of), number));
+        assert_eq!(share([u64::MAX, 0, 0, 0, 0, 0], u64::MAX), [u64::MAX, 0, 0, 0, 0, 0]);
         assert_eq!(share([1, 1, 1, 0, 0, 0], 2), [0, 1, 1, 0, 0, 0]);
         assert_eq!(share([0; 6], 5), [0; 6]);
     }

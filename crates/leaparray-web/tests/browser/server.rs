@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use leaparray::EventCounts;
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, Reason};
 use leaparray::{
-    Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
-    WindowConfig,
+    Clock, HistogramConfig, NodeConfig, Outcome, Registry, RegistryConfig, Resource, WindowConfig,
 };
 use leaparray_web::format::{
-    Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-    FleetStanding, FleetTotals, FleetWindow,
+    Counts, EventTotals, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
+    FleetStanding, FleetWindow,
 };
 use leaparray_web::{Access, Closer, Page, Token};
 use serde_json::{Value, json};
@@ -184,20 +185,13 @@ async fn record_and_rest(registry: Arc<Registry>) {
 /// Returns what a resource has counted.
 fn counted(resource: &Resource) -> Value {
     let totals = resource.lifetime();
-    let events = [
-        ("pass", MetricEvent::Pass),
-        ("success", MetricEvent::Success),
-        ("exception", MetricEvent::Exception),
-        ("cancelled", MetricEvent::Cancelled),
-        ("block", MetricEvent::Block),
-    ];
     let mut counted = json!({ "name": resource.name(), "context": resource.context() });
-    for (name, event) in events {
-        counted[name] = totals.sum(event).into();
+    for (event, count) in totals.counts().iter() {
+        counted[event.name()] = count.into();
     }
     let refusals = resource.refusals();
-    counted["limit reached"] = refusals.limit_reached.into();
-    counted["backend failing"] = refusals.failing.into();
+    counted["limit reached"] = refusals[Reason::LimitReached].into();
+    counted["backend failing"] = refusals[Reason::Failing].into();
     counted
 }
 
@@ -282,21 +276,26 @@ fn process(index: u64) -> FleetProcess {
 }
 
 /// Returns totals with a number of requests of each kind.
-fn totals(count: u64) -> FleetTotals {
-    let mut totals = FleetTotals::default();
-    (totals.pass, totals.success, totals.exception) = (3 * count, count, count);
-    (totals.cancelled, totals.block, totals.reserved_pass) = (count, count, 2 * count);
-    totals
+fn totals(count: u64) -> EventTotals {
+    let mut counts =
+        EventCounts::from([Success, Exception, Cancelled, Block].map(|it| (it, count)));
+    (counts[Pass], counts[ReservedPass]) = (3 * count, 2 * count);
+    EventTotals::from(&counts)
 }
 
 /// Returns counts that differ from each other, and with `size`.
 fn counts(size: u64) -> Counts {
     let mut counts = Counts::default();
-    (counts.pass, counts.success, counts.exception) =
-        (1_000 * size + 7, 900 * size + 1, 60 * size + 2);
-    (counts.cancelled, counts.block) = (40 * size + 4, 50 * size + 5);
+    counts.events = EventCounts::from([
+        (Pass, 1_000 * size + 7),
+        (Success, 900 * size + 1),
+        (Exception, 60 * size + 2),
+        (Cancelled, 40 * size + 4),
+        (Block, 50 * size + 5),
+        (Rt, 1_000 * size),
+    ]);
+    counts.events.set_rt_sum(Duration::from_millis(4) * u32::try_from(1_000 * size).unwrap());
     (counts.in_flight, counts.max_in_flight) = (Some(size + 8), size + 9);
-    (counts.rt_count, counts.rt_sum) = (1_000 * size, 1_000 * size * 4_000_000);
     (counts.min, counts.max) = (Some(1_100_000), Some(90_000_000));
     (counts.p50, counts.p99) = (Some(3_300_000), size.is_multiple_of(2).then_some(55_000_000));
     counts

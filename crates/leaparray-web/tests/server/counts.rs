@@ -14,9 +14,8 @@ use crate::{SECOND, Server};
 /// The sums of all rows by the name and the context.
 type Sums = HashMap<(String, Option<String>), [u64; 5]>;
 
-const fn events(counts: &Counts) -> [u64; 5] {
-    let Counts { pass, success, exception, cancelled, block, .. } = *counts;
-    [pass, success, exception, cancelled, block]
+fn events(counts: &Counts) -> [u64; 5] {
+    [Pass, Success, Exception, Cancelled, Block].map(|event| counts.events[event])
 }
 
 fn add(sum: &mut [u64; 5], other: [u64; 5]) {

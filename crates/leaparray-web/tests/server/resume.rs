@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::client::Stream;
 use crate::{FIRST, Server};
+use leaparray::MetricEvent::Block;
 
 async fn seconds_until(stream: &mut Stream, last: u64) -> Vec<u64> {
     let mut seconds = Vec::new();
@@ -93,7 +94,7 @@ async fn details_of_a_context_come_with_each_second() {
         stream.second().await;
         loop {
             if let Message::Detail(detail) = stream.message().await.unwrap() {
-                lifetimes.push(detail.node.unwrap().lifetime.block);
+                lifetimes.push(detail.node.unwrap().lifetime.counts[Block]);
                 break;
             }
         }

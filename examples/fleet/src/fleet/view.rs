@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use leaparray::MetricEvent;
 use tokio::time::timeout;
 
 use super::Fleet;
@@ -68,11 +69,11 @@ impl Fleet {
     /// Returns the newest second that is final, of all processes.
     fn last_second(&self) -> Option<LastSecond> {
         let window = self.reader.last_second()?;
-        let metrics = &window.total.metrics;
+        let counts = &window.total.metrics.counts;
         Some(LastSecond {
             ago: (time_of_day() / 1_000_000).saturating_sub(window.seconds.end),
-            admitted: metrics.pass,
-            refused: metrics.block,
+            admitted: counts[MetricEvent::Pass],
+            refused: counts[MetricEvent::Block],
             processes: window.presence,
         })
     }

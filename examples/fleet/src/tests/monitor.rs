@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::MetricEvent::{Block, Success};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::engine::MemoryFleet;
 use leaparray_redis::fleet::{FleetConfig, Presence};
@@ -65,7 +66,7 @@ async fn get(monitor: &Monitor, path: &str) -> String {
 fn assert_is_of_three(window: &FleetWindow) {
     let presence = Presence { present: window.present, expected: window.expected };
     assert_eq!(presence.to_string(), "3 of 3 processes");
-    assert_eq!((window.total.success, window.total.block), (6, 0));
+    assert_eq!((window.total.events[Success], window.total.events[Block]), (6, 0));
     assert_eq!(window.resources[0].name, "GET /orders");
     assert_eq!(window.resources[0].processes, 3);
 }

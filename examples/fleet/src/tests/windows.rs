@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leaparray_redis::fleet::{FleetTotals, ProcessId, Record};
+use leaparray::EventCounts;
+use leaparray::MetricEvent::{Block, Cancelled, Pass, Rt, Success};
+use leaparray_redis::fleet::{ProcessId, Record};
 
 use crate::notes::Use;
 use crate::windows::{Answers, Counts, Ending, Member, Windows, audit};
@@ -21,11 +23,8 @@ struct Run {
     endings: Vec<Ending>,
 }
 
-fn totals([admitted, refused]: Counts) -> FleetTotals {
-    let mut totals = FleetTotals::default();
-    (totals.pass, totals.success, totals.rt_count, totals.block) =
-        (admitted, admitted, admitted, refused);
-    totals
+fn totals([admitted, refused]: Counts) -> EventCounts {
+    EventCounts::from([(Pass, admitted), (Success, admitted), (Rt, admitted), (Block, refused)])
 }
 
 /// A process that has delivered these seconds from 100 on.
@@ -186,7 +185,7 @@ fn second_that_was_skipped_fails() {
     // A second that was not read has as many requests as the clients have counted.
     run.members[0].seconds.insert(101, None);
     assert_eq!(run.audit().1, Vec::<String>::new());
-    run.members[0].record.delivered.1.pass -= 1;
+    run.members[0].record.delivered.1[Pass] -= 1;
     run.assert_failure("of which 4 are in no second that was read, and the clients have counted 5");
 }
 
@@ -201,7 +200,7 @@ fn request_in_the_wrong_second_fails() {
     let mut run = Run::good();
     run.members[0].seconds =
         [(100, 4, 4), (101, 5, 6), (102, 7, 8)].map(|(s, a, b)| (s, Some([a, b]))).into();
-    run.members[0].record.delivered.1.pass += 1;
+    run.members[0].record.delivered.1[Pass] += 1;
     run.members[0].record.lifetime = run.members[0].record.delivered.1;
     run.answers(1).note(Use { earliest: 101 * S - 1, latest: 101 * S + 1 }, true);
     let failures = run.audit().1;
@@ -211,28 +210,28 @@ fn request_in_the_wrong_second_fails() {
 #[test]
 fn count_of_a_closed_process_that_is_nowhere_fails() {
     let mut run = Run::good();
-    run.members[0].record.delivered.1.block -= 1;
+    run.members[0].record.delivered.1[Block] -= 1;
     run.assert_failure("the requests of service-1 are not all delivered, missed or late");
     let mut run = Run::good();
     run.members[0].record.waiting = totals([1, 0]);
     run.assert_failure("the requests of service-1 are not all delivered, missed or late");
     let mut run = Run::good();
-    run.members[0].record.lifetime.cancelled = 1;
+    run.members[0].record.lifetime[Cancelled] = 1;
     run.assert_failure("has 1 cancelled requests, and the clients have counted 0");
 }
 
 #[test]
 fn late_counts_are_named_and_missed_seconds_fail() {
     let mut run = Run::good();
-    run.members[0].record.delivered.1.block -= 1;
-    run.members[0].record.late.block = 1;
+    run.members[0].record.delivered.1[Block] -= 1;
+    run.members[0].record.late[Block] = 1;
     run.members[0].seconds.insert(102, Some([7, 7]));
     let (text, failures) = run.audit();
     assert!(text.contains("in 3 seconds, late 0 + 1\n"), "{text}");
     assert!(failures.is_empty(), "{failures:?}");
     run.members[0].record.missed.0 = 1;
     run.assert_failure("service-1 has missed 1 seconds");
-    run.members[0].record.late.block = 21;
+    run.members[0].record.late[Block] = 21;
     run.assert_failure("21 of 33 requests of service-1 are late");
 }
 

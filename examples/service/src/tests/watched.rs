@@ -63,10 +63,10 @@ fn counts_until_the_end(url: &str, token: &Token) -> Counts {
                 for row in second.rows {
                     let [pass, block, success, exception] =
                         counts.entry(names[&row.id].clone()).or_default();
-                    *pass += row.counts.pass;
-                    *block += row.counts.block;
-                    *success += row.counts.success;
-                    *exception += row.counts.exception;
+                    *pass += row.counts.events[Pass];
+                    *block += row.counts.events[Block];
+                    *success += row.counts.events[Success];
+                    *exception += row.counts.events[Exception];
                 }
             }
             _ => {}

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use leaparray::{HistogramConfig, LatencyHistogram, SecondMetrics};
+use leaparray::{HistogramConfig, LatencyHistogram, MetricEvent, SecondMetrics};
 
 use super::super::codec::{Decoder, FormatError, put};
 use super::nanos;
@@ -50,20 +50,21 @@ pub(super) fn decode(
 /// Returns the histogram of one or two response times, which are the extremes.
 fn of_extremes(scale: i8, metrics: &SecondMetrics) -> Option<LatencyHistogram> {
     let (min, max) = (metrics.min_rt?, metrics.max_rt?);
-    if !(1..=2).contains(&metrics.rt_count) {
+    let rt_count = metrics.counts[MetricEvent::Rt];
+    if !(1..=2).contains(&rt_count) {
         return None;
     }
     let config = HistogramConfig::with_scale(scale.try_into().ok()?).ok()?;
     let mut histogram = LatencyHistogram::new(config);
     histogram.record(min);
-    if metrics.rt_count == 2 {
+    if rt_count == 2 {
         histogram.record(max);
     }
     Some(histogram)
 }
 
 fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &SecondMetrics) {
-    let is_of_metrics = histogram.sum() == metrics.rt_sum
+    let is_of_metrics = histogram.sum() == metrics.counts.rt_sum()
         && histogram.min() == metrics.min_rt
         && histogram.max() == metrics.max_rt;
     let own = (!is_of_metrics).then(|| {
@@ -93,7 +94,7 @@ fn decode_buckets(
     let (sum, min, max) = own.map_or_else(
         || {
             let extreme = |it: Option<Duration>| it.unwrap_or_default();
-            (metrics.rt_sum, extreme(metrics.min_rt), extreme(metrics.max_rt))
+            (metrics.counts.rt_sum(), extreme(metrics.min_rt), extreme(metrics.max_rt))
         },
         |(sum, min, max)| (sum, Duration::from_nanos(min), Duration::from_nanos(max)),
     );

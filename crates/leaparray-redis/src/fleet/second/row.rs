@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use leaparray::{Refusals, SecondMetrics, Timestamp};
+use leaparray::flow::Reason;
+use leaparray::{MetricEvent, SecondMetrics, Timestamp};
 
 use super::super::codec::{Decoder, FormatError, put};
 use super::super::counts::FleetCounts;
 use super::nanos;
 
-/// The numbers of a row, in this order.
-const FIELDS: usize = 19;
-type Numbers = [u64; FIELDS];
+/// The first numbers of a row: the events from which others are expected.
+const FIRST: [MetricEvent; 3] = [MetricEvent::Pass, MetricEvent::Success, MetricEvent::Rt];
 
-// Those on which others depend.
+// Their positions, and those of the numbers that follow.
 const PASS: usize = 0;
 const SUCCESS: usize = 1;
 const RT_COUNT: usize = 2;
@@ -22,6 +22,16 @@ const RT_SECS: usize = 4;
 const MIN_RT: usize = 5;
 const MAX_RT: usize = 6;
 const CONCURRENCY: usize = 7;
+
+/// The numbers of a row: those above, the requests in flight, the other events, and the refusals by
+/// reason.
+const FIELDS: usize = 6 + MetricEvent::ALL.len() + Reason::ALL.len();
+type Numbers = [u64; FIELDS];
+const _: () = assert!(FIELDS < u32::BITS as usize, "the mask has a bit for each");
+
+fn other_events() -> impl Iterator<Item = MetricEvent> {
+    MetricEvent::ALL.iter().copied().filter(|event| !FIRST.contains(event))
+}
 
 /// Encodes counts without their histogram.
 pub(super) fn encode(bytes: &mut Vec<u8>, counts: &FleetCounts) {
@@ -52,67 +62,44 @@ pub(super) fn decode(
 
 fn numbers(counts: &FleetCounts) -> Numbers {
     let FleetCounts { metrics, in_flight, refusals } = counts;
+    let rt_sum = metrics.counts.rt_sum();
     // An extreme of 0 ns differs from one that is not known.
     let extreme = |it: Option<Duration>| it.map_or(0, |it| nanos(it).saturating_add(1));
-    [
-        metrics.pass,
-        metrics.success,
-        metrics.rt_count,
-        u64::from(metrics.rt_sum.subsec_nanos()),
-        metrics.rt_sum.as_secs(),
+    let times = [
+        u64::from(rt_sum.subsec_nanos()),
+        rt_sum.as_secs(),
         extreme(metrics.min_rt),
         extreme(metrics.max_rt),
-        metrics.concurrency,
-        *in_flight,
-        metrics.block,
-        metrics.exception,
-        metrics.cancelled,
-        metrics.reserved_pass,
-        refusals.limit_reached,
-        refusals.wait_too_long,
-        refusals.more_than_limit,
-        refusals.failing,
-        refusals.custom,
-        refusals.queue_full,
-    ]
+    ];
+    let first = FIRST.map(|event| metrics.counts[event]).into_iter().chain(times);
+    let first = first.chain([metrics.concurrency, *in_flight]);
+    let others = other_events().map(|event| metrics.counts[event]);
+    let all = first.chain(others).chain(refusals.iter().map(|(_, count)| count));
+    let mut numbers = [0; FIELDS];
+    numbers.iter_mut().zip(all).for_each(|(number, it)| *number = it);
+    numbers
 }
 
 fn counts(numbers: &Numbers, second: Timestamp) -> FleetCounts {
-    let &[
-        pass,
-        success,
-        rt_count,
-        rt_nanos,
-        rt_secs,
-        min_rt,
-        max_rt,
-        concurrency,
-        in_flight,
-        block,
-        exception,
-        cancelled,
-        reserved_pass,
-        limit_reached,
-        wait_too_long,
-        more_than_limit,
-        failing,
-        custom,
-        queue_full,
-    ] = numbers;
-    let mut metrics = SecondMetrics::new(second);
-    (metrics.pass, metrics.block) = (pass, block);
-    (metrics.success, metrics.exception) = (success, exception);
-    (metrics.reserved_pass, metrics.cancelled) = (reserved_pass, cancelled);
-    metrics.rt_count = rt_count;
-    metrics.rt_sum = Duration::from_secs(rt_secs).saturating_add(Duration::from_nanos(rt_nanos));
+    let mut numbers = numbers.iter().copied();
+    let mut next = || numbers.next().unwrap_or_default();
+    let mut counts = FleetCounts { metrics: SecondMetrics::new(second), ..FleetCounts::default() };
+    let FleetCounts { metrics, in_flight, refusals } = &mut counts;
+    for event in FIRST {
+        metrics.counts[event] = next();
+    }
+    let (rt_nanos, rt_secs) = (Duration::from_nanos(next()), Duration::from_secs(next()));
+    metrics.counts.set_rt_sum(rt_secs.saturating_add(rt_nanos));
     let extreme = |it: u64| it.checked_sub(1).map(Duration::from_nanos);
-    (metrics.min_rt, metrics.max_rt) = (extreme(min_rt), extreme(max_rt));
-    metrics.concurrency = concurrency;
-    let mut refusals = Refusals::default();
-    (refusals.limit_reached, refusals.wait_too_long) = (limit_reached, wait_too_long);
-    (refusals.more_than_limit, refusals.failing) = (more_than_limit, failing);
-    (refusals.custom, refusals.queue_full) = (custom, queue_full);
-    FleetCounts { metrics, in_flight, refusals }
+    (metrics.min_rt, metrics.max_rt) = (extreme(next()), extreme(next()));
+    (metrics.concurrency, *in_flight) = (next(), next());
+    for event in other_events() {
+        metrics.counts[event] = next();
+    }
+    for reason in Reason::ALL {
+        refusals[*reason] = next();
+    }
+    counts
 }
 
 /// Returns the number that a field most often has, given the fields before it. Only other numbers

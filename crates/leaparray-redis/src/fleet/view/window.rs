@@ -62,7 +62,7 @@ impl std::fmt::Display for Presence {
 /// Some seconds of the fleet, added up: plain data.
 ///
 /// ```
-/// # use leaparray::TrafficType;
+/// # use leaparray::{MetricEvent, TrafficType};
 /// # use leaparray_redis::fleet::{
 /// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
 /// # };
@@ -75,7 +75,7 @@ impl std::fmt::Display for Presence {
 /// # for (id, passes) in [(1, 3), (2, 4)] {
 /// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
 /// #     let mut counts = FleetCounts::default();
-/// #     counts.metrics.pass = passes;
+/// #     counts.metrics.counts[MetricEvent::Pass] = passes;
 /// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
 /// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
 /// #     outbox.push(second);
@@ -98,7 +98,7 @@ impl std::fmt::Display for Presence {
 /// let window = view.window(60..61);
 /// assert!(window.standing.is_final());
 /// assert_eq!((window.presence.present, window.presence.expected), (2, 2));
-/// assert_eq!(window.total.metrics.pass, 7);
+/// assert_eq!(window.total.metrics.counts[MetricEvent::Pass], 7);
 /// assert_eq!((window.resources.len(), window.processes.len()), (1, 2));
 /// assert_eq!((window.left_out_rows, window.left_out_unnamed), (0, 0));
 /// ```
@@ -131,7 +131,7 @@ pub struct FleetWindow {
 /// A resource of the fleet, in a [`FleetWindow`].
 ///
 /// ```
-/// # use leaparray::TrafficType;
+/// # use leaparray::{MetricEvent, TrafficType};
 /// # use leaparray_redis::fleet::{
 /// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
 /// # };
@@ -144,7 +144,7 @@ pub struct FleetWindow {
 /// # for (id, passes) in [(1, 3), (2, 4)] {
 /// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
 /// #     let mut counts = FleetCounts::default();
-/// #     counts.metrics.pass = passes;
+/// #     counts.metrics.counts[MetricEvent::Pass] = passes;
 /// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
 /// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
 /// #     outbox.push(second);
@@ -166,7 +166,8 @@ pub struct FleetWindow {
 /// // Of a view that has read second 60 of two processes, with 3 and 4 requests: see `FleetView`.
 /// let row = &view.window(60..61).resources[0];
 /// assert_eq!((&*row.key.name, row.key.is_outbound), ("search", false));
-/// assert_eq!((row.counts.metrics.pass, row.processes, row.left_out), (7, 2, 0));
+/// assert_eq!(row.counts.metrics.counts[MetricEvent::Pass], 7);
+/// assert_eq!((row.processes, row.left_out), (2, 0));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -187,7 +188,7 @@ pub struct ResourceRow {
 /// `missing` seconds.
 ///
 /// ```
-/// # use leaparray::TrafficType;
+/// # use leaparray::{MetricEvent, TrafficType};
 /// # use leaparray_redis::fleet::{
 /// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
 /// # };
@@ -200,7 +201,7 @@ pub struct ResourceRow {
 /// # for (id, passes) in [(1, 3), (2, 4)] {
 /// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
 /// #     let mut counts = FleetCounts::default();
-/// #     counts.metrics.pass = passes;
+/// #     counts.metrics.counts[MetricEvent::Pass] = passes;
 /// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
 /// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
 /// #     outbox.push(second);
@@ -221,7 +222,8 @@ pub struct ResourceRow {
 /// # }
 /// // Of a view that has read second 60 of two processes, with 3 and 4 requests: see `FleetView`.
 /// let row = &view.window(60..61).processes[1];
-/// assert_eq!((&*row.name, row.id, row.counts.metrics.pass), ("web-2", ProcessId(2), 4));
+/// assert_eq!((&*row.name, row.id), ("web-2", ProcessId(2)));
+/// assert_eq!(row.counts.metrics.counts[MetricEvent::Pass], 4);
 /// assert_eq!((row.expected, row.present, row.waiting, row.missing), (1, 1, 0, 0));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -255,17 +257,12 @@ impl FleetWindow {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub fn rate(&self, event: MetricEvent) -> f64 {
-        let metrics = &self.total.metrics;
+        let counts = &self.total.metrics.counts;
         let count = match event {
-            MetricEvent::Pass => metrics.pass,
-            MetricEvent::Block => metrics.block,
-            MetricEvent::Exception => metrics.exception,
-            MetricEvent::Success => metrics.success,
-            MetricEvent::ReservedPass => metrics.reserved_pass,
-            MetricEvent::Cancelled => metrics.cancelled,
-            _ => return metrics.rt_sum.as_nanos() as f64 / self.len(),
+            MetricEvent::Rt => counts.rt_sum().as_nanos() as f64,
+            event => counts[event] as f64,
         };
-        count as f64 / self.len()
+        count / self.len()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "it is far below 2^52")]

@@ -29,6 +29,7 @@ pub use builder::FleetReporterBuilder;
 /// delivered. When a reporter is dropped, its process counts as lost a few seconds later.
 ///
 /// ```
+/// use leaparray::MetricEvent::Success;
 /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 /// use leaparray_redis::engine::MemoryFleet;
 /// use leaparray_redis::{FleetReader, FleetReporter};
@@ -41,12 +42,12 @@ pub use builder::FleetReporterBuilder;
 /// let reporter = builder.start(&registry, Arc::clone(&engine))?;
 /// registry.resource("GET /orders")?.enter().success();
 /// let record = reporter.close().await;
-/// assert_eq!((record.delivered.1.success, record.lifetime.success), (1, 1));
+/// assert_eq!((record.delivered.1[Success], record.lifetime[Success]), (1, 1));
 ///
 /// let reader = FleetReader::builder("shop").start(engine)?;
 /// reader.poll().await?;
 /// let window = reader.with(|fleet| fleet.window(record.first..record.next));
-/// assert_eq!(window.total.metrics.success, 1);
+/// assert_eq!(window.total.metrics.counts[Success], 1);
 /// assert_eq!(window.presence.to_string(), "1 of 1 process");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// # })?;

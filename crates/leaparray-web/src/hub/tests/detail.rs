@@ -1,3 +1,4 @@
+use leaparray::MetricEvent::Success;
 use leaparray::{Clock, NodeConfig};
 
 use super::{SECOND, START, Tested, take, take_seconds};
@@ -34,7 +35,10 @@ fn first_details_have_the_history_and_later_ones_the_newest_second() {
     assert_eq!(seconds(1), [(3, 2)]);
     assert_eq!(seconds(2), []);
     let node = details[1].node.as_ref().unwrap();
-    assert_eq!((node.scale, node.lifetime.success, node.minute.success), (Some(2), 5, 5));
+    assert_eq!(
+        (node.scale, node.lifetime.counts[Success], node.minute.events[Success]),
+        (Some(2), 5, 5)
+    );
     assert_eq!((node.ledger.recorded, node.ledger.in_window), (10, 10));
     // 0.1 s is between 2^(-14/4) and 2^(-13/4).
     assert_eq!(details[0].node.as_ref().unwrap().seconds[0].bins[0].index, -14);
@@ -62,7 +66,7 @@ fn node_without_a_histogram_has_counts_and_no_bins() {
     tested.next_second();
     let node = details(take(&viewer)).remove(0).node.unwrap();
     assert_eq!((node.scale, node.seconds.len(), node.window.histogram_error), (None, 0, None));
-    assert_eq!((node.minute.success, node.minute.p50), (1, None));
+    assert_eq!((node.minute.events[Success], node.minute.p50), (1, None));
 }
 
 #[test]

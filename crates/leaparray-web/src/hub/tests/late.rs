@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leaparray::MetricEvent::Block;
 use leaparray::flow::Reason::Failing;
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
@@ -85,8 +86,11 @@ fn reading_that_comes_too_late_for_its_second_leaves_the_changes_to_the_next_one
     let last = seconds.last().unwrap();
     assert!(seconds.iter().all(|it| it.t != START + 1), "it is not whole any more");
     assert_eq!((last.t, last.new.len(), last.rows.len()), (START + 2, 1, 1));
-    assert_eq!(last.rows[0].counts.block, 1, "the other one is in the second that is not whole");
-    assert_eq!(last.refused.as_ref().unwrap()[0].failing, 1);
+    assert_eq!(
+        last.rows[0].counts.events[Block], 1,
+        "the other one is in the second that is not whole"
+    );
+    assert_eq!(last.refused.as_ref().unwrap()[0].counts[Failing], 1);
 }
 
 #[test]

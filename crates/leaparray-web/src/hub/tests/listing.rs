@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::{START, Tested, take, take_seconds};
 use crate::format::{Direction, Message};
 use crate::hub::frame::SERIALIZED;
+use leaparray::MetricEvent::Success;
 
 #[test]
 fn new_node_is_listed_with_its_first_second() {
@@ -36,7 +37,7 @@ fn evicted_node_keeps_its_rows_and_its_id_while_it_is_in_the_history() {
     let seconds = take_seconds(&viewer);
     let id = seconds[0].new[0].id;
     assert_eq!(seconds[0].gone, [id], "listed and evicted within the second");
-    assert_eq!((seconds[0].rows[0].id, seconds[0].rows[0].counts.success), (id, 1));
+    assert_eq!((seconds[0].rows[0].id, seconds[0].rows[0].counts.events[Success]), (id, 1));
     assert_eq!((seconds[1].new[0].id, seconds[1].rows[0].id), (id, id), "listed again");
     assert!(seconds[1].gone.is_empty());
 }
@@ -84,7 +85,7 @@ fn relisted_node_counts_its_refused_requests_from_zero() {
     again.refuse(Failing);
     tested.next_second();
     let second = take_seconds(&viewer).pop().unwrap();
-    assert_eq!(second.refused.unwrap()[0].failing, 2);
+    assert_eq!(second.refused.unwrap()[0].counts[Failing], 2);
 }
 
 #[test]

@@ -1,8 +1,12 @@
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
+use leaparray::Refusals;
 use leaparray::flow::Reason;
 use leaparray::{Clock, NodeConfig};
 
 use super::{SECOND, START, Tested, take, take_seconds};
-use crate::format::{Counts, Message};
+use crate::format::Message;
 
 #[test]
 fn history_and_live_seconds_have_every_count_once() {
@@ -25,8 +29,8 @@ fn history_and_live_seconds_have_every_count_once() {
     let numbers: Vec<_> = seconds.iter().map(|it| it.t).collect();
     assert_eq!(numbers, (START..START + 10).collect::<Vec<_>>());
     let rows = seconds.iter().flat_map(|it| &it.rows);
-    assert_eq!(rows.map(|row| row.counts.success).sum::<u64>(), expected);
-    let total: u64 = seconds.iter().map(|it| it.total.success).sum();
+    assert_eq!(rows.map(|row| row.counts.events[Success]).sum::<u64>(), expected);
+    let total: u64 = seconds.iter().map(|it| it.total.events[Success]).sum();
     assert_eq!(total, expected);
 }
 
@@ -50,10 +54,10 @@ fn row_has_the_counts_and_the_quantiles_of_its_second() {
 
     let seconds = take_seconds(&viewer);
     let counts = &seconds.last().unwrap().rows[0].counts;
-    let Counts { pass, success, exception, cancelled, block, in_flight, .. } = *counts;
-    assert_eq!((pass, success, exception, cancelled, block), (102, 99, 1, 1, 4));
-    assert_eq!((in_flight, counts.max_in_flight), (Some(1), 4));
-    assert_eq!((counts.rt_count, counts.rt_sum), (100, 98 * 10_000_000 + 600_000_000));
+    let events = [Pass, Success, Exception, Cancelled, Block, Rt];
+    assert_eq!(events.map(|event| counts.events[event]), [102, 99, 1, 1, 4, 100]);
+    assert_eq!((counts.in_flight, counts.max_in_flight), (Some(1), 4));
+    assert_eq!(counts.events.rt_sum(), Duration::from_millis(98 * 10 + 600));
     assert_eq!((counts.min, counts.max), (Some(10_000_000), Some(500_000_000)));
     let median = counts.p50.unwrap();
     assert!(median.abs_diff(10_000_000) < 220_000, "{median}");
@@ -85,7 +89,7 @@ fn quantiles_of_the_total_are_unknown_if_a_node_has_no_histogram() {
     entry.success();
     tested.clock.advance(SECOND);
     tested.steps.step(tested.clock.now());
-    let second = take_seconds(&viewer).into_iter().find(|it| it.total.pass > 0).unwrap();
+    let second = take_seconds(&viewer).into_iter().find(|it| it.total.events[Pass] > 0).unwrap();
     assert_eq!((second.total.p50, second.total.max), (None, Some(250_000_000)));
     let quantiles = second.rows.iter().map(|row| row.counts.p50.is_some());
     let mut quantiles: Vec<_> = quantiles.collect();
@@ -159,7 +163,8 @@ fn refused_requests_are_counted_by_reason_from_message_to_message() {
     assert_eq!(seconds[0].refused, None, "from before the first viewer");
     for second in &seconds[1..3] {
         let [refused] = &second.refused.as_deref().unwrap() else { panic!("one node") };
-        assert_eq!((refused.failing, refused.limit_reached, refused.queue_full), (1, 2, 0));
+        let expected = Refusals::from([(Reason::Failing, 1), (Reason::LimitReached, 2)]);
+        assert_eq!(refused.counts, expected);
     }
     assert_eq!(seconds[3].refused.as_deref(), Some(&[][..]));
 }
@@ -186,10 +191,8 @@ fn reasons_of_a_second_add_up_to_its_refused_requests() {
     let (mut seen, mut failing) = (Vec::new(), 0);
     for second in &take_seconds(&viewer)[1..] {
         let refused = &second.refused.as_deref().unwrap()[0];
-        let others = refused.wait_too_long + refused.more_than_limit + refused.other;
-        let sum = refused.limit_reached + refused.failing + refused.queue_full + others;
-        seen.push((second.rows[0].counts.block, sum));
-        failing += refused.failing;
+        seen.push((second.rows[0].counts.events[Block], refused.counts.sum()));
+        failing += refused.counts[Reason::Failing];
     }
     assert_eq!(seen, [9, 9, 12, 9, 10, 7, 7].map(|count| (count, count)));
     assert_eq!(failing, 6);
@@ -274,8 +277,8 @@ fn reading_at_a_time_ahead_of_the_clock_loses_no_second() {
     tested.next_second();
     let seconds = take_seconds(&viewer);
     let [second] = &seconds[..] else { panic!("{seconds:?}") };
-    assert_eq!((second.t, second.total.block), (START + 1, 1));
-    assert_eq!((second.new.len(), second.refused.as_ref().unwrap()[0].failing), (1, 1));
+    assert_eq!((second.t, second.total.events[Block]), (START + 1, 1));
+    assert_eq!((second.new.len(), second.refused.as_ref().unwrap()[0].counts[Failing]), (1, 1));
     assert!(second.gone.is_empty());
 }
 
@@ -299,7 +302,7 @@ fn counts_stop_at_the_highest_number() {
     let [first, second, third] = &seconds[..] else { panic!("{seconds:?}") };
     assert_eq!(third.ledger.unwrap().recorded, u64::MAX);
     let ledger = first.ledger.unwrap();
-    assert_eq!((first.total.block, ledger.recorded), (u64::MAX, u64::MAX));
+    assert_eq!((first.total.events[Block], ledger.recorded), (u64::MAX, u64::MAX));
     assert_eq!((second.ledger.unwrap().in_window, second.ledger.unwrap().delisted), (0, u64::MAX));
 }
 

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leaparray::MetricEvent::Block;
 use leaparray::flow::Reason::Failing;
 use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
 use leaparray::{
@@ -176,7 +177,7 @@ async fn first_reading_waits_for_threads_that_record_late() {
     orders.block_at(Timestamp::from_millis(60_999));
     sleep(Duration::from_millis(50)).await;
     let seconds = seconds(&viewer);
-    assert_eq!(seconds.last().map(|it| (it.t, it.total.block)), Some((60, 1)));
+    assert_eq!(seconds.last().map(|it| (it.t, it.total.events[Block])), Some((60, 1)));
 }
 
 /// The reading that finds the node has only the second before the start of the page, in which
@@ -196,7 +197,7 @@ async fn node_of_a_reading_without_a_known_second_is_listed_with_the_next_one() 
     let [second] = &seconds[..] else { panic!("{seconds:?}") };
     assert_eq!((second.t, second.new.len(), second.rows.len()), (60, 1, 1));
     let refused = second.refused.as_ref().unwrap();
-    assert_eq!((second.total.block, refused.len(), refused[0].failing), (2, 1, 2));
+    assert_eq!((second.total.events[Block], refused.len(), refused[0].counts[Failing]), (2, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,8 +221,8 @@ async fn long_window_is_known_to_have_no_complete_seconds() {
         assert_eq!(hello.has_seconds, has_seconds, "{millis} ms");
         for message in messages {
             if let Message::Second(second) = message {
-                assert_eq!(second.total.block, 10, "{millis} ms: second {}", second.t);
-                blocked += second.total.block;
+                assert_eq!(second.total.events[Block], 10, "{millis} ms: second {}", second.t);
+                blocked += second.total.events[Block];
             }
         }
         assert_eq!(blocked > 0, has_seconds, "{millis} ms: {blocked}");
@@ -245,7 +246,7 @@ async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
     else {
         panic!("{messages:?}")
     };
-    assert_eq!((resources.resources.len(), second.t, second.total.block), (1, 60, 1));
+    assert_eq!((resources.resources.len(), second.t, second.total.events[Block]), (1, 60, 1));
 }
 
 #[tokio::test(start_paused = true)]

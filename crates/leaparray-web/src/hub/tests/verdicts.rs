@@ -7,6 +7,9 @@ use crate::format::{
 use crate::hub::judge::Judge;
 use crate::hub::nodes::{Changes, Label, Nodes};
 use crate::hub::watch::Watch;
+use leaparray::EventCounts;
+use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
+use leaparray::flow::Reason;
 
 /// The rule, the changes that it finds, and the nodes that it knows.
 pub(super) struct Seconds {
@@ -76,8 +79,9 @@ impl Seconds {
 /// A row of these requests, which took a millisecond.
 pub(super) fn row(id: u64, success: u64, exception: u64, block: u64) -> Row {
     let ended = success + exception;
-    let counts =
-        Counts { pass: ended, success, exception, block, rt_count: ended, ..timed(1_000_000) };
+    let events =
+        [(Pass, ended), (Success, success), (Exception, exception), (Block, block), (Rt, ended)];
+    let counts = Counts { events: events.into(), ..timed(1_000_000) };
     Row { id, counts }
 }
 
@@ -131,10 +135,14 @@ fn shares_are_those_of_the_last_ten_seconds() {
     assert_eq!(seconds.findings(), []);
 }
 
+/// Refusals of the node 1.
+fn refused(limit_reached: u64, failing: u64) -> Refused {
+    let counts = [(Reason::LimitReached, limit_reached), (Reason::Failing, failing)].into();
+    Refused { id: 1, counts }
+}
+
 #[test]
 fn refusals_by_a_breaker_are_told_only_with_it() {
-    let refused =
-        |limit_reached, failing| Refused { id: 1, limit_reached, failing, ..Refused::default() };
     let (refusals, drop) = (FindingKind::Refusals, FindingKind::Drop);
     let cases = [
         (0.011, vec![refused(990, 0)], vec![(refusals, Level::Failing), (drop, Level::Strained)]),
@@ -172,12 +180,10 @@ fn reason_is_that_of_most_of_the_refusals_that_are_told() {
         let finding = findings.iter().find(|it| it.kind == FindingKind::Refusals).unwrap();
         (finding.part, finding.reason)
     };
-    let mix =
-        |limit_reached, failing| Refused { id: 1, limit_reached, failing, ..Refused::default() };
-    assert_eq!(reason(mix(36, 40), true), (36, Some(0)));
-    assert_eq!(reason(mix(36, 40), false), (76, Some(3)));
+    assert_eq!(reason(refused(36, 40), true), (36, Some(0)));
+    assert_eq!(reason(refused(36, 40), false), (76, Some(3)));
     // Of 76, the reasons of 50 are not known.
-    assert_eq!(reason(mix(16, 10), false), (76, None));
+    assert_eq!(reason(refused(16, 10), false), (76, None));
 }
 
 #[test]
@@ -197,7 +203,8 @@ fn breaker_drops_until_it_is_below_half_a_percent() {
 fn response_times_are_compared_with_those_before() {
     let mut seconds = Seconds::new();
     let id = seconds.id("a", None);
-    let timed = |nanos| Counts { pass: 100, success: 100, rt_count: 100, ..timed(nanos) };
+    let events = EventCounts::from([Pass, Success, Rt].map(|event| (event, 100)));
+    let timed = |nanos| Counts { events, ..timed(nanos) };
     for _ in 0..50 {
         seconds.next(&[Row { id, counts: timed(1_000_000) }]);
     }
