@@ -45,7 +45,7 @@ impl Reading {
         gates: &Gates,
         start: Timestamp,
     ) {
-        registry.snapshot_into_at(now, &mut self.snapshot);
+        registry.at(now).snapshot_into(&mut self.snapshot);
         let Self { histogram, .. } = self;
         let has_all = registry.inbound_short_histogram_into_at(now, histogram);
         self.second = has_all.then(|| histogram.summary()).flatten();

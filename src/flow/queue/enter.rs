@@ -40,7 +40,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// let entry = queue.enter_with(&node, 1, wait, tokio::time::sleep).await?;
     /// assert!(queue.enter_with(&node, 1, wait, tokio::time::sleep).await.is_err());
     /// entry.success();
-    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.refusals().wait_too_long), (1, 1));
+    /// assert_eq!((node.now().long().sum(MetricEvent::Pass), node.refusals().wait_too_long), (1, 1));
     /// # Ok(())
     /// # }
     /// ```
@@ -113,7 +113,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// for _ in 0..3 {
     ///     queue.enter_blocking(&node, 1, Duration::from_secs(60))?.success();
     /// }
-    /// assert_eq!(node.long_sum(MetricEvent::Success), 3);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Success), 3);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter_blocking<N, C>(
@@ -150,7 +150,7 @@ impl<L: Limiter> WaitQueue<L> {
     ///     let sleep = |wait| clock.advance(wait);
     ///     queue.enter_by(&node, 1, Duration::from_secs(1), sleep)?.success();
     /// }
-    /// assert_eq!(node.avg_rt(), Some(Duration::ZERO), "the waits do not count");
+    /// assert_eq!(node.now().short().totals().avg_rt(), Some(Duration::ZERO), "the waits do not count");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter_by<N, C>(
