@@ -87,7 +87,6 @@ mod array;
 mod collections;
 mod count_window;
 pub mod flow;
-mod former;
 mod histogram;
 mod metric;
 mod metric_array;

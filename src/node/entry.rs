@@ -239,10 +239,8 @@ where
     ///     let outcome = if status < 500 { Outcome::Success } else { Outcome::Exception };
     ///     node.enter().end_with(outcome);
     /// }
-    /// assert_eq!(
-    ///     (node.now().long().sum(MetricEvent::Success), node.now().long().sum(MetricEvent::Exception)),
-    ///     (1, 1)
-    /// );
+    /// let sum = |event| node.now().long().sum(event);
+    /// assert_eq!((sum(MetricEvent::Success), sum(MetricEvent::Exception)), (1, 1));
     /// ```
     pub fn end_with(mut self, outcome: Outcome) {
         self.end(C::now, outcome);

@@ -14,8 +14,8 @@ use crate::window::{Framed, Spread, WindowReading};
 /// A [`ResourceNode`] at one time. Returned by [`ResourceNode::at`] and [`ResourceNode::now`].
 ///
 /// [`short`](Self::short) and [`long`](Self::long) are the readings of the two windows, both in the
-/// geometry that the node has when this is made. Like a [`WindowReading`], this is a reference and a
-/// time, and has no counts of its own.
+/// geometry that the node has when this is made. Like a [`WindowReading`], this is a reference and
+/// a time, and has no counts of its own.
 ///
 /// ```
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};

@@ -17,7 +17,8 @@ use crate::window::{Frame, Framed, Spread, WindowReading, with_scratch};
 /// A [`Registry`] at one time. Returned by [`Registry::at`] and [`Registry::now`].
 ///
 /// [`short`](Self::short) and [`long`](Self::long) are the readings of all inbound resources
-/// together. Like a [`WindowReading`], this is a reference and a time, and has no counts of its own.
+/// together. Like a [`WindowReading`], this is a reference and a time, and has no counts of its
+/// own.
 pub struct RegistryReading<'a, C = MonotonicClock> {
     pub(super) registry: &'a Registry<C>,
     pub(super) now: Timestamp,
@@ -36,6 +37,7 @@ impl<C> fmt::Debug for RegistryReading<'_, C> {
 impl<C: Clock + Clone> Registry<C> {
     /// Returns the reading of the resources at `now`.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "checked when the configuration was made")]
     pub fn at(&self, now: Timestamp) -> RegistryReading<'_, C> {
         let config = self.config();
         let long = Frame::new(*config.long(), self.made);
@@ -72,11 +74,11 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///
     /// The nodes are read one after the other while threads record, so a reading may differ by the
     /// newest requests from another one of the same time. Waits for no other thread, except for the
-    /// [ledger](WindowReading::ledger), which waits as [`Registry::lifetime`] does. The ledger counts
-    /// resources that were evicted or removed as expired.
+    /// [ledger](WindowReading::ledger), which waits as [`Registry::lifetime`] does. The ledger
+    /// counts resources that were evicted or removed as expired.
     ///
-    /// The [histogram](WindowReading::histogram_into) is the [merge](LatencyHistogram::merge) of the
-    /// histograms of the nodes, at the coarsest of their scales. Its quantiles are those of all
+    /// The [histogram](WindowReading::histogram_into) is the [merge](LatencyHistogram::merge) of
+    /// the histograms of the nodes, at the coarsest of their scales. Its quantiles are those of all
     /// requests, which do not follow from the quantiles of the resources. There is none if no such
     /// resource has a [histogram](crate::NodeConfig::with_histogram), or if a response time in the
     /// window is in none: it was recorded in a resource without a histogram, or before the resource

@@ -158,7 +158,8 @@ impl<C: Clock + Clone> Resource<C> {
     /// batch.enter().exception();
     /// assert_eq!(web.now().long().sum(MetricEvent::Pass), 2);
     /// assert_eq!(orders.now().long().sum(MetricEvent::Pass), 0);
-    /// assert_eq!(orders.total_snapshot(registry.clock().now()).long.totals.sum(MetricEvent::Pass), 3);
+    /// let total = orders.total_snapshot(registry.clock().now());
+    /// assert_eq!(total.long.totals.sum(MetricEvent::Pass), 3);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {

@@ -156,6 +156,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// assert!(registry.now().poll_seconds(&cursor).is_empty(), "they were delivered");
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
+    #[expect(clippy::must_use_candidate, reason = "a first poll begins the seconds of the cursor")]
     pub fn poll_seconds(&self, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
         let mut seconds = Vec::new();
         self.poll_seconds_into(cursor, &mut seconds);

@@ -22,8 +22,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
 /// The metrics of one resource over the last second, or over any other interval.
 ///
 /// Recording and reading are lock-free and take `&self`, so any thread can do both. A read names
-/// its time: [`at`](Self::at) returns the [`WindowReading`] at a given time, and [`now`](Self::now) at
-/// the time of the clock. Each method that records has two forms: the form with the suffix `_at`
+/// its time: [`at`](Self::at) returns the [`WindowReading`] at a given time, and [`now`](Self::now)
+/// at the time of the clock. Each method that records has two forms: the form with the suffix `_at`
 /// takes `now`, and the form without the suffix reads the clock once.
 ///
 /// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and
@@ -90,8 +90,8 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// Creates a window over a new array that also counts the response times by bins, for
-    /// [quantiles](WindowReading::quantile) and [histograms](WindowReading::histogram). The window reads
-    /// `clock`.
+    /// [quantiles](WindowReading::quantile) and [histograms](WindowReading::histogram). The window
+    /// reads `clock`.
     ///
     /// Its [views](Self::view) have the same histogram, over their own length. A record of a
     /// response time also increments the counter of its bin. [`HistogramConfig::max_bytes`] tells

@@ -111,6 +111,7 @@ impl<'a> WindowReading<'a> {
     /// Returns the sum of `event` over the window. The sum of [`MetricEvent::Rt`] is in
     /// nanoseconds. Sums saturate at `u64::MAX`.
     #[inline]
+    #[must_use]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         match self.counts() {
             Ok(view) => view.sum(self.now, event),
@@ -152,6 +153,7 @@ impl<'a> WindowReading<'a> {
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[inline]
+    #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         let (sum, nanos) = match self.counts() {
             Ok(view) => view.sum_and_covered_nanos(self.now, event),
@@ -182,6 +184,7 @@ impl<'a> WindowReading<'a> {
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[inline]
+    #[must_use]
     pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
         per_second(self.sum(event), saturating_nanos(self.framed.config().interval()))
     }
@@ -203,6 +206,7 @@ impl<'a> WindowReading<'a> {
     /// assert_eq!(reading.previous_qps(MetricEvent::Pass), Some(60.0));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
+    #[must_use]
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         let sum = || self.sum_of_sample(1, event).unwrap_or(0);
         let nanos = || self.framed.covered_nanos_of_previous(self.now);
@@ -211,6 +215,7 @@ impl<'a> WindowReading<'a> {
 
     /// Returns the largest sum of `event` in any one bucket of the window. The sum of
     /// [`MetricEvent::Rt`] is in nanoseconds.
+    #[must_use]
     pub fn max_of_single_bucket(&self, event: MetricEvent) -> u64 {
         let ages = 0..self.framed.len();
         ages.map_while(|age| self.sum_of_sample(age, event)).max().unwrap_or(0)
@@ -222,6 +227,7 @@ impl<'a> WindowReading<'a> {
     /// Each sum is divided by the length of a bucket. The newest bucket is still filling, and its
     /// sum is divided by the whole length as well. Divided by the elapsed part, the first events of
     /// a bucket would be the maximum.
+    #[must_use]
     pub fn max_qps(&self, event: MetricEvent) -> f64 {
         per_second(self.max_of_single_bucket(event), self.framed.config().bucket_nanos())
     }
@@ -308,6 +314,7 @@ impl<'a> WindowReading<'a> {
     /// assert_eq!(window.at(now).quantile(1.0), Some(Duration::from_secs(1)));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
+    #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let [quantile] = self.quantiles([q]);
         quantile
@@ -315,6 +322,7 @@ impl<'a> WindowReading<'a> {
 
     /// Returns several quantiles of the response times in the window. All are of one moment, and
     /// each is as in [`quantile`](Self::quantile).
+    #[must_use]
     pub fn quantiles<const N: usize>(&self, q: [f64; N]) -> [Option<Duration>; N] {
         with_scratch(|histogram| {
             if self.histogram_into(histogram) { histogram.quantiles(q) } else { [None; N] }
@@ -323,6 +331,7 @@ impl<'a> WindowReading<'a> {
 
     /// Returns the histogram of the response times in the window; `None` if there is none. See
     /// [`histogram_into`](Self::histogram_into).
+    #[must_use]
     pub fn histogram(&self) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::default();
         self.histogram_into(&mut histogram).then_some(histogram)

@@ -217,7 +217,8 @@ pub trait Limiter {
     /// pace.try_enter(&node)?.success();
     /// let refusal = pace.try_enter(&node).unwrap_err();
     /// assert_eq!(refusal.reason, Reason::WaitTooLong);
-    /// assert_eq!((node.now().long().sum(MetricEvent::Pass), node.now().long().sum(MetricEvent::Block)), (1, 1));
+    /// let sum = |event| node.now().long().sum(event);
+    /// assert_eq!((sum(MetricEvent::Pass), sum(MetricEvent::Block)), (1, 1));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
