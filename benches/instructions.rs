@@ -190,27 +190,27 @@ fn quantiles(sample_count: u32, times: u64) {
             window.record_success_at(then, Duration::from_secs_f64(millis / 1e3));
         }
     }
-    repeat(times, |_| window.quantiles_at(black_box(NOW), [0.5, 0.9, 0.99, 0.999]));
+    repeat(times, |_| window.at(black_box(NOW)).quantiles([0.5, 0.9, 0.99, 0.999]));
 }
 
 fn sum_at_2(times: u64) {
     let window = filled(2);
-    repeat(times, |_| window.sum_at(black_box(NOW), Pass));
+    repeat(times, |_| window.at(black_box(NOW)).sum(Pass));
 }
 
 fn sum_at_120(times: u64) {
     let window = filled(120);
-    repeat(times, |_| window.sum_at(black_box(NOW), Pass));
+    repeat(times, |_| window.at(black_box(NOW)).sum(Pass));
 }
 
 fn qps_at_2(times: u64) {
     let window = filled(2);
-    repeat(times, |_| window.qps_at(black_box(NOW), Pass));
+    repeat(times, |_| window.at(black_box(NOW)).qps(Pass));
 }
 
 fn ledger_at_2(times: u64) {
     let window = filled(2);
-    repeat(times, |_| window.ledger_at(black_box(NOW)));
+    repeat(times, |_| window.at(black_box(NOW)).ledger());
 }
 
 /// An add to a bucket whose counters all threads share: it pins the bucket, adds by a
@@ -311,7 +311,7 @@ fn breaker_accepted_at(times: u64) {
     repeat(times, |_| {
         breaker.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
     });
-    assert_eq!(breaker.window().sum_at(NOW, Success), times, "all are accepted");
+    assert_eq!(breaker.window().at(NOW).sum(Success), times, "all are accepted");
 }
 
 fn breaker_refused_at(times: u64) {
@@ -322,7 +322,7 @@ fn breaker_refused_at(times: u64) {
         assert!(admitted.is_admitted(), "the first request, and a probe");
     }
     repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
-    assert_eq!(breaker.window().sum_at(NOW, Block), times, "all are dropped");
+    assert_eq!(breaker.window().at(NOW).sum(Block), times, "all are dropped");
 }
 
 fn accept_circuit(times: u64, config: CircuitConfig) {

@@ -97,26 +97,26 @@ fn row<R>(group: &mut Group<'_>, name: &str, write: impl Fn() + Sync, read: impl
 fn one_second(group: &mut Group<'_>) {
     let window = filled(2);
     let write = || request_at_now(&window);
-    row(group, "sum_at", write, || window.sum_at(black_box(NOW), Pass));
-    row(group, "qps_at", write, || window.qps_at(black_box(NOW), Pass));
-    row(group, "avg_rt_at", write, || window.avg_rt_at(black_box(NOW)));
-    row(group, "ledger_at", write, || window.ledger_at(black_box(NOW)));
+    row(group, "sum_at", write, || window.at(black_box(NOW)).sum(Pass));
+    row(group, "qps_at", write, || window.at(black_box(NOW)).qps(Pass));
+    row(group, "avg_rt_at", write, || window.at(black_box(NOW)).totals().avg_rt());
+    row(group, "ledger_at", write, || window.at(black_box(NOW)).ledger());
 
     let live = common::window(2);
-    row(group, "qps, precise", || request(&live), || live.qps(Pass));
+    row(group, "qps, precise", || request(&live), || live.now().qps(Pass));
     let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))
         .expect("a thread starts");
     let live = SlidingWindow::with_clock(*common::window(2).config(), clock);
-    row(group, "qps, cached", || request(&live), || live.qps(Pass));
+    row(group, "qps, cached", || request(&live), || live.now().qps(Pass));
 }
 
 fn one_minute(group: &mut Group<'_>) {
     let minute = filled(120);
     let second = minute.view(*common::window(2).config()).expect("two buckets of 120");
     let write = || request_at_now(&minute);
-    row(group, "sum_at, view of 2 in 120", write, || second.sum_at(black_box(NOW), Pass));
-    row(group, "sum_at, 120", write, || minute.sum_at(black_box(NOW), Pass));
-    row(group, "ledger_at, 120", write, || minute.ledger_at(black_box(NOW)));
+    row(group, "sum_at, view of 2 in 120", write, || second.at(black_box(NOW)).sum(Pass));
+    row(group, "sum_at, 120", write, || minute.at(black_box(NOW)).sum(Pass));
+    row(group, "ledger_at, 120", write, || minute.at(black_box(NOW)).ledger());
 }
 
 fn to_compare_with(group: &mut Group<'_>) {

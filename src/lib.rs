@@ -16,8 +16,8 @@
 //! let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
 //! window.add(MetricEvent::Pass, 1);
 //! window.record_success(Duration::from_micros(250));
-//! assert!(window.qps(MetricEvent::Pass) >= 1.0);
-//! assert_eq!(window.ledger().recorded().sum(MetricEvent::Pass), 1);
+//! assert!(window.now().qps(MetricEvent::Pass) >= 1.0);
+//! assert_eq!(window.now().ledger().recorded().sum(MetricEvent::Pass), 1);
 //! # Ok::<_, leaparray::ConfigError>(())
 //! ```
 //!
@@ -25,14 +25,14 @@
 //! |---|---|
 //! | count events and response times | [`SlidingWindow`], with a [`WindowConfig`] |
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
-//! | find every count: in the window, expired or late | [`SlidingWindow::ledger`] |
+//! | find every count: in the window, expired or late | [`WindowReading::ledger`] |
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ForwardClock`], [`ManualClock`] |
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide::percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
-//! | read all resources at one time | [`Registry::snapshot`], which returns a [`RegistrySnapshot`] |
-//! | export each second of all resources once | [`Registry::poll_seconds`], or in one pass with other readings [`Registry::visit_seconds_at`] |
+//! | read all resources at one time | [`RegistryReading::snapshot`], which returns a [`RegistrySnapshot`] |
+//! | export each second of all resources once | [`RegistryReading::poll_seconds`], or in one pass with other readings [`RegistryReading::visit_seconds`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
 //! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide::configuration) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
@@ -113,14 +113,14 @@ pub use metric_array::CellMemory;
 #[doc(hidden)]
 pub use metric_array::parts;
 pub use node::{
-    Entry, NodeConfig, NodeConfigError, NodeSnapshot, OnDrop, Outcome, Permit, Refusals,
-    Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
+    Entry, NodeConfig, NodeConfigError, NodeReading, NodeSnapshot, OnDrop, Outcome, Permit,
+    Refusals, Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
 };
 pub use registry::{
-    DroppedSeries, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot,
-    Resource, ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot, Resources, Series,
-    SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading, TrafficType, Visit, Visited,
-    VisitedNode,
+    DroppedSeries, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistryReading,
+    RegistrySnapshot, Resource, ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot,
+    Resources, Series, SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading,
+    TrafficType, Visit, Visited, VisitedNode,
 };
 #[cfg(loom)]
 #[doc(hidden)]
@@ -133,4 +133,4 @@ pub use time::{
 #[doc(hidden)]
 pub use time::{Source, Steering};
 pub use timeline::Timeline;
-pub use window::{BucketTotals, Coverage, SlidingWindow};
+pub use window::{BucketTotals, Coverage, SlidingWindow, WindowReading};

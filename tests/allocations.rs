@@ -38,8 +38,10 @@ fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
         window.clock().advance(BUCKET);
         window.add(MetricEvent::Pass, 1);
         window.record_success(Duration::from_micros(3));
-        assert_eq!(window.sum(MetricEvent::Pass), window.sum(MetricEvent::Success));
-        assert!(window.qps(MetricEvent::Pass) > 0.0 && window.avg_rt().is_some());
+        assert_eq!(window.now().sum(MetricEvent::Pass), window.now().sum(MetricEvent::Success));
+        assert!(
+            window.now().qps(MetricEvent::Pass) > 0.0 && window.now().totals().avg_rt().is_some()
+        );
     }
 }
 
@@ -55,9 +57,9 @@ fn rotate_bins(
         for shift in 0..40 {
             window.record_success(Duration::from_nanos(3 << shift));
         }
-        assert!(window.histogram_into(histogram) && histogram.count() >= 40);
+        assert!(window.now().histogram_into(histogram) && histogram.count() >= 40);
         assert!(window.lifetime_histogram_into(histogram) && histogram.count() >= 40);
-        assert!(window.quantiles([0.5, 0.9, 0.99, 0.999]).iter().all(Option::is_some));
+        assert!(window.now().quantiles([0.5, 0.9, 0.99, 0.999]).iter().all(Option::is_some));
     }
 }
 
@@ -108,10 +110,10 @@ fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buck
         let entry = node.enter();
         node.enter().success();
         node.block();
-        let snapshot = node.snapshot();
+        let snapshot = node.now().snapshot();
         assert_eq!((snapshot.concurrency, snapshot.short.totals.max_concurrency()), (1, Some(2)));
         entry.exception();
-        assert!(node.poll_seconds(cursor).count() <= 1);
+        assert!(node.now().poll_seconds(cursor).count() <= 1);
     }
 }
 
@@ -121,7 +123,10 @@ fn read_quantiles(node: &ResourceNode<ManualClock>, buckets: u32) {
         let entry = node.enter();
         node.clock().advance(Duration::from_millis(500));
         entry.success();
-        assert!(node.snapshot().long.quantiles.is_some() && node.long_quantile(0.5).is_some());
+        assert!(
+            node.now().snapshot().long.quantiles.is_some()
+                && node.now().long().quantile(0.5).is_some()
+        );
     }
 }
 
@@ -169,10 +174,10 @@ fn steady_state_allocates_nothing() {
     assert_eq!(blocks() - before, 0, "blocks allocated by a node with a histogram");
     let registry = registry_of_many();
     let mut snapshot = RegistrySnapshot::default();
-    registry.snapshot_into(&mut snapshot);
+    registry.now().snapshot_into(&mut snapshot);
     let before = blocks();
     for _ in 0..10 {
-        registry.snapshot_into(&mut snapshot);
+        registry.now().snapshot_into(&mut snapshot);
         assert_eq!(snapshot.resources.len(), 200);
     }
     assert_eq!(blocks() - before, 0, "blocks allocated by a snapshot of a registry");
@@ -224,7 +229,7 @@ fn poll_each_second(
         }
         removed.block();
         registry.clock().advance(Duration::from_secs(1));
-        registry.poll_seconds_into(cursor, seconds);
+        registry.now().poll_seconds_into(cursor, seconds);
         assert!(seconds.len() > NAMES.len());
     }
 }

@@ -73,9 +73,9 @@ fn largest_and_smallest_config_work() {
             let window = SlidingWindow::with_clock(config, ManualClock::new(made));
             for now in [Timestamp::MIN, Timestamp::from_nanos(1), Timestamp::MAX] {
                 window.add_at(now, PASS, 1);
-                assert_eq!(window.ledger_at(now).recorded(), window.lifetime());
-                assert!(window.sum_at(now, PASS) >= 1, "{config} at {now}");
-                assert!(window.qps_at(now, PASS).is_finite(), "{config} at {now}");
+                assert_eq!(window.at(now).ledger().recorded(), window.lifetime());
+                assert!(window.at(now).sum(PASS) >= 1, "{config} at {now}");
+                assert!(window.at(now).qps(PASS).is_finite(), "{config} at {now}");
             }
             assert_eq!(window.lifetime().sum(PASS), 3);
         }
@@ -95,10 +95,10 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
         window.clock().set(now);
         window.add(PASS, 5);
         window.record_rt(SECOND);
-        assert_eq!(window.sum(PASS), 5);
-        assert_eq!(window.avg_rt(), Some(SECOND));
-        assert!(window.previous_qps(PASS).is_some());
-        assert!(window.buckets().count() >= 1);
+        assert_eq!(window.now().sum(PASS), 5);
+        assert_eq!(window.now().totals().avg_rt(), Some(SECOND));
+        assert!(window.now().previous_qps(PASS).is_some());
+        assert!(window.now().buckets().count() >= 1);
         window.clock().advance(Duration::MAX);
     }
     assert_eq!(window.lifetime().sum(PASS), 10);
@@ -107,13 +107,13 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
     for now in [Timestamp::MAX, Timestamp::MIN, Timestamp::MAX, Timestamp::MIN] {
         window.add_at(now, MetricEvent::Block, 1);
     }
-    assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
-    assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
+    assert_eq!(window.at(Timestamp::MAX).sum(MetricEvent::Block), 2);
+    assert_eq!(window.at(Timestamp::MIN).sum(MetricEvent::Block), 2);
     // No bucket comes after the last one, and it is not in the slot of the first one, so both are
     // still there.
-    let ledger = window.ledger_at(Timestamp::MAX);
-    assert_eq!((window.sum_at(Timestamp::MAX, PASS), ledger.expired.sum(PASS)), (5, 5));
-    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
+    let ledger = window.at(Timestamp::MAX).ledger();
+    assert_eq!((window.at(Timestamp::MAX).sum(PASS), ledger.expired.sum(PASS)), (5, 5));
+    assert_eq!(window.at(Timestamp::MIN).sum(PASS), 5);
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn huge_counts_saturate_bucket_by_bucket() {
             window.add_at(Timestamp::from_millis(millis), PASS, count);
         }
         let buckets = millis / 100 + 1;
-        let sum = window.sum_at(Timestamp::from_millis(millis), PASS);
+        let sum = window.at(Timestamp::from_millis(millis)).sum(PASS);
         assert_eq!(sum, full.saturating_mul(buckets), "{buckets} full buckets");
     }
-    assert_eq!(window.sum_at(Timestamp::from_millis(499), PASS), u64::MAX);
-    assert_eq!(window.max_of_single_bucket_at(Timestamp::from_millis(499), PASS), full);
+    assert_eq!(window.at(Timestamp::from_millis(499)).sum(PASS), u64::MAX);
+    assert_eq!(window.at(Timestamp::from_millis(499)).max_of_single_bucket(PASS), full);
     assert_eq!(window.lifetime().sum(PASS), u64::MAX);
 }
 
@@ -141,15 +141,23 @@ fn response_times_of_any_length_keep_a_mean() {
         window.record_rt_at(Timestamp::from_millis(millis), century);
     }
     let now = Timestamp::from_millis(999);
-    assert_eq!(window.avg_rt_at(now), Some(century), "the sum of buckets does not saturate");
-    assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "the sum of an event saturates");
+    assert_eq!(
+        window.at(now).totals().avg_rt(),
+        Some(century),
+        "the sum of buckets does not saturate"
+    );
+    assert_eq!(window.at(now).sum(MetricEvent::Rt), u64::MAX, "the sum of an event saturates");
     assert_eq!(window.lifetime().sum(MetricEvent::Rt), u64::MAX, "also in totals");
     window.record_rt_at(now, Duration::MAX);
     let cut = Duration::from_nanos(MetricBucket::CEILING);
-    assert_eq!(window.max_rt_at(now), Some(cut), "a response time is clamped at 146 years");
-    assert_eq!(window.min_rt_at(now), Some(century));
+    assert_eq!(
+        window.at(now).totals().max_rt(),
+        Some(cut),
+        "a response time is clamped at 146 years"
+    );
+    assert_eq!(window.at(now).totals().min_rt(), Some(century));
     // The sum of one bucket saturates at 146 years. From there on, the mean is a lower bound.
-    let bucket = window.buckets_at(now).last().unwrap().totals;
+    let bucket = window.at(now).buckets().last().unwrap().totals;
     assert_eq!((bucket.rt_count(), bucket.avg_rt()), (2, Some(cut / 2)));
 }
 
@@ -161,11 +169,11 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     // bucket.
     for (millis, count, late) in [(90_000, 10, 10), (90_100, 100, 0)] {
         window.clock().set(Timestamp::from_millis(millis));
-        assert_eq!(window.sum(PASS), 0, "no later bucket is read at {millis} ms");
-        let before = window.ledger().late.sum(PASS);
+        assert_eq!(window.now().sum(PASS), 0, "no later bucket is read at {millis} ms");
+        let before = window.now().ledger().late.sum(PASS);
         window.add(PASS, count);
-        assert_eq!(window.sum(PASS), count - late, "at {millis} ms");
-        assert_eq!(window.ledger().late.sum(PASS) - before, late);
+        assert_eq!(window.now().sum(PASS), count - late, "at {millis} ms");
+        assert_eq!(window.now().ledger().late.sum(PASS) - before, late);
     }
     // The oldest bucket of the window at 100 s, and the bucket before it, which is in the slot of
     // 100 s.
@@ -173,8 +181,8 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
         window.add_at(Timestamp::from_millis(millis), PASS, count);
     }
     window.clock().set(Timestamp::from_secs(100));
-    assert_eq!(window.sum(PASS), 1_001);
-    assert_eq!(window.ledger().late.sum(PASS), 10_010);
+    assert_eq!(window.now().sum(PASS), 1_001);
+    assert_eq!(window.now().ledger().late.sum(PASS), 10_010);
     assert_eq!(window.lifetime().sum(PASS), 11_111);
 }
 
@@ -187,11 +195,11 @@ fn add_far_ahead_takes_one_slot_and_no_other() {
         window.add_at(Timestamp::from_millis(bucket * 100), PASS, 1);
     }
     let now = Timestamp::from_millis(101_900);
-    assert_eq!(window.sum_at(now, PASS), 9);
-    let ledger = window.ledger_at(now).map(|totals| totals.sum(PASS));
+    assert_eq!(window.at(now).sum(PASS), 9);
+    let ledger = window.at(now).ledger().map(|totals| totals.sum(PASS));
     assert_eq!((ledger.in_window, ledger.expired, ledger.late), (9, 9 + 7, 2));
-    assert_eq!(window.buckets_at(now).filter(|it| it.totals.sum(PASS) == 1).count(), 9);
-    assert_eq!(window.sum_at(Timestamp::from_secs(10_000), PASS), 7);
+    assert_eq!(window.at(now).buckets().filter(|it| it.totals.sum(PASS) == 1).count(), 9);
+    assert_eq!(window.at(Timestamp::from_secs(10_000)).sum(PASS), 7);
 }
 
 #[test]
@@ -200,12 +208,12 @@ fn add_within_the_interval_before_the_newest_bucket_is_read_at_its_own_time() {
     window.add_at(Timestamp::from_secs(100), PASS, 1);
     let earlier = Timestamp::from_millis(99_500);
     window.add_at(earlier, PASS, 10);
-    assert_eq!(window.sum_at(earlier, PASS), 10);
-    assert_eq!(window.sum_at(Timestamp::from_secs(100), PASS), 11);
+    assert_eq!(window.at(earlier).sum(PASS), 10);
+    assert_eq!(window.at(Timestamp::from_secs(100)).sum(PASS), 11);
     // A record at 100.5 s is in the slot of the bucket of 99.5 s, which is then gone.
     window.add_at(Timestamp::from_millis(100_500), PASS, 100);
-    assert_eq!(window.sum_at(earlier, PASS), 0, "gone, also at a time whose window covers it");
-    assert_eq!(window.sum_at(Timestamp::from_millis(100_500), PASS), 101);
+    assert_eq!(window.at(earlier).sum(PASS), 0, "gone, also at a time whose window covers it");
+    assert_eq!(window.at(Timestamp::from_millis(100_500)).sum(PASS), 101);
 }
 
 #[test]
@@ -218,12 +226,12 @@ fn sum_of_one_bucket_passes_the_ceiling_once_its_thread_has_left_it() {
             window.add_at(first, PASS, count);
         }
         let sum = full.saturating_mul(visits);
-        assert_eq!(window.sum_at(first, PASS), sum, "after {visits} visits");
+        assert_eq!(window.at(first).sum(PASS), sum, "after {visits} visits");
         window.add_at(second, MetricEvent::Block, 1);
-        assert_eq!(window.sum_at(first, PASS), sum, "sealed");
+        assert_eq!(window.at(first).sum(PASS), sum, "sealed");
     }
-    assert_eq!(window.max_of_single_bucket_at(second, PASS), u64::MAX);
-    assert_eq!(window.sum_at(second, MetricEvent::Block), 5);
+    assert_eq!(window.at(second).max_of_single_bucket(PASS), u64::MAX);
+    assert_eq!(window.at(second).sum(MetricEvent::Block), 5);
 }
 
 #[test]
@@ -233,7 +241,7 @@ fn huge_count_in_the_newest_bucket_stops_at_the_ceiling() {
     window.add_at(first, PASS, 5);
     for count in [u64::MAX, 1] {
         window.add_at(second, PASS, count);
-        assert_eq!(window.sum_at(second, PASS), MetricBucket::CEILING + 5);
+        assert_eq!(window.at(second).sum(PASS), MetricBucket::CEILING + 5);
     }
 }
 
@@ -248,7 +256,7 @@ fn huge_bucket_before_the_newest_one_saturates_the_sum() {
         window.add_at(first, PASS, u64::MAX);
         window.add_at(second, PASS, 1);
     }
-    assert_eq!(window.sum_at(second, PASS), u64::MAX);
+    assert_eq!(window.at(second).sum(PASS), u64::MAX);
 }
 
 #[test]
@@ -263,7 +271,7 @@ fn huge_counts_of_several_threads_saturate_the_sum() {
                 scope.spawn(|| add_on_threads(window, threads - 1)).join().unwrap();
             });
         } else {
-            assert_eq!(window.sum_at(now, PASS), u64::MAX);
+            assert_eq!(window.at(now).sum(PASS), u64::MAX);
         }
     }
     add_on_threads(&window(), 4);
@@ -279,8 +287,8 @@ fn read_back_in_time_finds_the_cell_of_an_idle_thread() {
         // In another slot, and so far ahead that the sweep finds the first cell idle.
         scope.spawn(|| window.add_at(far_ahead, PASS, 10)).join().unwrap();
     });
-    assert_eq!(window.sum_at(far_ahead, PASS), 10);
-    assert_eq!(window.sum_at(earlier, PASS), 1);
+    assert_eq!(window.at(far_ahead).sum(PASS), 10);
+    assert_eq!(window.at(earlier).sum(PASS), 1);
 }
 
 #[test]
@@ -296,7 +304,7 @@ fn late_counts_beside_the_cell_of_a_later_bucket_are_counted_once() {
         });
         other.join().unwrap();
     });
-    assert_eq!(window.sum_at(later, PASS), 101);
-    assert_eq!(window.ledger_at(later).late.sum(PASS), 10);
+    assert_eq!(window.at(later).sum(PASS), 101);
+    assert_eq!(window.at(later).ledger().late.sum(PASS), 10);
     assert_eq!(window.lifetime().sum(PASS), 111);
 }

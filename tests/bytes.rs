@@ -75,7 +75,7 @@ impl Subject for SlidingWindow<ManualClock> {
     }
 
     fn passes(&self) -> u64 {
-        self.sum(MetricEvent::Pass)
+        self.now().sum(MetricEvent::Pass)
     }
 }
 
@@ -95,7 +95,7 @@ impl Subject for ResourceNode<ManualClock> {
     }
 
     fn passes(&self) -> u64 {
-        self.long_sum(MetricEvent::Pass)
+        self.now().long().sum(MetricEvent::Pass)
     }
 }
 

@@ -13,8 +13,8 @@ use leaparray::flow::{
     RandomSource, Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
-    Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
-    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    Bucket, BucketTotals, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry,
+    RegistryConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 /// Whether `act` panics.
@@ -89,7 +89,7 @@ fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
     let entry = node.enter();
     clock.clock.advance(Duration::from_secs(5));
     ends_once(clock.breaks(|| entry.success()));
-    assert_eq!(node.snapshot().short.totals.sum(Exception), 0);
+    assert_eq!(node.now().snapshot().short.totals.sum(Exception), 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn entry_whose_clock_panics_reports_an_exception_to_its_controller() {
     let entry = breaker.try_enter(&node).unwrap();
     // If the permit read the clock as well, the second panic would abort the process.
     assert!(clock.breaks(|| entry.success()));
-    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [0, 1]);
+    assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [0, 1]);
 }
 
 #[test]
@@ -108,9 +108,13 @@ fn readings_whose_clock_panics_change_nothing() {
     let clock = Fragile::new();
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     node.enter().success();
-    assert!(clock.breaks(|| node.snapshot()) && clock.breaks(|| node.qps(Pass)));
-    assert!(clock.breaks(|| node.ledger()) && clock.breaks(|| node.reserve_next(1, 10)));
-    assert_eq!((node.long_sum(Pass), node.reserved()), (1, 0));
+    assert!(
+        clock.breaks(|| node.now().snapshot()) && clock.breaks(|| node.now().short().qps(Pass))
+    );
+    assert!(
+        clock.breaks(|| node.now().long().ledger()) && clock.breaks(|| node.reserve_next(1, 10))
+    );
+    assert_eq!((node.now().long().sum(Pass), node.now().reserved()), (1, 0));
 }
 
 #[test]
@@ -202,10 +206,9 @@ fn closures_that_panic_change_nothing() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let window = SlidingWindow::with_clock(window_config(), clock.clone());
     window.add(Pass, 3);
-    let now = clock.now();
-    let refuse = |_| panic!("the predicate panics");
-    assert!(panics(|| window.buckets_conditional(now, refuse).count()));
-    assert_eq!(window.sum(Pass), 3);
+    let refuse = |_: &BucketTotals| panic!("the predicate panics");
+    assert!(panics(|| window.now().buckets().filter(refuse).count()));
+    assert_eq!(window.now().sum(Pass), 3);
     let rolling = RollingWindow::<u64, _>::with_clock(window_config(), clock);
     rolling.add(3);
     assert!(panics(|| rolling.reduce(0, |_, _| panic!("the closure panics"))));

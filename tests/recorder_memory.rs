@@ -67,7 +67,7 @@ fn cells_bring_no_recorders() {
             }
         }
         for window in &windows {
-            let histograms = [window.lifetime_histogram(), window.histogram_at(Timestamp::MIN)];
+            let histograms = [window.lifetime_histogram(), window.at(Timestamp::MIN).histogram()];
             assert!(histograms.iter().flatten().all(|histogram| histogram.count() == times));
         }
     }

@@ -34,7 +34,7 @@ fn snapshot() -> NodeSnapshot {
     let entry = node.enter();
     clock.advance(Duration::from_nanos(7_000_001));
     entry.success();
-    node.snapshot()
+    node.now().snapshot()
 }
 
 fn json_message<T: DeserializeOwned + Debug>(text: &str) -> String {
@@ -171,10 +171,10 @@ fn plain_data_is_read_back_from_binary_and_json() {
     let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1)).unwrap());
     window.record_success_at(TODAY, Duration::from_nanos(25));
     window.record_success_at(Timestamp::from_secs(2_000_000_000), Duration::MAX);
-    let ledger: Ledger<MetricTotals> = window.ledger_at(Timestamp::from_secs(2_000_000_000));
+    let ledger: Ledger<MetricTotals> = window.at(Timestamp::from_secs(2_000_000_000)).ledger();
     assert_round_trips(&ledger);
     let buckets: Vec<BucketTotals> =
-        window.buckets_at(Timestamp::from_secs(2_000_000_000)).collect();
+        window.at(Timestamp::from_secs(2_000_000_000)).buckets().collect();
     assert!(!buckets.is_empty());
     assert_round_trips(&buckets);
 }

@@ -26,42 +26,63 @@ fn window(samples: usize) -> (SlidingWindow<ManualClock>, ManualClock) {
 fn previous_rate_is_that_of_the_last_complete_bucket() {
     let (window, clock) = window(4);
     window.add(PASS, 5);
-    assert_eq!(window.previous_qps(PASS), Some(0.0));
+    assert_eq!(window.now().previous_qps(PASS), Some(0.0));
     clock.advance(millis(100));
     window.add(PASS, 7);
-    assert_eq!(window.previous_qps(PASS), Some(50.0));
+    assert_eq!(window.now().previous_qps(PASS), Some(50.0));
     clock.advance(millis(100));
     let view = window.view(WindowConfig::new(1, millis(200)).unwrap()).unwrap();
     // The two buckets before the last two. The window existed in the second of them only.
-    assert_eq!(view.previous_qps(PASS), Some(50.0));
+    assert_eq!(view.now().previous_qps(PASS), Some(50.0));
     clock.advance(millis(100));
-    assert_eq!(view.previous_qps(PASS), Some(60.0));
+    assert_eq!(view.now().previous_qps(PASS), Some(60.0));
     let whole = window.view(WindowConfig::new(1, millis(400)).unwrap()).unwrap();
-    assert_eq!(whole.previous_qps(PASS), None, "the array is too short to keep it");
+    assert_eq!(whole.now().previous_qps(PASS), None, "the array is too short to keep it");
     let (shortest, _) = self::window(2);
-    assert!(shortest.previous_qps(PASS).is_some(), "just long enough");
-    assert_eq!(window.previous_qps_at(Timestamp::MIN, PASS), Some(0.0));
+    assert!(shortest.now().previous_qps(PASS).is_some(), "just long enough");
+    assert_eq!(window.at(Timestamp::MIN).previous_qps(PASS), Some(0.0));
 }
 
 #[test]
 fn response_times_are_optional_exact_and_unclamped() {
     let (window, clock) = window(2);
-    assert_eq!((window.avg_rt(), window.min_rt(), window.max_rt()), (None, None, None));
+    assert_eq!(
+        (
+            window.now().totals().avg_rt(),
+            window.now().totals().min_rt(),
+            window.now().totals().max_rt()
+        ),
+        (None, None, None)
+    );
     window.record_rt(Duration::ZERO);
-    assert_eq!(window.min_rt(), Some(Duration::ZERO), "a zero is a response time");
-    assert_eq!(window.max_rt(), Some(Duration::ZERO));
+    assert_eq!(window.now().totals().min_rt(), Some(Duration::ZERO), "a zero is a response time");
+    assert_eq!(window.now().totals().max_rt(), Some(Duration::ZERO));
     window.record_success(Duration::from_nanos(3));
     clock.advance(millis(100));
     window.record_exception(millis(10_000_000));
-    assert_eq!(window.max_rt(), Some(millis(10_000_000)), "hours are not clamped");
+    assert_eq!(window.now().totals().max_rt(), Some(millis(10_000_000)), "hours are not clamped");
     let nanos = 10_000_000_000_003;
-    assert_eq!(window.avg_rt(), Some(Duration::from_nanos(nanos / 3)));
-    assert_eq!(window.sum(MetricEvent::Rt), nanos);
-    assert_eq!((window.sum(MetricEvent::Success), window.sum(MetricEvent::Exception)), (1, 1));
+    assert_eq!(window.now().totals().avg_rt(), Some(Duration::from_nanos(nanos / 3)));
+    assert_eq!(window.now().sum(MetricEvent::Rt), nanos);
+    assert_eq!(
+        (window.now().sum(MetricEvent::Success), window.now().sum(MetricEvent::Exception)),
+        (1, 1)
+    );
     clock.advance(millis(100));
-    assert_eq!(window.min_rt(), Some(millis(10_000_000)), "the extremes expire with the bucket");
+    assert_eq!(
+        window.now().totals().min_rt(),
+        Some(millis(10_000_000)),
+        "the extremes expire with the bucket"
+    );
     clock.advance(millis(100));
-    assert_eq!((window.avg_rt(), window.min_rt(), window.max_rt()), (None, None, None));
+    assert_eq!(
+        (
+            window.now().totals().avg_rt(),
+            window.now().totals().min_rt(),
+            window.now().totals().max_rt()
+        ),
+        (None, None, None)
+    );
 }
 
 #[test]
@@ -69,22 +90,22 @@ fn rt_that_is_added_as_an_event_counts_as_one() {
     let (window, _) = window(2);
     window.add(MetricEvent::Rt, 4);
     window.add(MetricEvent::Rt, 8);
-    assert_eq!(window.avg_rt(), Some(Duration::from_nanos(6)));
-    assert_eq!(window.min_rt(), Some(Duration::from_nanos(4)));
+    assert_eq!(window.now().totals().avg_rt(), Some(Duration::from_nanos(6)));
+    assert_eq!(window.now().totals().min_rt(), Some(Duration::from_nanos(4)));
 }
 
 #[test]
 fn concurrency_is_the_highest_of_the_window() {
     let (window, clock) = window(2);
-    assert_eq!(window.max_concurrency(), None);
+    assert_eq!(window.now().totals().max_concurrency(), None);
     for concurrency in [1, 3, 2] {
         window.record_concurrency(concurrency);
     }
     clock.advance(millis(100));
     window.record_concurrency(2);
-    assert_eq!(window.max_concurrency(), Some(3));
+    assert_eq!(window.now().totals().max_concurrency(), Some(3));
     clock.advance(millis(100));
-    assert_eq!(window.max_concurrency(), Some(2));
+    assert_eq!(window.now().totals().max_concurrency(), Some(2));
 }
 
 #[test]
@@ -94,25 +115,25 @@ fn buckets_are_listed_from_the_oldest_and_untouched_ones_are_empty() {
     clock.advance(millis(200));
     window.add(PASS, 2);
     let list = |window: &SlidingWindow<_>| -> Vec<_> {
-        window.buckets().map(|it| (it.start.as_millis(), it.totals.sum(PASS))).collect()
+        window.now().buckets().map(|it| (it.start.as_millis(), it.totals.sum(PASS))).collect()
     };
     assert_eq!(list(&window), [(9_900, 0), (10_000, 1), (10_100, 0), (10_200, 2)]);
-    assert_eq!(window.max_of_single_bucket(PASS), 2);
+    assert_eq!(window.now().max_of_single_bucket(PASS), 2);
     let view = window.view(WindowConfig::new(2, millis(400)).unwrap()).unwrap();
     assert_eq!(list(&view), [(9_900, 1), (10_100, 2)]);
     window.add(PASS, 40);
     clock.advance(millis(100));
     assert_eq!(list(&view), [(10_000, 1), (10_200, 42)], "the view counts back from the newest");
-    assert_eq!(view.max_of_single_bucket(PASS), 42);
+    assert_eq!(view.now().max_of_single_bucket(PASS), 42);
 }
 
 #[test]
 fn near_the_beginning_of_time_there_are_fewer_buckets() {
     let (window, _) = window(4);
     window.add_at(t(150), PASS, 1);
-    let starts: Vec<_> = window.buckets_at(t(150)).map(|it| it.start.as_millis()).collect();
+    let starts: Vec<_> = window.at(t(150)).buckets().map(|it| it.start.as_millis()).collect();
     assert_eq!(starts, [0, 100]);
-    assert_eq!(window.sum_at(t(150), PASS), 1);
+    assert_eq!(window.at(t(150)).sum(PASS), 1);
 }
 
 #[test]
@@ -122,7 +143,7 @@ fn one_array_has_many_handles() {
     let view = window.view(WindowConfig::new(1, millis(100)).unwrap()).unwrap();
     clone.add(PASS, 1);
     view.add(PASS, 1);
-    assert_eq!((window.sum(PASS), clone.sum(PASS), view.sum(PASS)), (2, 2, 2));
+    assert_eq!((window.now().sum(PASS), clone.now().sum(PASS), view.now().sum(PASS)), (2, 2, 2));
     assert_eq!(window.lifetime(), view.lifetime());
 }
 
@@ -137,12 +158,12 @@ fn ledger_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     window.add(PASS, 100);
     window.add_at(t(10_000), PASS, 1_000);
     let parts = |window: &SlidingWindow<_>| {
-        let ledger = window.ledger().map(|totals| totals.sum(PASS));
+        let ledger = window.now().ledger().map(|totals| totals.sum(PASS));
         [ledger.in_window, ledger.expired, ledger.late]
     };
     assert_eq!(parts(&window), [110, 1, 1_000]);
     assert_eq!(
-        window.ledger().map(|totals| totals.sum(PASS)).to_string(),
+        window.now().ledger().map(|totals| totals.sum(PASS)).to_string(),
         "1111 recorded = 110 in the window + 1 expired + 1000 late"
     );
     assert_eq!(parts(&second), [100, 11, 1_000]);
@@ -164,9 +185,9 @@ fn read_back_in_time_finds_what_is_still_in_the_ring() {
         // The last bucket is in the slot of the first one, which is gone although its row is still
         // in the slot.
         let expected = (1..samples).map(|age| 10_u64.pow(age)).sum::<u64>();
-        assert_eq!(window.sum_at(start(samples - 1), PASS), expected, "{samples} from {first}");
+        assert_eq!(window.at(start(samples - 1)).sum(PASS), expected, "{samples} from {first}");
         clock.set(start(samples - 1));
-        assert_eq!(window.ledger().in_window.sum(PASS), expected);
+        assert_eq!(window.now().ledger().in_window.sum(PASS), expected);
     }
 }
 
@@ -196,7 +217,7 @@ fn each_operation_looks_at_the_clock_once() {
     reads_clock_once("record_success", &|it| it.record_success(millis(1)));
     reads_clock_once("record_exception", &|it| it.record_exception(millis(1)));
     reads_clock_once("record_concurrency", &|it| it.record_concurrency(1));
-    reads_clock_once("sum", &|it| assert_eq!(it.sum(PASS), 0, "added more than a lap ago"));
-    reads_clock_once("qps", &|it| assert!(it.qps(MetricEvent::Success) >= 0.0));
-    reads_clock_once("avg_rt", &|it| assert_eq!(it.avg_rt(), None));
+    reads_clock_once("sum", &|it| assert_eq!(it.now().sum(PASS), 0, "added more than a lap ago"));
+    reads_clock_once("qps", &|it| assert!(it.now().qps(MetricEvent::Success) >= 0.0));
+    reads_clock_once("avg_rt", &|it| assert_eq!(it.now().totals().avg_rt(), None));
 }

@@ -18,7 +18,7 @@ fn snapshot_is_written_with_its_names_and_read_back() {
     let (entry, _other) = (node.enter_many(2), node.enter());
     clock.advance(Duration::from_millis(7));
     entry.success();
-    let snapshot = node.snapshot();
+    let snapshot = node.now().snapshot();
     let value = serde_json::to_value(&snapshot).unwrap();
     assert_eq!(value["timestamp"], json!("65.007000000"));
     assert_eq!((&value["concurrency"], &value["reserved"]), (&json!(1), &json!(0)));
@@ -48,13 +48,13 @@ fn second_and_ledger_are_written_and_read_back() {
     clock.advance(Duration::from_millis(5));
     slow.success();
     clock.advance(Duration::from_secs(2));
-    let seconds: Vec<SecondMetrics> = node.poll_seconds(&cursor).collect();
+    let seconds: Vec<SecondMetrics> = node.now().poll_seconds(&cursor).collect();
     let value = serde_json::to_value(&seconds).unwrap();
     let rts = [&value[0]["rt_sum"], &value[0]["min_rt"], &value[0]["max_rt"]];
     assert_eq!(rts, ["0.009000000", "0.002000000", "0.007000000"]);
     assert_eq!((&value[0]["pass"], &value[0]["rt_count"]), (&json!(2), &json!(2)));
     assert_eq!(serde_json::from_value::<Vec<SecondMetrics>>(value).unwrap(), seconds);
-    let ledger = node.ledger();
+    let ledger = node.now().long().ledger();
     let text = serde_json::to_string(&ledger).unwrap();
     assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), ledger);
 }
@@ -65,7 +65,7 @@ fn registry_snapshot_is_written_with_its_names_and_read_back() {
     let registry = Registry::with_clock(RegistryConfig::default(), clock);
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     database.in_context("web").unwrap().enter().success();
-    let snapshot = registry.snapshot();
+    let snapshot = registry.now().snapshot();
     let value = serde_json::to_value(&snapshot).unwrap();
     assert_eq!(value["timestamp"], "60.000000000");
     let [own, web] = [&value["resources"][0], &value["resources"][1]];
@@ -87,7 +87,7 @@ fn seconds_of_a_registry_are_written_with_their_names_and_read_back() {
     orders.block();
     orders.in_context("web").unwrap().block_many(2);
     clock.advance(Duration::from_secs(1));
-    let seconds = registry.poll_seconds(&RegistryCursor::new());
+    let seconds = registry.now().poll_seconds(&RegistryCursor::new());
     let value = serde_json::to_value(&seconds).unwrap();
     assert_eq!((&value[0]["name"], &value[0]["context"]), (&json!("orders"), &json!(null)));
     assert_eq!(

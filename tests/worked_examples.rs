@@ -106,9 +106,9 @@ fn two_buckets_of_500_swap_in_a_fresh_wrap_a_lap_later() {
 fn seven_passes_are_read_for_one_interval_and_not_longer() {
     let (window, t0) = (window(2, 500), 1_540_629_300_500);
     window.add_at(t(t0), PASS, 7);
-    assert_eq!(window.sum_at(t(t0), PASS), 7);
-    assert_eq!(window.sum_at(t(t0 + 999), PASS), 7);
-    assert_eq!(window.sum_at(t(t0 + 1_000), PASS), 0);
+    assert_eq!(window.at(t(t0)).sum(PASS), 7);
+    assert_eq!(window.at(t(t0 + 999)).sum(PASS), 7);
+    assert_eq!(window.at(t(t0 + 1_000)).sum(PASS), 0);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn ring_of_one_bucket_has_no_previous_one() {
     assert!(array.previous_bucket(t(1_200)).is_none());
     let window = window(1, 500);
     window.add_at(t(700), PASS, 3);
-    assert_eq!(window.previous_qps_at(t(1_200), PASS), None);
+    assert_eq!(window.at(t(1_200)).previous_qps(PASS), None);
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn views_over_twenty_buckets_of_500() {
         window.add_at(t(now), PASS, 1);
     }
     let now = t(9_999);
-    assert_eq!(window.sum_at(now, PASS), 20);
-    assert_eq!(window.view(config(2, 500)).unwrap().sum_at(now, PASS), 2);
+    assert_eq!(window.at(now).sum(PASS), 20);
+    assert_eq!(window.view(config(2, 500)).unwrap().at(now).sum(PASS), 2);
     let second = window.view(config(1, 1_000)).unwrap();
-    assert_eq!(second.sum_at(now, PASS), 2);
-    assert_eq!(second.max_of_single_bucket_at(now, PASS), 2);
+    assert_eq!(second.at(now).sum(PASS), 2);
+    assert_eq!(second.at(now).max_of_single_bucket(PASS), 2);
     // The view moves by one bucket of the array at a time.
-    assert_eq!(second.sum_at(t(10_499), PASS), 1);
+    assert_eq!(second.at(t(10_499)).sum(PASS), 1);
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn view_that_does_not_fit_is_refused_with_both_lengths() {
 fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit: u64) -> u64 {
     let now = Timestamp::from_secs(seconds);
     for _ in 0..count {
-        let event = if window.sum_at(now, PASS) < limit { PASS } else { MetricEvent::Block };
+        let event = if window.at(now).sum(PASS) < limit { PASS } else { MetricEvent::Block };
         window.add_at(now, event, 1);
     }
     let start = window.config().bucket_start(now);
-    let current = window.buckets_conditional(now, |it| it == start);
+    let current = window.at(now).buckets().filter(|it| it.start == start);
     current.map(|bucket| bucket.totals.sum(MetricEvent::Block)).sum()
 }
 
@@ -215,7 +215,7 @@ fn fixed_window_admits_a_double_burst_and_a_sliding_one_does_not() {
 fn rolling_sums_of_three_buckets_of_50() {
     let (window, t0) = (window(3, 50), 5_000);
     let sums = |now| -> Vec<u64> {
-        window.buckets_at(t(now)).map(|bucket| bucket.totals.sum(PASS)).collect()
+        window.at(t(now)).buckets().map(|bucket| bucket.totals.sum(PASS)).collect()
     };
     assert_eq!(sums(t0), [0, 0, 0]);
     for (i, (counts, expected)) in [

@@ -55,7 +55,7 @@ impl Window {
     /// The sum over the window at bucket `number`.
     #[must_use]
     pub fn sum(&self, number: u32) -> u64 {
-        self.0.sum_at(start(number), MetricEvent::Pass)
+        self.0.at(start(number)).sum(MetricEvent::Pass)
     }
 
     /// Records a response time in bucket `number`.
@@ -70,7 +70,7 @@ impl Window {
     /// If the window has none.
     #[must_use]
     pub fn histogram(&self, number: u32) -> LatencyHistogram {
-        self.0.histogram_at(start(number)).expect("the window has a histogram")
+        self.0.at(start(number)).histogram().expect("the window has a histogram")
     }
 
     /// The numbers of response times in the histogram of the window's lifetime that are [`SHORT`],
@@ -93,7 +93,7 @@ impl Window {
     /// The counts in the window at bucket `number`, the expired counts, and the late counts.
     #[must_use]
     pub fn ledger(&self, number: u32) -> [u64; 3] {
-        let ledger = self.0.ledger_at(start(number)).map(|it| it.sum(MetricEvent::Pass));
+        let ledger = self.0.at(start(number)).ledger().map(|it| it.sum(MetricEvent::Pass));
         [ledger.in_window, ledger.expired, ledger.late]
     }
 

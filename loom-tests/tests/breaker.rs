@@ -48,7 +48,7 @@ fn permit(breaker: &Breaker, number: u32) -> Kept {
 }
 
 fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
-    [Success, Exception, Block].map(|event| breaker.window().sum_at(start(number), event))
+    [Success, Exception, Block].map(|event| breaker.window().at(start(number)).sum(event))
 }
 
 // A permit is kept until both threads have ended: its end would add executions that say nothing

@@ -73,7 +73,7 @@ fn mean_of_a_cell_is_never_above_its_maximum() {
         window.record_success_at(start(1), millis(4));
         let reader = {
             let window = window.clone();
-            thread::spawn(move || window.buckets_at(start(1)).next())
+            thread::spawn(move || window.at(start(1)).buckets().next())
         };
         window.record_success_at(start(1), millis(8));
         let totals = reader.join().unwrap().expect("there is one bucket").totals;
@@ -103,7 +103,7 @@ fn response_time_is_never_read_without_its_success() {
         window.record_success_at(start(1), LEN);
         let reader = {
             let window = window.clone();
-            thread::spawn(move || window.buckets_at(start(1)).next())
+            thread::spawn(move || window.at(start(1)).buckets().next())
         };
         window.record_success_at(start(1), LEN);
         let totals = reader.join().unwrap().expect("there is one bucket").totals;
@@ -120,7 +120,7 @@ fn end_is_never_read_without_its_pass(event: MetricEvent, end: fn(Entry<Arc<Node
         end(enter(&node, 1));
         let reader = {
             let node = node.clone();
-            thread::spawn(move || node.snapshot_at(start(1)).long)
+            thread::spawn(move || node.at(start(1)).snapshot().long)
         };
         end(enter(&node, 1));
         let totals = reader.join().unwrap().totals;

@@ -41,10 +41,10 @@ fn record_beside_a_change_of_the_geometry_is_in_both() {
         };
         node.reconfigure(node_config(2, 2));
         recorder.join().unwrap();
-        assert_eq!(node.long_sum_at(start(2), Pass), 2);
+        assert_eq!(node.at(start(2)).long().sum(Pass), 2);
         assert_eq!(node.lifetime().sum(Success), 2);
         node.reconfigure(node_config(1, 2));
-        assert_eq!(node.long_sum_at(start(1), Success), 2);
+        assert_eq!(node.at(start(1)).long().sum(Success), 2);
         assert_eq!(node.concurrency(), 0);
     });
 }
@@ -83,8 +83,8 @@ fn last_permit_of_the_next_bucket_is_taken_once() {
         };
         let mine = node.reserve_next_at(start(1), 1, 2).is_some();
         assert!(other.join().unwrap() ^ mine);
-        assert_eq!(node.reserved_at(start(1)), 1);
-        assert_eq!([Pass, ReservedPass].map(|event| node.long_sum_at(start(2), event)), [2, 1]);
+        assert_eq!(node.at(start(1)).reserved(), 1);
+        assert_eq!([Pass, ReservedPass].map(|event| node.at(start(2)).long().sum(event)), [2, 1]);
     });
 }
 
@@ -101,10 +101,10 @@ fn permit_is_there_when_its_bucket_begins() {
         };
         // The other thread's permit is of bucket 2, and this one of bucket 3.
         let mine = node.reserve_next_at(start(2), 1, 1).is_some();
-        let passes = node.long_sum_at(start(3), Pass);
+        let passes = node.at(start(3)).long().sum(Pass);
         assert_eq!((mine, passes), (true, 1));
         let theirs = u64::from(other.join().unwrap());
-        assert_eq!(node.long_sum_at(start(2), Pass), theirs);
+        assert_eq!(node.at(start(2)).long().sum(Pass), theirs);
         assert_eq!(node.lifetime().sum(ReservedPass), 1 + theirs);
     });
 }
@@ -120,7 +120,8 @@ fn each_second_is_delivered_once() {
         let poll = |number| {
             let (node, cursor) = (node.clone(), cursor.clone());
             move || {
-                node.poll_seconds_at(start(number), &cursor)
+                node.at(start(number))
+                    .poll_seconds(&cursor)
                     .map(|item| item.counts[Block])
                     .sum::<u64>()
             }

@@ -136,7 +136,7 @@ fn resource_that_was_just_recorded_in_is_not_evicted() {
         // A resource is idle if it was last recorded in before bucket 8.
         registry.evict_idle_at(start(9), Duration::from_millis(1));
         other.join().unwrap();
-        let seen = registry.get("a").map(|listed| listed.long_sum_at(start(8), Block));
+        let seen = registry.get("a").map(|listed| listed.at(start(8)).long().sum(Block));
         assert_eq!(seen, Some(1), "evicted with the new record");
     });
 }

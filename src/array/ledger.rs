@@ -31,7 +31,7 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
     ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 1);
     /// }
     /// let ledger =
-    ///     window.ledger_at(Timestamp::from_secs(65)).map(|it| it.sum(MetricEvent::Pass));
+    ///     window.at(Timestamp::from_secs(65)).ledger().map(|it| it.sum(MetricEvent::Pass));
     /// assert_eq!((ledger.in_window, ledger.expired, ledger.recorded()), (1, 2, 3));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```

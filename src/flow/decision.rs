@@ -149,8 +149,8 @@ impl<P> Decision<P> {
     ///     let wait = decision.wait();
     ///     decision.map(|entry| entry.success_at(now.saturating_add(wait)));
     /// }
-    /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Pass), 2);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Block), 1);
     /// assert_eq!(node.refusals()[Reason::WaitTooLong], 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```

@@ -81,7 +81,7 @@ pub(super) mod sealed {
 /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
 /// assert!(ask(&breaker, "7").is_ok());
 /// assert!(ask(&breaker, "seven").is_err());
-/// assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
+/// assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [1, 1]);
 /// ```
 #[must_use = "a permit that is dropped at once has no outcome"]
 pub struct FeedbackPermit<L>
@@ -165,7 +165,7 @@ where
     /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
     /// let permit = breaker.try_acquire().at_once()?;
     /// permit.cancel();
-    /// assert_eq!([Cancelled, Exception].map(|event| breaker.window().sum(event)), [1, 0]);
+    /// assert_eq!([Cancelled, Exception].map(|event| breaker.window().now().sum(event)), [1, 0]);
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline(always)]

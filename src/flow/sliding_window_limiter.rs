@@ -73,7 +73,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// node.enter().success();
 /// limiter.try_enter(&node)?.success();
 /// assert!(limiter.enter(&node).is_refused());
-/// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
+/// assert_eq!(node.now().long().sum(MetricEvent::Pass), 2);
 /// assert_eq!(node.refusals()[Reason::LimitReached], 1);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

@@ -13,7 +13,8 @@ use crate::time::serde_time::Nanos;
 use crate::time::{Timestamp, saturating_nanos};
 
 /// Declares a serialized form: a field for the count of each event, and the sum of the response
-/// times, in the place of `..` between further fields. An event that is missing in it was not counted, as by an earlier version.
+/// times, in the place of `..` between further fields. An event that is missing in it was not
+/// counted, as by an earlier version.
 macro_rules! declare {
     (
         [$(

@@ -43,7 +43,7 @@ impl NodeConfig {
     ///
     /// Returns a [`NodeConfigError`] if the short window cannot be a view over the long window, or
     /// if a second is not a whole number of buckets of the long window:
-    /// [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up to whole seconds.
+    /// [`poll_seconds`](crate::NodeReading::poll_seconds) adds buckets up to whole seconds.
     pub const fn new(short: WindowConfig, long: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = short.buckets_per_sample(&long) {
             return Err(NodeConfigError::NoView(error));

@@ -46,8 +46,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// let node = ResourceNode::new(NodeConfig::default());
 /// assert!(handle(&node, "7").is_ok());
 /// assert!(handle(&node, "seven").is_err());
-/// assert_eq!(node.long_sum(MetricEvent::Success), 1);
-/// assert_eq!(node.long_sum(MetricEvent::Exception), 1);
+/// assert_eq!(node.now().long().sum(MetricEvent::Success), 1);
+/// assert_eq!(node.now().long().sum(MetricEvent::Exception), 1);
 /// assert_eq!(node.concurrency(), 0);
 /// ```
 #[must_use = "an entry that is dropped at once has no outcome"]
@@ -215,7 +215,7 @@ where
     ///
     /// let node = ResourceNode::new(NodeConfig::default());
     /// node.enter().cancel();
-    /// let totals = node.snapshot().long.totals;
+    /// let totals = node.now().snapshot().long.totals;
     /// assert_eq!((totals.sum(MetricEvent::Pass), totals.sum(MetricEvent::Cancelled)), (1, 1));
     /// assert_eq!((totals.failure_ratio(), totals.rt_count()), (None, 0));
     /// ```
@@ -239,10 +239,8 @@ where
     ///     let outcome = if status < 500 { Outcome::Success } else { Outcome::Exception };
     ///     node.enter().end_with(outcome);
     /// }
-    /// assert_eq!(
-    ///     (node.long_sum(MetricEvent::Success), node.long_sum(MetricEvent::Exception)),
-    ///     (1, 1)
-    /// );
+    /// let sum = |event| node.now().long().sum(event);
+    /// assert_eq!((sum(MetricEvent::Success), sum(MetricEvent::Exception)), (1, 1));
     /// ```
     pub fn end_with(mut self, outcome: Outcome) {
         self.end(C::now, outcome);

@@ -1,10 +1,11 @@
 //! One geometry of a node, with the counts that were recorded under it.
 
+use std::mem;
 use std::ops::RangeInclusive;
 
 use super::config::NodeConfig;
 use super::reserved::{Permits, Reserved};
-use crate::array::LeapArray;
+use crate::array::{LeapArray, Ledger};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
@@ -78,6 +79,18 @@ impl<C: Clock> Generation<C> {
         let numbers = span.buckets(array.config());
         let totals = numbers.and_then(|numbers| array.histogram_into(numbers, into));
         (totals.unwrap_or_default(), true)
+    }
+
+    /// Returns the totals of all records, without reserved permits, by whether they are in the
+    /// buckets of the span.
+    pub(crate) fn ledger(&self, span: &Span) -> Ledger<MetricTotals> {
+        let numbers = span.buckets(self.array().config());
+        let is_empty = numbers.is_none();
+        let mut ledger = self.array().ledger(&numbers.unwrap_or(0..=0));
+        if is_empty {
+            ledger.expired += &mem::take(&mut ledger.in_window);
+        }
+        ledger
     }
 
     /// Returns everything that was ever recorded, without reserved permits, and whether there is a

@@ -1,107 +1,13 @@
-//! Histograms and quantiles of a node.
-
-use std::time::Duration;
+//! The lifetime histograms of a node.
 
 use super::ResourceNode;
 use super::generation::{Generation, add_reserved};
 use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::MetricTotals;
-use crate::time::{Clock, Span, Timestamp};
-use crate::window::{SlidingWindow, with_scratch};
+use crate::time::Clock;
+use crate::window::with_scratch;
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Returns the quantile `q` of the response times in the short window now; see
-    /// [`quantile_at`](Self::quantile_at).
-    pub fn quantile(&self, q: f64) -> Option<Duration> {
-        self.quantile_at(self.clock().now(), q)
-    }
-
-    /// Returns the quantile `q` of the response times in the short window at `now`, by default of
-    /// the last second: from 0, the shortest, to 1, the longest. `None` if `q` is not in this
-    /// range, if no response time was recorded, if the node has no
-    /// [histogram](crate::NodeConfig::with_histogram), or if a response time in the window was
-    /// recorded under a [geometry](Self::reconfigure) without one. See
-    /// [`SlidingWindow::quantile_at`](crate::SlidingWindow::quantile_at) for the accuracy.
-    ///
-    /// ```
-    /// use leaparray::{HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp};
-    /// use std::time::Duration;
-    ///
-    /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let config = NodeConfig::default().with_histogram(HistogramConfig::default());
-    /// let node = ResourceNode::with_clock(config, clock.clone());
-    /// let entries = [(); 3].map(|()| node.enter());
-    /// for entry in entries {
-    ///     clock.advance(Duration::from_millis(10));
-    ///     entry.success();
-    /// }
-    /// let median = node.quantile(0.5).unwrap().as_secs_f64();
-    /// assert!((median / 0.020 - 1.0).abs() <= HistogramConfig::default().relative_error());
-    /// assert_eq!(node.quantile(1.0), Some(Duration::from_millis(30)));
-    /// ```
-    pub fn quantile_at(&self, now: Timestamp, q: f64) -> Option<Duration> {
-        let [quantile] = self.quantiles_of(&self.current().short, now, [q]);
-        quantile
-    }
-
-    /// Returns the quantile `q` of the response times in the long window now, by default of the
-    /// last minute; see [`quantile_at`](Self::quantile_at).
-    pub fn long_quantile(&self, q: f64) -> Option<Duration> {
-        self.long_quantile_at(self.clock().now(), q)
-    }
-
-    /// Returns the quantile `q` of the response times in the long window at `now`; see
-    /// [`quantile_at`](Self::quantile_at).
-    pub fn long_quantile_at(&self, now: Timestamp, q: f64) -> Option<Duration> {
-        let [quantile] = self.quantiles_of(&self.current().long, now, [q]);
-        quantile
-    }
-
-    /// Returns the histogram of the response times in the short window now; see
-    /// [`short_histogram_into_at`](Self::short_histogram_into_at).
-    pub fn short_histogram(&self) -> Option<LatencyHistogram> {
-        self.short_histogram_at(self.clock().now())
-    }
-
-    /// Returns the histogram of the response times in the short window at `now`; `None` if the node
-    /// has no histogram. See [`short_histogram_into_at`](Self::short_histogram_into_at).
-    pub fn short_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
-        let mut histogram = LatencyHistogram::default();
-        self.short_histogram_into_at(now, &mut histogram).then_some(histogram)
-    }
-
-    /// Replaces the contents of `into` by the histogram of the response times in the short window
-    /// at `now`. Its memory is used again, so this allocates nothing, unless there are more bins
-    /// than `into` has had before, or the node has had several geometries.
-    ///
-    /// If the node has had several [geometries](Self::reconfigure), the histogram is the merge of
-    /// theirs, at the coarsest scale of those that have response times in the window. Returns
-    /// `false`, with any contents in `into`, if the node has no histogram, or if response times in
-    /// the window were recorded under a geometry without one.
-    pub fn short_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
-        self.totals_and_histogram(&self.short_span(now), into).1
-    }
-
-    /// Returns the histogram of the response times in the long window now; see
-    /// [`long_histogram_into_at`](Self::long_histogram_into_at).
-    pub fn long_histogram(&self) -> Option<LatencyHistogram> {
-        self.long_histogram_at(self.clock().now())
-    }
-
-    /// Returns the histogram of the response times in the long window at `now`; `None` if the node
-    /// has no histogram. See [`long_histogram_into_at`](Self::long_histogram_into_at).
-    pub fn long_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
-        let mut histogram = LatencyHistogram::default();
-        self.long_histogram_into_at(now, &mut histogram).then_some(histogram)
-    }
-
-    /// Replaces the contents of `into` by the histogram of the response times in the long window at
-    /// `now`, as [`short_histogram_into_at`](Self::short_histogram_into_at) does for the short
-    /// window.
-    pub fn long_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
-        self.totals_and_histogram(&self.long_span(now), into).1
-    }
-
     /// Returns the histogram of all response times since the node was made; see
     /// [`lifetime_histogram_into`](Self::lifetime_histogram_into).
     pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
@@ -134,7 +40,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///     assert!(node.lifetime_histogram_into(&mut histogram));
     ///     assert_eq!(histogram.count(), hour);
     /// }
-    /// assert_eq!(node.long_histogram().unwrap().count(), 0);
+    /// assert_eq!(node.now().long().histogram().unwrap().count(), 0);
     /// ```
     pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
         self.merge_generations(into, |generation, into| {
@@ -221,54 +127,13 @@ impl<C: Clock + Clone> ResourceNode<C> {
         });
     }
 
-    fn quantiles_of<const N: usize>(
-        &self,
-        window: &SlidingWindow<C>,
-        now: Timestamp,
-        q: [f64; N],
-    ) -> [Option<Duration>; N] {
-        with_scratch(|histogram| match self.totals_and_histogram(&window.span(now), histogram) {
-            (_, true) => histogram.quantiles(q),
-            (_, false) => [None; N],
-        })
-    }
-
-    /// Returns the span of the short window at `now`.
-    pub(crate) fn short_span(&self, now: Timestamp) -> Span {
-        self.current().short.span(now)
-    }
-
-    /// Returns the span of the long window at `now`.
-    pub(crate) fn long_span(&self, now: Timestamp) -> Span {
-        self.current().long.span(now)
-    }
-
     /// Returns whether any geometry has a histogram.
     pub(super) fn has_histogram(&self) -> bool {
         self.generations().any(|generation| generation.array().histogram().is_some())
     }
 
-    /// Returns the totals of the buckets of the span, of all geometries, and whether there is a
-    /// histogram of all response times in them. If so, replaces the contents of `into` by the
-    /// histogram, of the same moment.
-    pub(crate) fn totals_and_histogram(
-        &self,
-        span: &Span,
-        into: &mut LatencyHistogram,
-    ) -> (MetricTotals, bool) {
-        let (mut totals, mut is_complete) = (MetricTotals::default(), true);
-        let has_histogram = self.merge_generations(into, |generation, into| {
-            add_reserved(&mut totals, generation.reserved_in(span));
-            let (of_generation, has_histogram) = generation.totals_and_histogram(span, into);
-            totals += &of_generation;
-            is_complete &= has_histogram || of_generation.rt_count() == 0;
-            has_histogram
-        });
-        (totals, has_histogram && is_complete)
-    }
-
     /// Merges the histograms that `read` returns for each generation, if there are any.
-    fn merge_generations(
+    pub(super) fn merge_generations(
         &self,
         into: &mut LatencyHistogram,
         mut read: impl FnMut(&Generation<C>, &mut LatencyHistogram) -> bool,

@@ -7,7 +7,7 @@ mod generation;
 mod histogram;
 mod on_drop;
 mod permit;
-mod read;
+mod reading;
 mod reason;
 mod recorded;
 mod reserve;
@@ -24,6 +24,7 @@ pub use error::NodeConfigError;
 pub use on_drop::OnDrop;
 pub(crate) use on_drop::{AtomicOnDrop, Drops};
 pub use permit::{Outcome, Permit};
+pub use reading::NodeReading;
 pub use reason::{Reason, Refusals};
 pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
@@ -38,7 +39,6 @@ use crate::metric_array::{Bin, Gauge, MetricArray, Origin, OwnedCell};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
-use crate::window::SlidingWindow;
 use generation::Generation;
 use reason::RefusalCounters;
 
@@ -64,10 +64,10 @@ use reason::RefusalCounters;
 /// node.block();
 ///
 /// assert_eq!(node.concurrency(), 0);
-/// assert_eq!(node.avg_rt(), Some(Duration::from_millis(20)));
+/// assert_eq!(node.now().short().totals().avg_rt(), Some(Duration::from_millis(20)));
 /// clock.advance(Duration::from_secs(5));
-/// assert_eq!(node.qps(MetricEvent::Pass), 0.0);
-/// assert_eq!(node.long_sum(MetricEvent::Block), 1);
+/// assert_eq!(node.now().short().qps(MetricEvent::Pass), 0.0);
+/// assert_eq!(node.now().long().sum(MetricEvent::Block), 1);
 /// ```
 pub struct ResourceNode<C = MonotonicClock> {
     /// The geometry with which the node was made.
@@ -149,7 +149,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// )?;
     /// node.reconfigure(finer);
     /// node.enter().success();
-    /// assert_eq!(node.long_sum(MetricEvent::Success), 2);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Success), 2);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
@@ -420,12 +420,6 @@ impl<C> ResourceNode<C> {
     #[cold]
     fn later(&self, index: usize) -> &Generation<C> {
         self.later.iter().nth(index).expect("it was appended before it became the current one")
-    }
-
-    /// Returns the short window and the long window.
-    fn windows(&self) -> (&SlidingWindow<C>, &SlidingWindow<C>) {
-        let Generation { short, long, .. } = self.current();
-        (short, long)
     }
 
     /// Returns the number of requests in flight, under all geometries.

@@ -31,8 +31,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// drop(node.enter().on_drop(OnDrop::Cancelled));
 /// node.set_on_drop(OnDrop::Cancelled);
 /// drop(node.enter());
-/// assert_eq!(node.long_sum(MetricEvent::Exception), 1);
-/// assert_eq!(node.long_sum(MetricEvent::Cancelled), 2);
+/// assert_eq!(node.now().long().sum(MetricEvent::Exception), 1);
+/// assert_eq!(node.now().long().sum(MetricEvent::Cancelled), 2);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

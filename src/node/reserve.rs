@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::ResourceNode;
+use super::{NodeReading, ResourceNode};
 use crate::metric::MetricEvent;
 use crate::time::{Clock, Span, Timestamp};
+use crate::window::Spread;
 
 /// Permits of the next bucket, for use when that bucket begins. Returned by
 /// [`ResourceNode::reserve_next`].
@@ -53,13 +54,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///
     /// The permits count as [`Pass`](MetricEvent::Pass) and as
     /// [`ReservedPass`](MetricEvent::ReservedPass) in that bucket. Until it begins,
-    /// [`reserved`](Self::reserved) counts them. A reservation cannot be returned: the caller
-    /// should [enter](Self::enter_reserved) with it.
+    /// [`reserved`](NodeReading::reserved) counts them. A reservation cannot be returned: the
+    /// caller should [enter](Self::enter_reserved) with it.
     ///
     /// Threads that race for one bucket never reserve more than remains of the limit. Requests that
     /// pass in the current bucket during the call may be missed, so a caller that admits such
-    /// requests has to count [`reserved`](Self::reserved) as well. Two threads that race across a
-    /// boundary between buckets, or with a change of the geometry, may miss each other's permits.
+    /// requests has to count [`reserved`](NodeReading::reserved) as well. Two threads that race
+    /// across a boundary between buckets, or with a change of the geometry, may miss each other's
+    /// permits.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -72,11 +74,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let reservation = node.reserve_next(2, 5).expect("three have passed, of five");
     /// assert_eq!(reservation.wait(), Duration::from_millis(100));
     /// assert!(node.reserve_next(1, 5).is_none());
-    /// assert_eq!((node.reserved(), node.short_sum(MetricEvent::Pass)), (2, 3));
+    /// assert_eq!((node.now().reserved(), node.now().short().sum(MetricEvent::Pass)), (2, 3));
     ///
     /// clock.advance(reservation.wait());
     /// let entry = node.enter_reserved(reservation);
-    /// assert_eq!((node.reserved(), node.short_sum(MetricEvent::Pass)), (0, 5));
+    /// assert_eq!((node.now().reserved(), node.now().short().sum(MetricEvent::Pass)), (0, 5));
     /// entry.success();
     /// ```
     pub fn reserve_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Reservation> {
@@ -88,7 +90,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let interval = generation.config.short().interval();
         let start = begins.saturating_add(buckets.bucket_len()).saturating_sub(interval);
         let passed = if start < begins {
-            self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
+            self.sum_in(&Span::until_now(start, now), MetricEvent::Pass)
         } else {
             0
         };
@@ -105,15 +107,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
             permits,
         })
     }
+}
 
-    /// Returns the number of reserved permits of the next bucket.
+impl<C: Clock + Clone> NodeReading<'_, C> {
+    /// Returns the number of [reserved](ResourceNode::reserve_next) permits of the bucket after the
+    /// bucket of `now`.
+    #[must_use]
     pub fn reserved(&self) -> u64 {
-        self.reserved_at(self.clock().now())
-    }
-
-    /// Returns the number of reserved permits of the bucket after the bucket of `now`.
-    pub fn reserved_at(&self, now: Timestamp) -> u64 {
-        self.generations()
-            .fold(0, |sum, generation| sum.saturating_add(generation.reserved_next(now)))
+        self.node
+            .generations()
+            .fold(0, |sum, generation| sum.saturating_add(generation.reserved_next(self.now)))
     }
 }

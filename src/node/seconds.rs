@@ -4,13 +4,14 @@ use std::hint::black_box;
 use std::mem;
 use std::ops::Range;
 
-use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
+use super::{NodeReading, ResourceNode};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricTotals, SecondMetrics};
 use crate::metric_array::MetricArray;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
+use crate::window::Spread;
 
 /// The position of a reader in the seconds of a node. It is kept from one poll to the next.
 ///
@@ -69,13 +70,7 @@ impl Default for SecondsCursor {
     }
 }
 
-impl<C: Clock + Clone> ResourceNode<C> {
-    /// Returns the complete seconds that the cursor has not delivered before; see
-    /// [`poll_seconds_at`](Self::poll_seconds_at).
-    pub fn poll_seconds(&self, cursor: &SecondsCursor) -> impl Iterator<Item = SecondMetrics> {
-        self.poll_seconds_at(self.clock().now(), cursor)
-    }
-
+impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     /// Returns the seconds of the long window that are complete at `now` and that the cursor has
     /// not delivered before. Seconds without any record are left out. Sentinel calls this
     /// `metrics`.
@@ -83,8 +78,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The long window should be at least two seconds long, because a shorter window contains a
     /// whole second for a moment only. Poll before a second leaves the window.
     ///
-    /// [`Registry::poll_seconds`](crate::Registry::poll_seconds) does this for all resources of a
-    /// registry.
+    /// [`RegistryReading::poll_seconds`](crate::RegistryReading::poll_seconds) does this for all
+    /// resources of a registry.
     ///
     /// A second is delivered once, with the counts that it has when the iterator returns it. If a
     /// stalled thread adds to it later, the totals include these counts, but no item does. A second
@@ -99,39 +94,32 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     /// let cursor = SecondsCursor::new();
     /// node.enter().success();
-    /// assert_eq!(node.poll_seconds(&cursor).count(), 0, "the second is not over");
+    /// assert_eq!(node.now().poll_seconds(&cursor).count(), 0, "the second is not over");
     ///
     /// clock.advance(Duration::from_secs(1));
     /// node.block();
-    /// let seconds: Vec<_> = node.poll_seconds(&cursor).collect();
+    /// let seconds: Vec<_> = node.now().poll_seconds(&cursor).collect();
     /// assert_eq!(seconds.len(), 1);
     /// assert_eq!(seconds[0].second, Timestamp::from_secs(60));
     /// let counts = [Pass, Success, Block].map(|event| seconds[0].counts[event]);
     /// assert_eq!(counts, [1, 1, 0]);
-    /// assert_eq!(node.poll_seconds(&cursor).count(), 0, "it was delivered");
+    /// assert_eq!(node.now().poll_seconds(&cursor).count(), 0, "it was delivered");
     /// ```
-    pub fn poll_seconds_at(
+    pub fn poll_seconds(
         &self,
-        now: Timestamp,
         cursor: &SecondsCursor,
-    ) -> impl Iterator<Item = SecondMetrics> {
-        let oldest = oldest_second(self.config().long(), now);
-        let seconds = cursor.advance(oldest, number_of(now));
-        self.seconds_in(seconds)
-    }
-
-    /// Returns the totals of the second that is not complete yet; see
-    /// [`unfinished_at`](Self::unfinished_at).
-    pub fn unfinished(&self) -> MetricTotals {
-        self.unfinished_at(self.clock().now())
+    ) -> impl Iterator<Item = SecondMetrics> + use<'a, C> {
+        let oldest = oldest_second(self.generation.config.long(), self.now);
+        let seconds = cursor.advance(oldest, number_of(self.now));
+        self.node.seconds_in(seconds)
     }
 
     /// Returns the totals of everything that was recorded in the second of `now` and in later
     /// seconds, reserved permits included: the seconds that
-    /// [`poll_seconds_at`](Self::poll_seconds_at) leaves out because they are not complete.
+    /// [`poll_seconds`](Self::poll_seconds) leaves out because they are not complete.
     ///
-    /// With the [lifetime](Self::lifetime) and the delivered seconds, this tells how many counts
-    /// came late, after their second was delivered:
+    /// With the [lifetime](ResourceNode::lifetime) and the delivered seconds, this tells how many
+    /// counts came late, after their second was delivered:
     ///
     /// lifetime = delivered seconds + unfinished + late
     ///
@@ -156,26 +144,30 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let cursor = SecondsCursor::new();
     /// node.block_many(3);
     /// clock.advance(Duration::from_secs(1));
-    /// let delivered: u64 = node.poll_seconds(&cursor).map(|it| it.block).sum();
+    /// let delivered: u64 = node.now().poll_seconds(&cursor).map(|it| it.block).sum();
     ///
     /// node.block_many(2);
     /// // A stalled thread has a time of the second that was delivered.
     /// node.block_many_at(Timestamp::from_secs(60), 4);
     /// let lifetime = node.lifetime().sum(MetricEvent::Block);
-    /// let unfinished = node.unfinished().sum(MetricEvent::Block);
+    /// let unfinished = node.now().unfinished().sum(MetricEvent::Block);
     /// assert_eq!((delivered, unfinished, lifetime), (3, 2, 9));
     /// let late = lifetime - unfinished - delivered;
     /// assert_eq!(late, 4);
     /// ```
-    pub fn unfinished_at(&self, now: Timestamp) -> MetricTotals {
-        let start = Timestamp::from_secs(number_of(now));
-        let newest = Timestamp::from_nanos(self.recorded_before().as_nanos().saturating_sub(1));
+    #[must_use]
+    pub fn unfinished(&self) -> MetricTotals {
+        let start = Timestamp::from_secs(number_of(self.now));
+        let recorded_before = self.node.recorded_before().as_nanos();
+        let newest = Timestamp::from_nanos(recorded_before.saturating_sub(1));
         if newest < start {
             return MetricTotals::default();
         }
-        self.totals_between(&Span::until_now(start, newest))
+        self.node.totals_in(&Span::until_now(start, newest))
     }
+}
 
+impl<C: Clock + Clone> ResourceNode<C> {
     /// Returns the seconds with these numbers that are whole in the long window at `now`. Seconds
     /// without any record are left out.
     pub(crate) fn seconds_in_window(
@@ -207,7 +199,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         for second in self.numbers_in_window(now, seconds) {
             let start = Timestamp::from_secs(second);
             let span = Span::of(start, NANOS_PER_SEC);
-            let (totals, has_histogram) = self.totals_and_histogram(&span, histogram);
+            let (totals, has_histogram) = self.totals_and_histogram_in(&span, histogram);
             if totals == MetricTotals::default() {
                 continue;
             }
@@ -249,7 +241,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             let start = Timestamp::from_secs(second);
             let span = Span::of(start, NANOS_PER_SEC);
             let mut histogram = LatencyHistogram::default();
-            let (totals, has_histogram) = self.totals_and_histogram(&span, &mut histogram);
+            let (totals, has_histogram) = self.totals_and_histogram_in(&span, &mut histogram);
             let histogram = has_histogram.then_some(histogram);
             (totals != MetricTotals::default()).then(|| item(start, &totals, histogram))
         })

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::ResourceNode;
 use super::reason::Refusals;
+use super::{NodeReading, ResourceNode};
 use crate::histogram::LatencyQuantiles;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Span, Timestamp, saturating_nanos};
-use crate::window::{SlidingWindow, per_second, with_scratch};
+use crate::window::{Framed, Spread, per_second, with_scratch};
 
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
@@ -26,7 +26,7 @@ use crate::window::{SlidingWindow, per_second, with_scratch};
 /// clock.advance(Duration::from_millis(3));
 /// first.success();
 ///
-/// let snapshot = node.snapshot();
+/// let snapshot = node.now().snapshot();
 /// assert_eq!(snapshot.short.covered, Duration::from_millis(500));
 /// assert_eq!((snapshot.pass_qps(), snapshot.success_qps()), (4.0, 2.0));
 /// assert_eq!(snapshot.avg_rt(), Some(Duration::from_millis(3)));
@@ -169,46 +169,44 @@ impl WindowSnapshot {
     }
 }
 
-impl<C: Clock + Clone> ResourceNode<C> {
-    /// Returns the readings of this node now.
+impl<C: Clock + Clone> NodeReading<'_, C> {
+    /// Returns all readings of the node. Allocates nothing, once the thread has read a histogram
+    /// with as many bins, unless a node with a histogram has had several geometries.
+    #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
-        self.snapshot_at(self.clock().now())
-    }
-
-    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a
-    /// histogram with as many bins, unless a node with a histogram has had several geometries.
-    pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
-        let (short, long) = self.windows();
+        let Self { node, generation, now } = *self;
+        let (short, long) = (generation.short.framed(), generation.long.framed());
         let readings = |covered, interval, span: Option<Span>| {
             let (totals, quantiles) =
-                span.map_or_else(Default::default, |span| self.totals_and_quantiles(&span));
+                span.map_or_else(Default::default, |span| node.totals_and_quantiles(&span));
             WindowSnapshot { covered: Duration::from_nanos(covered), interval, totals, quantiles }
         };
-        let window = |window: &SlidingWindow<C>| {
-            let span = window.span(now);
-            readings(window.covered_nanos(now), window.config().interval(), Some(span))
+        let window = |framed: Framed<'_>| {
+            let span = framed.span(now);
+            readings(framed.covered_nanos(now), framed.config().interval(), Some(span))
         };
         let len = short.config().bucket_len();
         let previous = || readings(short.covered_nanos_of_previous(now), len, short.sample(now, 1));
-        let is_kept = len.saturating_mul(2) <= long.config().interval();
         NodeSnapshot {
             timestamp: now,
-            concurrency: self.concurrency(),
-            reserved: self.reserved_at(now),
-            refusals: self.refusals(),
+            concurrency: node.concurrency(),
+            reserved: self.reserved(),
+            refusals: node.refusals(),
             short: window(short),
             long: window(long),
-            previous: is_kept.then(previous),
-            max_success_qps: self.max_qps_of(short, now, MetricEvent::Success),
+            previous: short.keeps_previous().then(previous),
+            max_success_qps: self.short().max_qps(MetricEvent::Success),
         }
     }
+}
 
+impl<C: Clock + Clone> ResourceNode<C> {
     fn totals_and_quantiles(&self, span: &Span) -> (MetricTotals, Option<LatencyQuantiles>) {
         if !self.has_histogram() {
-            return (self.totals_between(span), None);
+            return (self.totals_in(span), None);
         }
         with_scratch(|histogram| {
-            let (totals, has_all) = self.totals_and_histogram(span, histogram);
+            let (totals, has_all) = self.totals_and_histogram_in(span, histogram);
             (totals, has_all.then(|| histogram.summary()).flatten())
         })
     }

@@ -49,8 +49,8 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// let _in_flight = [web.enter(), batch.enter()];
     /// batch.block();
     ///
-    /// let mut both = web.snapshot();
-    /// both += &batch.snapshot();
+    /// let mut both = web.now().snapshot();
+    /// both += &batch.now().snapshot();
     /// assert_eq!((both.pass_qps(), both.block_qps(), both.success_qps()), (6.0, 2.0, 2.0));
     /// assert_eq!((both.concurrency, both.short.totals.max_concurrency()), (2, Some(1)));
     /// ```

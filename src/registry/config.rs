@@ -133,7 +133,7 @@ impl From<TrafficType> for ResourceConfig {
 }
 
 /// The direction of the calls to a resource. Limits that protect the service as a whole use the
-/// [sum of the inbound calls](crate::Registry::inbound_snapshot), without the calls that the
+/// [sum of the inbound calls](crate::RegistryReading::inbound), without the calls that the
 /// service itself makes.
 ///
 /// With the feature `serde`, it is `"inbound"` or `"outbound"`.

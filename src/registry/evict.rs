@@ -27,8 +27,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// No count is lost: a thread that looks up the resource at the same time either prevents the
     /// eviction, or finds the resource gone and lists a new one. The counts of an evicted resource
     /// stay in the [lifetime totals](Self::lifetime) and in its [series](Self::series), and its
-    /// seconds are still [delivered](Self::poll_seconds), but it leaves the windows. If the windows
-    /// are read, `idle` should be at least as long as the long window.
+    /// seconds are still [delivered](super::RegistryReading::poll_seconds), but it leaves the
+    /// windows. If the windows are read, `idle` should be at least as long as the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -91,9 +91,9 @@ impl<C: Clock + Clone> Registry<C> {
     /// next [`resource`](Self::resource) call lists a new resource. The room of the removed
     /// resource is free at once. Earlier and later records in the removed resource are in the
     /// [lifetime totals](Self::lifetime) of the registry, and among the
-    /// [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is
-    /// dropped, and after that until the lifetime totals, the seconds or the [series](Self::series)
-    /// are read, or another resource is removed.
+    /// [seconds](super::RegistryReading::poll_seconds) that it delivers. Its memory is kept until
+    /// the last handle is dropped, and after that until the lifetime totals, the seconds or the
+    /// [series](Self::series) are read, or another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -105,7 +105,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// orders.enter().success();
     ///
     /// let anew = registry.resource("GET /orders")?;
-    /// assert_eq!(anew.long_sum(MetricEvent::Success), 0);
+    /// assert_eq!(anew.now().long().sum(MetricEvent::Success), 0);
     /// assert_eq!(registry.lifetime().sum(MetricEvent::Success), 2);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```

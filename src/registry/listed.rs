@@ -167,7 +167,7 @@ impl<C: Clock + Clone> Listed<C> {
     /// Returns the totals in the second of `now` and in later seconds, contexts included.
     pub(crate) fn unfinished_at(&self, now: Timestamp) -> MetricTotals {
         self.nodes().fold(MetricTotals::default(), |mut sum, node| {
-            sum += &node.unfinished_at(now);
+            sum += &node.at(now).unfinished();
             sum
         })
     }
@@ -175,7 +175,7 @@ impl<C: Clock + Clone> Listed<C> {
     /// Returns the sum of the snapshots of the node and of the contexts.
     pub(crate) fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.nodes().fold(NodeSnapshot::nothing_at(now), |mut sum, node| {
-            sum += &node.snapshot_at(now);
+            sum += &node.at(now).snapshot();
             sum
         })
     }

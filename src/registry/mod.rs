@@ -8,12 +8,12 @@ mod delisted;
 mod error;
 mod evict;
 mod geometry;
-mod histogram;
 mod holders;
 mod id;
 mod iter;
 mod listed;
 mod name;
+mod reading;
 mod resource;
 mod seconds;
 mod series;
@@ -26,6 +26,7 @@ pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
 pub use id::ResourceId;
 pub use iter::Resources;
+pub use reading::RegistryReading;
 pub use resource::Resource;
 pub use seconds::{RegistryCursor, ResourceSecond};
 pub use series::{
@@ -39,7 +40,7 @@ use std::fmt;
 use crate::node::{NodeConfig, OnDrop};
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
-use crate::time::{Clock, MonotonicClock};
+use crate::time::{Clock, MonotonicClock, Timestamp};
 use capacity::Capacity;
 use delisted::Delisted;
 use geometry::Geometry;
@@ -68,10 +69,10 @@ use listed::Listed;
 ///
 /// // Elsewhere: the same resource.
 /// registry.resource("GET /orders")?.enter().success();
-/// assert_eq!(orders.long_sum(MetricEvent::Success), 2);
+/// assert_eq!(orders.now().long().sum(MetricEvent::Success), 2);
 ///
 /// // In the monitor:
-/// let snapshot = registry.snapshot();
+/// let snapshot = registry.now().snapshot();
 /// for row in &snapshot.resources {
 ///     println!(
 ///         "{:24} {:8.0}/s  {:?}",
@@ -85,6 +86,8 @@ use listed::Listed;
 /// ```
 pub struct Registry<C = MonotonicClock> {
     clock: C,
+    /// The time at which the registry was made.
+    made: Timestamp,
     names: Names<Listed<C>>,
     capacity: Capacity,
     common: Arc<Common>,
@@ -170,12 +173,13 @@ impl<C: Clock + Clone> Registry<C> {
     /// let orders = registry.resource("GET /orders")?;
     /// orders.enter().success();
     /// clock.advance(Duration::from_secs(1));
-    /// assert_eq!(orders.qps(MetricEvent::Pass), 0.0);
+    /// assert_eq!(orders.now().short().qps(MetricEvent::Pass), 0.0);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     #[must_use]
     pub fn with_clock(config: RegistryConfig, clock: C) -> Self {
         Self {
+            made: clock.now(),
             clock,
             names: Names::new(),
             capacity: Capacity::new(config.max_resources),
@@ -423,7 +427,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// registry.reconfigure(finer);
     /// assert_eq!(orders.config(), &finer);
     /// assert_eq!(registry.resource("GET /users")?.config(), &finer);
-    /// assert_eq!(orders.long_sum(MetricEvent::Success), 1);
+    /// assert_eq!(orders.now().long().sum(MetricEvent::Success), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {

@@ -100,8 +100,8 @@ impl<C> Resource<C> {
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records
     /// in it are in the [lifetime totals](crate::Registry::lifetime) of the registry, among the
-    /// [seconds](crate::Registry::poll_seconds) that it delivers, and in no other reading of the
-    /// registry.
+    /// [seconds](crate::RegistryReading::poll_seconds) that it delivers, and in no other reading of
+    /// the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
@@ -148,7 +148,7 @@ impl<C: Clock + Clone> Resource<C> {
     /// has the [maximum number](crate::RegistryConfig::max_contexts) of contexts.
     ///
     /// ```
-    /// use leaparray::{MetricEvent, Registry};
+    /// use leaparray::{Clock, MetricEvent, Registry};
     ///
     /// let registry = Registry::new();
     /// let orders = registry.resource("orders")?;
@@ -156,9 +156,10 @@ impl<C: Clock + Clone> Resource<C> {
     /// web.enter().success();
     /// web.enter().success();
     /// batch.enter().exception();
-    /// assert_eq!(web.long_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(orders.long_sum(MetricEvent::Pass), 0);
-    /// assert_eq!(orders.total_snapshot().long.totals.sum(MetricEvent::Pass), 3);
+    /// assert_eq!(web.now().long().sum(MetricEvent::Pass), 2);
+    /// assert_eq!(orders.now().long().sum(MetricEvent::Pass), 0);
+    /// let total = orders.total_snapshot(registry.clock().now());
+    /// assert_eq!(total.long.totals.sum(MetricEvent::Pass), 3);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
@@ -194,7 +195,7 @@ impl<C: Clock + Clone> Resource<C> {
     ///
     /// let registry = Registry::new();
     /// let entry = Entry::enter(registry.resource("GET /orders")?);
-    /// assert_eq!(registry.inbound_snapshot().concurrency, 1);
+    /// assert_eq!(registry.now().inbound().concurrency, 1);
     /// entry.success();
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
@@ -207,17 +208,11 @@ impl<C: Clock + Clone> Resource<C> {
         Entry::enter_at(self.clone(), now)
     }
 
-    /// Returns the sum of the snapshots of the resource's own node and of its contexts.
+    /// Returns the sum of the snapshots of the resource's own node and of its contexts at `now`.
+    /// The nodes are read one after the other. Peaks are lower bounds: the highest peak of a single
+    /// node, as in any sum of [`NodeSnapshot`]s.
     #[must_use]
-    pub fn total_snapshot(&self) -> NodeSnapshot {
-        self.total_snapshot_at(self.clock().now())
-    }
-
-    /// Like [`total_snapshot`](Self::total_snapshot), at `now`. The nodes are read one after the
-    /// other. Peaks are lower bounds: the highest peak of a single node, as in any sum of
-    /// [`NodeSnapshot`]s.
-    #[must_use]
-    pub fn total_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
+    pub fn total_snapshot(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)
     }
 

@@ -31,9 +31,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::Registry;
 use super::config::TrafficType;
 use super::listed::Listed;
+use super::reading::RegistryReading;
 use crate::metric::SecondMetrics;
 use crate::node::{SecondsCursor, number_of, oldest_second};
 use crate::sync::{Arc, Name};
@@ -67,9 +67,9 @@ impl RegistryCursor {
     /// let clock = ManualClock::new(Timestamp::from_secs(600));
     /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
     /// let cursor = RegistryCursor::new();
-    /// registry.poll_seconds(&cursor);
+    /// registry.now().poll_seconds(&cursor);
     /// clock.advance(Duration::from_secs(70));
-    /// registry.poll_seconds(&cursor);
+    /// registry.now().poll_seconds(&cursor);
     /// assert_eq!(cursor.missed(), 11);
     /// ```
     #[must_use]
@@ -92,7 +92,7 @@ impl Drop for RegistryCursor {
 
 /// The metrics of one resource, or of one of its contexts, in one second: plain data.
 ///
-/// Returned by [`Registry::poll_seconds`].
+/// Returned by [`RegistryReading::poll_seconds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -130,9 +130,9 @@ impl ResourceSecond {
     }
 }
 
-impl<C: Clock + Clone> Registry<C> {
+impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// Returns the complete seconds of all resources that the cursor has not delivered before; see
-    /// [`poll_seconds_into_at`](Self::poll_seconds_into_at).
+    /// [`poll_seconds_into`](Self::poll_seconds_into).
     ///
     /// ```
     /// use leaparray::MetricEvent::{Block, Pass};
@@ -142,56 +142,48 @@ impl<C: Clock + Clone> Registry<C> {
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
     /// let cursor = RegistryCursor::new();
-    /// assert!(registry.poll_seconds(&cursor).is_empty());
+    /// assert!(registry.now().poll_seconds(&cursor).is_empty());
     /// registry.resource("GET /orders")?.enter().success();
     /// registry.resource("GET /users")?.in_context("web")?.block();
     /// // No count is lost.
     /// registry.evict_idle(Duration::ZERO);
     ///
     /// clock.advance(Duration::from_secs(1));
-    /// let seconds = registry.poll_seconds(&cursor);
+    /// let seconds = registry.now().poll_seconds(&cursor);
     /// let [orders, users] = &seconds[..] else { panic!("two resources were used") };
     /// assert_eq!((&*orders.name, orders.metrics.counts[Pass]), ("GET /orders", 1));
     /// assert_eq!((users.context.as_deref(), users.metrics.counts[Block]), (Some("web"), 1));
     /// assert_eq!(users.metrics.second, Timestamp::from_secs(60));
-    /// assert!(registry.poll_seconds(&cursor).is_empty(), "they were delivered");
+    /// assert!(registry.now().poll_seconds(&cursor).is_empty(), "they were delivered");
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
+    #[expect(clippy::must_use_candidate, reason = "a first poll begins the seconds of the cursor")]
     pub fn poll_seconds(&self, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
-        self.poll_seconds_at(self.clock.now(), cursor)
-    }
-
-    /// Like [`poll_seconds`](Self::poll_seconds), at `now`.
-    pub fn poll_seconds_at(&self, now: Timestamp, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
         let mut seconds = Vec::new();
-        self.poll_seconds_into_at(now, cursor, &mut seconds);
+        self.poll_seconds_into(cursor, &mut seconds);
         seconds
-    }
-
-    /// Like [`poll_seconds`](Self::poll_seconds), but replaces the contents of `seconds`, whose
-    /// memory is used again. So this allocates nothing, unless there are more seconds than
-    /// `seconds` has had before, or resources have histograms: each second then has one of its own.
-    pub fn poll_seconds_into(&self, cursor: &RegistryCursor, seconds: &mut Vec<ResourceSecond>) {
-        self.poll_seconds_into_at(self.clock.now(), cursor, seconds);
     }
 
     /// Replaces the contents of `seconds` by the seconds that are complete at `now`, or at the time
     /// of the clock if that is earlier, and that the cursor has not delivered before: an item for
     /// each second of each resource, and of each of its contexts, in which something was recorded.
-    /// They are sorted by the second, the name and the context.
+    /// They are sorted by the second, the name and the context. The memory of `seconds` is used
+    /// again, so this allocates nothing, unless there are more seconds than `seconds` has had
+    /// before, or resources have histograms: each second then has one of its own.
     ///
     /// Each second is delivered once by a cursor, and all its records at once, also of resources
-    /// that were [evicted](Self::evict_idle) or [removed](Self::remove) since the last poll, and of
-    /// removed resources that still have handles. If a resource was listed again within a second,
-    /// its item is the sum of both; if it was listed with another direction, each direction has an
-    /// item. Add the items of a resource and its contexts for the metrics of all its requests.
+    /// that were [evicted](super::Registry::evict_idle) or [removed](super::Registry::remove) since
+    /// the last poll, and of removed resources that still have handles. If a resource was listed
+    /// again within a second, its item is the sum of both; if it was listed with another direction,
+    /// each direction has an item. Add the items of a resource and its contexts for the metrics of
+    /// all its requests.
     ///
     /// Poll once a second, and before the seconds leave the long window [of the
-    /// registry](Self::config): a second that has left it is [missed](RegistryCursor::missed). A
-    /// resource whose own long window is shorter loses seconds earlier, and nothing counts them. A
-    /// long window of less than two seconds contains a whole second for a moment only. If a stalled
-    /// thread adds to a second that was delivered, the totals include these counts, but no item
-    /// does.
+    /// registry](super::Registry::config): a second that has left it is
+    /// [missed](RegistryCursor::missed). A resource whose own long window is shorter loses seconds
+    /// earlier, and nothing counts them. A long window of less than two seconds contains a whole
+    /// second for a moment only. If a stalled thread adds to a second that was delivered, the
+    /// totals include these counts, but no item does.
     ///
     /// # Memory
     ///
@@ -218,37 +210,32 @@ impl<C: Clock + Clone> Registry<C> {
     /// for secs in 60..63 {
     ///     orders.block();
     ///     clock.advance(Duration::from_secs(1));
-    ///     registry.poll_seconds_into_at(clock.now(), &cursor, &mut seconds);
+    ///     registry.now().poll_seconds_into(&cursor, &mut seconds);
     ///     assert_eq!(seconds.len(), 1);
     ///     assert_eq!(seconds[0].metrics.second, Timestamp::from_secs(secs));
     /// }
-    /// # use leaparray::Clock;
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
-    pub fn poll_seconds_into_at(
-        &self,
-        now: Timestamp,
-        cursor: &RegistryCursor,
-        seconds: &mut Vec<ResourceSecond>,
-    ) {
+    pub fn poll_seconds_into(&self, cursor: &RegistryCursor, seconds: &mut Vec<ResourceSecond>) {
+        let registry = self.registry;
         // No second after the time of the clock is complete. A time that is ahead would skip the
         // seconds up to it.
-        let now = now.min(self.clock.now());
+        let now = self.now.min(registry.clock.now());
         seconds.clear();
         // Under the lock, no resource moves from one place to another: see the head of this module.
         let _released;
-        let mut delisted = self.delisted();
+        let mut delisted = registry.delisted();
         delisted.undelivered().add_cursor(&cursor.position);
         // Before the cursor advances, so that the seconds that this poll delivers are kept as well.
         _released = delisted.reclaim_released();
-        let oldest = oldest_second(self.config().long(), now);
+        let oldest = oldest_second(registry.config().long(), now);
         let numbers = cursor.position.advance(oldest, number_of(now));
         if !numbers.is_empty() {
             seconds.extend(delisted.undelivered().of(&numbers).cloned());
             for listed in delisted.with_holders() {
                 listed.append_seconds(now, &numbers, seconds);
             }
-            self.names.for_each(|listed| {
+            registry.names.for_each(|listed| {
                 // A resource that is gone is in one of the other two places.
                 if !listed.holders().is_gone() {
                     listed.append_seconds(now, &numbers, seconds);

@@ -1,8 +1,8 @@
 //! The readings of all resources at one time, as plain data.
 
-use super::Registry;
 use super::config::TrafficType;
 use super::listed::Listed;
+use super::reading::RegistryReading;
 use crate::node::NodeSnapshot;
 use crate::sync::Name;
 use crate::time::{Clock, Timestamp};
@@ -10,9 +10,9 @@ use crate::time::{Clock, Timestamp};
 /// The readings of the listed resources of a [`Registry`] at one time: plain data that can be kept,
 /// compared and sent.
 ///
-/// Returned by [`Registry::snapshot`]. A monitor that reads again and again passes the same
-/// `RegistrySnapshot` to [`Registry::snapshot_into`], which uses its memory again. The default is
-/// empty, at the beginning of time.
+/// Returned by [`RegistryReading::snapshot`]. A monitor that reads again and again passes the same
+/// `RegistrySnapshot` to [`RegistryReading::snapshot_into`], which uses its memory again. The
+/// default is empty, at the beginning of time.
 ///
 /// All rows are of one `now`, and the sums are computed from the rows, so a sum and its rows always
 /// agree. With the feature `serde`, it can be serialized, with
@@ -36,7 +36,7 @@ pub struct RegistrySnapshot {
 ///
 /// let registry = Registry::new();
 /// registry.resource("orders")?.in_context("web")?.block();
-/// let rows = registry.snapshot().resources;
+/// let rows = registry.now().snapshot().resources;
 /// assert_eq!((&*rows[0].name, rows[0].context.as_deref()), ("orders", None));
 /// assert_eq!((&*rows[1].name, rows[1].context.as_deref()), ("orders", Some("web")));
 /// # Ok::<_, leaparray::RegistryError>(())
@@ -76,7 +76,7 @@ impl RegistrySnapshot {
     /// let orders = registry.resource("GET /orders")?;
     /// let database = registry.resource_with("database", TrafficType::Outbound)?;
     /// let _in_flight = [orders.enter(), database.enter()];
-    /// let snapshot = registry.snapshot();
+    /// let snapshot = registry.now().snapshot();
     /// assert_eq!((snapshot.total().concurrency, snapshot.inbound().concurrency), (2, 1));
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
@@ -92,9 +92,8 @@ impl RegistrySnapshot {
     }
 }
 
-impl<C: Clock + Clone> Registry<C> {
-    /// Returns the readings of all listed resources now; see
-    /// [`snapshot_into_at`](Self::snapshot_into_at).
+impl<C: Clock + Clone> RegistryReading<'_, C> {
+    /// Returns the readings of all listed resources; see [`snapshot_into`](Self::snapshot_into).
     ///
     /// ```
     /// use leaparray::Registry;
@@ -103,7 +102,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// registry.resource("GET /orders")?.enter().success();
     /// registry.resource("GET /users")?.block();
     ///
-    /// let mut snapshot = registry.snapshot();
+    /// let mut snapshot = registry.now().snapshot();
     /// snapshot.resources.sort_by(|a, b| a.name.cmp(&b.name));
     /// let passed: Vec<_> =
     ///     snapshot.resources.iter().map(|row| row.snapshot.pass_qps() > 0.0).collect();
@@ -113,24 +112,12 @@ impl<C: Clock + Clone> Registry<C> {
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> RegistrySnapshot {
-        self.snapshot_at(self.clock.now())
-    }
-
-    /// Like [`snapshot`](Self::snapshot), at `now`.
-    #[must_use]
-    pub fn snapshot_at(&self, now: Timestamp) -> RegistrySnapshot {
         let mut snapshot = RegistrySnapshot::default();
-        self.snapshot_into_at(now, &mut snapshot);
+        self.snapshot_into(&mut snapshot);
         snapshot
     }
 
-    /// Replaces `snapshot` by the readings of all listed resources now; see
-    /// [`snapshot_into_at`](Self::snapshot_into_at).
-    pub fn snapshot_into(&self, snapshot: &mut RegistrySnapshot) {
-        self.snapshot_into_at(self.clock.now(), snapshot);
-    }
-
-    /// Replaces `snapshot` by the readings of all listed resources at `now`: a row for each
+    /// Replaces `snapshot` by the readings of all listed resources: a row for each
     /// resource, and one for each of its contexts.
     ///
     /// The rows share the names with the registry, and the memory of the earlier rows is used
@@ -138,8 +125,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// The nodes are read one after the other while threads record, so rows may differ by requests
     /// that were recorded during this call. A resource that is listed all the time has its row, any
-    /// other resource perhaps. [Removed](Self::remove) resources have none, even if they have
-    /// handles. Waits for no other thread.
+    /// other resource perhaps. [Removed](super::Registry::remove) resources have none, even if they
+    /// have handles. Waits for no other thread.
     ///
     /// ```
     /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistrySnapshot, Timestamp};
@@ -152,18 +139,18 @@ impl<C: Clock + Clone> Registry<C> {
     /// for secs in 1..=3 {
     ///     clock.advance(Duration::from_secs(1));
     ///     orders.enter().success();
-    ///     registry.snapshot_into(&mut snapshot);
+    ///     registry.now().snapshot_into(&mut snapshot);
     ///     assert_eq!(snapshot.timestamp, Timestamp::from_secs(60 + secs));
     ///     assert_eq!(snapshot.total(), snapshot.resources[0].snapshot);
     /// }
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
-    pub fn snapshot_into_at(&self, now: Timestamp, snapshot: &mut RegistrySnapshot) {
-        snapshot.timestamp = now;
+    pub fn snapshot_into(&self, snapshot: &mut RegistrySnapshot) {
+        snapshot.timestamp = self.now;
         snapshot.resources.clear();
-        self.names.for_each(|listed| {
+        self.registry.names.for_each(|listed| {
             if !listed.holders().is_gone() {
-                snapshot.resources.extend(listed.rows_at(now));
+                snapshot.resources.extend(listed.rows_at(self.now));
             }
         });
     }
@@ -176,7 +163,7 @@ impl<C: Clock + Clone> Listed<C> {
             name: Name::clone(self.name()),
             context: context.cloned(),
             traffic_type: self.traffic_type(),
-            snapshot: node.snapshot_at(now),
+            snapshot: node.at(now).snapshot(),
         })
     }
 }

@@ -109,13 +109,13 @@ mod tests {
         lose_two(&registry);
         assert_eq!(kept(&registry), 0, "before the first poll");
         let cursor = RegistryCursor::new();
-        registry.poll_seconds(&cursor);
+        registry.now().poll_seconds(&cursor);
         lose_two(&registry);
         assert_eq!(kept(&registry), 2);
         drop(cursor);
         registry.clock().advance(SECOND);
         let late = RegistryCursor::new();
-        assert!(registry.poll_seconds(&late).len() <= 2);
+        assert!(registry.now().poll_seconds(&late).len() <= 2);
         drop(late);
         lose_two(&registry);
         lose_two(&registry);
@@ -128,12 +128,12 @@ mod tests {
     fn delivered_second_is_forgotten() {
         let registry = registry();
         let [one, other] = [(); 2].map(|()| RegistryCursor::new());
-        registry.poll_seconds(&one);
-        registry.poll_seconds(&other);
+        registry.now().poll_seconds(&one);
+        registry.now().poll_seconds(&other);
         lose_two(&registry);
         registry.clock().advance(SECOND);
-        assert_eq!((registry.poll_seconds(&one).len(), kept(&registry)), (2, 2));
-        assert_eq!((registry.poll_seconds(&other).len(), kept(&registry)), (2, 0));
+        assert_eq!((registry.now().poll_seconds(&one).len(), kept(&registry)), (2, 2));
+        assert_eq!((registry.now().poll_seconds(&other).len(), kept(&registry)), (2, 0));
         assert_eq!(registry.delisted().undelivered().cursors.len(), 2, "each cursor once");
     }
 
@@ -141,7 +141,7 @@ mod tests {
     fn seconds_of_a_cursor_that_polls_no_more_are_bounded() {
         let registry = registry();
         let cursor = RegistryCursor::new();
-        registry.poll_seconds(&cursor);
+        registry.now().poll_seconds(&cursor);
         let evict = || {
             registry.resource("evicted").unwrap().block();
             assert_eq!(registry.evict_idle(Duration::ZERO), 1);
@@ -158,7 +158,7 @@ mod tests {
                 assert!(kept(&registry) <= 2 * 61, "{} are kept", kept(&registry));
             }
         }
-        registry.poll_seconds(&cursor);
+        registry.now().poll_seconds(&cursor);
         assert_eq!(kept(&registry), 0);
         let capacity = registry.delisted().undelivered().kept.capacity();
         assert!(capacity <= 64, "{capacity}");

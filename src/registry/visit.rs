@@ -7,10 +7,10 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use super::Registry;
 use super::config::TrafficType;
 use super::id::ResourceId;
 use super::listed::Listed;
+use super::reading::RegistryReading;
 use super::seconds::{RegistryCursor, ResourceSecond, add_up_equal};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricTotals, SecondMetrics};
@@ -18,7 +18,7 @@ use crate::node::{ResourceNode, number_of, oldest_second};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
-/// What [`Registry::visit_seconds_at`] has found.
+/// What [`RegistryReading::visit_seconds`] has found.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Visited<'a, C> {
@@ -49,7 +49,7 @@ pub struct VisitedNode<'a, C> {
     pub node: &'a ResourceNode<C>,
 }
 
-/// The seconds and the totals of one [`Registry::visit_seconds_at`].
+/// The seconds and the totals of one [`RegistryReading::visit_seconds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Visit {
@@ -65,7 +65,7 @@ pub struct Visit {
     /// are in `delisted`, and here only if another cursor was known. The first visit has the
     /// resources that still have handles.
     ///
-    /// Together with [`unfinished_at`](ResourceNode::unfinished_at) of the visited nodes, it tells
+    /// Together with [`unfinished`](crate::NodeReading::unfinished) of the visited nodes, it tells
     /// how many counts came late, after their second was delivered: the lifetimes of the visited
     /// nodes, plus `delisted`, are the delivered seconds, plus `unfinished` of the nodes and of
     /// this, plus late counts.
@@ -81,23 +81,23 @@ struct Apart {
     taken: Vec<bool>,
 }
 
-impl<C: Clock + Clone> Registry<C> {
+impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// Calls `visit` with each listed node, and with the seconds that
-    /// [`poll_seconds_into_at`](Self::poll_seconds_into_at) would deliver, in one pass over the
+    /// [`poll_seconds_into`](Self::poll_seconds_into) would deliver, in one pass over the
     /// resources.
     ///
     /// The first call has the numbers of all these seconds, of which there may be none. A listed
     /// node is followed by its seconds, the oldest first. The nodes are in no particular order. A
     /// second of a resource that was listed again includes the records of the one before. The
     /// lifetimes of the visited nodes and the delisted totals in the result add up to the
-    /// [lifetime](Self::lifetime) of the registry.
+    /// [lifetime](super::Registry::lifetime) of the registry.
     ///
     /// Unless resources were evicted or removed, nothing is sorted, and the memory of the
     /// histograms is used again, so this allocates some hundred bytes.
     ///
     /// # Blocking
     ///
-    /// As for [`poll_seconds_into_at`](Self::poll_seconds_into_at). `visit` must not evict, remove,
+    /// As for [`poll_seconds_into`](Self::poll_seconds_into). `visit` must not evict, remove,
     /// reconfigure, poll or read lifetime totals of this registry: it would wait for itself.
     ///
     /// # Panics
@@ -120,7 +120,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// clock.advance(Duration::from_secs(1));
     ///
     /// let (mut concurrency, mut successes) = (0, 0);
-    /// let visit = registry.visit_seconds_at(clock.now(), &cursor, |visited| match visited {
+    /// let visit = registry.at(clock.now()).visit_seconds(&cursor, |visited| match visited {
     ///     Visited::Node(visited) => concurrency += visited.node.concurrency(),
     ///     Visited::Second(metrics) => successes += metrics.counts[MetricEvent::Success],
     ///     _ => {}
@@ -129,19 +129,19 @@ impl<C: Clock + Clone> Registry<C> {
     /// # drop(in_flight);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
-    pub fn visit_seconds_at(
+    pub fn visit_seconds(
         &self,
-        now: Timestamp,
         cursor: &RegistryCursor,
         mut visit: impl FnMut(Visited<'_, C>),
     ) -> Visit {
-        // As in `poll_seconds_into_at`: no second after the time of the clock is complete.
-        let now = now.min(self.clock.now());
+        let registry = self.registry;
+        // As in `poll_seconds_into`: no second after the time of the clock is complete.
+        let now = self.now.min(registry.clock.now());
         let _released;
-        let mut delisted = self.delisted();
+        let mut delisted = registry.delisted();
         delisted.undelivered().add_cursor(&cursor.position);
         _released = delisted.reclaim_released();
-        let oldest = oldest_second(self.config().long(), now);
+        let oldest = oldest_second(registry.config().long(), now);
         let seconds = cursor.position.advance(oldest, number_of(now));
         visit(Visited::Seconds(seconds.clone()));
         let mut apart: Vec<_> = delisted.undelivered().of(&seconds).cloned().collect();
@@ -161,7 +161,7 @@ impl<C: Clock + Clone> Registry<C> {
         let mut histogram = LatencyHistogram::default();
         let newest = seconds.end.saturating_sub(1);
         let prepare = |listed: &Arc<Listed<C>>, stage| listed.load_ahead(stage, newest);
-        self.names.for_each_prepared(Listed::<C>::STAGES, prepare, |listed| {
+        registry.names.for_each_prepared(Listed::<C>::STAGES, prepare, |listed| {
             // A resource that is gone is among the others.
             if !listed.holders().is_gone() {
                 listed.visit(now, &seconds, &mut apart, &mut histogram, &mut visit);

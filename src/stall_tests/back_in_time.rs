@@ -66,7 +66,7 @@ fn read_beside<R: Send + 'static>(
 
 /// Returns the counts in the window at second 4, the expired counts, and the late counts.
 fn ledger(window: &Window) -> [u64; 3] {
-    let ledger = window.ledger_at(Timestamp::from_secs(4)).map(|it| it.sum(Pass));
+    let ledger = window.at(Timestamp::from_secs(4)).ledger().map(|it| it.sum(Pass));
     [ledger.in_window, ledger.expired, ledger.late]
 }
 
@@ -88,6 +88,6 @@ fn ledger_beside_a_late_record_is_of_one_moment() {
 /// bucket 6, which cannot be gone.
 #[test]
 fn sum_beside_a_record_in_a_bucket_that_is_there_is_of_one_moment() {
-    let sum = |window: &Window| window.sum_at(Timestamp::from_secs(6), Pass);
+    let sum = |window: &Window| window.at(Timestamp::from_secs(6)).sum(Pass);
     assert_eq!(read_beside([(7, 100), (6, 10_000)], 2, sum), 10_000);
 }

@@ -56,10 +56,10 @@ fn histogram_beside_a_direct_record_covers_its_sum() {
         if histogram.count() == 2 {
             assert_eq!(histogram.max(), Some(Duration::from_nanos(AFTER)));
         }
-        assert_covers_its_sum(&window.histogram_at(time(1)).unwrap());
+        assert_covers_its_sum(&window.at(time(1)).histogram().unwrap());
         stopped_directly |= histogram.count() == 2;
         thread.finish();
-        for histogram in [window.histogram_at(time(1)), window.lifetime_histogram()] {
+        for histogram in [window.at(time(1)).histogram(), window.lifetime_histogram()] {
             let histogram = histogram.unwrap();
             assert_eq!(histogram.sum(), Duration::from_nanos(BEFORE + AFTER));
             assert_eq!(histogram.count(), 2);

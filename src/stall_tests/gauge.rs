@@ -56,7 +56,7 @@ fn maximum_is_found_beside_a_thread_that_is_stopped_while_it_ends_a_request() {
     in_flight.push(enter(&node));
     stopped.finish();
     in_flight.push(enter(&node));
-    assert_eq!((node.concurrency(), node.max_concurrency()), (5, Some(5)));
+    assert_eq!((node.concurrency(), node.now().short().totals().max_concurrency()), (5, Some(5)));
 }
 
 /// The request ends after the other thread has decided to look, and before that thread looks.
@@ -72,7 +72,7 @@ fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
             leash.put_on();
             in_flight.push(enter(&node));
             in_flight.push(enter(&node));
-            (node.concurrency(), node.max_concurrency())
+            (node.concurrency(), node.now().short().totals().max_concurrency())
         }
     });
     assert!(stopped.lead(0));

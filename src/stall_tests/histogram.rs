@@ -32,7 +32,7 @@ fn response_times(totals: &MetricTotals) -> u64 {
 
 impl Histogram {
     fn read(&self, second: u64) -> LatencyHistogram {
-        let histogram = self.0.histogram_at(time(second)).unwrap();
+        let histogram = self.0.at(time(second)).histogram().unwrap();
         assert_covers_its_sum(&histogram);
         histogram
     }
@@ -86,11 +86,11 @@ impl Subject for Histogram {
     }
 
     fn values(&self, second: u64) -> u64 {
-        self.0.buckets_at(time(second)).map(|bucket| response_times(&bucket.totals)).sum()
+        self.0.at(time(second)).buckets().map(|bucket| response_times(&bucket.totals)).sum()
     }
 
     fn ledger(&self, second: u64) -> Ledger<u64> {
-        self.0.ledger_at(time(second)).map(response_times)
+        self.0.at(time(second)).ledger().map(response_times)
     }
 
     fn lifetime(&self) -> u64 {
@@ -107,7 +107,7 @@ impl Subject for Histogram {
     }
 
     fn assert_at_rest(&self, second: u64) {
-        let (histogram, totals) = (self.read(second), self.0.ledger_at(time(second)).in_window);
+        let (histogram, totals) = (self.read(second), self.0.at(time(second)).ledger().in_window);
         assert_eq!(sum_of(&histogram), response_times(&totals), "{histogram:?}");
         assert_eq!(histogram.count(), totals.rt_count(), "{histogram:?}");
         let (histogram, totals) = (self.read_lifetime(), self.0.lifetime());

@@ -58,7 +58,7 @@ fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
         assert!(other.get("orders").is_none());
         assert_eq!(other.len(), 1, "a thread that looks a name up takes nothing out of the map");
         let anew = other.resource("orders").unwrap();
-        assert_eq!(anew.long_sum(Pass), 0, "it is another resource");
+        assert_eq!(anew.now().long().sum(Pass), 0, "it is another resource");
         anew
     });
     let anew = anew.result();
@@ -101,17 +101,17 @@ fn resource_that_is_gone_is_in_no_snapshot_although_its_name_is_in_the_map() {
     let registry = registry();
     let stopped = stopped_in_removal(&registry);
     assert_eq!(registry.len(), 1, "the name is in the map");
-    assert!(registry.snapshot().resources.is_empty());
+    assert!(registry.now().snapshot().resources.is_empty());
     stopped.finish();
 }
 
 #[test]
 fn response_times_of_a_resource_that_is_gone_are_in_no_inbound_histogram() {
     let registry = registry_of(NodeConfig::default().with_histogram(HistogramConfig::default()));
-    assert!(registry.inbound_long_histogram().is_some());
+    assert!(registry.now().long().histogram().is_some());
     let stopped = stopped_in_removal(&registry);
     assert_eq!(registry.len(), 1, "the name is in the map");
-    assert_eq!(registry.inbound_long_histogram(), None);
+    assert_eq!(registry.now().long().histogram(), None);
     stopped.finish();
 }
 
@@ -119,24 +119,24 @@ fn response_times_of_a_resource_that_is_gone_are_in_no_inbound_histogram() {
 fn second_of_a_resource_that_is_gone_is_delivered_once_although_its_name_is_in_the_map() {
     let registry = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     let stopped = stopped_in_removal(&registry);
     registry.clock().set(Timestamp::from_secs(1));
-    let seconds = registry.poll_seconds(&cursor);
+    let seconds = registry.now().poll_seconds(&cursor);
     assert_eq!(seconds.iter().map(|second| second.metrics.counts[Pass]).collect::<Vec<_>>(), [1]);
     stopped.finish();
-    assert!(registry.poll_seconds(&cursor).is_empty());
+    assert!(registry.now().poll_seconds(&cursor).is_empty());
 }
 
 #[test]
 fn resource_that_is_gone_is_not_visited_although_its_name_is_in_the_map() {
     let registry = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     let stopped = stopped_in_removal(&registry);
     registry.clock().set(Timestamp::from_secs(1));
     let mut delisted = 0;
-    registry.visit_seconds_at(Timestamp::from_secs(1), &cursor, |visited| match visited {
+    registry.at(Timestamp::from_secs(1)).visit_seconds(&cursor, |visited| match visited {
         Visited::Seconds(_) => {}
         Visited::Delisted(_) => delisted += 1,
         other => panic!("{other:?}"),

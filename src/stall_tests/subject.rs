@@ -187,15 +187,15 @@ impl Subject for SlidingWindow<ManualClock> {
     }
 
     fn sum(&self, second: u64) -> u64 {
-        self.sum_at(time(second), MetricEvent::Pass)
+        self.at(time(second)).sum(MetricEvent::Pass)
     }
 
     fn values(&self, second: u64) -> u64 {
-        self.buckets_at(time(second)).map(|bucket| passes(&bucket.totals)).sum()
+        self.at(time(second)).buckets().map(|bucket| passes(&bucket.totals)).sum()
     }
 
     fn ledger(&self, second: u64) -> Ledger<u64> {
-        self.ledger_at(time(second)).map(passes)
+        self.at(time(second)).ledger().map(passes)
     }
 
     fn lifetime(&self) -> u64 {

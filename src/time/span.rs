@@ -33,6 +33,11 @@ impl Span {
         Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
     }
 
+    /// Returns the start.
+    pub(crate) const fn start(&self) -> Timestamp {
+        Timestamp::from_nanos(self.first)
+    }
+
     /// Returns the buckets of a geometry that are within the span; `None` if there are none. A
     /// bucket that begins earlier is left out: its counts cannot be split by time.
     pub(crate) fn buckets(&self, config: &WindowConfig) -> Option<RangeInclusive<u64>> {

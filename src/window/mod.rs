@@ -1,27 +1,30 @@
 //! The sliding window: a metric array, a clock, and the geometry of reads.
 
 mod coverage;
-mod histogram;
-mod read;
+mod reading;
 mod record;
+mod scratch;
+mod view;
 
 pub use coverage::Coverage;
 pub(crate) use coverage::per_second;
-pub(crate) use histogram::with_scratch;
-pub use read::BucketTotals;
+pub(crate) use reading::Spread;
+pub use reading::{BucketTotals, WindowReading};
+pub(crate) use scratch::with_scratch;
+pub(crate) use view::{Frame, Framed, View};
 
-use crate::histogram::HistogramConfig;
+use crate::histogram::{HistogramConfig, LatencyHistogram};
+use crate::metric::MetricTotals;
 use crate::metric_array::MetricArray;
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
-use coverage::RateDivisor;
 
 /// The metrics of one resource over the last second, or over any other interval.
 ///
-/// Recording and reading are lock-free and take `&self`, so any thread can do both. Each operation
-/// that needs the time has two forms: the form with the suffix `_at` takes `now`, and the form
-/// without the suffix reads the clock once. Only [`buckets_conditional`](Self::buckets_conditional)
-/// has one form, which takes `now`.
+/// Recording and reading are lock-free and take `&self`, so any thread can do both. A read names
+/// its time: [`at`](Self::at) returns the [`WindowReading`] at a given time, and [`now`](Self::now)
+/// at the time of the clock. Each method that records has two forms: the form with the suffix `_at`
+/// takes `now`, and the form without the suffix reads the clock once.
 ///
 /// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and
 /// read from the same array. In Sentinel, `ArrayMetric` corresponds to a window, and
@@ -34,35 +37,25 @@ use coverage::RateDivisor;
 /// let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
 /// window.add(MetricEvent::Pass, 1);
 /// window.record_success(Duration::from_micros(250));
-/// assert!(window.qps(MetricEvent::Pass) >= 1.0);
-/// assert_eq!(window.max_rt(), Some(Duration::from_micros(250)));
+/// assert!(window.now().qps(MetricEvent::Pass) >= 1.0);
+/// assert_eq!(window.now().totals().max_rt(), Some(Duration::from_micros(250)));
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 ///
 /// # Accuracy
 ///
 /// Each add is counted exactly once: in the window, as expired, or as late (see
-/// [`ledger`](Self::ledger)). At `now`, a window of n buckets covers exactly the buckets
+/// [`ledger`](WindowReading::ledger)). At `now`, a window of n buckets covers exactly the buckets
 /// `k(now) − n + 1 ..= k(now)`, where `k(t)` is the [number](WindowConfig::bucket_number) of the
 /// bucket of the time t. The newest bucket is still filling, so the window covers between (n − 1)/n
 /// of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an
 /// interval and all of them. More buckets make the difference smaller. A rate is not affected:
-/// [`qps`](Self::qps) divides by the time that the window covers.
+/// [`qps`](WindowReading::qps) divides by the time that the window covers.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
     array: Arc<MetricArray>,
+    frame: Frame,
     clock: C,
-    /// The geometry of reads. Equal to the geometry of the array, unless this is a view.
-    config: WindowConfig,
-    /// The number of buckets of the array in one bucket of this window.
-    buckets_per_sample: u64,
-    /// The number of buckets of the array that this window covers.
-    array_len: usize,
-    /// A read less than this number of nanoseconds after the start of the newest bucket may be
-    /// [steady](MetricArray::steady_sums). It is the length of a bucket, or 0 for a view that
-    /// covers fewer buckets than the array.
-    steady_within: u64,
-    divisor: RateDivisor,
 }
 
 impl SlidingWindow {
@@ -85,9 +78,9 @@ impl<C: Clock> SlidingWindow<C> {
     /// let window = SlidingWindow::with_clock(config, clock.clone());
     /// window.add(MetricEvent::Pass, 7);
     /// clock.advance(Duration::from_millis(999));
-    /// assert_eq!(window.sum(MetricEvent::Pass), 7);
+    /// assert_eq!(window.now().sum(MetricEvent::Pass), 7);
     /// clock.advance(Duration::from_millis(1));
-    /// assert_eq!(window.sum(MetricEvent::Pass), 0);
+    /// assert_eq!(window.now().sum(MetricEvent::Pass), 0);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[must_use]
@@ -97,7 +90,8 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// Creates a window over a new array that also counts the response times by bins, for
-    /// [quantiles](Self::quantile) and [histograms](Self::histogram). The window reads `clock`.
+    /// [quantiles](WindowReading::quantile) and [histograms](WindowReading::histogram). The window
+    /// reads `clock`.
     ///
     /// Its [views](Self::view) have the same histogram, over their own length. A record of a
     /// response time also increments the counter of its bin. [`HistogramConfig::max_bytes`] tells
@@ -113,8 +107,8 @@ impl<C: Clock> SlidingWindow<C> {
     /// for millis in [3, 3, 3, 250] {
     ///     window.record_success(Duration::from_millis(millis));
     /// }
-    /// assert_eq!(window.avg_rt(), Some(Duration::from_micros(64_750)));
-    /// let [p50, p99] = window.quantiles([0.5, 0.99]);
+    /// assert_eq!(window.now().totals().avg_rt(), Some(Duration::from_micros(64_750)));
+    /// let [p50, p99] = window.now().quantiles([0.5, 0.99]);
     /// assert_eq!(p99, Some(Duration::from_millis(250)));
     /// assert!(p50.unwrap().abs_diff(Duration::from_millis(3)) < Duration::from_micros(66));
     /// # Ok::<_, leaparray::ConfigError>(())
@@ -133,15 +127,7 @@ impl<C: Clock> SlidingWindow<C> {
         made: Timestamp,
     ) -> Self {
         let array = Arc::new(MetricArray::new(config, histogram));
-        Self {
-            array,
-            clock,
-            config,
-            buckets_per_sample: 1,
-            array_len: config.sample_count(),
-            steady_within: config.bucket_nanos(),
-            divisor: RateDivisor::new(made, &config, config.sample_count()),
-        }
+        Self { array, frame: Frame::new(config, made), clock }
     }
 
     /// Returns a window of another length over the same array. Each of the two windows reads what
@@ -166,34 +152,111 @@ impl<C: Clock> SlidingWindow<C> {
     /// long.add(MetricEvent::Pass, 5);
     /// clock.advance(Duration::from_secs(30));
     /// short.add(MetricEvent::Pass, 1);
-    /// assert_eq!(long.sum(MetricEvent::Pass), 6);
-    /// assert_eq!(short.sum(MetricEvent::Pass), 1);
+    /// assert_eq!(long.now().sum(MetricEvent::Pass), 6);
+    /// assert_eq!(short.now().sum(MetricEvent::Pass), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn view(&self, config: WindowConfig) -> Result<Self, ViewError>
     where
         C: Clone,
     {
-        let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
-        // Does not overflow: the product divides the sample count of the array.
-        let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
-        let divisor = self.divisor.of_view(self.array.config(), array_len);
-        let covers_all = array_len == self.array.config().sample_count();
-        let steady_within = if covers_all { self.array.config().bucket_nanos() } else { 0 };
-        let view = self.clone();
-        Ok(Self { config, buckets_per_sample, array_len, steady_within, divisor, ..view })
+        let frame = self.frame.view(self.array.config(), config)?;
+        Ok(Self { array: Arc::clone(&self.array), frame, clock: self.clock.clone() })
+    }
+
+    /// Returns the reading of this window at `now`.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let t = Timestamp::from_millis;
+    /// window.add_at(t(60_200), MetricEvent::Pass, 3);
+    /// assert_eq!(window.at(t(60_900)).sum(MetricEvent::Pass), 3);
+    /// assert_eq!(window.at(t(61_000)).sum(MetricEvent::Pass), 0);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    #[inline]
+    pub fn at(&self, now: Timestamp) -> WindowReading<'_> {
+        WindowReading::of(self.as_view(), now)
+    }
+
+    /// Returns the reading of this window at the time of the clock.
+    #[inline]
+    pub fn now(&self) -> WindowReading<'_> {
+        self.at(self.clock.now())
+    }
+
+    /// Returns the totals since the window was made: in the window, expired and late. They never
+    /// decrease.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// for second in 0..60 {
+    ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 10);
+    /// }
+    /// assert_eq!(window.lifetime().sum(MetricEvent::Pass), 600);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn lifetime(&self) -> MetricTotals {
+        self.at(Timestamp::MIN).ledger().recorded()
+    }
+
+    /// Returns the resolution of the histogram; `None` if the window was made without one.
+    #[must_use]
+    pub fn histogram_config(&self) -> Option<HistogramConfig> {
+        self.array().histogram()
+    }
+
+    /// Returns the histogram of all response times since the window was made, as a scraper needs
+    /// it: no count is ever taken away. `None` if the window was made without a histogram.
+    ///
+    /// At rest, its count equals the number of response times in the [lifetime
+    /// totals](Self::lifetime).
+    ///
+    /// ```
+    /// use leaparray::{
+    ///     HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig,
+    /// };
+    /// use std::time::Duration;
+    ///
+    /// let config = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let clock = MonotonicClock::new();
+    /// let window = SlidingWindow::with_histogram(config, HistogramConfig::default(), clock);
+    /// for second in 0..60 {
+    ///     window.record_success_at(Timestamp::from_secs(second), Duration::from_millis(20));
+    /// }
+    /// let last = window.at(Timestamp::from_secs(59)).histogram().unwrap();
+    /// assert_eq!(last.count(), 1);
+    /// assert_eq!(window.lifetime_histogram().unwrap().count(), 60);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
+        let mut histogram = LatencyHistogram::new(self.histogram_config()?);
+        self.lifetime_histogram_into(&mut histogram).then_some(histogram)
+    }
+
+    /// Like [`lifetime_histogram`](Self::lifetime_histogram), but replaces the contents of `into`,
+    /// whose memory is used again. Returns `false`, and leaves `into` as it is, if the window was
+    /// made without a histogram.
+    pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
+        self.array().lifetime_histogram_into(into).is_some()
     }
 
     /// Returns the time at which the window was made.
     pub(crate) const fn made(&self) -> Timestamp {
-        self.divisor.made
+        self.frame.made()
     }
 
     /// Returns the geometry of this window: its interval, and the buckets into which reads divide
     /// it.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
-        &self.config
+        self.frame.config()
     }
 
     /// Returns the clock that this window reads.
@@ -208,5 +271,17 @@ impl<C> SlidingWindow<C> {
     #[inline]
     pub(crate) fn array(&self) -> &MetricArray {
         &self.array
+    }
+
+    /// Returns the geometries of the array and of reads.
+    #[inline]
+    pub(crate) fn framed(&self) -> Framed<'_> {
+        self.as_view().framed()
+    }
+
+    /// Returns the array and the geometry of reads.
+    #[inline]
+    pub(crate) fn as_view(&self) -> View<'_> {
+        View { array: &self.array, frame: &self.frame }
     }
 }

@@ -29,7 +29,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// window.add_at(t(1_600), MetricEvent::Pass, 1);
     /// // The slot of the bucket of 700 ms has a later bucket by now, so this add is late.
     /// window.add_at(t(700), MetricEvent::Pass, 1);
-    /// let ledger = window.ledger_at(t(1_600));
+    /// let ledger = window.at(t(1_600)).ledger();
     /// assert_eq!(ledger.in_window.sum(MetricEvent::Pass), 1);
     /// assert_eq!(ledger.late.sum(MetricEvent::Pass), 1);
     /// # Ok::<_, leaparray::ConfigError>(())
@@ -93,7 +93,8 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// Records that `concurrency` requests were in flight at `now`.
-    /// [`max_concurrency`](Self::max_concurrency) returns the highest number in the window.
+    /// The
+    /// [totals](crate::WindowReading::totals) of the window have the highest number.
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
         self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));

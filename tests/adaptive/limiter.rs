@@ -67,12 +67,12 @@ fn entry_gives_the_permit_back() {
     let node = ResourceNode::new(NodeConfig::default());
     let entry = limiter.try_enter(&node).unwrap();
     assert!(limiter.try_enter(&node).is_err());
-    assert_eq!(node.long_sum(MetricEvent::Block), 1);
+    assert_eq!(node.now().long().sum(MetricEvent::Block), 1);
     entry.success();
     assert_eq!(limiter.in_use(), 0);
     let boxed = limiter.clone().boxed();
     drop(boxed.try_enter(&node).unwrap());
-    assert_eq!((limiter.in_use(), node.long_sum(MetricEvent::Exception)), (0, 1));
+    assert_eq!((limiter.in_use(), node.now().long().sum(MetricEvent::Exception)), (0, 1));
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn refused_request_is_blocked_in_its_node() {
     let refusal = breaker.try_enter(&node).unwrap_err();
     assert_eq!(refusal.reason, Reason::Failing);
     assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(5 * SECOND)));
-    assert_eq!(node.long_sum(MetricEvent::Block), 1);
+    assert_eq!(node.now().long().sum(MetricEvent::Block), 1);
 }
 
 #[test]

@@ -229,7 +229,7 @@ impl Limiter for Witness<'_> {
 fn permit_of_a_breaker_is_cancelled_if_another_limiter_refuses() {
     let clock = ManualClock::new(at(60_000));
     let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
-    let told = || [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
+    let told = || [Success, Exception, Cancelled].map(|event| breaker.window().now().sum(event));
     let overtaken = || Overtaken { tells: true, ..Overtaken::default() };
     assert!(AllOf::new((&breaker, overtaken())).try_acquire_at(at(60_000), 1).is_refused());
     assert_eq!(told(), [0, 0, 1]);
@@ -351,7 +351,10 @@ fn direct_entries_of_a_node_count_and_are_charged_to_none() {
         96,
         "the refused ones have their tokens back"
     );
-    assert_eq!((node.long_sum(MetricEvent::Pass), node.long_sum(MetricEvent::Block)), (10, 6));
+    assert_eq!(
+        (node.now().long().sum(MetricEvent::Pass), node.now().long().sum(MetricEvent::Block)),
+        (10, 6)
+    );
 }
 
 #[test]

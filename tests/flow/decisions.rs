@@ -28,7 +28,7 @@ fn node() -> ResourceNode<ManualClock> {
 }
 
 fn counts(node: &ResourceNode<ManualClock>) -> [u64; 5] {
-    [Pass, Block, Success, Exception, Cancelled].map(|event| node.long_sum(event))
+    [Pass, Block, Success, Exception, Cancelled].map(|event| node.now().long().sum(event))
 }
 
 #[test]
@@ -181,10 +181,10 @@ fn entry_through_a_limiter_counts_passes_and_refusals_by_reason() {
         (Reason::Custom("any"), 2),
     ]);
     assert_eq!(node.refusals(), refused);
-    assert_eq!((node.refusals().sum(), node.snapshot().refusals), (6, refused));
+    assert_eq!((node.refusals().sum(), node.now().snapshot().refusals), (6, refused));
     assert_eq!(counts(&node), [4, 6, 4, 0, 0]);
     node.block();
-    assert_eq!((node.refusals().sum(), node.long_sum(Block)), (6, 7), "without a reason");
+    assert_eq!((node.refusals().sum(), node.now().long().sum(Block)), (6, 7), "without a reason");
 }
 
 /// Refuses every request.
@@ -212,7 +212,8 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
         let decision = breaker.try_acquire_owned_at(at(60_000)).map(|permit| (permit, permits));
         decision.enter_many_at(node, at(60_000), 1).sleep().unwrap()
     };
-    let reported = || [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
+    let reported =
+        || [Success, Exception, Cancelled].map(|event| breaker.window().now().sum(event));
     let node = node();
     for (number, expected) in
         [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 2, 1], [1, 2, 2]].iter().enumerate()
@@ -299,7 +300,7 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
     let breaker =
         AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(at(60_000)));
     assert!(Paced(&breaker).try_enter_at(&node, at(60_000)).is_err());
-    let told = [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
+    let told = [Success, Exception, Cancelled].map(|event| breaker.window().now().sum(event));
     assert_eq!((told, counts(&node)), ([0, 0, 1], [1, 2, 1, 0, 0]));
 }
 
@@ -351,7 +352,7 @@ fn drop_of_an_entry_is_cancelled_for_the_breaker_if_either_policy_says_so() {
         node.set_on_drop(of_node);
         let config = BreakerConfig::default().on_drop(of_breaker);
         let breaker = AdaptiveBreaker::with_clock(config, ManualClock::new(at(60_000)));
-        let told = || [Exception, Cancelled].map(|event| breaker.window().sum(event));
+        let told = || [Exception, Cancelled].map(|event| breaker.window().now().sum(event));
         drop(breaker.try_enter(&node).unwrap());
         assert_eq!(told(), expected, "{of_node:?}, {of_breaker:?}");
         let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -371,7 +372,7 @@ fn permit_of_a_breaker_reports_once() {
     permit.end_at(at(60_000), Outcome::Success);
     permit.end_at(at(60_000), Outcome::Exception);
     drop(permit);
-    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 0]);
+    assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [1, 0]);
 }
 
 #[test]

@@ -120,8 +120,8 @@ fn direct_entries_of_a_node_count() {
     assert_eq!(refusal.retry_at(), Some(at(60_500)), "direct requests may leave then");
     let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(61_000)), "some of the four must have left");
-    assert_eq!(node.long_sum(MetricEvent::Pass), 10);
-    assert_eq!(node.long_sum(MetricEvent::Block), 6 + 5 + 7);
+    assert_eq!(node.now().long().sum(MetricEvent::Pass), 10);
+    assert_eq!(node.now().long().sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
     // Permits of the next bucket that are reserved before it begins count as passes in it.
     let reservation = node.reserve_next(7, 10).unwrap();

@@ -52,12 +52,12 @@ fn requests_of_one_tier_are_not_counted_in_another() {
                     None => node.enter().success(),
                 }
             }
-            let before = node.long_sum(MetricEvent::Pass);
+            let before = node.now().long().sum(MetricEvent::Pass);
             let admitted = (0..5).filter(|_| !guests.enter(&node).is_refused()).count();
             let of_members = of_members.map_or("no limit", |(name, _)| name);
             assert_eq!(admitted, 5, "{name}, members: {of_members}");
             drop(entries);
-            assert!(before > 0 && node.long_sum(MetricEvent::Pass) > before);
+            assert!(before > 0 && node.now().long().sum(MetricEvent::Pass) > before);
             clock.advance(ms(60_000));
         }
     }

@@ -44,9 +44,9 @@ fn each_window_has_the_response_times_of_its_buckets() {
         node.clock().advance(Duration::from_secs(1));
     }
     // A second is complete, and the next one is empty.
-    assert_eq!(node.short_histogram(), Some(of(scale(4), 901..1_000)));
+    assert_eq!(node.now().short().histogram(), Some(of(scale(4), 901..1_000)));
     let long = (7..10).flat_map(|second| 100 * second + 1..100 * (second + 1));
-    assert_eq!(node.long_histogram(), Some(of(scale(4), long)));
+    assert_eq!(node.now().long().histogram(), Some(of(scale(4), long)));
     let all = (0..10).flat_map(|second| 100 * second + 1..100 * (second + 1));
     assert_eq!(node.lifetime_histogram(), Some(of(scale(4), all)));
 }
@@ -58,15 +58,16 @@ fn quantiles_of_a_snapshot_are_those_of_the_histograms() {
         end_all(&node, 500 * second + 1..500 * (second + 1));
         node.clock().advance(Duration::from_secs(1));
     }
-    let snapshot = node.snapshot();
-    let [short, long] = [node.short_histogram().unwrap(), node.long_histogram().unwrap()];
+    let snapshot = node.now().snapshot();
+    let [short, long] =
+        [node.now().short().histogram().unwrap(), node.now().long().histogram().unwrap()];
     assert_eq!(snapshot.short.quantiles, short.summary());
     assert_eq!(snapshot.long.quantiles, long.summary());
     let quantiles = snapshot.long.quantiles.unwrap();
     let expected = [0.5, 0.9, 0.99, 0.999].map(|q| long.quantile(q).unwrap());
     assert_eq!([quantiles.p50, quantiles.p90, quantiles.p99, quantiles.p999], expected);
     assert_eq!(
-        [node.quantile(0.9), node.long_quantile(0.9)],
+        [node.now().short().quantile(0.9), node.now().long().quantile(0.9)],
         [short.quantile(0.9), Some(expected[1])]
     );
 }
@@ -76,11 +77,11 @@ fn node_without_a_histogram_has_no_quantiles() {
     let node = node(None);
     end_all(&node, 1..10);
     assert_eq!(
-        [node.short_histogram(), node.long_histogram(), node.lifetime_histogram()],
+        [node.now().short().histogram(), node.now().long().histogram(), node.lifetime_histogram()],
         [const { None }; 3]
     );
-    assert_eq!([node.quantile(0.5), node.long_quantile(0.5)], [None; 2]);
-    assert_eq!(node.snapshot().long.quantiles, None);
+    assert_eq!([node.now().short().quantile(0.5), node.now().long().quantile(0.5)], [None; 2]);
+    assert_eq!(node.now().snapshot().long.quantiles, None);
 }
 
 #[test]
@@ -93,7 +94,10 @@ fn histograms_of_several_scales_are_merged_at_the_coarsest() {
     node.reconfigure(config(Some(scale(5))));
     end_all(&node, 200..300);
     let merged = Some(of(scale(3), 1..300));
-    assert_eq!([node.short_histogram(), node.lifetime_histogram()], [merged.clone(), merged]);
+    assert_eq!(
+        [node.now().short().histogram(), node.lifetime_histogram()],
+        [merged.clone(), merged]
+    );
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn response_times_of_a_geometry_without_a_histogram_are_missing() {
 fn snapshot_has_quantiles_only_if_all_response_times_of_the_window_are_in_a_histogram() {
     let end_many = |node: &Node, millis, count| end_all(node, std::iter::repeat_n(millis, count));
     let quantiles = |node: &Node| {
-        let NodeSnapshot { short, long, previous, .. } = node.snapshot();
+        let NodeSnapshot { short, long, previous, .. } = node.now().snapshot();
         let of = |window: WindowSnapshot| {
             (window.totals.rt_count(), window.quantiles.map(|of| of.p50.as_millis()))
         };
@@ -124,14 +128,14 @@ fn snapshot_has_quantiles_only_if_all_response_times_of_the_window_are_in_a_hist
     end_many(&node, 400, 1_000);
     node.reconfigure(config(Some(scale(4))));
     end_many(&node, 1, 1);
-    assert_eq!(node.quantile(0.5), None);
+    assert_eq!(node.now().short().quantile(0.5), None);
     assert_eq!(quantiles(&node), [(1_001, None), (1_001, None), (0, None)], "switched on");
     node.clock().advance(Duration::from_secs(1));
     assert_eq!(quantiles(&node), [(1_001, None); 3], "also in the previous bucket");
     // The response times without a histogram have left the short window, but not the long one.
     node.clock().advance(Duration::from_secs(1));
     end_many(&node, 1, 1);
-    assert_eq!(node.quantile(0.5), Some(Duration::from_millis(1)));
+    assert_eq!(node.now().short().quantile(0.5), Some(Duration::from_millis(1)));
     assert_eq!(quantiles(&node), [(1, Some(1)), (1_002, None), (0, None)]);
 
     node.reconfigure(config(None));
@@ -218,5 +222,5 @@ fn totals_have_as_many_response_times_as_the_histogram_while_a_thread_records() 
 fn cancelled_request_has_no_response_time() {
     let node = node(Some(scale(4)));
     node.enter().cancel();
-    assert_eq!(node.short_histogram().map(|histogram| histogram.count()), Some(0));
+    assert_eq!(node.now().short().histogram().map(|histogram| histogram.count()), Some(0));
 }

@@ -104,18 +104,18 @@ impl Case {
 
     fn check(&self) {
         let now = self.now();
-        let histogram = self.window.histogram_at(now).unwrap();
+        let histogram = self.window.at(now).histogram().unwrap();
         assert_eq!(histogram, self.oracle.at(now, self.samples.into()), "at {}", self.second);
-        let totals = self.window.ledger_at(now).in_window;
+        let totals = self.window.at(now).ledger().in_window;
         assert_eq!(histogram.count(), totals.rt_count());
         let quantiles = [0.0, 0.5, 0.99, 1.0];
-        assert_eq!(self.window.quantiles_at(now, quantiles), histogram.quantiles(quantiles));
+        assert_eq!(self.window.at(now).quantiles(quantiles), histogram.quantiles(quantiles));
         let lifetime = self.window.lifetime_histogram().unwrap();
         assert_eq!(lifetime, self.oracle.lifetime());
         assert_eq!(lifetime.count(), self.window.lifetime().rt_count());
         if self.samples == 4 {
             let view = self.window.view(geometry(2)).unwrap();
-            assert_eq!(view.histogram_at(now), Some(self.oracle.at(now, 2)), "the view");
+            assert_eq!(view.at(now).histogram(), Some(self.oracle.at(now, 2)), "the view");
         }
     }
 }

@@ -31,7 +31,7 @@ fn each_second_has_the_histogram_of_its_response_times() {
             }
             node.clock().advance(Duration::from_millis(500));
         }
-        let seconds: Vec<_> = node.poll_seconds(&cursor).collect();
+        let seconds: Vec<_> = node.now().poll_seconds(&cursor).collect();
         // The passes are in seconds before.
         let seconds: Vec<_> =
             seconds.iter().filter(|it| it.counts[MetricEvent::Success] > 0).collect();
@@ -46,6 +46,6 @@ fn second_of_a_node_without_a_histogram_has_none() {
     let node = node(|config| config);
     node.enter().success();
     node.clock().advance(Duration::from_secs(1));
-    let seconds: Vec<_> = node.poll_seconds(&SecondsCursor::new()).collect();
+    let seconds: Vec<_> = node.now().poll_seconds(&SecondsCursor::new()).collect();
     assert_eq!((seconds.len(), &seconds[0].histogram), (1, &None));
 }

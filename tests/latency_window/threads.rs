@@ -41,7 +41,7 @@ fn response_times_of_ended_threads_stay_in_the_histogram() {
         let now = Timestamp::from_secs(round);
         record_on(&window, now, 40, 50);
         let in_window = times(40 * round.min(2), 50);
-        assert_eq!(window.histogram_at(now), Some(in_window), "round {round}");
+        assert_eq!(window.at(now).histogram(), Some(in_window), "round {round}");
         assert_eq!(window.lifetime_histogram(), Some(times(40 * round, 50)), "round {round}");
     }
 }
@@ -66,7 +66,7 @@ fn dropped_window_leaves_no_response_time_to_the_next_one() {
     for round in 1..=500 {
         let window = window(1, scale(5));
         (0..round).for_each(|_| window.record_rt_at(Timestamp::MIN, rt(1)));
-        assert_eq!(window.histogram_at(Timestamp::MIN), Some(times(round, 1)));
+        assert_eq!(window.at(Timestamp::MIN).histogram(), Some(times(round, 1)));
         assert_eq!(window.lifetime_histogram(), Some(times(round, 1)));
     }
 }
@@ -77,7 +77,7 @@ fn response_times_in_more_windows_than_the_thread_cache_holds_are_counted() {
     for round in 1..=3_u32 {
         for window in &windows {
             window.record_rt_at(Timestamp::from_secs(7), rt(2));
-            let histogram = window.histogram_at(Timestamp::from_secs(7)).unwrap();
+            let histogram = window.at(Timestamp::from_secs(7)).histogram().unwrap();
             assert_eq!((histogram.count(), histogram.sum()), (round.into(), rt(2) * round));
         }
     }
@@ -117,7 +117,7 @@ fn response_times_of_a_thread_that_is_ending_are_in_the_histogram() {
             }
         });
         ending.join().unwrap();
-        assert_eq!(window.histogram_at(Timestamp::MIN), Some(times(1, 4)), "{cache_first}");
+        assert_eq!(window.at(Timestamp::MIN).histogram(), Some(times(1, 4)), "{cache_first}");
         assert_eq!(window.lifetime_histogram(), Some(times(1, 4)), "{cache_first}");
     }
 }

@@ -18,12 +18,12 @@ fn window_without_a_histogram_has_none() {
     let window = SlidingWindow::with_clock(geometry(2), ManualClock::new(at(1)));
     window.record_success(RT);
     assert_eq!(window.histogram_config(), None);
-    assert_eq!((window.histogram(), window.lifetime_histogram()), (None, None));
-    assert_eq!((window.quantile(0.5), window.quantiles([0.5, 1.0])), (None, [None; 2]));
+    assert_eq!((window.now().histogram(), window.lifetime_histogram()), (None, None));
+    assert_eq!((window.now().quantile(0.5), window.now().quantiles([0.5, 1.0])), (None, [None; 2]));
     let mut histogram = LatencyHistogram::default();
     histogram.record(RT);
     let before = histogram.clone();
-    assert!(!window.histogram_into(&mut histogram));
+    assert!(!window.now().histogram_into(&mut histogram));
     assert!(!window.lifetime_histogram_into(&mut histogram));
     assert_eq!(histogram, before);
 }
@@ -31,9 +31,9 @@ fn window_without_a_histogram_has_none() {
 #[test]
 fn empty_window_has_an_empty_histogram() {
     let window = window(2, scale(3));
-    assert_eq!(window.histogram(), Some(LatencyHistogram::new(scale(3))));
+    assert_eq!(window.now().histogram(), Some(LatencyHistogram::new(scale(3))));
     assert_eq!(window.lifetime_histogram(), Some(LatencyHistogram::new(scale(3))));
-    assert_eq!(window.quantile(0.5), None);
+    assert_eq!(window.now().quantile(0.5), None);
 }
 
 /// The bins of many sealed buckets are added up, each of which has a count in the widest part of a
@@ -46,7 +46,7 @@ fn counts_of_many_buckets_are_added_up() {
             (0..times).for_each(|_| window.record_rt_at(at(second), RT));
             oracle.record(at(second), RT, times);
         }
-        assert_eq!(window.histogram_at(at(599)), Some(oracle.at(at(599), 600)), "{times} each");
+        assert_eq!(window.at(at(599)).histogram(), Some(oracle.at(at(599), 600)), "{times} each");
         assert_eq!(window.lifetime_histogram(), Some(oracle.lifetime()), "{times} each");
     }
 }
@@ -72,7 +72,7 @@ fn bucket_with_many_bins_is_sealed_twice() {
             record(second + 1, 20..21);
             record(second, 10 * u32::try_from(second % 5).unwrap()..50);
         }
-        assert_eq!(window.histogram_at(at(8)), Some(oracle.at(at(8), 2)), "{scale_number}");
+        assert_eq!(window.at(at(8)).histogram(), Some(oracle.at(at(8), 2)), "{scale_number}");
         assert_eq!(window.lifetime_histogram(), Some(oracle.lifetime()), "{scale_number}");
     }
 }
@@ -84,7 +84,7 @@ fn response_times_at_the_ends_of_time_are_counted() {
         let window = window(2, scale(4));
         window.record_rt_at(now, Duration::ZERO);
         window.record_rt_at(now, RT);
-        let histogram = window.histogram_at(now).unwrap();
+        let histogram = window.at(now).histogram().unwrap();
         assert_eq!((histogram.count(), histogram.sum()), (2, RT));
         assert_eq!((histogram.min(), histogram.max()), (Some(Duration::ZERO), Some(RT)));
         assert_eq!(window.lifetime_histogram(), Some(histogram));
@@ -96,7 +96,7 @@ fn response_times_out_of_range_count_as_the_longest() {
     let window = window(1, scale(4));
     window.record_success_at(at(1), Duration::MAX);
     window.record_exception_at(at(1), Duration::from_nanos(u64::MAX));
-    let histogram = window.histogram_at(at(1)).unwrap();
+    let histogram = window.at(at(1)).histogram().unwrap();
     assert_eq!((histogram.count(), histogram.max()), (2, Some(Duration::from_nanos(1 << 62))));
     assert_eq!(histogram.quantile(0.5), Some(Duration::from_nanos(1 << 62)));
 }
@@ -108,8 +108,8 @@ fn late_response_times_are_in_the_lifetime_alone() {
     window.record_rt_at(at(4), 2 * RT);
     window.record_rt_at(at(6), 3 * RT);
     let maximum = |histogram: Option<LatencyHistogram>| histogram.unwrap().max();
-    assert_eq!(maximum(window.histogram_at(at(6))), Some(3 * RT));
-    assert_eq!(window.histogram_at(at(4)).unwrap().count(), 0);
+    assert_eq!(maximum(window.at(at(6)).histogram()), Some(3 * RT));
+    assert_eq!(window.at(at(4)).histogram().unwrap().count(), 0);
     assert_eq!(window.lifetime_histogram().unwrap().count(), 3);
 }
 
@@ -117,6 +117,6 @@ fn late_response_times_are_in_the_lifetime_alone() {
 fn response_time_that_is_added_as_an_event_is_in_the_histogram() {
     let window = window(1, scale(4));
     window.add_at(at(1), leaparray::MetricEvent::Rt, 1_000);
-    let histogram = window.histogram_at(at(1)).unwrap();
+    let histogram = window.at(at(1)).histogram().unwrap();
     assert_eq!((histogram.count(), histogram.sum()), (1, Duration::from_micros(1)));
 }

@@ -97,7 +97,7 @@ fn thread_that_ends_lists_no_name_and_removes_names() {
     assert_eq!(*ENDED.lock().unwrap(), [expected]);
     // The room of the removed resource is free, and taken once.
     let anew = REGISTRY.resource("GET /new").unwrap();
-    assert_eq!((anew.long_sum(Success), REGISTRY.len()), (0, 2));
+    assert_eq!((anew.now().long().sum(Success), REGISTRY.len()), (0, 2));
     assert!(REGISTRY.resource("GET /orders").is_err(), "both are listed");
     assert_eq!(REGISTRY.lifetime().sum(Success), 1);
 }

@@ -67,7 +67,7 @@ fn admits(limiter: impl Limiter) {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock());
     limiter.try_enter_at(&node, NOW).expect("admitted").success_at(NOW);
     assert!(!limiter.try_acquire_at(NOW, 1).is_refused(), "a leaky bucket delays it");
-    assert_eq!(node.long_sum(Success), 1);
+    assert_eq!(node.now().long().sum(Success), 1);
 }
 
 /// Defines the operations, and a list of them with their names. `$test` gets the names.
@@ -111,13 +111,13 @@ operations! {
     record {
         let window = SlidingWindow::with_clock(config(), clock());
         window.add(Pass, 1);
-        assert_eq!((window.sum(Pass), window.ledger().recorded().sum(Pass)), (1, 1));
+        assert_eq!((window.now().sum(Pass), window.now().ledger().recorded().sum(Pass)), (1, 1));
     }
 
     record_by_the_default_clock {
         let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(3600)).unwrap());
         window.add(Pass, 1);
-        assert_eq!(window.sum(Pass), 1);
+        assert_eq!(window.now().sum(Pass), 1);
     }
 
     record_in_many_windows {
@@ -126,14 +126,14 @@ operations! {
         for window in &windows {
             window.add(Pass, 1);
         }
-        assert!(windows.iter().all(|window| window.sum(Pass) == 1));
+        assert!(windows.iter().all(|window| window.now().sum(Pass) == 1));
     }
 
     record_a_response_time {
         let window = SlidingWindow::with_histogram(config(), HistogramConfig::default(), clock());
         window.record_success(MS);
-        assert_eq!(window.quantiles([0.5, 0.999]).map(|value| value.is_some()), [true, true]);
-        assert_eq!(window.histogram().unwrap().count(), 1);
+        assert_eq!(window.now().quantiles([0.5, 0.999]).map(|value| value.is_some()), [true, true]);
+        assert_eq!(window.now().histogram().unwrap().count(), 1);
         assert_eq!(window.lifetime_histogram().unwrap().count(), 1);
     }
 
@@ -141,7 +141,7 @@ operations! {
         let window = SlidingWindow::with_clock(config(), clock());
         let view = window.view(WindowConfig::new(5, Duration::from_millis(500)).unwrap()).unwrap();
         view.add(Pass, 1);
-        assert_eq!(window.sum(Pass), 1);
+        assert_eq!(window.now().sum(Pass), 1);
     }
 
     enter {
@@ -151,31 +151,31 @@ operations! {
         entry.success();
         node.enter().exception();
         node.block();
-        assert_eq!((node.concurrency(), node.long_sum(Success)), (0, 1));
+        assert_eq!((node.concurrency(), node.now().long().sum(Success)), (0, 1));
     }
 
     enter_and_read_by_the_default_clock {
         let node = ResourceNode::new(with_histogram());
         serve(&node);
-        assert_eq!(node.snapshot().long.totals.sum(Success), 10);
+        assert_eq!(node.now().snapshot().long.totals.sum(Success), 10);
     }
 
     end_elsewhere {
         let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), clock()));
         let entry = ResourceNode::enter_owned(Arc::clone(&node));
         std::thread::spawn(move || entry.success()).join().unwrap();
-        assert_eq!((node.concurrency(), node.long_sum(Success)), (0, 1));
+        assert_eq!((node.concurrency(), node.now().long().sum(Success)), (0, 1));
     }
 
     read_a_node {
         let node = ResourceNode::with_clock(with_histogram(), clock());
         serve(&node);
-        assert!(node.quantile(0.5).is_some() && node.long_quantile(0.99).is_some());
-        assert!(node.snapshot().long.quantiles.is_some());
-        assert_eq!(node.long_histogram().unwrap().count(), 10);
+        assert!(node.now().short().quantile(0.5).is_some() && node.now().long().quantile(0.99).is_some());
+        assert!(node.now().snapshot().long.quantiles.is_some());
+        assert_eq!(node.now().long().histogram().unwrap().count(), 10);
         assert_eq!(node.lifetime_histogram().unwrap().count(), 10);
         node.clock().advance(2_000 * MS);
-        assert_eq!(node.poll_seconds(&SecondsCursor::new()).count(), 1);
+        assert_eq!(node.now().poll_seconds(&SecondsCursor::new()).count(), 1);
     }
 
     reconfigure_a_node {
@@ -183,39 +183,39 @@ operations! {
         serve(&node);
         node.reconfigure(with_histogram());
         serve(&node);
-        assert_eq!(node.long_sum(Success), 20);
+        assert_eq!(node.now().long().sum(Success), 20);
     }
 
     borrow_the_next_bucket {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock());
         let reservation = node.reserve_next(1, 10).unwrap();
         node.enter_reserved(reservation).success();
-        assert_eq!(node.long_sum(Success), 1);
+        assert_eq!(node.now().long().sum(Success), 1);
     }
 
     create_a_registry {
         let registry = Registry::new();
         serve(&list(&registry, "GET /orders"));
-        assert_eq!(registry.snapshot().total().long.totals.sum(Success), 10);
+        assert_eq!(registry.now().snapshot().total().long.totals.sum(Success), 10);
     }
 
     look_up {
         let (registry, name) = (registry(), "GET /orders");
-        assert_eq!(registry.get(name).unwrap().long_sum(Success), 10);
-        assert_eq!(registry.resource(name).unwrap().long_sum(Success), 10);
+        assert_eq!(registry.get(name).unwrap().now().long().sum(Success), 10);
+        assert_eq!(registry.resource(name).unwrap().now().long().sum(Success), 10);
         assert!(registry.get("GET /users").is_none());
     }
 
     read_a_registry {
         let registry = registry();
         registry.resource("GET /orders").unwrap().in_context("web").unwrap().enter().success();
-        assert_eq!(registry.snapshot().resources.len(), 2);
-        assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 11);
-        assert_eq!(registry.inbound_long_histogram().unwrap().count(), 11);
+        assert_eq!(registry.now().snapshot().resources.len(), 2);
+        assert_eq!(registry.now().inbound().long.totals.sum(Success), 11);
+        assert_eq!(registry.now().long().histogram().unwrap().count(), 11);
         assert_eq!(registry.lifetime().sum(Success), 11);
         assert_eq!((registry.series().read(&registry).iter().count(), registry.iter().count()), (2, 1));
         registry.clock().advance(2_000 * MS);
-        assert_eq!(registry.poll_seconds(&RegistryCursor::new()).len(), 2);
+        assert_eq!(registry.now().poll_seconds(&RegistryCursor::new()).len(), 2);
     }
 
     leave_a_registry {
@@ -331,7 +331,7 @@ operations! {
         drop(permit);
         let node = ResourceNode::with_clock(NodeConfig::default(), clock());
         queue.enter_blocking(&node, 1, Duration::ZERO).unwrap().success();
-        assert_eq!(node.long_sum(Success), 1);
+        assert_eq!(node.now().long().sum(Success), 1);
     }
 
     read_clocks {

@@ -26,9 +26,9 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     batch.block();
     let _in_flight = [orders.enter(), web.enter()];
 
-    assert_eq!([&orders, &web, &batch].map(|one| one.long_sum(Pass)), [1, 2, 1]);
-    let sum = orders.total_snapshot();
-    assert_eq!(sum, batch.total_snapshot(), "the same sum through any of them");
+    assert_eq!([&orders, &web, &batch].map(|one| one.now().long().sum(Pass)), [1, 2, 1]);
+    let sum = orders.total_snapshot(clock.now());
+    assert_eq!(sum, batch.total_snapshot(clock.now()), "the same sum through any of them");
     let sums = [Pass, Block, Success].map(|event| sum.short.totals.sum(event));
     assert_eq!(sums, [4, 1, 1]);
     let covered = Duration::from_millis(530);
@@ -39,7 +39,7 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     assert_eq!(totals.avg_rt(), Some(Duration::from_millis(15)));
     assert_eq!(totals.min_rt(), Some(Duration::from_millis(10)));
     assert_eq!(totals.max_rt(), Some(Duration::from_millis(20)));
-    assert_eq!(registry.inbound_snapshot(), sum);
+    assert_eq!(registry.now().inbound(), sum);
     assert_eq!(registry.lifetime().sum(Pass), 4);
 
     let refused = registry.resource("orders").unwrap().in_context("more").unwrap_err();
@@ -90,18 +90,18 @@ fn inbound_sum_is_made_when_it_is_read() {
         resource.enter().success();
     }
     users.in_context("web").unwrap().block();
-    let inbound = registry.inbound_snapshot();
+    let inbound = registry.now().inbound();
     assert_eq!(inbound.long.totals.sum(Success), 2);
     assert_eq!(inbound.long.totals.sum(Block), 1);
     assert_eq!(inbound.timestamp, clock.now());
-    let later = registry.inbound_snapshot_at(clock.now().saturating_add(SECOND * 60));
+    let later = registry.at(clock.now().saturating_add(SECOND * 60)).inbound();
     assert_eq!(later.long.totals.sum(Success), 0);
     let of = |traffic| registry.lifetime_of(traffic).sum(Success);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     drop((orders, database, users));
     assert_eq!(registry.evict_idle(Duration::ZERO), 3);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
-    assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 0);
+    assert_eq!(registry.now().inbound().long.totals.sum(Success), 0);
 }
 
 #[test]
@@ -125,8 +125,9 @@ fn drop_of_an_entry_follows_the_registry_the_resource_and_its_contexts() {
     let own = registry.resource_with("users", own).unwrap();
     let contexts = [&inherited, &own].map(|resource| resource.in_context("web").unwrap());
     drop([&inherited, &own, &contexts[0], &contexts[1]].map(|resource| resource.enter()));
-    let ends =
-        |resource: &Resource<_>| [Cancelled, Exception].map(|event| resource.long_sum(event));
+    let ends = |resource: &Resource<_>| {
+        [Cancelled, Exception].map(|event| resource.now().long().sum(event))
+    };
     assert_eq!([ends(&inherited), ends(&contexts[0])], [[1, 0]; 2]);
     assert_eq!([ends(&own), ends(&contexts[1])], [[0, 1]; 2]);
 }

@@ -26,7 +26,7 @@ fn geometry_reaches_all_nodes() {
     registry.reconfigure(after);
     first.enter().success();
     assert_eq!([&first, &context, &second].map(|one| *one.config()), [after; 3]);
-    assert_eq!((first.long_sum(Success), registry.config()), (2, after));
+    assert_eq!((first.now().long().sum(Success), registry.config()), (2, after));
     assert_eq!(*registry.resource("third").unwrap().config(), after);
     assert_eq!(*second.in_context("web").unwrap().config(), after);
     let own = registry.resource_with("fourth", ResourceConfig::default().node(own)).unwrap();

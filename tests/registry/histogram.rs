@@ -44,8 +44,8 @@ fn inbound_histogram_is_the_merge_of_all_inbound_nodes() {
     record(&database, 90_000);
 
     let expected = Some(histogram_of(4, &expected));
-    assert_eq!(registry.inbound_short_histogram(), expected);
-    assert_eq!(registry.inbound_long_histogram(), expected);
+    assert_eq!(registry.now().short().histogram(), expected);
+    assert_eq!(registry.now().long().histogram(), expected);
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn each_window_has_the_response_times_of_its_time() {
     let late = record(&registry.resource("users").unwrap(), 300);
 
     let now = clock.now();
-    assert_eq!(registry.inbound_short_histogram_at(now), Some(histogram_of(4, &[late])));
-    assert_eq!(registry.inbound_long_histogram_at(now), Some(histogram_of(4, &[early, late])));
+    assert_eq!(registry.at(now).short().histogram(), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.at(now).long().histogram(), Some(histogram_of(4, &[early, late])));
     clock.advance(SECOND * 60);
-    assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[])), "both have expired");
-    assert_eq!(registry.inbound_short_histogram_at(now), Some(histogram_of(4, &[late])));
-    assert_eq!(registry.inbound_long_histogram_at(now), Some(histogram_of(4, &[early, late])));
+    assert_eq!(registry.now().long().histogram(), Some(histogram_of(4, &[])), "both have expired");
+    assert_eq!(registry.at(now).short().histogram(), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.at(now).long().histogram(), Some(histogram_of(4, &[early, late])));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn inbound_histogram_has_the_coarsest_scale_of_the_nodes_with_response_times() {
         let of = |name, scale| registry.resource_with(name, node(scale)).unwrap();
         let (fine, coarse, _idle) = (of("fine", 5), of("coarse", 3), of("idle", 2));
         let rts = [record(&fine, 100), record(&coarse, 9_000)];
-        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(3, &rts)));
+        assert_eq!(registry.now().short().histogram(), Some(histogram_of(3, &rts)));
     }
 }
 
@@ -82,13 +82,13 @@ fn buffer_is_replaced_if_a_resource_has_a_histogram_and_left_as_it_is_otherwise(
     let _idle = registry.resource("idle").unwrap();
     let earlier = histogram_of(6, &[SECOND]);
     let mut buffer = earlier.clone();
-    assert!(!registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
-    assert!(!registry.inbound_long_histogram_into_at(clock.now(), &mut buffer));
+    assert!(!registry.at(clock.now()).short().histogram_into(&mut buffer));
+    assert!(!registry.at(clock.now()).long().histogram_into(&mut buffer));
     assert_eq!(buffer, earlier);
-    assert_eq!(registry.inbound_short_histogram(), None);
+    assert_eq!(registry.now().short().histogram(), None);
 
     let rt = record(&registry.resource_with("orders", node(4)).unwrap(), 300);
-    assert!(registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
+    assert!(registry.at(clock.now()).short().histogram_into(&mut buffer));
     assert_eq!(buffer, histogram_of(4, &[rt]));
 }
 
@@ -100,24 +100,24 @@ fn inbound_histogram_is_of_all_response_times_beside_resources_without_a_histogr
         let (plain, orders) =
             (registry.resource("plain").unwrap(), registry.resource_with("orders", node(4)));
         let early = record(orders.as_ref().unwrap(), 300);
-        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[early])));
+        assert_eq!(registry.now().short().histogram(), Some(histogram_of(4, &[early])));
 
         record(&plain, 100);
-        assert_eq!(registry.inbound_short_histogram(), None);
-        assert_eq!(registry.inbound_long_histogram(), None);
+        assert_eq!(registry.now().short().histogram(), None);
+        assert_eq!(registry.now().long().histogram(), None);
 
         // The response time of the plain resource leaves the short window.
         clock.advance(SECOND * 10);
         let late = record(orders.as_ref().unwrap(), 500);
-        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[late])));
-        assert_eq!(registry.inbound_long_histogram(), None);
+        assert_eq!(registry.now().short().histogram(), Some(histogram_of(4, &[late])));
+        assert_eq!(registry.now().long().histogram(), None);
 
         // And the long one, beside the context of a resource without a histogram.
         clock.advance(SECOND * 60);
         let web = plain.in_context("web").unwrap();
-        assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[])));
+        assert_eq!(registry.now().long().histogram(), Some(histogram_of(4, &[])));
         record(&web, 100);
-        assert_eq!(registry.inbound_long_histogram(), None);
+        assert_eq!(registry.now().long().histogram(), None);
     }
 }
 
@@ -130,17 +130,17 @@ fn inbound_histogram_is_none_until_the_response_times_from_before_it_have_expire
     }
     registry.reconfigure(node(4));
     let early = record(&users, 1_000);
-    let total = registry.inbound_snapshot().short.totals;
+    let total = registry.now().inbound().short.totals;
     assert_eq!((total.rt_count(), early), (1_001, Duration::from_millis(1)));
-    assert_eq!(registry.inbound_short_histogram(), None, "it would miss 1,000 of 1,001");
-    assert_eq!(registry.inbound_long_histogram(), None);
+    assert_eq!(registry.now().short().histogram(), None, "it would miss 1,000 of 1,001");
+    assert_eq!(registry.now().long().histogram(), None);
 
     clock.advance(SECOND * 10);
     let late = record(&orders, 2_000);
-    assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[late])));
-    assert_eq!(registry.inbound_long_histogram(), None);
+    assert_eq!(registry.now().short().histogram(), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.now().long().histogram(), None);
     clock.advance(SECOND * 55);
-    assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.now().long().histogram(), Some(histogram_of(4, &[late])));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn inbound_histogram_does_not_miss_response_times_of_outbound_resources() {
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     record(&database, 90_000);
     let rt = record(&registry.resource_with("orders", node(4)).unwrap(), 300);
-    assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(4, &[rt])));
+    assert_eq!(registry.now().short().histogram(), Some(histogram_of(4, &[rt])));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn inbound_histogram_leaves_out_removed_resources() {
     let orders = registry.resource("orders").unwrap();
     record(&orders, 100);
     registry.remove("orders");
-    assert_eq!(registry.inbound_long_histogram(), None);
+    assert_eq!(registry.now().long().histogram(), None);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn total_has_quantiles_only_if_all_its_response_times_are_in_a_histogram() {
     record(&orders, 400_000);
     registry.reconfigure(node(4));
     record(&orders, 1_000);
-    let total = registry.snapshot().total();
+    let total = registry.now().snapshot().total();
     assert_eq!((total.short.totals.rt_count(), total.short.quantiles), (2, None));
     assert_eq!((total.long.totals.rt_count(), total.long.quantiles), (2, None));
-    assert_eq!(registry.inbound_snapshot().short.quantiles, None);
+    assert_eq!(registry.now().inbound().short.quantiles, None);
 }

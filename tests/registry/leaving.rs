@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::ConcurrencyLimiter;
-use leaparray::{Entry, ManualClock, RegistryConfig, Resource, SecondsCursor, TrafficType};
+use leaparray::{Clock, Entry, ManualClock, RegistryConfig, Resource, SecondsCursor, TrafficType};
 
 use crate::{SECOND, names, registry, registry_of, together};
 
@@ -188,11 +188,14 @@ fn handle_outlives_its_registry() {
     entry.success();
     clock.advance(Duration::from_secs(2));
     assert_eq!(
-        (orders.long_sum(Success), orders.total_snapshot().long.totals.sum(Success)),
+        (
+            orders.now().long().sum(Success),
+            orders.total_snapshot(clock.now()).long.totals.sum(Success)
+        ),
         (0, 1)
     );
-    assert_eq!((removed.long_sum(Success), removed.concurrency()), (1, 0));
-    assert_eq!(removed.poll_seconds(&SecondsCursor::new()).count(), 1);
+    assert_eq!((removed.now().long().sum(Success), removed.concurrency()), (1, 0));
+    assert_eq!(removed.now().poll_seconds(&SecondsCursor::new()).count(), 1);
     assert_eq!((orders.is_removed(), removed.is_removed()), (false, true));
 }
 
@@ -207,11 +210,11 @@ fn removed_resource_still_works_for_its_handles() {
     entry.success();
     old.clone().enter().success();
     new.enter().success();
-    assert_eq!((old.long_sum(Success), new.long_sum(Success)), (2, 1));
+    assert_eq!((old.now().long().sum(Success), new.now().long().sum(Success)), (2, 1));
     assert_eq!(registry.lifetime().sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Inbound).sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Outbound).sum(Success), 0);
-    assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 1);
+    assert_eq!(registry.now().inbound().long.totals.sum(Success), 1);
     assert_eq!(registry.evict_idle(Duration::ZERO), 0, "the listed resource is held");
     old.in_context("web").unwrap().block();
     let outside = old.in_context("web").unwrap().without_context();

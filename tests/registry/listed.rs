@@ -40,7 +40,7 @@ fn at_most_one_node_for_a_name_under_any_race() {
             }
         }
         for resource in &registry {
-            assert_eq!(resource.long_sum(Success), THREADS as u64);
+            assert_eq!(resource.now().long().sum(Success), THREADS as u64);
         }
         assert_eq!(
             (registry.len(), names(&registry)),

@@ -7,6 +7,7 @@ mod histogram;
 mod leaving;
 mod listed;
 mod names;
+mod readings;
 mod seconds;
 mod series;
 mod snapshot;

@@ -49,7 +49,7 @@ fn evict_all(registry: &Registry<ManualClock>) -> usize {
 fn each_second_of_each_resource_and_context_is_delivered_once() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    let poll = || registry.poll_seconds(&cursor);
+    let poll = || registry.now().poll_seconds(&cursor);
     let [orders, _idle] = ["orders", "idle"].map(|name| registry.resource(name).unwrap());
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     let web = orders.in_context("web").unwrap();
@@ -95,7 +95,7 @@ fn each_second_of_each_resource_and_context_is_delivered_once() {
 fn undelivered_seconds_of_an_evicted_resource_are_delivered() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    let poll = || registry.poll_seconds(&cursor);
+    let poll = || registry.now().poll_seconds(&cursor);
     assert_eq!(rows(&poll()), []);
     block(&registry, "a", 1);
     clock.advance(SECOND);
@@ -119,10 +119,10 @@ fn resource_that_is_evicted_right_after_a_poll_is_not_delivered_again() {
     let cursor = RegistryCursor::new();
     block(&registry, "a", 1);
     clock.advance(SECOND);
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), [(0, "a", None, 1)]);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), [(0, "a", None, 1)]);
     assert_eq!(evict_all(&registry), 1);
     for _ in 0..3 {
-        assert_eq!(rows(&registry.poll_seconds(&cursor)), []);
+        assert_eq!(rows(&registry.now().poll_seconds(&cursor)), []);
         clock.advance(SECOND);
     }
 }
@@ -139,7 +139,7 @@ fn removed_resource_is_delivered_while_it_has_handles_and_after() {
 fn deliver_removed(reclaim: impl Fn(&Registry<ManualClock>)) {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    let poll = || registry.poll_seconds(&cursor);
+    let poll = || registry.now().poll_seconds(&cursor);
     poll();
     let held = registry.resource("a").unwrap();
     held.block_many(1);
@@ -164,7 +164,7 @@ fn deliver_removed(reclaim: impl Fn(&Registry<ManualClock>)) {
 fn resource_that_is_listed_again_in_the_same_second_has_one_item() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     block(&registry, "a", 1);
     assert_eq!(evict_all(&registry), 1);
     block(&registry, "a", 2);
@@ -176,7 +176,7 @@ fn resource_that_is_listed_again_in_the_same_second_has_one_item() {
     clock.advance(SECOND);
     block(&registry, "a", 32);
     let expected: [Row<'_>; 2] = [(0, "a", None, 15), (0, "a", Some("web"), 16)];
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), expected);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), expected);
 
     // A name with two directions in one second is two resources.
     drop(held);
@@ -184,14 +184,14 @@ fn resource_that_is_listed_again_in_the_same_second_has_one_item() {
     registry.resource_with("a", TrafficType::Outbound).unwrap().block_many(64);
     clock.advance(SECOND);
     let expected: [Row<'_>; 2] = [(1, "a", None, 32), (1, "a", None, 64)];
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), expected);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), expected);
 }
 
 #[test]
 fn seconds_are_delivered_under_any_change_of_the_geometry() {
     let (registry, clock) = registry_of(RegistryConfig::default().node(geometry(10)));
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     let held = registry.resource("held").unwrap();
     held.block_many(1);
     block(&registry, "evicted", 2);
@@ -202,7 +202,7 @@ fn seconds_are_delivered_under_any_change_of_the_geometry() {
     clock.advance(SECOND * 9);
     registry.reconfigure(geometry(5));
     // Five seconds are in the window, and the oldest of them is not whole.
-    assert_eq!((rows(&registry.poll_seconds(&cursor)), cursor.missed()), (vec![], 5));
+    assert_eq!((rows(&registry.now().poll_seconds(&cursor)), cursor.missed()), (vec![], 5));
 
     // A resource can have a longer or a shorter window than the registry.
     let short = registry.resource_with("short", geometry(2)).unwrap();
@@ -212,7 +212,7 @@ fn seconds_are_delivered_under_any_change_of_the_geometry() {
     clock.advance(SECOND * 4);
     // The registry's window still has the second, the window of `short` no longer.
     let expected: [Row<'_>; 1] = [(9, "long", None, 1)];
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), expected);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), expected);
 }
 
 #[test]
@@ -220,19 +220,19 @@ fn two_cursors_deliver_each_second_once_each() {
     let (registry, clock) = registry();
     let [often, seldom] = [(); 2].map(|()| RegistryCursor::new());
     for cursor in [&often, &seldom] {
-        registry.poll_seconds(cursor);
+        registry.now().poll_seconds(cursor);
     }
     let mut all = Vec::new();
     for second in 0..4 {
         block(&registry, "a", second + 1);
         assert_eq!(evict_all(&registry), 1);
         clock.advance(SECOND);
-        let seconds = registry.poll_seconds(&often);
+        let seconds = registry.now().poll_seconds(&often);
         assert_eq!(rows(&seconds), [(second, "a", None, second + 1)]);
         all.extend(seconds);
     }
-    assert_eq!(registry.poll_seconds(&seldom), all);
-    assert_eq!(rows(&registry.poll_seconds(&seldom)), []);
+    assert_eq!(registry.now().poll_seconds(&seldom), all);
+    assert_eq!(rows(&registry.now().poll_seconds(&seldom)), []);
 }
 
 #[test]
@@ -244,22 +244,22 @@ fn cursor_that_is_older_than_its_first_poll_finds_what_is_listed() {
     block(&registry, "listed", 2);
     clock.advance(SECOND);
     // Nothing is kept for a cursor that has not polled yet.
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), [(0, "listed", None, 2)]);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), [(0, "listed", None, 2)]);
 }
 
 #[test]
 fn last_second_of_time_is_kept_and_not_delivered() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     clock.set(Timestamp::MAX.saturating_sub(SECOND));
     block(&registry, "a", 1);
     clock.set(Timestamp::MAX);
     block(&registry, "a", 2);
     assert_eq!(evict_all(&registry), 1);
-    let seconds = registry.poll_seconds(&cursor);
+    let seconds = registry.now().poll_seconds(&cursor);
     assert_eq!(seconds.iter().map(|it| it.metrics.counts[Block]).collect::<Vec<_>>(), [1]);
-    assert_eq!(rows(&registry.poll_seconds(&cursor)), []);
+    assert_eq!(rows(&registry.now().poll_seconds(&cursor)), []);
 }
 
 /// Threads record in, evict, remove and poll the same resources. No thread reads the clock, and
@@ -269,11 +269,11 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
     const SECONDS: u64 = 40;
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     let (recording, ended) = (RwLock::new(()), AtomicU64::new(0));
     let delivered = Mutex::new(HashMap::new());
     let deliver = |seconds: &mut Vec<ResourceSecond>| {
-        registry.poll_seconds_into(&cursor, seconds);
+        registry.now().poll_seconds_into(&cursor, seconds);
         let mut delivered = delivered.lock().unwrap();
         for ResourceSecond { name, context, metrics, .. } in seconds.drain(..) {
             let key = (metrics.second, name, context);
@@ -344,12 +344,12 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
 fn time_that_is_ahead_of_the_clock_skips_no_second() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     registry.resource("orders").unwrap().block();
     let an_hour_ahead = clock.now().saturating_add(SECOND * 3_600);
-    assert!(registry.poll_seconds_at(an_hour_ahead, &cursor).is_empty());
+    assert!(registry.at(an_hour_ahead).poll_seconds(&cursor).is_empty());
     clock.advance(SECOND);
-    assert_eq!(registry.poll_seconds(&cursor).len(), 1);
+    assert_eq!(registry.now().poll_seconds(&cursor).len(), 1);
     assert_eq!(cursor.missed(), 0);
 }
 
@@ -357,12 +357,12 @@ fn time_that_is_ahead_of_the_clock_skips_no_second() {
 fn eviction_at_a_time_that_is_ahead_keeps_the_undelivered_seconds() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
-    registry.poll_seconds(&cursor);
+    registry.now().poll_seconds(&cursor);
     for number in 0..200 {
         registry.resource(&number.to_string()).unwrap().block();
     }
     let an_hour_ahead = clock.now().saturating_add(SECOND * 3_600);
     assert_eq!(registry.evict_idle_at(an_hour_ahead, Duration::ZERO), 200);
     clock.advance(SECOND);
-    assert_eq!(registry.poll_seconds(&cursor).len(), 200);
+    assert_eq!(registry.now().poll_seconds(&cursor).len(), 200);
 }

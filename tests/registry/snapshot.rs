@@ -39,7 +39,7 @@ fn snapshot_has_a_row_for_each_resource_and_each_context() {
     database.block();
     clock.advance(SECOND / 4);
 
-    let snapshot = registry.snapshot();
+    let snapshot = registry.now().snapshot();
     assert_eq!(snapshot.timestamp, clock.now());
     let expected = [("database", None), ("orders", None)];
     let contexts = ["web", "batch"].map(|name| ("orders", Some(name)));
@@ -50,16 +50,16 @@ fn snapshot_has_a_row_for_each_resource_and_each_context() {
             Some(context) => handle.in_context(context).unwrap(),
             None => handle,
         };
-        assert_eq!(row.snapshot, handle.snapshot());
+        assert_eq!(row.snapshot, handle.now().snapshot());
         assert_eq!(row.traffic_type, handle.traffic_type());
     }
-    assert_eq!(snapshot.inbound(), registry.inbound_snapshot());
+    assert_eq!(snapshot.inbound(), registry.now().inbound());
     assert_eq!((snapshot.total().concurrency, snapshot.inbound().concurrency), (3, 2));
     let sum = sum_of(&snapshot, snapshot.resources.iter().map(|row| &row.snapshot));
     assert_eq!(snapshot.total(), sum);
 
     let later = clock.now().saturating_add(SECOND * 60);
-    let later = registry.snapshot_at(later);
+    let later = registry.at(later).snapshot();
     assert!(later.resources.iter().all(|row| row.snapshot.timestamp == later.timestamp));
     assert_eq!(later.total().long.totals.sum(Pass), 0);
 }
@@ -67,18 +67,18 @@ fn snapshot_has_a_row_for_each_resource_and_each_context() {
 #[test]
 fn snapshot_of_resources_that_are_gone_has_no_rows() {
     let (registry, _) = registry();
-    let mut snapshot = registry.snapshot();
+    let mut snapshot = registry.now().snapshot();
     assert_eq!((snapshot.resources.len(), snapshot.total().concurrency), (0, 0));
     let held = registry.resource("removed").unwrap();
     registry.resource("evicted").unwrap();
     let kept = registry.resource("kept").unwrap();
-    registry.snapshot_into(&mut snapshot);
+    registry.now().snapshot_into(&mut snapshot);
     assert_eq!(rows(&snapshot), [("evicted", None), ("kept", None), ("removed", None)]);
     assert!(registry.remove("removed"));
     assert_eq!(registry.evict_idle(Duration::ZERO), 1);
     held.enter().success();
     kept.enter().success();
-    registry.snapshot_into(&mut snapshot);
+    registry.now().snapshot_into(&mut snapshot);
     assert_eq!(rows(&snapshot), [("kept", None)]);
     assert_eq!(snapshot.total().long.totals.sum(Success), 1);
 }
@@ -109,7 +109,7 @@ fn total_agrees_with_its_rows_while_threads_record() {
         let _end = End(&done);
         let mut snapshot = RegistrySnapshot::default();
         for _ in 0..200 {
-            registry.snapshot_into(&mut snapshot);
+            registry.now().snapshot_into(&mut snapshot);
             let rows = || snapshot.resources.iter().map(|row| &row.snapshot);
             let passes = rows().map(|row| row.long.totals.sum(Pass)).sum::<u64>();
             assert_eq!(snapshot.total().long.totals.sum(Pass), passes);

@@ -35,10 +35,10 @@ fn requests(totals: &MetricTotals) -> u64 {
 fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
     let (mut delivered, mut lifetime, mut unfinished) = (0, 0, 0);
     let now = registry.clock().now();
-    let visit = registry.visit_seconds_at(now, cursor, |visited| match visited {
+    let visit = registry.at(now).visit_seconds(cursor, |visited| match visited {
         Visited::Node(visited) => {
             lifetime += requests(&visited.node.lifetime());
-            unfinished += requests(&visited.node.unfinished_at(now));
+            unfinished += requests(&visited.node.at(now).unfinished());
         }
         Visited::Second(second) => delivered += second.counts[Pass] + second.counts[Block],
         Visited::Delisted(second) => {
@@ -224,7 +224,7 @@ fn counts_of_a_registry_are_delivered_unfinished_or_late() {
         let (registry, _) = registry();
         let (cursor, slower) = (RegistryCursor::new(), RegistryCursor::new());
         // From now on, seconds are kept for both.
-        registry.poll_seconds(&slower);
+        registry.now().poll_seconds(&slower);
         let mut delivered = visit(&registry, &cursor).delivered;
         let (mut random, mut handles) = (Rng::with_seed(seed), Vec::new());
         let (mut late, mut first) = (0, registry.clock().now().as_secs());
@@ -240,7 +240,7 @@ fn counts_of_a_registry_are_delivered_unfinished_or_late() {
                 with_unfinished += u32::from(requests(&found.visit.unfinished) > 0);
             }
             if random.u32(..40) == 0 {
-                registry.poll_seconds(&slower);
+                registry.now().poll_seconds(&slower);
             }
         }
         registry.clock().advance(3 * SECOND);

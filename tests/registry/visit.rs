@@ -48,7 +48,7 @@ fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
     let (mut found, mut ids, mut current) = (Found::default(), HashSet::new(), None);
     let mut range = None;
     let visit =
-        registry.visit_seconds_at(registry.clock().now(), cursor, |visited| match visited {
+        registry.at(registry.clock().now()).visit_seconds(cursor, |visited| match visited {
             Visited::Seconds(seconds) => {
                 assert!(ids.is_empty() && range.is_none(), "the numbers come first, and once");
                 range = Some(seconds);
@@ -105,13 +105,13 @@ fn visit_finds_the_seconds_of_a_poll_and_the_lifetime_totals() {
         let (registry, clock) = registry_of(RegistryConfig::default().node(node));
         let (polled, visited) = (RegistryCursor::new(), RegistryCursor::new());
         // From now on, seconds are kept for both.
-        registry.poll_seconds(&polled);
+        registry.now().poll_seconds(&polled);
         visit(&registry, &visited);
         let (mut random, mut in_flight) = (Rng::with_seed(seed), Vec::new());
         for _ in 0..300 {
             step(&registry, &mut random, &mut in_flight);
             if random.u32(..8) == 0 {
-                let expected = registry.poll_seconds(&polled);
+                let expected = registry.now().poll_seconds(&polled);
                 let found = visit(&registry, &visited);
                 assert_eq!(found.seconds, sorted(expected.iter().map(row).collect()), "{seed}");
                 assert_eq!(found.passes, registry.lifetime().sum(Pass), "{seed}");
@@ -162,7 +162,7 @@ fn idle_node_is_visited_with_its_requests_in_flight() {
 fn times_after_many_evictions(count: usize) -> [Duration; 2] {
     let (registry, clock) = registry_of(RegistryConfig::default().max_resources(2 * count));
     let (polled, visited) = (RegistryCursor::new(), RegistryCursor::new());
-    registry.poll_seconds(&polled);
+    registry.now().poll_seconds(&polled);
     visit(&registry, &visited);
     let list = |kind: &str| {
         let name = |index| format!("GET /{kind}/{index:08}");
@@ -181,12 +181,12 @@ fn times_after_many_evictions(count: usize) -> [Duration; 2] {
     let now = clock.now();
     let visit = || {
         let mut found = 0;
-        registry.visit_seconds_at(now, &visited, |it| {
+        registry.at(now).visit_seconds(&visited, |it| {
             found += usize::from(matches!(it, Visited::Second(_) | Visited::Delisted(_)));
         });
         found
     };
-    let poll = || registry.poll_seconds_at(now, &polled).len();
+    let poll = || registry.at(now).poll_seconds(&polled).len();
     [time(&visit), time(&poll)]
 }
 

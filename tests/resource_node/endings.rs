@@ -39,12 +39,12 @@ fn cancelled_request_counts_its_permits_in_the_bucket_in_which_it_ends_and_no_re
     let entry = node.enter_many(3);
     clock.advance(Duration::from_secs(2));
     entry.cancel_at(clock.now());
-    let snapshot = node.snapshot();
-    assert_eq!((node.short_sum(Cancelled), node.short_sum(Pass)), (3, 0));
+    let snapshot = node.now().snapshot();
+    assert_eq!((node.now().short().sum(Cancelled), node.now().short().sum(Pass)), (3, 0));
     assert_eq!((snapshot.avg_rt(), snapshot.long.totals.rt_count()), (None, 0));
     assert_eq!(snapshot.cancelled_qps(), 3.0 / 0.5);
     clock.advance(Duration::from_secs(1));
-    let second = node.poll_seconds(&SecondsCursor::new()).last().unwrap();
+    let second = node.now().poll_seconds(&SecondsCursor::new()).last().unwrap();
     assert_eq!((second.counts[Cancelled], second.counts[Exception], second.avg_rt()), (3, 0, None));
 }
 

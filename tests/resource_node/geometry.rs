@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::{
     Clock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp, ViewError,
-    WindowConfig,
+    WindowConfig, WindowReading,
 };
 
 use crate::{NOON, config, millis, node};
@@ -39,12 +39,12 @@ fn shorter_geometry_that_is_left_counts_once_in_a_longer_one() {
         clock.advance(millis(500));
     }
     node.reconfigure(NodeConfig::default());
-    assert_eq!(node.long_sum(Pass), 3);
-    assert_eq!(node.snapshot().long.totals.sum(Pass), 3);
+    assert_eq!(node.now().long().sum(Pass), 3);
+    assert_eq!(node.now().snapshot().long.totals.sum(Pass), 3);
     clock.advance(Duration::from_secs(57));
-    assert_eq!(node.long_sum(Pass), 3);
+    assert_eq!(node.now().long().sum(Pass), 3);
     clock.advance(Duration::from_secs(3));
-    assert_eq!(node.long_sum(Pass), 0);
+    assert_eq!(node.now().long().sum(Pass), 0);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
         node.reconfigure(geometry);
         assert_eq!(*node.config(), geometry);
         node.enter().success();
-        (node.short_sum(Pass), node.long_sum(Pass), node.lifetime().sum(Pass))
+        (node.now().short().sum(Pass), node.now().long().sum(Pass), node.lifetime().sum(Pass))
     };
     assert_eq!(passes(NodeConfig::default()), (1, 1, 1));
     assert_eq!(passes(config(10, 600)), (2, 2, 2));
@@ -67,11 +67,11 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     // The short window begins at 100.5 s. The tenth of 100.7 s is within it, but not the second
     // that began at 100 s.
     assert_eq!(passes(NodeConfig::default()), (2, 5, 5));
-    assert_eq!(node.max_qps(Success), 2.0);
+    assert_eq!(node.now().short().max_qps(Success), 2.0);
     assert_eq!(node.concurrency(), 0);
     clock.advance(Duration::from_secs(61));
-    assert_eq!((node.long_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
-    assert_eq!(node.ledger().recorded(), node.lifetime());
+    assert_eq!((node.now().long().sum(Pass), node.lifetime().sum(Pass)), (0, 5));
+    assert_eq!(node.now().long().ledger().recorded(), node.lifetime());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     node.reconfigure(NodeConfig::default());
     for secs in [9, 11, 59, 60] {
         clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
-        assert_eq!(node.long_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
+        assert_eq!(node.now().long().sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
     }
     // A ring of one bucket, at the beginning of time.
     clock.set(Timestamp::MIN);
@@ -96,7 +96,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     node.block();
     node.reconfigure(config(1, 60));
     clock.advance(Duration::from_secs(9));
-    assert_eq!(node.long_sum(Block), 1, "the first block has left its ring");
+    assert_eq!(node.now().long().sum(Block), 1, "the first block has left its ring");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn limit_holds_across_geometries_and_for_stale_timestamps() {
     assert!(node.reserve_next(5, 5).is_some());
     node.reconfigure(config(10, 600));
     assert!(node.reserve_next(1, 5).is_none());
-    assert_eq!(node.reserved(), 5);
+    assert_eq!(node.now().reserved(), 5);
     clock.advance(millis(60));
     assert!(node.reserve_next(1, 6).is_some());
     let late = clock.now().saturating_sub(millis(100));
@@ -122,12 +122,15 @@ fn long_window_of_less_than_two_seconds() {
     let cursor = SecondsCursor::new();
     for _ in 0..5 {
         clock.advance(millis(1));
-        assert_eq!((node.poll_seconds(&cursor).count(), cursor.missed()), (0, 0));
+        assert_eq!((node.now().poll_seconds(&cursor).count(), cursor.missed()), (0, 0));
     }
     let second = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
     let halves = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
     node.reconfigure(NodeConfig::new(second, halves).unwrap());
-    assert_eq!((node.snapshot().previous, node.previous_qps(Pass)), (None, None));
+    assert_eq!(
+        (node.now().snapshot().previous, node.now().short().previous_qps(Pass)),
+        (None, None)
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn long_window_of_two_short_ones_keeps_the_previous_one() {
     node.enter_many(3).success();
     clock.advance(Duration::from_secs(1));
     assert_eq!(
-        (node.previous_qps(Pass), node.snapshot().previous_pass_qps()),
+        (node.now().short().previous_qps(Pass), node.now().snapshot().previous_pass_qps()),
         (Some(3.0), Some(3.0))
     );
 }
@@ -150,7 +153,7 @@ fn younger_geometry_knows_how_old_the_node_is() {
     clock.advance(millis(500));
     node.reconfigure(config(10, 600));
     node.enter_many(12).success();
-    assert!((node.qps(Pass) - 12.0 / 0.5).abs() < 1e-9, "half a second");
+    assert!((node.now().short().qps(Pass) - 12.0 / 0.5).abs() < 1e-9, "half a second");
 }
 
 #[test]
@@ -161,6 +164,54 @@ fn seconds_survive_a_change_of_the_geometry() {
     node.reconfigure(config(10, 600));
     node.block_many(2);
     clock.advance(millis(1_000));
-    let blocks: Vec<_> = node.poll_seconds(&cursor).map(|item| item.counts[Block]).collect();
+    let blocks: Vec<_> = node.now().poll_seconds(&cursor).map(|item| item.counts[Block]).collect();
     assert_eq!(blocks, [3]);
+}
+
+/// A reading is a reference and a time. It is made before the change of the geometry, and read
+/// after a record under the new one.
+#[test]
+fn reading_that_is_kept_has_the_records_of_a_later_geometry() {
+    let (node, clock) = node();
+    let reading = node.at(clock.now());
+    node.block_many(1);
+    node.reconfigure(config(10, 600));
+    node.block_many(10);
+    assert_eq!((reading.short().sum(Block), reading.long().sum(Block)), (11, 11));
+    let short = reading.short();
+    assert!(node.reserve_next(100, 200).is_some());
+    node.reconfigure(config(4, 240));
+    node.block_many(1_000);
+    assert_eq!((short.sum(Block), short.ledger().in_window.sum(Block)), (1_011, 1_011));
+}
+
+/// A bucket of an earlier geometry that lies partly before the window is in no read of the window.
+#[test]
+fn ledger_has_the_same_counts_in_the_window_as_the_other_reads() {
+    let (node, clock) = node();
+    // Buckets of a second, half a minute long, and then of half a second, a minute long.
+    let second = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    let half_a_minute = WindowConfig::new(30, Duration::from_secs(30)).unwrap();
+    node.reconfigure(NodeConfig::new(second, half_a_minute).unwrap());
+    node.block_many(1);
+    clock.advance(millis(700));
+    node.reconfigure(NodeConfig::default());
+    node.block_many(10);
+    let blocks = |reading: WindowReading<'_>| {
+        let ledger = reading.ledger().map(|it| it.sum(Block));
+        assert_eq!(ledger.in_window, reading.sum(Block));
+        assert_eq!(ledger.in_window, reading.totals().sum(Block));
+        assert_eq!(ledger.recorded(), 11);
+        ledger.in_window
+    };
+    let in_window = |at| {
+        let reading = node.at(NOON.saturating_add(at));
+        (blocks(reading.short()), blocks(reading.long()))
+    };
+    assert_eq!(in_window(millis(700)), (11, 11));
+    // The short window begins half a second after noon.
+    assert_eq!(in_window(millis(1_000)), (10, 11));
+    assert_eq!(in_window(millis(40_000)), (0, 11));
+    assert_eq!(in_window(millis(60_000)), (0, 10));
+    assert_eq!(in_window(millis(60_500)), (0, 0));
 }

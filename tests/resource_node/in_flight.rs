@@ -19,13 +19,17 @@ fn highest_concurrency_of_one_thread_is_exact() {
         for place in &mut under_way {
             place.get_or_insert_with(|| node.enter());
         }
-        node.max_concurrency()
+        node.now().short().totals().max_concurrency()
     });
     assert_eq!(highest, [3, 3, 5, 5].map(Some));
     clock.advance(millis(1_000));
-    assert_eq!(node.max_concurrency(), None);
+    assert_eq!(node.now().short().totals().max_concurrency(), None);
     under_way.push(Some(node.enter()));
-    assert_eq!(node.max_concurrency(), Some(3), "the maximum of a new bucket");
+    assert_eq!(
+        node.now().short().totals().max_concurrency(),
+        Some(3),
+        "the maximum of a new bucket"
+    );
 }
 
 #[test]
@@ -37,7 +41,7 @@ fn first_request_in_a_bucket_is_in_its_highest_concurrency() {
     clock.advance(Duration::from_nanos(1));
     node.enter().success();
     clock.advance(millis(500));
-    assert_eq!(node.max_concurrency(), Some(1));
+    assert_eq!(node.now().short().totals().max_concurrency(), Some(1));
 }
 
 /// Runs `run` on a new thread, and returns once its thread-locals have been dropped.
@@ -52,7 +56,7 @@ fn highest_concurrency_is_exact_where_requests_end_elsewhere() {
     let highest = [3, 3, 4, 2, 4, 5, 1, 6].map(|count| {
         in_flight.extend((0..count).map(|_| node.enter()));
         on_a_thread(|| in_flight.drain(..).for_each(Entry::success));
-        node.max_concurrency()
+        node.now().short().totals().max_concurrency()
     });
     assert_eq!(highest, [3, 3, 4, 4, 4, 5, 5, 6].map(Some));
 }
@@ -68,9 +72,9 @@ fn maximum_is_found_where_two_threads_end_requests_of_each_other() {
         // All requests of the other thread end. Both requests of this thread are in flight.
         end(here);
         let elsewhere = on_a_thread(|| enter(3));
-        assert_eq!(node.max_concurrency(), Some(5));
+        assert_eq!(node.now().short().totals().max_concurrency(), Some(5));
         let more = enter(3);
-        assert_eq!(node.max_concurrency(), Some(8), "2 + 3 + 3");
+        assert_eq!(node.now().short().totals().max_concurrency(), Some(8), "2 + 3 + 3");
         end(elsewhere);
         end(there);
         end(more);
@@ -85,7 +89,7 @@ fn thread_that_first_ends_a_request_of_another_thread_finds_its_own_maximum() {
     on_a_thread(|| {
         entry.success();
         let _in_flight = [(); 5].map(|()| node.enter());
-        assert_eq!(node.max_concurrency(), Some(5));
+        assert_eq!(node.now().short().totals().max_concurrency(), Some(5));
     });
 }
 
@@ -103,7 +107,7 @@ fn maximum_is_found_after_a_thread_has_used_many_nodes() {
             crate::node().0.enter().success();
         }
         let _one_more = node.enter();
-        assert_eq!(node.max_concurrency(), Some(4));
+        assert_eq!(node.now().short().totals().max_concurrency(), Some(4));
     });
 }
 
@@ -118,7 +122,7 @@ fn maximum_of_one_thread_is_found_beside_requests_of_another() {
     let mut here = Vec::new();
     let highest = [1, 4, 5, 8].map(|count| {
         here.resize_with(count, || node.enter());
-        node.max_concurrency()
+        node.now().short().totals().max_concurrency()
     });
     assert_eq!(highest, [8, 8, 9, 12].map(Some));
 }
@@ -183,7 +187,11 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
             }
         });
         assert_eq!(node.concurrency(), 2, "cache first: {cache_first}");
-        assert_eq!(node.max_concurrency(), Some(2), "cache first: {cache_first}");
+        assert_eq!(
+            node.now().short().totals().max_concurrency(),
+            Some(2),
+            "cache first: {cache_first}"
+        );
         entries.try_iter().for_each(Entry::success);
         assert_eq!(node.concurrency(), 0, "cache first: {cache_first}");
     }
@@ -202,7 +210,7 @@ fn counts_balance_when_threads_end_requests_of_others() {
             while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
                 // The channel holds 16 entries, and each of the three threads has one more.
                 assert!(reader.concurrency() <= 16 + 3 + 2 * ROUNDS, "never negative");
-                let totals = reader.snapshot().short.totals;
+                let totals = reader.now().snapshot().short.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
             }
         });

@@ -33,7 +33,7 @@ fn config(second: usize, minute: usize) -> NodeConfig {
 }
 
 fn minute(node: &ResourceNode<ManualClock>) -> [u64; 4] {
-    [Pass, Block, Success, Exception].map(|event| node.long_sum(event))
+    [Pass, Block, Success, Exception].map(|event| node.now().long().sum(event))
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn entry_ends_once_however_it_ends() {
     assert!(panicked.is_err());
     clock.advance(millis(1));
     assert_eq!(minute(&node), [5, 0, 1, 4]);
-    assert_eq!((node.concurrency(), node.max_concurrency()), (0, Some(1)));
-    assert_eq!(node.snapshot().short.totals.rt_count(), 5);
+    assert_eq!((node.concurrency(), node.now().short().totals().max_concurrency()), (0, Some(1)));
+    assert_eq!(node.now().snapshot().short.totals.rt_count(), 5);
 }
 
 #[tokio::test]
@@ -79,11 +79,21 @@ fn entry_may_end_on_another_thread_and_later() {
     assert_eq!(node.concurrency(), 5);
     clock.advance(millis(2_300));
     thread::spawn(move || entries.into_iter().for_each(Entry::success)).join().unwrap();
-    assert_eq!((node.concurrency(), node.short_sum(Pass), node.short_sum(Success)), (0, 0, 5));
-    assert_eq!([node.avg_rt(), node.min_rt(), node.max_rt()], [Some(millis(2_300)); 3]);
+    assert_eq!(
+        (node.concurrency(), node.now().short().sum(Pass), node.now().short().sum(Success)),
+        (0, 0, 5)
+    );
+    assert_eq!(
+        [
+            node.now().short().totals().avg_rt(),
+            node.now().short().totals().min_rt(),
+            node.now().short().totals().max_rt()
+        ],
+        [Some(millis(2_300)); 3]
+    );
     // The requests entered four buckets ago, before the short window.
-    assert_eq!(node.max_concurrency(), None);
-    assert_eq!(node.snapshot().long.totals.max_concurrency(), Some(5));
+    assert_eq!(node.now().short().totals().max_concurrency(), None);
+    assert_eq!(node.now().snapshot().long.totals.max_concurrency(), Some(5));
 }
 
 #[test]
@@ -96,7 +106,7 @@ fn entry_for_several_permits_is_one_request() {
     entry.success_at(NOON.saturating_add(millis(10)));
     node.block_many(3);
     assert_eq!(minute(&node), [7, 3, 7, 0]);
-    assert_eq!(node.snapshot().short.totals.rt_count(), 1);
+    assert_eq!(node.now().snapshot().short.totals.rt_count(), 1);
 }
 
 #[test]
@@ -110,10 +120,19 @@ fn readings_of_a_second_and_of_a_minute() {
     clock.advance(millis(500));
     node.enter().exception();
     node.block_many(6);
-    assert_eq!([Pass, Block, Success, Exception].map(|e| node.qps(e)), [10.0, 12.0, 8.0, 2.0]);
-    assert_eq!((node.total_qps(), node.max_qps(Success)), (22.0, 8.0));
-    assert_eq!([Pass, Block].map(|event| node.previous_qps(event)), [Some(8.0), Some(0.0)]);
-    let snapshot = node.snapshot();
+    assert_eq!(
+        [Pass, Block, Success, Exception].map(|e| node.now().short().qps(e)),
+        [10.0, 12.0, 8.0, 2.0]
+    );
+    assert_eq!(
+        (node.now().snapshot().total_qps(), node.now().short().max_qps(Success)),
+        (22.0, 8.0)
+    );
+    assert_eq!(
+        [Pass, Block].map(|event| node.now().short().previous_qps(event)),
+        [Some(8.0), Some(0.0)]
+    );
+    let snapshot = node.now().snapshot();
     assert_eq!(
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
         (Some(8.0), Some(0.0))
@@ -121,7 +140,10 @@ fn readings_of_a_second_and_of_a_minute() {
     assert_eq!((snapshot.max_success_qps, snapshot.total_qps()), (8.0, 22.0));
     assert_eq!((snapshot.success_qps(), snapshot.exception_qps()), (8.0, 2.0));
     clock.advance(Duration::from_secs(30));
-    assert_eq!((node.total_qps(), node.previous_qps(Pass)), (0.0, Some(0.0)));
+    assert_eq!(
+        (node.now().snapshot().total_qps(), node.now().short().previous_qps(Pass)),
+        (0.0, Some(0.0))
+    );
     assert_eq!(minute(&node), [5, 6, 4, 1]);
     clock.advance(Duration::from_secs(60));
     assert_eq!(minute(&node), [0; 4]);
@@ -142,19 +164,32 @@ fn permits_of_the_next_bucket() {
     assert_eq!((reservation.permits(), reservation.wait()), (3, millis(100)));
     assert!(node.reserve_next(2, 6).is_none(), "1 is free");
     let more = node.reserve_next(1, 6).unwrap();
-    assert_eq!((node.reserved(), node.short_sum(Pass), node.short_sum(ReservedPass)), (4, 8, 0));
+    assert_eq!(
+        (node.now().reserved(), node.now().short().sum(Pass), node.now().short().sum(ReservedPass)),
+        (4, 8, 0)
+    );
     clock.advance(millis(100));
-    assert_eq!((node.reserved(), node.short_sum(Pass), node.short_sum(ReservedPass)), (0, 6, 4));
+    assert_eq!(
+        (node.now().reserved(), node.now().short().sum(Pass), node.now().short().sum(ReservedPass)),
+        (0, 6, 4)
+    );
     for reservation in [reservation, more] {
         node.enter_reserved(reservation).success();
     }
-    assert_eq!((node.short_sum(Pass), node.short_sum(Success), node.concurrency()), (6, 6, 0));
+    assert_eq!(
+        (node.now().short().sum(Pass), node.now().short().sum(Success), node.concurrency()),
+        (6, 6, 0)
+    );
     clock.advance(Duration::from_secs(5));
-    assert_eq!((node.short_sum(Pass), node.long_sum(Pass)), (0, 12));
+    assert_eq!((node.now().short().sum(Pass), node.now().long().sum(Pass)), (0, 12));
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
     assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);
-    assert_eq!(node.ledger().expired.sum(Pass), 8, "reserved permits stay in the window");
+    assert_eq!(
+        node.now().long().ledger().expired.sum(Pass),
+        8,
+        "reserved permits stay in the window"
+    );
 }
 
 #[test]
@@ -165,7 +200,7 @@ fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
     for _ in 0..3 {
         assert!(node.reserve_next(5, 5).is_some());
         assert!(node.reserve_next(1, 5).is_none());
-        assert_eq!(node.reserved(), 5);
+        assert_eq!(node.now().reserved(), 5);
         clock.advance(node.config().long().bucket_len() * slots);
     }
 }
@@ -176,17 +211,17 @@ fn permits_of_the_last_bucket_of_all_are_counted() {
     let bucket = node.config().long().bucket_len();
     clock.set(Timestamp::MAX.saturating_sub(bucket));
     assert!(node.reserve_next(2, 5).is_some());
-    assert_eq!(node.reserved(), 2);
+    assert_eq!(node.now().reserved(), 2);
     clock.set(Timestamp::MAX);
     assert!(node.reserve_next(1, 5).is_none());
-    assert_eq!(node.reserved(), 0);
+    assert_eq!(node.now().reserved(), 0);
 }
 
 #[test]
 fn each_second_is_delivered_once() {
     let (node, clock) = node();
     let cursor = SecondsCursor::new();
-    let poll = || node.poll_seconds(&cursor).collect::<Vec<_>>();
+    let poll = || node.now().poll_seconds(&cursor).collect::<Vec<_>>();
     clock.advance(millis(700));
     node.enter().success();
     node.block();
@@ -226,11 +261,16 @@ fn time_does_not_end_in_the_middle_of_an_entry() {
         clock.set(now);
         node.enter().success();
         node.block();
-        let _ = (node.snapshot(), node.previous_qps(Pass), node.max_qps(Success), node.reserved());
+        let _ = (
+            node.now().snapshot(),
+            node.now().short().previous_qps(Pass),
+            node.now().short().max_qps(Success),
+            node.now().reserved(),
+        );
         let reservation = node.reserve_next(1, 10);
         assert_eq!(reservation.is_some(), now == Timestamp::MIN);
         node.reconfigure(config(1, 60));
-        assert_eq!(node.long_sum(Block), 1);
+        assert_eq!(node.now().long().sum(Block), 1);
     }
     // The request ends at a time before it entered.
     let entry = node.enter_at(NOON);

@@ -7,21 +7,21 @@ use super::*;
 
 /// Returns the passed and the blocked requests that no complete second has at `now`.
 fn unfinished(node: &ResourceNode<ManualClock>, now: Timestamp) -> [u64; 2] {
-    let totals = node.unfinished_at(now);
+    let totals = node.at(now).unfinished();
     [Pass, Block].map(|event| totals.sum(event))
 }
 
 #[test]
 fn idle_node_has_nothing_unfinished() {
     let (node, clock) = node();
-    assert_eq!(node.unfinished(), MetricTotals::default(), "a new node");
+    assert_eq!(node.now().unfinished(), MetricTotals::default(), "a new node");
     node.block();
     for secs in [1, 59, 60, 3_600] {
         let later = NOON.saturating_add(millis(secs * 1_000));
-        assert_eq!(node.unfinished_at(later), MetricTotals::default(), "{secs} s later");
+        assert_eq!(node.at(later).unfinished(), MetricTotals::default(), "{secs} s later");
     }
     clock.set(Timestamp::MAX);
-    assert_eq!(node.unfinished(), MetricTotals::default());
+    assert_eq!(node.now().unfinished(), MetricTotals::default());
     assert_eq!(unfinished(&node, NOON), [0, 1], "the record is still there");
 }
 
@@ -41,14 +41,14 @@ fn unfinished_second_has_each_kind_of_count() {
             entry.end_with(outcome);
         }
         // All of it is in one second, in two buckets.
-        let unfinished = node.unfinished();
+        let unfinished = node.now().unfinished();
         assert_eq!(unfinished, node.lifetime());
         assert_eq!((unfinished.rt_count(), unfinished.max_concurrency()), (3, Some(4)));
         assert_eq!(unfinished.min_rt(), Some(millis(200)));
         clock.advance(millis(499));
-        assert_eq!(node.unfinished(), unfinished, "until the end of the second");
+        assert_eq!(node.now().unfinished(), unfinished, "until the end of the second");
         clock.advance(millis(1));
-        assert_eq!(node.unfinished(), MetricTotals::default());
+        assert_eq!(node.now().unfinished(), MetricTotals::default());
     }
 }
 
@@ -81,7 +81,7 @@ fn reserved_permits_of_the_next_bucket_are_unfinished() {
     clock.set(NOON.saturating_add(millis(5_600)));
     let reservation = node.reserve_next(20, 100).expect("of the bucket from 6 s on");
     assert_eq!(unfinished(&node, clock.now()), [24, 0]);
-    assert_eq!(node.unfinished().sum(ReservedPass), 23);
+    assert_eq!(node.now().unfinished().sum(ReservedPass), 23);
     clock.advance(reservation.wait());
     assert_eq!(unfinished(&node, clock.now()), [20, 0]);
     clock.advance(millis(1_000));
@@ -136,13 +136,13 @@ fn counts_are_delivered_unfinished_or_late() {
                     late += if then.as_secs() < first { count } else { 0 };
                 }
                 8 => {
-                    let seconds = node.poll_seconds(&cursor);
+                    let seconds = node.now().poll_seconds(&cursor);
                     delivered += seconds.map(|it| it.counts[Pass] + it.counts[Block]).sum::<u64>();
                     first = now.as_secs();
                 }
                 9 => {
                     let lifetime = node.lifetime();
-                    let parts = [lifetime, node.unfinished()];
+                    let parts = [lifetime, node.now().unfinished()];
                     let [all, open] = parts.map(|it| it.sum(Pass) + it.sum(Block));
                     if first == now.as_secs() {
                         assert_eq!(all, delivered + open + late, "seed {seed}");
@@ -170,7 +170,7 @@ fn lifetime_read_first_gives_a_lower_bound() {
         loop {
             let is_over = recording.is_finished();
             let lifetime = node.lifetime().sum(Block);
-            let unfinished = node.unfinished_at(now).sum(Block);
+            let unfinished = node.at(now).unfinished().sum(Block);
             assert!(lifetime <= unfinished + 5, "{lifetime} and {unfinished}");
             if is_over {
                 break assert_eq!(lifetime, unfinished + 5);

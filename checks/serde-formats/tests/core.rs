@@ -184,17 +184,17 @@ fn plain_data() {
     for config in [node_config(), node_config().with_histogram(histogram(4))] {
         failures.round_trip(
             "new node",
-            ResourceNode::with_clock(config, ManualClock::new(TODAY)).snapshot(),
+            ResourceNode::with_clock(config, ManualClock::new(TODAY)).now().snapshot(),
         );
         let node = node(config);
         node.clock().advance(Duration::from_secs(1));
-        failures.round_trip("node", node.snapshot());
-        failures.round_trip("ledger", node.ledger());
+        failures.round_trip("node", node.now().snapshot());
+        failures.round_trip("ledger", node.now().long().ledger());
         failures.round_trip("refusals", node.refusals());
-        for second in node.poll_seconds(&SecondsCursor::new()) {
+        for second in node.now().poll_seconds(&SecondsCursor::new()) {
             failures.round_trip("second", second);
         }
-        if let Some(summary) = node.snapshot().long.quantiles {
+        if let Some(summary) = node.now().snapshot().long.quantiles {
             failures.round_trip("quantiles", summary);
         }
     }
@@ -209,7 +209,7 @@ fn plain_data() {
     let buckets = SlidingWindow::with_clock(window(10, 1_000), ManualClock::new(TODAY));
     buckets.add(MetricEvent::Pass, 3);
     buckets.record_success(Duration::from_millis(3));
-    failures.round_trip("buckets", buckets.buckets().collect::<Vec<_>>());
+    failures.round_trip("buckets", buckets.now().buckets().collect::<Vec<_>>());
     failures.round_trip("sum", Sum { sum: i64::MIN, count: 3 });
     failures.round_trip("sum", Sum { sum: 0.1, count: 3 });
     failures.assert_none();
@@ -233,8 +233,8 @@ fn registries() {
         }
         registry.resource_with("0.5", TrafficType::Outbound).unwrap().enter().exception();
         clock.advance(Duration::from_secs(1));
-        failures.round_trip("registry", registry.snapshot());
-        failures.round_trip("seconds", registry.poll_seconds(&RegistryCursor::new()));
+        failures.round_trip("registry", registry.now().snapshot());
+        failures.round_trip("seconds", registry.now().poll_seconds(&RegistryCursor::new()));
     }
     failures.round_trip("no registry", RegistrySnapshot::default());
     failures.assert_none();

@@ -42,7 +42,7 @@ impl Stress {
             assert!((0.0..1.0).contains(&probability), "{probability}");
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);
-        let ledger = self.breaker.window().ledger().recorded();
+        let ledger = self.breaker.window().now().ledger().recorded();
         let Counts { accepted, rejected, cancelled, dropped } = &self.counts;
         let outcomes =
             [(Success, accepted), (Exception, rejected), (Cancelled, cancelled), (Block, dropped)];

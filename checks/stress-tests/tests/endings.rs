@@ -46,7 +46,7 @@ impl Stress {
         let recorded = self.recorded.load(Ordering::Acquire);
         let lifetime = self.window.lifetime_histogram().expect("there is one");
         assert!(lifetime.count() >= recorded, "{lifetime:?}, expected at least {recorded}");
-        for histogram in [Some(lifetime), self.window.histogram()].into_iter().flatten() {
+        for histogram in [Some(lifetime), self.window.now().histogram()].into_iter().flatten() {
             assert!(histogram.mean() <= histogram.max(), "{histogram:?}");
             assert!(histogram.quantile(1.0) <= histogram.max(), "{histogram:?}");
         }

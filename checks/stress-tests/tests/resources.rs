@@ -138,7 +138,7 @@ impl Stress {
             [Success, Exception, Cancelled].map(|event| lifetime.sum(event)).iter().sum();
         assert!(recorded >= ended.max(at_least), "{recorded} of {ended}, {at_least} before");
         for resource in &self.registry {
-            let snapshot = resource.snapshot();
+            let snapshot = resource.now().snapshot();
             let (concurrency, entered) =
                 (snapshot.concurrency, self.counts.entered.load(Ordering::Relaxed));
             assert!(concurrency <= entered, "{concurrency} in flight, {entered} have entered");
@@ -149,7 +149,7 @@ impl Stress {
                 let max = window.quantiles.map(|quantiles| quantiles.p999);
                 assert!(max <= totals.max_rt(), "{window:?}");
             }
-            let seconds = resource.poll_seconds(cursor);
+            let seconds = resource.now().poll_seconds(cursor);
             assert!(seconds.map(|item| item.second).is_sorted());
         }
         recorded

@@ -54,7 +54,7 @@ impl Stress {
         let registry = Registry::with_clock(config, clock.clone());
         let cursor = RegistryCursor::new();
         // From here on, the seconds of evicted resources are kept.
-        registry.poll_seconds(&cursor);
+        registry.now().poll_seconds(&cursor);
         let (time, turns, delivered) = (RwLock::default(), AtomicU64::new(0), Mutex::default());
         Self { round, visits, clock, registry, time, turns, cursor, delivered }
     }
@@ -133,13 +133,13 @@ impl Stress {
     }
 
     fn poll_seconds(&self) -> Vec<(Names, SecondMetrics)> {
-        self.registry.poll_seconds(&self.cursor).iter().map(of_second).collect()
+        self.registry.now().poll_seconds(&self.cursor).iter().map(of_second).collect()
     }
 
     fn visit(&self) -> Vec<(Names, SecondMetrics)> {
         let (mut seconds, mut names) = (Vec::new(), None);
         let now = self.registry.clock().now();
-        self.registry.visit_seconds_at(now, &self.cursor, |visited| match visited {
+        self.registry.at(now).visit_seconds(&self.cursor, |visited| match visited {
             Visited::Seconds(_) => {}
             Visited::Node(node) => {
                 names = Some((node.name.to_string(), node.context.map(ToString::to_string)));

@@ -91,7 +91,7 @@ impl<T: Time> Stress<T> {
         for event in [PASS, SUCCESS] {
             let now = self.time.now();
             let bounds = self.bounds(now);
-            let sum = self.window.sum_at(now, event);
+            let sum = self.window.at(now).sum(event);
             bounds.check_sum(sum, self.newest());
         }
     }
@@ -102,16 +102,18 @@ impl<T: Time> Stress<T> {
         let oldest = covered.start().saturating_sub(self.first);
         let marks = oldest..=covered.end() - self.first;
         let is_mark = |rt: Duration| marks.contains(&nanos(rt));
-        assert!(self.window.min_rt_at(now).is_none_or(is_mark));
-        assert!(self.window.max_rt_at(now).is_none_or(is_mark));
-        assert!(self.window.avg_rt_at(now).is_none_or(|rt| nanos(rt) <= *marks.end()));
-        assert!(self.window.max_concurrency_at(now).is_none_or(|mark| marks.contains(&mark)));
+        assert!(self.window.at(now).totals().min_rt().is_none_or(is_mark));
+        assert!(self.window.at(now).totals().max_rt().is_none_or(is_mark));
+        assert!(self.window.at(now).totals().avg_rt().is_none_or(|rt| nanos(rt) <= *marks.end()));
+        assert!(
+            self.window.at(now).totals().max_concurrency().is_none_or(|mark| marks.contains(&mark))
+        );
     }
 
     fn read_buckets(&self) {
         let now = self.time.now();
         let bounds = self.bounds(now);
-        let found: Vec<_> = self.window.buckets_at(now).collect();
+        let found: Vec<_> = self.window.at(now).buckets().collect();
         let newest = self.newest();
         for bucket in &found {
             self.check_marks(bucket.start, &bucket.totals);
@@ -141,7 +143,7 @@ impl<T: Time> Stress<T> {
     fn read_ledger(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_completed());
         let now = self.time.now();
-        let recorded = self.window.ledger_at(now).recorded().sum(SUCCESS);
+        let recorded = self.window.at(now).ledger().recorded().sum(SUCCESS);
         let lifetime = self.window.lifetime().sum(SUCCESS);
         let range = recorded..=self.tally.all_begun();
         assert!(recorded >= at_least, "{recorded} units recorded, expected at least {at_least}");
@@ -155,7 +157,7 @@ impl<T: Time> Stress<T> {
         let at_least = at_least.max(self.tally.all_completed());
         let now = self.time.now();
         let bounds = self.bounds(now);
-        let Some(histogram) = self.window.histogram_at(now) else { return 0 };
+        let Some(histogram) = self.window.at(now).histogram() else { return 0 };
         bounds.check_sum(histogram.count(), self.newest());
         let marks = bounds.covered().start().saturating_sub(self.first)
             ..=bounds.covered().end() - self.first;
@@ -182,21 +184,24 @@ impl<T: Time> Stress<T> {
             }
             Some(histogram)
         };
-        assert_eq!(self.window.histogram_at(now), of(&|number| bounds.covered().contains(&number)));
+        assert_eq!(
+            self.window.at(now).histogram(),
+            of(&|number| bounds.covered().contains(&number))
+        );
         assert_eq!(self.window.lifetime_histogram(), of(&|_| true));
     }
 
     /// Compares the totals exactly, once all threads have ended.
     fn check_counts(&self) {
         let now = self.time.now();
-        let ledger = self.window.ledger_at(now);
+        let ledger = self.window.at(now).ledger();
         let marks = |(number, units)| (number - self.first) * units;
         let recorded = ledger.recorded();
         assert_eq!(recorded.sum(PASS), self.tally.all_completed());
         assert_eq!(recorded.sum(SUCCESS), self.tally.all_completed());
         assert_eq!(recorded.rt_count(), self.tally.all_completed());
         assert_eq!(recorded.sum(MetricEvent::Rt), self.tally.buckets().map(marks).sum::<u64>());
-        assert_eq!(ledger.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
+        assert_eq!(ledger.in_window.sum(SUCCESS), self.window.at(now).sum(SUCCESS));
         self.read_buckets();
         self.check_histograms();
     }

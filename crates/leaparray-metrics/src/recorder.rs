@@ -45,9 +45,9 @@ use metrics_util::registry::{Registry, Storage};
 ///
 /// // The last second:
 /// let orders = windows.counter(&Key::from_name("orders")).unwrap();
-/// assert_eq!(orders.sum(leaparray::MetricEvent::Pass), 1);
+/// assert_eq!(orders.now().sum(leaparray::MetricEvent::Pass), 1);
 /// let latency = windows.histogram(&Key::from_name("latency")).unwrap();
-/// assert_eq!(latency.quantile(0.99), Some(std::time::Duration::from_millis(250)));
+/// assert_eq!(latency.now().quantile(0.99), Some(std::time::Duration::from_millis(250)));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct WindowRecorder<C: Clock + Clone = MonotonicClock> {
@@ -169,11 +169,11 @@ impl<C: Clock + Clone> WindowRecorder<C> {
         self.shared.retain_counters(|_, counter| {
             let is_kept = is_shared(counter)
                 || counter.is_set.load(Ordering::Relaxed)
-                || counter.window.sum(MetricEvent::Pass) > 0;
+                || counter.window.now().sum(MetricEvent::Pass) > 0;
             retain(is_kept)
         });
         self.shared.retain_histograms(|_, histogram| {
-            retain(is_shared(histogram) || histogram.window.max_rt().is_some())
+            retain(is_shared(histogram) || histogram.window.now().totals().max_rt().is_some())
         });
         dropped
     }

@@ -27,12 +27,12 @@ fn counters_have_rates() {
         counter!("orders", "shop" => "a").increment(1);
     });
     let orders = windows.counter(&key("orders")).unwrap();
-    assert_eq!(orders.sum(MetricEvent::Pass), 12);
+    assert_eq!(orders.now().sum(MetricEvent::Pass), 12);
     let of_shop = Key::from_parts("orders", vec![metrics::Label::new("shop", "a")]);
-    assert_eq!(windows.counter(&of_shop).unwrap().sum(MetricEvent::Pass), 1);
+    assert_eq!(windows.counter(&of_shop).unwrap().now().sum(MetricEvent::Pass), 1);
     assert_eq!(windows.counters().len(), 2);
     clock.advance(Duration::from_secs(2));
-    assert_eq!(orders.sum(MetricEvent::Pass), 0);
+    assert_eq!(orders.now().sum(MetricEvent::Pass), 0);
     assert_eq!(orders.lifetime().sum(MetricEvent::Pass), 12);
 }
 
@@ -45,7 +45,7 @@ fn counter_that_is_set_counts_what_it_grows_by() {
     set(130);
     set(120);
     let bytes = windows.counter(&key("bytes")).unwrap();
-    assert_eq!(bytes.sum(MetricEvent::Pass), 30);
+    assert_eq!(bytes.now().sum(MetricEvent::Pass), 30);
     assert_eq!(bytes.lifetime().sum(MetricEvent::Pass), 30);
 }
 
@@ -53,7 +53,7 @@ fn counter_that_is_set_counts_what_it_grows_by() {
 fn first_value_that_a_counter_is_set_to_is_where_it_begins() {
     let (windows, _) = recorder();
     let set = |name, value| with_local_recorder(&windows, || counter!(name).absolute(value));
-    let sum = |name| windows.counter(&key(name)).unwrap().sum(MetricEvent::Pass);
+    let sum = |name| windows.counter(&key(name)).unwrap().now().sum(MetricEvent::Pass);
     // Since the start of the system, for example.
     set("bytes", 1_000_000_000);
     assert_eq!(sum("bytes"), 0);
@@ -78,7 +78,7 @@ fn counter_that_is_incremented_and_set_has_one_value() {
         counter!("bytes").increment(1);
         counter!("bytes").absolute(13);
     });
-    assert_eq!(windows.counter(&key("bytes")).unwrap().sum(MetricEvent::Pass), 13);
+    assert_eq!(windows.counter(&key("bytes")).unwrap().now().sum(MetricEvent::Pass), 13);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn counter_that_was_set_is_not_dropped() {
     clock.advance(Duration::from_secs(2));
     assert_eq!(windows.drop_idle(), 0);
     set(130);
-    assert_eq!(windows.counter(&key("bytes")).unwrap().sum(MetricEvent::Pass), 30);
+    assert_eq!(windows.counter(&key("bytes")).unwrap().now().sum(MetricEvent::Pass), 30);
 }
 
 #[test]
@@ -121,11 +121,11 @@ fn histograms_have_quantiles() {
     });
     let latency = windows.histogram(&key("latency")).unwrap();
     let error = HistogramConfig::default().relative_error();
-    let p50 = latency.quantile(0.5).unwrap().as_secs_f64();
+    let p50 = latency.now().quantile(0.5).unwrap().as_secs_f64();
     assert!((p50 / 0.05 - 1.0).abs() <= error, "{p50}");
-    assert_eq!(latency.quantile(1.0), Some(Duration::from_millis(100)));
+    assert_eq!(latency.now().quantile(1.0), Some(Duration::from_millis(100)));
     let size = windows.histogram(&key("size")).unwrap();
-    assert_eq!(size.max_rt(), Some(Duration::from_secs(1_500_000)));
+    assert_eq!(size.now().totals().max_rt(), Some(Duration::from_secs(1_500_000)));
     assert_eq!(windows.histograms().len(), 2);
 }
 
@@ -139,8 +139,8 @@ fn values_that_no_histogram_can_have_are_counted() {
     });
     assert_eq!(windows.invalid(), 3);
     let latency = windows.histogram(&key("latency")).unwrap();
-    assert_eq!(latency.histogram().unwrap().count(), 3);
-    assert_eq!(latency.max_rt(), Some(Duration::from_nanos(1 << 62)));
+    assert_eq!(latency.now().histogram().unwrap().count(), 3);
+    assert_eq!(latency.now().totals().max_rt(), Some(Duration::from_nanos(1 << 62)));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn idle_metrics_are_dropped_unless_a_handle_is_kept() {
     with_local_recorder(&windows, || counter!("active").increment(1));
     assert_eq!(windows.drop_idle(), 2);
     kept.increment(1);
-    assert_eq!(windows.counter(&key("kept")).unwrap().sum(MetricEvent::Pass), 1);
+    assert_eq!(windows.counter(&key("kept")).unwrap().now().sum(MetricEvent::Pass), 1);
     assert!(windows.counter(&key("once")).is_none() && windows.histogram(&key("once")).is_none());
     assert!(windows.counter(&key("active")).is_some());
 }
@@ -188,5 +188,5 @@ fn exporter_beside_it_has_the_same_counts() {
         }
     });
     assert!(handle.render().contains("orders 3000"), "{}", handle.render());
-    assert_eq!(windows.counter(&key("orders")).unwrap().sum(MetricEvent::Pass), 3_000);
+    assert_eq!(windows.counter(&key("orders")).unwrap().now().sum(MetricEvent::Pass), 3_000);
 }

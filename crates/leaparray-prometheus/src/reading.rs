@@ -136,7 +136,7 @@ impl<C: Clock + Clone> Reading<C> {
                 response_time: ResponseTime::of(counts, bounds, buckets, native),
             });
             if windows {
-                snapshots.push(resource.snapshot_at(now));
+                snapshots.push(resource.at(now).snapshot());
             }
         }
         for (traffic, totals) in lifetime {

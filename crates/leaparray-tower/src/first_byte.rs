@@ -31,7 +31,7 @@ use leaparray::{Clock, MonotonicClock, Resource, SlidingWindow, Timestamp};
 /// let response = service.oneshot(Request::new(())).await?;
 /// let report = registry.get("report").unwrap();
 /// let times = FirstByte::of(&report).expect("recorded with the head");
-/// assert_eq!(times.sum(MetricEvent::Success), 1);
+/// assert_eq!(times.now().sum(MetricEvent::Success), 1);
 /// // The request itself ends with its body.
 /// assert_eq!(report.concurrency(), 1);
 /// # drop(response);

@@ -30,12 +30,12 @@ async fn requests_are_recorded_by_route() {
         let response = app.clone().oneshot(request).await.unwrap();
         axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     }
-    let sum = |name: &str, event| registry.get(name).unwrap().long_sum(event);
+    let sum = |name: &str, event| registry.get(name).unwrap().now().long().sum(event);
     assert_eq!(sum("GET /orders/{id}", MetricEvent::Success), 2);
     assert_eq!(sum("GET /failing", MetricEvent::Exception), 1);
     assert_eq!(sum(OTHER, MetricEvent::Success), 2);
     assert_eq!(registry.len(), 3);
-    assert_eq!(registry.inbound_snapshot().concurrency, 0);
+    assert_eq!(registry.now().inbound().concurrency, 0);
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn route_of_a_nested_router_has_its_whole_path_and_its_misses_share_one_na
         let response = app.clone().oneshot(request).await.unwrap();
         axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     }
-    let sum = |name: &str| registry.get(name).unwrap().long_sum(MetricEvent::Success);
+    let sum = |name: &str| registry.get(name).unwrap().now().long().sum(MetricEvent::Success);
     assert_eq!(sum("GET /api/orders/{id}"), 1);
     // Three misses, and the nested service, for which axum has matched no route.
     assert_eq!((sum(OTHER), registry.len()), (4, 2));
@@ -75,7 +75,10 @@ async fn refused_request_gets_an_answer() {
     assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1;w=30");
     assert_eq!(answer.headers()["ratelimit"], "\"default\";r=0;t=30");
     let root = registry.get("GET /").unwrap();
-    assert_eq!((root.long_sum(MetricEvent::Pass), root.long_sum(MetricEvent::Block)), (1, 1));
+    assert_eq!(
+        (root.now().long().sum(MetricEvent::Pass), root.now().long().sum(MetricEvent::Block)),
+        (1, 1)
+    );
 }
 
 #[tokio::test]

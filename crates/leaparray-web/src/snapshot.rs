@@ -55,7 +55,7 @@ fn json<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Vec<u8> {
         host: &identity.host,
         pid: identity.pid,
         now: crate::hub::seconds(now),
-        readings: hub.registry().snapshot_at(now),
+        readings: hub.registry().at(now).snapshot(),
         controllers: hub.controllers().watch().read(),
         fleet: hub.fleet().read(),
     };

@@ -120,7 +120,7 @@ async fn order(
 
 fn status(limiter: &LeasedLimiter, registry: &Registry) -> Status {
     let orders = registry.get(&format!("GET {ORDERS}"));
-    let count = |event| orders.as_ref().map_or(0, |it| it.short_sum(event));
+    let count = |event| orders.as_ref().map_or(0, |it| it.now().short().sum(event));
     Status {
         state: State::of(&limiter.state()),
         in_hand: limiter.in_hand(),

@@ -92,7 +92,7 @@ impl Reconciliation {
                 self.differences.push(format!("{side:?}: {} resources", registry.len()));
             }
         }
-        let in_flight = registry.snapshot().total().concurrency;
+        let in_flight = registry.now().snapshot().total().concurrency;
         self.expect(&format!("{side:?}, in flight"), 0, in_flight);
     }
 

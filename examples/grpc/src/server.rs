@@ -69,7 +69,7 @@ impl Server {
         let ended = async {
             let _ = self.running.await;
             // A stream is a task of its own, which may end after its connection.
-            while self.registry.inbound_snapshot().concurrency > 0 {
+            while self.registry.now().inbound().concurrency > 0 {
                 sleep(Duration::from_millis(1)).await;
             }
         };

@@ -39,7 +39,7 @@ pub(crate) fn response_times_of_a_minute() -> LatencyHistogram {
         number += 1;
         end_until(&mut in_flight, &clock, start.saturating_add(GAP).min(end));
     }
-    node.long_histogram().expect("the node has a histogram")
+    node.now().long().histogram().expect("the node has a histogram")
 }
 
 /// Ends the requests that end up to `now`, each at its time, and sets the clock to `now`.

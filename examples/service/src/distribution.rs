@@ -13,7 +13,7 @@ const QUANTILES: [(&str, f64); 5] =
 
 /// The mean and the quantiles of the response times of the last minute at `now`, with a heading.
 pub(crate) fn text_at(now: Timestamp, route: Route, metrics: &Metrics) -> String {
-    let Some(minute) = metrics.of(route).long_histogram_at(now) else {
+    let Some(minute) = metrics.of(route).at(now).long().histogram() else {
         return format!(
             "\n{route} has response times in the last minute that are in no histogram\n"
         );

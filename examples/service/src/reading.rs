@@ -45,11 +45,11 @@ impl Reading {
         gates: &Gates,
         start: Timestamp,
     ) {
-        registry.snapshot_into_at(now, &mut self.snapshot);
+        registry.at(now).snapshot_into(&mut self.snapshot);
         let Self { histogram, .. } = self;
-        let has_all = registry.inbound_short_histogram_into_at(now, histogram);
+        let has_all = registry.at(now).short().histogram_into(histogram);
         self.second = has_all.then(|| histogram.summary()).flatten();
-        let has_all = registry.inbound_long_histogram_into_at(now, histogram);
+        let has_all = registry.at(now).long().histogram_into(histogram);
         self.minute = has_all.then(|| histogram.summary()).flatten();
         self.controllers.clear();
         let states = gates.controllers().map(|(route, it)| (route, it.state_at(now)));

@@ -90,12 +90,12 @@ impl Reconciliation {
         self.expect(route, "ends", ("response times", lifetime.rt_count()), ("histogram", in_bins));
         self.expect(route, "gauge", ("in flight", node.concurrency()), ("expected", 0));
 
-        let ledger = node.ledger_at(now);
+        let ledger = node.at(now).long().ledger();
         let recorded = ledger.recorded();
         for &event in MetricEvent::ALL {
             let (name, all) = (event.name(), lifetime.sum(event));
             self.expect(route, name, ("ledger", recorded.sum(event)), ("lifetime", all));
-            let (sum, in_window) = (node.long_sum_at(now, event), ledger.in_window.sum(event));
+            let (sum, in_window) = (node.at(now).long().sum(event), ledger.in_window.sum(event));
             self.expect(route, name, ("minute", sum), ("ledger in the window", in_window));
         }
         self.line(&format!("{route:9} {}", ledger.map(|totals| totals.sum(MetricEvent::Pass))));
@@ -105,19 +105,19 @@ impl Reconciliation {
     fn compare_total(&mut self, metrics: &Metrics, now: Timestamp) {
         let registry = &metrics.registry;
         let mut nodes = Ledger::<MetricTotals>::default();
-        for ledger in metrics.all().map(|resource| resource.ledger_at(now)) {
+        for ledger in metrics.all().map(|resource| resource.at(now).long().ledger()) {
             nodes.in_window += &ledger.in_window;
             nodes.expired += &ledger.expired;
             nodes.late += &ledger.late;
         }
-        let (lifetime, inbound) = (registry.lifetime(), registry.inbound_snapshot_at(now));
+        let (lifetime, inbound) = (registry.lifetime(), registry.at(now).inbound());
         for &event in MetricEvent::ALL {
             let (name, all) = (event.name(), nodes.recorded().sum(event));
             self.expect("total", name, ("registry", lifetime.sum(event)), ("nodes", all));
             let (minute, in_window) = (inbound.long.totals.sum(event), nodes.in_window.sum(event));
             self.expect("total", name, ("inbound", minute), ("nodes in the window", in_window));
         }
-        let in_bins = registry.inbound_long_histogram_at(now).map_or(0, |it| it.count());
+        let in_bins = registry.at(now).long().histogram().map_or(0, |it| it.count());
         let rts = ("response times", inbound.long.totals.rt_count());
         self.expect("total", "ends", rts, ("histogram", in_bins));
         self.expect("total", "gauge", ("in flight", inbound.concurrency), ("expected", 0));

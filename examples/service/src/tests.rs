@@ -113,7 +113,7 @@ fn table_has_the_sum_that_the_limit_is_about() {
     let row = table.lines().find(|line| line.starts_with("/limited")).unwrap();
     let sums: Vec<_> = row.split_whitespace().skip(1).take(5).collect();
     assert_eq!(sums, ["300", "7", "0", "0", "300"], "{table}");
-    let pass_qps = metrics.of(Route::Limited).snapshot_at(NOW).pass_qps();
+    let pass_qps = metrics.of(Route::Limited).at(NOW).snapshot().pass_qps();
     assert!(pass_qps > 320.0, "{pass_qps}");
 }
 

@@ -80,7 +80,7 @@ impl Epochs {
 
     /// Returns the number of calls that have begun in an epoch, including cancelled calls.
     pub(super) fn begun(&self, epoch: u64) -> u64 {
-        self.one.sum_at(time_of(epoch), MetricEvent::Pass)
+        self.one.at(time_of(epoch)).sum(MetricEvent::Pass)
     }
 
     /// Returns the calls of an epoch. Their times are read into `times`.
@@ -93,10 +93,10 @@ impl Epochs {
     ) -> EpochCalls<'a> {
         let at = time_of(epoch);
         // Each call is counted as begun before it is counted as ended, so the ends are read first.
-        self.one.histogram_into_at(at, &mut times.ended);
-        self.one_cancelled.histogram_into_at(at, &mut times.cancelled);
+        self.one.at(at).histogram_into(&mut times.ended);
+        self.one_cancelled.at(at).histogram_into(&mut times.cancelled);
         let [exceptions, cancelled] = [MetricEvent::Exception, MetricEvent::Cancelled]
-            .map(|event| self.one.sum_at(at, event));
+            .map(|event| self.one.at(at).sum(event));
         let begun = self.begun(epoch).saturating_sub(cancelled);
         let Past { start, end, limit, peak: peak_in_flight } = past;
         let begun_since = self.begun(epoch + 1);

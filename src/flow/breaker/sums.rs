@@ -40,14 +40,14 @@ struct At<'a, C> {
 
 impl<C: Clock> Buckets for At<'_, C> {
     fn newest(&self, len: u64) -> Counts {
-        Counts::of(self.window.sums_of_newest_at(self.now, len, Counts::EVENTS))
+        Counts::of(self.window.as_view().sums_of_newest(self.now, len, Counts::EVENTS))
     }
 
     fn bucket(&self, age: u64) -> Option<Counts> {
-        self.window.sums_of_sample_at(self.now, age, Counts::EVENTS).map(Counts::of)
+        self.window.as_view().sums_of_sample(self.now, age, Counts::EVENTS).map(Counts::of)
     }
 
     fn mean_rt(&self, len: u64) -> Option<u64> {
-        self.window.avg_rt_of_newest_at(self.now, len).map(saturating_nanos)
+        self.window.as_view().totals_of_newest(self.now, len).avg_rt().map(saturating_nanos)
     }
 }

@@ -228,9 +228,9 @@ impl<C: Clock> InWindow<C> {
     }
 
     fn totals(&self, now: Timestamp) -> CountTotals {
-        let slow = self.slow.as_ref().map_or(0, |slow| slow.sum_at(now, MetricEvent::Pass));
+        let slow = self.slow.as_ref().map_or(0, |slow| slow.at(now).sum(MetricEvent::Pass));
         let [successes, exceptions] =
-            self.calls.sums_at(now, [MetricEvent::Success, MetricEvent::Exception]);
+            self.calls.as_view().sums(now, [MetricEvent::Success, MetricEvent::Exception]);
         let calls = successes.saturating_add(exceptions);
         // The windows are read one after the other: buckets may leave them in between.
         CountTotals { calls, exceptions, slow: slow.min(calls) }

@@ -515,7 +515,8 @@ where
     /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
     /// limiter.of_key("ann").try_enter(&node)?.success();
     /// assert!(limiter.of_key("ann").try_enter(&node).is_err());
-    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.long_sum(MetricEvent::Block)), (1, 1));
+    /// let sum = |event| node.now().long().sum(event);
+    /// assert_eq!((sum(MetricEvent::Pass), sum(MetricEvent::Block)), (1, 1));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub const fn of_key<'a, Q: ?Sized>(&'a self, key: &'a Q) -> OfKey<&'a Self, &'a Q> {

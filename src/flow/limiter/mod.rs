@@ -147,7 +147,7 @@ pub trait Limiter {
     /// let entry = limiter.try_enter(&node)?;
     /// assert!(limiter.try_enter(&node).is_err());
     /// entry.success();
-    /// assert_eq!((limiter.in_use(), node.long_sum(MetricEvent::Block)), (0, 1));
+    /// assert_eq!((limiter.in_use(), node.now().long().sum(MetricEvent::Block)), (0, 1));
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline]
@@ -217,7 +217,8 @@ pub trait Limiter {
     /// pace.try_enter(&node)?.success();
     /// let refusal = pace.try_enter(&node).unwrap_err();
     /// assert_eq!(refusal.reason, Reason::WaitTooLong);
-    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.long_sum(MetricEvent::Block)), (1, 1));
+    /// let sum = |event| node.now().long().sum(event);
+    /// assert_eq!((sum(MetricEvent::Pass), sum(MetricEvent::Block)), (1, 1));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[inline]

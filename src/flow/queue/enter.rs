@@ -40,7 +40,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// let entry = queue.enter_with(&node, 1, wait, tokio::time::sleep).await?;
     /// assert!(queue.enter_with(&node, 1, wait, tokio::time::sleep).await.is_err());
     /// entry.success();
-    /// assert_eq!(node.long_sum(MetricEvent::Pass), 1);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Pass), 1);
     /// assert_eq!(node.refusals()[Reason::WaitTooLong], 1);
     /// # Ok(())
     /// # }
@@ -114,7 +114,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// for _ in 0..3 {
     ///     queue.enter_blocking(&node, 1, Duration::from_secs(60))?.success();
     /// }
-    /// assert_eq!(node.long_sum(MetricEvent::Success), 3);
+    /// assert_eq!(node.now().long().sum(MetricEvent::Success), 3);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter_blocking<N, C>(
@@ -151,7 +151,8 @@ impl<L: Limiter> WaitQueue<L> {
     ///     let sleep = |wait| clock.advance(wait);
     ///     queue.enter_by(&node, 1, Duration::from_secs(1), sleep)?.success();
     /// }
-    /// assert_eq!(node.avg_rt(), Some(Duration::ZERO), "the waits do not count");
+    /// let mean = node.now().short().totals().avg_rt();
+    /// assert_eq!(mean, Some(Duration::ZERO), "the waits do not count");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter_by<N, C>(

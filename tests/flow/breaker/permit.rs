@@ -36,7 +36,7 @@ fn permit_counts_once_however_it_ends() {
     acquire().accept_at(later);
     acquire().reject_at(later);
     assert_eq!(counts(&breaker), [2, 5, 0]);
-    let later = breaker.window().buckets_at(later).last().expect("the last bucket").totals;
+    let later = breaker.window().at(later).buckets().last().expect("the last bucket").totals;
     assert_eq!((later.sum(Success), later.sum(Exception)), (1, 1));
 }
 
@@ -54,7 +54,7 @@ async fn owned_permit_is_accepted_on_another_task() {
     });
     cancelled.abort();
     assert!(cancelled.await.is_err());
-    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
+    assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [1, 1]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn cancellation_is_counted_in_the_bucket_of_its_pass() {
     let (breaker, _) = strict();
     let later = NOON.saturating_add(SECOND);
     breaker.try_acquire().at_once().unwrap().cancel_at(later);
-    let buckets = breaker.window().buckets_at(later);
+    let buckets = breaker.window().at(later).buckets();
     let counts: Vec<_> = buckets
         .map(|bucket| [Pass, Cancelled].map(|event| bucket.totals.sum(event)))
         .filter(|counts| *counts != [0, 0])

@@ -38,9 +38,9 @@ fn waiting_request_enters_when_it_is_admitted() {
         (1, 2, 1)
     );
     simulation.run_until(900);
-    assert_eq!([Pass, Success, Block].map(|event| node.long_sum(event)), [2, 2, 2]);
+    assert_eq!([Pass, Success, Block].map(|event| node.now().long().sum(event)), [2, 2, 2]);
     assert_eq!((node.refusals()[Reason::WaitTooLong], node.refusals().sum()), (1, 2));
-    assert_eq!((node.max_rt(), limiter.in_use()), (Some(ms(200)), 0));
+    assert_eq!((node.now().short().totals().max_rt(), limiter.in_use()), (Some(ms(200)), 0));
 }
 
 /// The limiter of a window counts the passes that did not go through it.
@@ -81,7 +81,7 @@ fn given_time_is_that_of_the_first_question() {
     let sleep = |_| std::future::pending::<()>();
     let refused = simulate(queue.enter_with_at(&node, at(60_260), 1, ms(10), sleep));
     assert_eq!(refused.map(drop).unwrap_err().reason, Reason::WaitTooLong);
-    assert_eq!(node.long_sum(Block), 1);
+    assert_eq!(node.now().long().sum(Block), 1);
 }
 
 /// A clock that counts its readings.

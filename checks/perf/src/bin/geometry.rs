@@ -95,8 +95,8 @@ impl Sample {
                 event = self.after(event, PER_SECOND);
             } else {
                 let now = Timestamp::from_nanos(read as u64);
-                errors[0].add(self.node.qps_at(now, MetricEvent::Pass));
-                errors[1].add(self.node.qps_over_interval_at(now, MetricEvent::Pass));
+                errors[0].add(self.node.at(now).short().qps(MetricEvent::Pass));
+                errors[1].add(self.node.at(now).short().qps_over_interval(MetricEvent::Pass));
                 read = self.after(read, 50.0);
             }
         }

@@ -38,7 +38,7 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         for (scale, name) in SCALES.into_iter().filter(|&(scale, _)| scale != NO_HISTOGRAM) {
             let window = peers::window(buckets, scale, clock);
             peers::fill(&window, buckets, &rts);
-            let read = move || window.quantiles_at(black_box(NOW), black_box(QUANTILES));
+            let read = move || window.at(black_box(NOW)).quantiles(black_box(QUANTILES));
             add_read(suite, &case_of_buckets(buckets, per_bucket, name), read);
         }
     }

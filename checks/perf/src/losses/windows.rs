@@ -49,11 +49,11 @@ impl Window for Ours {
 
     fn sum(&self, clock: WallClock) -> (u64, Span) {
         let now = clock.millis();
-        (self.0.sum_at(Timestamp::from_millis(now), Pass), Span::at(now))
+        (self.0.at(Timestamp::from_millis(now)).sum(Pass), Span::at(now))
     }
 
     fn ledger(&self) -> Option<Ledger<u64>> {
-        Some(self.0.ledger().map(|totals| totals.sum(Pass)))
+        Some(self.0.now().ledger().map(|totals| totals.sum(Pass)))
     }
 }
 
@@ -81,7 +81,7 @@ impl Window for Sentinel {
     }
 
     fn sum(&self, clock: WallClock) -> (u64, Span) {
-        Span::of(clock, || self.0.sum(MetricEvent::Pass))
+        Span::of(clock, || self.0.now().sum(MetricEvent::Pass))
     }
 }
 

@@ -29,7 +29,7 @@ where
         || SlidingWindow::with_clock(config(2, BUCKET_LEN), clock.clone()),
         |window| window.add(Pass, 1),
         |window| window.record_success(RT),
-        |window| window.qps(Pass),
+        |window| window.now().qps(Pass),
         |window| {
             let now = window.clock().now();
             window.add_at(now.saturating_sub(BUCKET_LEN), Pass, 1);

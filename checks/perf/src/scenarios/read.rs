@@ -24,11 +24,11 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     suite.add(LOAD, 1, move |_| drop(black_box(slot.load())));
     for crowd in CROWDS {
         let second = used_window(2, crowd, clock);
-        suite.add_with_crowd(RATE, crowd, move |_| second.qps_at(black_box(NOW), Pass));
+        suite.add_with_crowd(RATE, crowd, move |_| second.at(black_box(NOW)).qps(Pass));
         let minute = used_window(120, crowd, clock);
-        suite.add_with_crowd(SUM_MINUTE, crowd, move |_| minute.sum_at(black_box(NOW), Pass));
+        suite.add_with_crowd(SUM_MINUTE, crowd, move |_| minute.at(black_box(NOW)).sum(Pass));
         let node = used_node(crowd);
-        suite.add_with_crowd(SNAPSHOT, crowd, move |_| node.snapshot_at(black_box(NOW)));
+        suite.add_with_crowd(SNAPSHOT, crowd, move |_| node.at(black_box(NOW)).snapshot());
     }
 }
 

@@ -101,7 +101,7 @@ fn windows_are_exposed_by_choice() {
     assert!(!has_windows(&without), "{without:?}");
 
     let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)).windows(true));
-    let orders = registry.get("orders").unwrap().snapshot();
+    let orders = registry.get("orders").unwrap().now().snapshot();
     let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
     for (name, window) in [("1s", &orders.short), ("60s", &orders.long)] {
         let of_window = |label| [&labels[..], &[("window", name), label]].concat();

@@ -77,7 +77,7 @@ fn totals_and_rates_are_those_of_the_service() {
     // While the requests are recorded, the server has some eight samples.
     let rate = server.query("max_over_time(rate(leaparray_success_total[5s])[3s:1s])").unwrap();
     let orders = service.registry.get(NAME).unwrap();
-    let requests = u32::try_from(orders.long_sum(MetricEvent::Success)).unwrap();
+    let requests = u32::try_from(orders.now().long().sum(MetricEvent::Success)).unwrap();
     let own = f64::from(requests) / LOAD.as_secs_f64();
     // The samples are at any time within a step and a second.
     assert_close(rate, own, 0.15);

@@ -93,7 +93,7 @@ impl<C: Clock + Clone> Collector<C> {
         let cursor = RegistryCursor::new();
         let mut before = EventCounts::default();
         let mut refusals = HashMap::new();
-        let visit = registry.visit_seconds_at(now, &cursor, |visited| {
+        let visit = registry.at(now).visit_seconds(&cursor, |visited| {
             if let Visited::Node(visited) = visited {
                 let (lifetime, unfinished) = coherent(visited.node, now);
                 before += &lifetime.saturating_sub(&unfinished);
@@ -141,7 +141,7 @@ impl<C: Clock + Clone> Collector<C> {
             current: None,
         };
         let visit =
-            self.registry.visit_seconds_at(now, &self.cursor, |visited| reading.visit(visited));
+            self.registry.at(now).visit_seconds(&self.cursor, |visited| reading.visit(visited));
         reading.finish_node();
         let Reading { seconds, rows, mut lifetime, finished: mut in_finished, .. } = reading;
         lifetime += visit.delisted.counts();
@@ -244,7 +244,7 @@ impl Reading<'_> {
         let node = visited.node;
         // In this order: what is recorded in between is not taken for late.
         let lifetime = node.lifetime();
-        self.finished += &finished(&lifetime, &node.unfinished_at(self.now));
+        self.finished += &finished(&lifetime, &node.at(self.now).unfinished());
         self.lifetime += lifetime.counts();
         if self.seconds.is_empty() {
             return;
@@ -290,14 +290,14 @@ fn coherent<C: Clock + Clone>(
     now: Timestamp,
 ) -> (EventCounts, EventCounts) {
     let mut lifetime = node.lifetime();
-    let mut unfinished = node.unfinished_at(now);
+    let mut unfinished = node.at(now).unfinished();
     for _ in 0..MAX_TRIES {
         let again = node.lifetime();
         if again == lifetime {
             break;
         }
         lifetime = again;
-        unfinished = node.unfinished_at(now);
+        unfinished = node.at(now).unfinished();
     }
     (*lifetime.counts(), *unfinished.counts())
 }

@@ -36,7 +36,7 @@ fn row_has_all_that_was_recorded() {
     let expected: Vec<SecondMetrics> = {
         let cursor = leaparray::RegistryCursor::new();
         process.clock.advance(Duration::from_secs(1));
-        let mut seconds = process.registry.poll_seconds(&cursor);
+        let mut seconds = process.registry.now().poll_seconds(&cursor);
         seconds.sort_by_key(|it| it.context.is_some());
         seconds.into_iter().map(|it| it.metrics).collect()
     };

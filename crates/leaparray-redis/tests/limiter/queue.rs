@@ -97,7 +97,7 @@ async fn first_request_enters_a_node_after_no_more_than_an_answer() {
         let entry = queue.enter_with(&node, 1, 10 * SECOND, sleep).await.expect(name);
         assert_eq!(clock.now().saturating_since(start), wait, "{name}");
         entry.success();
-        assert_eq!(node.long_sum(MetricEvent::Success), 1, "{name}");
+        assert_eq!(node.now().long().sum(MetricEvent::Success), 1, "{name}");
     }
 }
 

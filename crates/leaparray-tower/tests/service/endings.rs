@@ -133,11 +133,11 @@ fn response_time_lasts_until_the_end_of_the_body_and_the_first_byte_is_beside_it
     clock.advance(to_end);
     let _ = poll_body(&mut body);
     let resource = registry.get("/").unwrap();
-    assert_eq!(resource.snapshot().short.totals.max_rt(), Some(to_head + to_end));
+    assert_eq!(resource.now().snapshot().short.totals.max_rt(), Some(to_head + to_end));
     let first_byte = FirstByte::of(&resource).unwrap();
-    assert_eq!(first_byte.max_rt(), Some(to_head));
-    assert_eq!(first_byte.sum(MetricEvent::Success), 1);
-    assert_eq!(first_byte.histogram().unwrap().count(), 1);
+    assert_eq!(first_byte.now().totals().max_rt(), Some(to_head));
+    assert_eq!(first_byte.now().sum(MetricEvent::Success), 1);
+    assert_eq!(first_byte.now().histogram().unwrap().count(), 1);
 }
 
 /// Returns the endings after the head of a response with this content type and headers, whose body

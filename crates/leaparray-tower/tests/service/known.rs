@@ -74,7 +74,7 @@ fn request_with_a_known_outcome_is_in_flight_until_the_drop_of_its_body() {
     assert_eq!(endings_of(&registry, "/"), IN_FLIGHT);
     registry.clock().advance(Duration::from_millis(70));
     drop(body);
-    let totals = registry.get("/").unwrap().snapshot().short.totals;
+    let totals = registry.get("/").unwrap().now().snapshot().short.totals;
     assert_eq!(totals.max_rt(), Some(Duration::from_millis(70)));
 }
 

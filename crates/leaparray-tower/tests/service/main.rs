@@ -122,7 +122,7 @@ fn outbound(registry: &Arc<Manual>) -> ByPath<()> {
 /// A resource with the endings of its requests: successes, exceptions, cancellations, blocks, and
 /// those in flight.
 fn endings(resource: &Resource<ManualClock>) -> [u64; 5] {
-    let snapshot: NodeSnapshot = resource.snapshot();
+    let snapshot: NodeSnapshot = resource.now().snapshot();
     let sum = |event| snapshot.long.totals.sum(event);
     let [success, exception, cancelled, block] =
         [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Cancelled, MetricEvent::Block]

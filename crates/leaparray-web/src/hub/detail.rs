@@ -74,8 +74,8 @@ fn node_detail<C: Clock + Clone>(
     now: Timestamp,
     seconds: Range<u64>,
 ) -> NodeDetail {
-    let snapshot = resource.snapshot_at(now);
-    let Places { in_window, expired, late } = Places::of(&resource.ledger_at(now));
+    let snapshot = resource.at(now).snapshot();
+    let Places { in_window, expired, late } = Places::of(&resource.at(now).long().ledger());
     let lifetime = resource.lifetime();
     let config = resource.config();
     let (scale, seconds) = bins(resource, now, seconds);
@@ -109,8 +109,8 @@ fn bins<C: Clock + Clone>(
 ) -> (Option<i8>, Vec<SecondBins>) {
     let cursor = SecondsCursor::new();
     // Leaves the earlier seconds out, without reading them.
-    drop(resource.poll_seconds_at(Timestamp::from_secs(seconds.start), &cursor));
-    let complete = resource.poll_seconds_at(now, &cursor);
+    drop(resource.at(Timestamp::from_secs(seconds.start)).poll_seconds(&cursor));
+    let complete = resource.at(now).poll_seconds(&cursor);
     // The hub has not read a second that ended just now: threads may still record in it.
     let complete = complete.filter(|it| seconds.contains(&it.second.as_secs()));
     let histogram = |it: SecondMetrics| Some((it.second.as_secs(), it.histogram?));

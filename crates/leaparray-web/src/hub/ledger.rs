@@ -75,7 +75,7 @@ impl LedgerSum {
         let turns = count.div_ceil(PER_SECOND).max(1);
         if node.ledger_read.is_none() || node.id % turns == second % turns {
             self.release(node);
-            node.ledger = Places::of(&from.ledger_at(now));
+            node.ledger = Places::of(&from.at(now).long().ledger());
             node.ledger_read = Some(second);
             self.sum = self.sum.zip(node.ledger, u64::saturating_add);
         }

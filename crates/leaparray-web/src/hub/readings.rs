@@ -113,7 +113,7 @@ impl Readings {
         let reading =
             collect::Reading { number: self.count + 1, now, listed, is_first, rows: self.rows };
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
-        let visit = hub.registry.visit_seconds_at(settled, &self.cursor, |it| found.visit(it));
+        let visit = hub.registry.at(settled).visit_seconds(&self.cursor, |it| found.visit(it));
         found.finish_node();
         let Collected { mut sums, mut changes, .. } = found;
         if visit.seconds.is_empty() && !is_first {

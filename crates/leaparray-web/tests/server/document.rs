@@ -95,7 +95,7 @@ async fn snapshot_is_that_of_the_registry() {
     assert_eq!(header(&response, "content-type"), "application/json");
     let snapshot: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
     assert_eq!((&snapshot["version"], &snapshot["name"]), (&1.into(), &"tested".into()));
-    let expected = serde_json::to_value(server.registry.snapshot()).unwrap();
+    let expected = serde_json::to_value(server.registry.now().snapshot()).unwrap();
     assert_eq!(snapshot["snapshot"], expected);
 }
 

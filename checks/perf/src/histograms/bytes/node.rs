@@ -129,7 +129,7 @@ impl Column {
             Kind::Idle => {
                 minute.for_each(|bucket| self.record(&node, bucket, 0, 1));
                 node.clock().set(bucket_start(2 * u64::from(BUCKETS)));
-                assert_eq!(node.long_sum(MetricEvent::Success), 0, "the minute is over");
+                assert_eq!(node.now().long().sum(MetricEvent::Success), 0, "the minute is over");
             }
             Kind::Ended => {
                 self.record_on_threads(&node);

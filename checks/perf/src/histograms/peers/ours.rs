@@ -45,7 +45,7 @@ impl<const SCALE: u8> Peer for Ours<SCALE> {
             return None;
         }
         let nanos = |rt: Option<Duration>| rt.map_or(f64::NAN, |rt| rt.as_nanos() as f64);
-        Some(self.0.quantiles_at(NOW, QUANTILES).map(nanos))
+        Some(self.0.at(NOW).quantiles(QUANTILES).map(nanos))
     }
 }
 
