@@ -34,13 +34,13 @@ pub(crate) struct KeyTable<K, V> {
     len: u16,
     /// The slot that [`next_slot`](Self::next_slot) returns next.
     cursor: u16,
-    row: Row,
+    row: KeyRun,
     wraps: Option<Box<Wraps>>,
 }
 
 /// How often a key was counted in a row, without the first time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct KeyRun {
     /// The slot that was counted last. Without a meaning if `times` is 0.
     slot: u16,
     times: u16,
@@ -52,7 +52,7 @@ struct Wraps(Vec<(usize, u64)>);
 
 /// A slot with an entry: what the table has for a key.
 #[derive(Debug)]
-pub(crate) struct Slot<'a, V> {
+pub(crate) struct KeySlot<'a, V> {
     pub(crate) value: &'a mut V,
     word: &'a mut u32,
 }
@@ -75,7 +75,7 @@ const fn home(tag: u16, slots: usize) -> usize {
     (tag as usize * slots) >> TAG_SHIFT
 }
 
-impl Row {
+impl KeyRun {
     /// The most times: as many as the bits of a count can have.
     const MOST: u16 = (1 << COUNT.count_ones()) - 1;
 }
@@ -142,9 +142,9 @@ impl<K, V> KeyTable<K, V> {
     ///
     /// Panics if the slot has no entry.
     #[inline]
-    pub(crate) fn slot_mut(&mut self, slot: usize) -> Slot<'_, V> {
+    pub(crate) fn slot_mut(&mut self, slot: usize) -> KeySlot<'_, V> {
         let (_, value) = self.entries[slot].as_mut().expect("the slot of a key");
-        Slot { value, word: &mut self.words[slot] }
+        KeySlot { value, word: &mut self.words[slot] }
     }
 
     pub(crate) fn is_marked(&self, slot: usize) -> bool {
@@ -162,8 +162,8 @@ impl<K, V> KeyTable<K, V> {
     /// Adds one to the count of the key of a slot.
     #[inline]
     pub(crate) fn count(&mut self, slot: usize) {
-        let Row { slot: last, times } = self.row;
-        if usize::from(last) == slot && times < Row::MOST {
+        let KeyRun { slot: last, times } = self.row;
+        if usize::from(last) == slot && times < KeyRun::MOST {
             self.row.times = times + 1;
         } else {
             self.count_other(slot);
@@ -180,7 +180,7 @@ impl<K, V> KeyTable<K, V> {
 
     /// Adds the times in a row to the count.
     fn end_row(&mut self) {
-        let Row { slot, times } = std::mem::take(&mut self.row);
+        let KeyRun { slot, times } = std::mem::take(&mut self.row);
         if times > 0 {
             self.add(usize::from(slot), times);
         }
@@ -320,7 +320,7 @@ impl<K, V> KeyTable<K, V> {
             len: self.len,
             // The same part of the table, so that entries stay on their side of the cursor.
             cursor: narrow(usize::from(self.cursor) * slots / self.slots().max(1)),
-            row: Row::default(),
+            row: KeyRun::default(),
             wraps: None,
         };
         let old = std::mem::replace(self, resized);
@@ -341,7 +341,7 @@ impl<K, V> KeyTable<K, V> {
     }
 }
 
-impl<V> Slot<'_, V> {
+impl<V> KeySlot<'_, V> {
     #[inline]
     pub(crate) const fn is_marked(&self) -> bool {
         *self.word & MARK != 0
@@ -360,7 +360,7 @@ impl<K, V> Default for KeyTable<K, V> {
             words: Box::default(),
             len: 0,
             cursor: 0,
-            row: Row::default(),
+            row: KeyRun::default(),
             wraps: None,
         }
     }

@@ -12,9 +12,9 @@ use crate::sync::{Mutex, OnceLock};
 /// Each type has a slot in a list that only grows, so a read takes no lock. A thread that inserts a
 /// value appends the slot without a lock, and then makes the value in it. Other threads that insert
 /// a value of that type wait for it.
-pub(crate) struct TypeMap(AppendList<Slot>);
+pub(crate) struct TypeMap(AppendList<TypeSlot>);
 
-struct Slot {
+struct TypeSlot {
     type_id: TypeId,
     /// A value of that type. Empty until `make` has succeeded.
     value: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -42,8 +42,8 @@ impl TypeMap {
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<&T, E> {
         let type_id = TypeId::of::<T>();
-        let is_it = |slot: &Slot| slot.type_id == type_id;
-        let empty = || Slot { type_id, value: OnceLock::new(), making: Mutex::new(()) };
+        let is_it = |slot: &TypeSlot| slot.type_id == type_id;
+        let empty = || TypeSlot { type_id, value: OnceLock::new(), making: Mutex::new(()) };
         let (_, slot) = self.0.find_or_append(is_it, empty, usize::MAX).expect("there is no limit");
         if let Some(value) = slot.value.get() {
             return Ok(of_type(&**value));

@@ -13,7 +13,7 @@ use crate::histogram::rank;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::saturating_nanos;
 use times::Times;
-use word::{Call, Layout, Place, State};
+use word::{Call, CallsLayout, CallsState, Place};
 
 /// The outcomes of the last calls, by their number and not by time: the count of exceptions and of
 /// slow calls among the last N. Exact at each moment, under any number of threads, and without a
@@ -71,7 +71,7 @@ use word::{Call, Layout, Place, State};
 //   slot had loaded the state with that call, so a thread that finds the call finds that state or a
 //   later one.
 pub struct CountWindow {
-    layout: Layout,
+    layout: CallsLayout,
     len: u32,
     slow_nanos: u64,
     word: AtomicU64,
@@ -105,8 +105,8 @@ impl CountWindow {
         if len == 0 || len > Self::MAX_LEN {
             return Err(CountWindowError { len, max: Self::MAX_LEN });
         }
-        let layout = Layout::new(len);
-        let first = State {
+        let layout = CallsLayout::new(len);
+        let first = CallsState {
             lap: 1,
             is_full: false,
             position: 0,
@@ -230,7 +230,7 @@ impl CountWindow {
     }
 
     /// Adds a call to the calls of `state`. If the state is no longer `state`, returns the new one.
-    fn push(&self, state: &State, call: Call, nanos: u64) -> Result<CountTotals, State> {
+    fn push(&self, state: &CallsState, call: Call, nanos: u64) -> Result<CountTotals, CallsState> {
         self.store_last(state)?;
         let new = self.layout.push(*state, call, self.oldest(state)?);
         self.replace(state, &new)?;
@@ -251,7 +251,7 @@ impl CountWindow {
     /// A thread replaces a state only after this. So while a slot has a call before the last one,
     /// the state does not change, and a stalled thread that has found that call writes nothing
     /// later.
-    fn store_last(&self, state: &State) -> Result<(), State> {
+    fn store_last(&self, state: &CallsState) -> Result<(), CallsState> {
         let Some(place) = self.layout.last_place(state) else { return Ok(()) };
         let slot = self.slot(place.position);
         let found = slot.load(Ordering::Acquire);
@@ -272,7 +272,7 @@ impl CountWindow {
 
     /// Returns the oldest call, which the next one replaces; an empty call if the window is not
     /// full. If the state is no longer `state`, may return the new one.
-    fn oldest(&self, state: &State) -> Result<Call, State> {
+    fn oldest(&self, state: &CallsState) -> Result<Call, CallsState> {
         if !state.is_full {
             return Ok(Call::default());
         }
@@ -287,19 +287,19 @@ impl CountWindow {
         &self.slots[usize::try_from(position).expect("below the length")]
     }
 
-    fn load(&self) -> State {
+    fn load(&self) -> CallsState {
         self.layout.unpack(self.word.load(Ordering::Acquire))
     }
 
     /// Replaces the state. If it is no longer `state`, returns it.
-    fn replace(&self, state: &State, new: &State) -> Result<(), State> {
+    fn replace(&self, state: &CallsState, new: &CallsState) -> Result<(), CallsState> {
         let [state, new] = [state, new].map(|it| self.layout.pack(*it));
         // Release without Acquire: the load of `state` has acquired it.
         let replaced = self.word.compare_exchange(state, new, Ordering::Release, Ordering::Acquire);
         replaced.map(drop).map_err(|found| self.layout.unpack(found))
     }
 
-    const fn totals_of(&self, state: &State) -> CountTotals {
+    const fn totals_of(&self, state: &CallsState) -> CountTotals {
         CountTotals {
             calls: self.layout.calls(state),
             exceptions: state.exceptions,

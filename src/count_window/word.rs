@@ -2,7 +2,7 @@
 
 /// The most recent calls, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct CallsState {
     /// The number of the lap around the slots.
     pub(super) lap: u64,
     /// Whether there are as many calls as slots. Before that, the first call is in the first slot.
@@ -32,7 +32,7 @@ pub(super) struct Place {
 /// The layout of the word: from the lowest bits, the last call, the exceptions, the slow calls, the
 /// position, the flag that the window is full, and the lap in all other bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct CallsLayout {
     /// The number of slots.
     len: u64,
     /// The bits of a number up to `len`.
@@ -51,13 +51,13 @@ impl Call {
     }
 }
 
-impl Layout {
+impl CallsLayout {
     pub(super) const fn new(len: u32) -> Self {
         Self { len: len as u64, bits: u32::BITS - len.leading_zeros() }
     }
 
-    pub(super) const fn pack(self, state: State) -> u64 {
-        let State { lap, is_full, position, slow, exceptions, last } = state;
+    pub(super) const fn pack(self, state: CallsState) -> u64 {
+        let CallsState { lap, is_full, position, slow, exceptions, last } = state;
         // The highest bits of the lap are shifted out.
         let mut word = lap << 1 | is_full as u64;
         word = word << self.bits | position;
@@ -66,7 +66,7 @@ impl Layout {
         word << Call::BITS | last.pack()
     }
 
-    pub(super) const fn unpack(self, word: u64) -> State {
+    pub(super) const fn unpack(self, word: u64) -> CallsState {
         let count = (1 << self.bits) - 1;
         let last = Call::unpack(word);
         let word = word >> Call::BITS;
@@ -74,7 +74,7 @@ impl Layout {
         let (slow, word) = (word & count, word >> self.bits);
         let (position, word) = (word & count, word >> self.bits);
         let (is_full, word) = (word & 1 != 0, word >> 1);
-        State { lap: word, is_full, position, slow, exceptions, last }
+        CallsState { lap: word, is_full, position, slow, exceptions, last }
     }
 
     /// Returns the content of a slot: the lap and a call.
@@ -94,8 +94,8 @@ impl Layout {
     }
 
     /// Returns the place of the last call; `None` if there is none.
-    pub(super) const fn last_place(self, state: &State) -> Option<Place> {
-        let State { lap, position, is_full, .. } = *state;
+    pub(super) const fn last_place(self, state: &CallsState) -> Option<Place> {
+        let CallsState { lap, position, is_full, .. } = *state;
         match position.checked_sub(1) {
             Some(position) => Some(Place { lap, position }),
             None if is_full => Some(Place { lap: lap.wrapping_sub(1), position: self.len - 1 }),
@@ -105,7 +105,7 @@ impl Layout {
 
     /// Returns whether the call at a place has left the window of `state`: at least a lap of
     /// further calls was recorded.
-    pub(super) const fn has_left(self, place: Place, state: &State) -> bool {
+    pub(super) const fn has_left(self, place: Place, state: &CallsState) -> bool {
         match self.cut_lap(state.lap.wrapping_sub(place.lap)) {
             0 => false,
             // The slot of the next call has the oldest one.
@@ -115,7 +115,7 @@ impl Layout {
     }
 
     /// Returns the number of calls.
-    pub(super) const fn calls(self, state: &State) -> u64 {
+    pub(super) const fn calls(self, state: &CallsState) -> u64 {
         if state.is_full { self.len } else { state.position }
     }
 
@@ -127,10 +127,10 @@ impl Layout {
     }
 
     /// Returns the state after a further call, with which the call `oldest` leaves a full window.
-    pub(super) const fn push(self, state: State, call: Call, oldest: Call) -> State {
+    pub(super) const fn push(self, state: CallsState, call: Call, oldest: Call) -> CallsState {
         let position = state.position + 1;
         let ends_lap = position == self.len;
-        State {
+        CallsState {
             lap: if ends_lap { state.lap.wrapping_add(1) } else { state.lap },
             is_full: state.is_full || ends_lap,
             position: if ends_lap { 0 } else { position },

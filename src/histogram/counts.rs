@@ -5,13 +5,13 @@ use std::iter::repeat_n;
 /// The counts of a range of bins, by index. The first and the last count are above zero. Counts
 /// saturate at `u64::MAX`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct BinCounts {
     /// The index of the first count; 0 if there is none.
     first: i32,
     counts: Vec<u64>,
 }
 
-impl Clone for Counts {
+impl Clone for BinCounts {
     fn clone(&self) -> Self {
         Self { first: self.first, counts: self.counts.clone() }
     }
@@ -23,7 +23,7 @@ impl Clone for Counts {
     }
 }
 
-impl Counts {
+impl BinCounts {
     pub(super) const fn new() -> Self {
         Self { first: 0, counts: Vec::new() }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::bins::{Bins, COARSEST};
 use super::config::HistogramConfig;
-use super::counts::Counts;
+use super::counts::BinCounts;
 use super::latency::LatencyHistogram;
 use super::layout::MAX_NANOS;
 use crate::time::saturating_nanos;
@@ -94,7 +94,7 @@ impl LatencyHistogram {
         }
         let Some((first, last)) = reader.ends else {
             return match nanos {
-                0 => Ok(Self { bins, counts: Counts::new(), nanos: 0, min: 0, max: 0 }),
+                0 => Ok(Self { bins, counts: BinCounts::new(), nanos: 0, min: 0, max: 0 }),
                 sum_nanos => Err(HistogramBucketsError::SumWithoutBuckets { sum_nanos }),
             };
         };
@@ -129,7 +129,7 @@ struct Reader {
     expected_last: i32,
     /// The indices of the first and the last bucket; `None` before the first.
     ends: Option<(i32, i32)>,
-    counts: Counts,
+    counts: BinCounts,
     /// The sum of the counts.
     count: u64,
 }
@@ -137,7 +137,7 @@ struct Reader {
 impl Reader {
     fn new(bins: Bins, expected_last: i32) -> Self {
         let range = (bins.index(1), bins.last_index());
-        let (wide, counts) = (bins.index(WIDE_NANOS), Counts::new());
+        let (wide, counts) = (bins.index(WIDE_NANOS), BinCounts::new());
         Self { bins, range, wide, expected_last, ends: None, counts, count: 0 }
     }
 
@@ -160,7 +160,7 @@ impl Reader {
             }
             Some((first, _)) => first,
             None => {
-                self.counts = Counts::zeros(index, self.expected_last);
+                self.counts = BinCounts::zeros(index, self.expected_last);
                 index
             }
         };

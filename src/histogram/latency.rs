@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::bins::Bins;
 use super::config::HistogramConfig;
-use super::counts::Counts;
+use super::counts::BinCounts;
 use super::layout::{Layout, MAX_NANOS};
 use crate::time::{duration_of, saturating_nanos};
 
@@ -47,7 +47,7 @@ use crate::time::{duration_of, saturating_nanos};
 #[derive(Debug, PartialEq, Eq)]
 pub struct LatencyHistogram {
     pub(super) bins: Bins,
-    pub(super) counts: Counts,
+    pub(super) counts: BinCounts,
     /// The sum of the response times.
     pub(super) nanos: u128,
     /// The shortest response time, in the first bin; 0 if there is none.
@@ -69,7 +69,7 @@ impl LatencyHistogram {
     #[must_use]
     pub const fn new(config: HistogramConfig) -> Self {
         let bins = Bins::at(config.scale().cast_signed());
-        Self { bins, counts: Counts::new(), nanos: 0, min: 0, max: 0 }
+        Self { bins, counts: BinCounts::new(), nanos: 0, min: 0, max: 0 }
     }
 
     /// Adds a response time.

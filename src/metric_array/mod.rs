@@ -43,8 +43,8 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
 use cells::cell_table::{CellTable, GroupOfCells};
-use cells::thread_cache::{self, Lease, Leased};
-use cells::thread_cell::{LATE, State, ThreadCell};
+use cells::thread_cache::{self, CachedCell, ColdEntry};
+use cells::thread_cell::{CellState, LATE, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, SealRequest, Target};
 use latency::{BinSource, LatencyRecorder};
@@ -163,18 +163,18 @@ impl MetricArray {
         &self,
         now: Timestamp,
     ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
-        let leased = self.lease()?;
+        let cached = self.cached_cell()?;
         let number = self.config.bucket_number(now);
-        let state = self.bind(leased, number);
+        let state = self.bind(cached, number);
         let start = self.config.start_of(number);
         // The last bucket of all time may be cut short.
         let is_whole = start.as_nanos().checked_add(self.config.bucket_nanos() - 1).is_some();
-        let cell = thread_cache::rebind(self.id, leased, state, is_whole.then_some(start));
-        Some((cell, leased.recorder()))
+        let cell = thread_cache::rebind(self.id, cached, state, is_whole.then_some(start));
+        Some((cell, cached.recorder()))
     }
 
     /// Returns the calling thread's cell; `None` if the thread cannot have a cell.
-    fn lease(&self) -> Option<Leased> {
+    fn cached_cell(&self) -> Option<CachedCell> {
         // Before `may_own`: a thread that may own no cell has none in its cache.
         let found = thread_cache::find(self.id);
         if found.is_some() || !thread_cache::may_own() {
@@ -193,12 +193,12 @@ impl MetricArray {
 
     /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns
     /// its state.
-    fn bind(&self, leased: Leased, number: u64) -> State {
-        let Leased { place, cell, state, .. } = leased;
+    fn bind(&self, cached: CachedCell, number: u64) -> CellState {
+        let CachedCell { place, cell, state, .. } = cached;
         if state.is_bound() && cell.bucket() & !LATE == number {
             return state;
         }
-        let recorder = leased.recorder();
+        let recorder = cached.recorder();
         let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
         stall::at(Point::Unbound);
         let Arrival { is_late, is_to_sweep } = self.arrive(number);
@@ -240,13 +240,13 @@ impl MetricArray {
 
     /// Moves a cell's counts into the history, as its owner, and returns the state of the sealed
     /// cell.
-    fn seal(&self, place: u32, cell: &'static ThreadCell, state: State) -> State {
+    fn seal(&self, place: u32, cell: &'static ThreadCell, state: CellState) -> CellState {
         self.publish_cell(place, cell, state, state.sealed(), GaugeCounts::default())
     }
 
     /// Moves the counts and the gauge counts of a cell into the history. The caller has adopted the
     /// abandoned cell.
-    fn retire(&self, place: u32, cell: &'static ThreadCell, state: State) {
+    fn retire(&self, place: u32, cell: &'static ThreadCell, state: CellState) {
         let gauge = GaugeCounts { entered: cell.entered(), ended: cell.ended() };
         match self.histogram {
             None => {
@@ -262,10 +262,10 @@ impl MetricArray {
         &self,
         place: u32,
         cell: &'static ThreadCell,
-        from: State,
-        to: State,
+        from: CellState,
+        to: CellState,
         gauge: GaugeCounts,
-    ) -> State {
+    ) -> CellState {
         let bucket = cell.bucket();
         let bins = match self.histogram {
             None => BinSource::None,
@@ -290,8 +290,8 @@ impl MetricArray {
     /// Records without a cell of the thread's own: for a thread that is ending, or if there is no
     /// place for another cell.
     fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
-        let (cell, lease) = (ThreadCell::new(0), Lease::new());
-        let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
+        let (cell, cold) = (ThreadCell::new(0), ColdEntry::new());
+        let result = op(OwnedCell { cell: &cell, cold: &cold }, Origin::NONE);
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
         let counts = cell.counts();
@@ -319,7 +319,7 @@ impl MetricArray {
     #[inline(never)]
     fn sweep_group(&self, group: &GroupOfCells<'_>, number: u64) {
         let samples = self.config.sample_count() as u64;
-        let is_idle = |cell: &ThreadCell, state: State| {
+        let is_idle = |cell: &ThreadCell, state: CellState| {
             let bucket = cell.bucket();
             // The bucket of a late cell is in no window.
             let has_left = bucket & LATE != 0 || bucket + samples <= number;

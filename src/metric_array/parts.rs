@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::cells::cell_table::CellTable;
 use super::cells::slab::slab;
-use super::cells::thread_cell::{State, ThreadCell};
+use super::cells::thread_cell::{CellState, ThreadCell};
 use super::history::descriptor::GaugeCounts;
 use super::history::descriptors::Descriptors;
 use super::history::{History, SealRequest, Target};
@@ -90,7 +90,7 @@ impl BareDescriptors {
 pub struct BareCell {
     place: u32,
     cell: &'static ThreadCell,
-    state: State,
+    state: CellState,
 }
 
 impl BareCell {
@@ -195,7 +195,7 @@ impl BareCells {
     /// If no cell was ever added.
     pub fn skip_before(&self, bucket: u64) {
         let group = self.0.next_group().expect("there is a cell");
-        let is_idle = |cell: &ThreadCell, state: State| {
+        let is_idle = |cell: &ThreadCell, state: CellState| {
             state.is_retired() || (state.is_bound() && cell.bucket() < bucket)
         };
         group.skip_idle(is_idle);

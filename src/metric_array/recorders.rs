@@ -1,7 +1,7 @@
 //! The recorders of response times of an array with a histogram.
 
 use super::cells::thread_cache::{self, OwnedCell};
-use super::cells::thread_cell::{State, ThreadCell};
+use super::cells::thread_cell::{CellState, ThreadCell};
 use super::history::descriptor::{CellStep, GaugeCounts};
 use super::history::{SealRequest, Target};
 use super::latency::{Bin, BinSource, LatencyRecorder};
@@ -73,7 +73,7 @@ impl MetricArray {
         &self,
         place: u32,
         cell: &'static ThreadCell,
-        state: State,
+        state: CellState,
         gauge: GaugeCounts,
         config: HistogramConfig,
     ) {

@@ -299,7 +299,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         origin: Origin,
     ) {
         let array = self.current().long.array();
-        let end = End { event, permits, rt_nanos, origin };
+        let end = RequestEnd { event, permits, rt_nanos, origin };
         let Some(nanos) = rt_nanos else {
             return match array.own_cell(now) {
                 Some(cell) => end.count_in_cell(array, cell, cell.origin(), Bin::NONE),
@@ -343,7 +343,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
 /// The end of a request.
 #[derive(Clone, Copy)]
-struct End {
+struct RequestEnd {
     event: MetricEvent,
     permits: u64,
     /// `None` for a request without a response time.
@@ -352,7 +352,7 @@ struct End {
     origin: Origin,
 }
 
-impl End {
+impl RequestEnd {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     fn count_in_cell(self, array: &MetricArray, cell: OwnedCell<'_>, here: Origin, bin: Bin) {

@@ -69,14 +69,14 @@ impl AtomicOnDrop {
 /// How an entry or a permit ends if it is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drops {
-    state: State,
+    state: DropState,
     /// Whether the thread was panicking when the request entered: in a destructor that a panic
     /// calls.
     in_panic: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DropState {
     /// The outcome was reported, and a drop does nothing.
     Ended,
     /// The policy of the node or of the breaker applies.
@@ -89,14 +89,14 @@ impl Drops {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of an entry")]
     pub(crate) fn inherited() -> Self {
-        Self { state: State::Inherited, in_panic: thread::panicking() }
+        Self { state: DropState::Inherited, in_panic: thread::panicking() }
     }
 
     #[inline]
     pub(crate) const fn as_policy(self, policy: OnDrop) -> Self {
         let state = match policy {
-            OnDrop::Exception => State::Exception,
-            OnDrop::Cancelled => State::Cancelled,
+            OnDrop::Exception => DropState::Exception,
+            OnDrop::Cancelled => DropState::Cancelled,
         };
         Self { state, ..self }
     }
@@ -104,13 +104,13 @@ impl Drops {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of an entry")]
     pub(crate) const fn end(&mut self) {
-        self.state = State::Ended;
+        self.state = DropState::Ended;
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of an entry")]
     pub(crate) const fn has_ended(self) -> bool {
-        matches!(self.state, State::Ended)
+        matches!(self.state, DropState::Ended)
     }
 
     /// Returns the outcome of the drop that is taking place, if `inherited` is the policy of the
@@ -120,7 +120,9 @@ impl Drops {
             return Outcome::Exception;
         }
         match (self.state, inherited) {
-            (State::Cancelled, _) | (State::Inherited, OnDrop::Cancelled) => Outcome::Cancelled,
+            (DropState::Cancelled, _) | (DropState::Inherited, OnDrop::Cancelled) => {
+                Outcome::Cancelled
+            }
             _ => Outcome::Exception,
         }
     }

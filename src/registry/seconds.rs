@@ -39,7 +39,8 @@ use crate::node::{SecondsCursor, number_of, oldest_second};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
-/// The position of a reader in the seconds of a [`Registry`]. It is kept from one poll to the next.
+/// The position of a reader in the seconds of a [`Registry`](super::Registry). It is kept from one
+/// poll to the next.
 ///
 /// Threads that poll with the same cursor share the seconds: each second is delivered to one of the
 /// threads. With two cursors, each second is delivered by each of them. Use one cursor for each

@@ -7,8 +7,8 @@ use crate::node::NodeSnapshot;
 use crate::sync::Name;
 use crate::time::{Clock, Timestamp};
 
-/// The readings of the listed resources of a [`Registry`] at one time: plain data that can be kept,
-/// compared and sent.
+/// The readings of the listed resources of a [`Registry`](super::Registry) at one time: plain data
+/// that can be kept, compared and sent.
 ///
 /// Returned by [`RegistryReading::snapshot`]. A monitor that reads again and again passes the same
 /// `RegistrySnapshot` to [`RegistryReading::snapshot_into`], which uses its memory again. The

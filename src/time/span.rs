@@ -9,11 +9,11 @@ use super::window_config::WindowConfig;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     first: u64,
-    end: End,
+    end: SpanEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum SpanEnd {
     /// Up to the end of the bucket that contains this time, whatever its length: nothing was
     /// recorded after that bucket.
     Now(u64),
@@ -24,13 +24,13 @@ enum End {
 impl Span {
     /// Returns the span from `start`, the start of a bucket, up to the end of the bucket of `now`.
     pub(crate) const fn until_now(start: Timestamp, now: Timestamp) -> Self {
-        Self { first: start.as_nanos(), end: End::Now(now.as_nanos()) }
+        Self { first: start.as_nanos(), end: SpanEnd::Now(now.as_nanos()) }
     }
 
     /// Returns the span of `nanos` nanoseconds from `start` on, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();
-        Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
+        Self { first, end: SpanEnd::Whole(first.saturating_add(nanos - 1)) }
     }
 
     /// Returns the start.
@@ -44,10 +44,10 @@ impl Span {
         let len = config.bucket_nanos();
         let first = self.first.div_ceil(len);
         let last = match self.end {
-            End::Now(now) => now / len,
+            SpanEnd::Now(now) => now / len,
             // A bucket is included only if its last nanosecond is, except for the last bucket of
             // all, which the end of time cuts short.
-            End::Whole(end) => match end.checked_add(1) {
+            SpanEnd::Whole(end) => match end.checked_add(1) {
                 Some(after) => (after / len).checked_sub(1)?,
                 None => end / len,
             },

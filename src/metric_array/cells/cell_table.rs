@@ -2,7 +2,7 @@
 
 use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
 use super::slab::slab;
-use super::thread_cell::{State, ThreadCell};
+use super::thread_cell::{CellState, ThreadCell};
 use crate::sync::{AtomicU32, OnceRef, Ordering, RacyOnce};
 
 /// The number of places that share one word of a mask.
@@ -37,21 +37,21 @@ pub(crate) struct CellTable {
     active_levels: Mask,
     /// The first group, apart from the others: most windows have no other group, and then a read
     /// follows one pointer.
-    first: RacyOnce<Group>,
+    first: RacyOnce<CellGroup>,
     more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
 }
 
 /// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on.
 #[derive(Debug)]
 struct Level {
-    groups: Box<[Group]>,
+    groups: Box<[CellGroup]>,
     /// The groups that have active places. A bit stands for one group, or for several groups in a
     /// level of more than 32 groups.
     active: Mask,
 }
 
 #[derive(Debug)]
-struct Group {
+struct CellGroup {
     active: Mask,
     present: Mask,
     cells: [OnceRef<'static, ThreadCell>; GROUP],
@@ -70,7 +70,7 @@ impl CellTable {
 
     /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if
     /// the table or the slab is full.
-    pub(crate) fn add(&self) -> Option<(u32, &'static ThreadCell, State)> {
+    pub(crate) fn add(&self) -> Option<(u32, &'static ThreadCell, CellState)> {
         // Relaxed: the update gives each thread a different place, and orders nothing.
         let taken = self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
             (len < PLACES).then_some(len + 1)
@@ -85,7 +85,7 @@ impl CellTable {
     }
 
     /// Adopts a cell that its owner has abandoned.
-    pub(crate) fn adopt(&self) -> Option<(u32, &'static ThreadCell, State)> {
+    pub(crate) fn adopt(&self) -> Option<(u32, &'static ThreadCell, CellState)> {
         (0..self.len()).find_map(|place| {
             let cell = self.cell(place)?;
             Some((place, cell, cell.adopt()?))
@@ -123,9 +123,9 @@ impl CellTable {
         }
     }
 
-    fn make_group(&self, index: usize) -> Option<&Group> {
+    fn make_group(&self, index: usize) -> Option<&CellGroup> {
         let Some(last) = index.checked_ilog2() else {
-            return Some(self.first.get_or_init(Group::new));
+            return Some(self.first.get_or_init(CellGroup::new));
         };
         let levels = self.more.get_or_init(|| std::array::from_fn(|_| RacyOnce::new()));
         let level = levels.get(last as usize)?.get_or_init(|| Level::new(last));
@@ -133,7 +133,7 @@ impl CellTable {
     }
 
     /// Returns the group of a place, and the place's bit in it.
-    fn group(&self, place: u32) -> Option<(&Group, usize)> {
+    fn group(&self, place: u32) -> Option<(&CellGroup, usize)> {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let Some(depth) = index.checked_ilog2() else { return Some((self.first.get()?, bit)) };
         let level = self.level(depth as usize)?;
@@ -250,7 +250,7 @@ pub(crate) struct GroupOfCells<'a> {
     table: &'a CellTable,
     /// The first place of the group.
     first: u32,
-    group: &'a Group,
+    group: &'a CellGroup,
 }
 
 impl GroupOfCells<'_> {
@@ -265,8 +265,8 @@ impl GroupOfCells<'_> {
     /// Removes the cells for which `is_idle` holds from the mask of active places, and retired
     /// cells from the mask of present places. Returns whether it found an abandoned cell that has
     /// not been retired.
-    pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
-        let Group { active, present, cells } = self.group;
+    pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, CellState) -> bool) -> bool {
+        let CellGroup { active, present, cells } = self.group;
         let mut is_unretired = false;
         for_each_bit(active.load() | present.load(), |bit| {
             // Loaded before the cell's state: see `Mask`.
@@ -288,7 +288,7 @@ impl GroupOfCells<'_> {
     }
 
     /// Adopts a cell of the group whose owner has abandoned it and that has not been retired.
-    pub(crate) fn adopt_abandoned(&self) -> Option<(u32, &'static ThreadCell, State)> {
+    pub(crate) fn adopt_abandoned(&self) -> Option<(u32, &'static ThreadCell, CellState)> {
         let mut adopted = None;
         for_each_bit(self.group.present.load(), |bit| {
             if let (Some(cell), None) = (self.group.cells[bit].get(), adopted) {
@@ -317,7 +317,7 @@ impl Level {
     const BITS: usize = u32::BITS as usize;
 
     fn new(depth: u32) -> Self {
-        let groups = (0..1 << depth).map(|_| Group::new()).collect();
+        let groups = (0..1 << depth).map(|_| CellGroup::new()).collect();
         Self { groups, active: Mask::new() }
     }
 
@@ -330,13 +330,13 @@ impl Level {
         group / self.groups_of_a_bit()
     }
 
-    fn groups_of(&self, bit: usize) -> &[Group] {
+    fn groups_of(&self, bit: usize) -> &[CellGroup] {
         let count = self.groups_of_a_bit();
         self.groups.get(bit * count..(bit + 1) * count).unwrap_or_default()
     }
 }
 
-impl Group {
+impl CellGroup {
     fn new() -> Self {
         Self {
             active: Mask::new(),

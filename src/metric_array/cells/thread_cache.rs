@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
-use super::thread_cell::{State, ThreadCell};
+use super::thread_cell::{CellState, ThreadCell};
 use crate::metric::OwnedWriter;
 use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::{
@@ -70,7 +70,7 @@ pub(crate) fn new_window_id() -> u64 {
 #[repr(C, align(128))]
 struct Set {
     entries: [CacheEntry; WAYS],
-    leases: [Lease; WAYS],
+    cold: [ColdEntry; WAYS],
 }
 
 /// The words that each record reads.
@@ -87,12 +87,12 @@ pub(crate) struct CacheEntry {
 
 /// The words that only the gauge and a change of the bucket read.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct ColdEntry {
     place: PrivateU32,
     gauge: GaugeWatch,
 }
 
-impl Lease {
+impl ColdEntry {
     /// Creates the words of an empty entry.
     pub(crate) const fn new() -> Self {
         Self { place: PrivateU32::new(0), gauge: GaugeWatch::new() }
@@ -103,8 +103,8 @@ impl Lease {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedCell<'a> {
     pub(crate) cell: &'a ThreadCell,
-    /// The lease of its place in the cache, or a new lease for a cell that is not kept.
-    pub(crate) lease: &'a Lease,
+    /// The words of its entry in the cache, or new ones for a cell that is not kept.
+    pub(crate) cold: &'a ColdEntry,
 }
 
 impl OwnedCell<'static> {
@@ -123,20 +123,20 @@ impl<'a> OwnedCell<'a> {
 
     #[inline]
     pub(crate) const fn gauge(self) -> &'a GaugeWatch {
-        &self.lease.gauge
+        &self.cold.gauge
     }
 }
 
 /// A cell of the calling thread, with its entry in the cache and its place in the window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leased {
+pub(crate) struct CachedCell {
     way: Way,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
-    pub(crate) state: State,
+    pub(crate) state: CellState,
 }
 
-impl Leased {
+impl CachedCell {
     pub(crate) fn recorder(&self) -> Option<&'static LatencyRecorder> {
         self.way.entry.recorder.load()
     }
@@ -146,8 +146,8 @@ impl Leased {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
-    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
-    Some(OwnedCell { cell: entry.cell()?, lease })
+    let (entry, cold) = get_entry(window, bucket_nanos, now)?;
+    Some(OwnedCell { cell: entry.cell()?, cold })
 }
 
 /// Returns what [`get`] returns, and the recorder of the cell, if its window has a histogram.
@@ -158,9 +158,9 @@ pub(crate) fn get_with_recorder(
     bucket_nanos: u64,
     now: Timestamp,
 ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
-    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
+    let (entry, cold) = get_entry(window, bucket_nanos, now)?;
     let recorder = entry.recorder.load();
-    Some((OwnedCell { cell: entry.cell()?, lease }, recorder))
+    Some((OwnedCell { cell: entry.cell()?, cold }, recorder))
 }
 
 /// Returns the entry of that window, if its cell is bound to the bucket of `now`.
@@ -170,14 +170,14 @@ fn get_entry(
     window: u64,
     bucket_nanos: u64,
     now: Timestamp,
-) -> Option<(&'static CacheEntry, &'static Lease)> {
+) -> Option<(&'static CacheEntry, &'static ColdEntry)> {
     let cache = CACHE.with(Cell::get);
-    let Set { entries: [entry, second], leases: [lease, lease_of_second] } =
+    let Set { entries: [entry, second], cold: [cold, cold_of_second] } =
         &cache.sets[set_of(window)];
-    let (entry, lease) = if entry.window.get() == window {
-        (entry, lease)
+    let (entry, cold) = if entry.window.get() == window {
+        (entry, cold)
     } else if second.window.get() == window {
-        (second, lease_of_second)
+        (second, cold_of_second)
     } else {
         return None;
     };
@@ -186,7 +186,7 @@ fn get_entry(
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
-    Some((entry, lease))
+    Some((entry, cold))
 }
 
 /// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the
@@ -201,18 +201,18 @@ fn no_cell() -> Option<&'static ThreadCell> {
 /// Notes that a request that entered in another cell has ended on the calling thread, so it is none
 /// of the requests that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
-    if let Some(Leased { way, .. }) = find(window) {
-        way.lease.gauge.note_end_of_other();
+    if let Some(CachedCell { way, .. }) = find(window) {
+        way.cold.gauge.note_end_of_other();
     }
 }
 
 /// Returns the cell that the calling thread has for that window, whatever its bucket.
-pub(crate) fn find(window: u64) -> Option<Leased> {
+pub(crate) fn find(window: u64) -> Option<CachedCell> {
     let cache = CACHE.with(Cell::get);
     let way = cache.find(window, window)?;
-    let place = way.lease.place.get();
-    let (cell, state) = (way.entry.cell.load()?, State(way.state.get()));
-    Some(Leased { way, place, cell, state })
+    let place = way.cold.place.get();
+    let (cell, state) = (way.entry.cell.load()?, CellState(way.state.get()));
+    Some(CachedCell { way, place, cell, state })
 }
 
 /// Inserts a cell that the calling thread has become the owner of. If the set of the window is
@@ -223,9 +223,9 @@ pub(crate) fn insert(
     window: u64,
     place: u32,
     cell: &'static ThreadCell,
-    state: State,
+    state: CellState,
     recorder: Option<&'static LatencyRecorder>,
-) -> Leased {
+) -> CachedCell {
     let cache = CACHE.with(Cell::get);
     let way = cache.find(window, 0).unwrap_or_else(|| {
         let [first, second] = cache.ways(set_of(window));
@@ -233,10 +233,10 @@ pub(crate) fn insert(
         second.copy_from(first);
         first
     });
-    way.lease.place.set(place);
-    way.lease.gauge.reset();
+    way.cold.place.set(place);
+    way.cold.gauge.reset();
     way.set(window | LOOK_UP, 0, Some(cell), recorder, state);
-    Leased { way, place, cell, state }
+    CachedCell { way, place, cell, state }
 }
 
 /// Lets records in the bucket that starts at `start` find the cell, which is bound to that bucket
@@ -245,20 +245,20 @@ pub(crate) fn insert(
 /// for the first times of all.
 pub(crate) fn rebind(
     window: u64,
-    leased: Leased,
-    state: State,
+    cached: CachedCell,
+    state: CellState,
     start: Option<Timestamp>,
 ) -> OwnedCell<'static> {
-    let Leased { way: Way { entry, lease, state: kept }, cell, .. } = leased;
+    let CachedCell { way: Way { entry, cold, state: kept }, cell, .. } = cached;
     if kept.get() != state.0 {
         // The first request of a thread in each bucket looks at the gauge.
-        lease.gauge.reset();
+        cold.gauge.reset();
     }
     kept.set(state.0);
     let (mark, start) = start.map_or((LOOK_UP, 0), |start| (0, start.as_nanos()));
     entry.window.set(window | mark);
     entry.start.set(start);
-    OwnedCell { cell, lease }
+    OwnedCell { cell, cold }
 }
 
 /// Returns whether the calling thread may own cells. It may if it has a cache, and gets one now if
@@ -309,10 +309,10 @@ impl ThreadCache {
     }
 
     fn ways(self, set: usize) -> [Way; WAYS] {
-        let (Set { entries, leases }, states) = (&self.sets[set], &self.states[set]);
+        let (Set { entries, cold }, states) = (&self.sets[set], &self.states[set]);
         std::array::from_fn(|way| Way {
             entry: &entries[way],
-            lease: &leases[way],
+            cold: &cold[way],
             state: &states[way],
         })
     }
@@ -346,7 +346,7 @@ impl Set {
                     recorder: AtomicCell::new(None),
                 }
             }; WAYS],
-            leases: [const { Lease::new() }; WAYS],
+            cold: [const { ColdEntry::new() }; WAYS],
         }
     }
 }
@@ -355,7 +355,7 @@ impl Set {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     entry: &'static CacheEntry,
-    lease: &'static Lease,
+    cold: &'static ColdEntry,
     state: &'static PrivateU64,
 }
 
@@ -366,7 +366,7 @@ impl Way {
         start: u64,
         cell: Option<&'static ThreadCell>,
         recorder: Option<&'static LatencyRecorder>,
-        state: State,
+        state: CellState,
     ) {
         self.entry.window.set(window);
         self.entry.start.set(start);
@@ -378,8 +378,8 @@ impl Way {
     /// Empties the entry, and abandons its cell if there is one.
     fn abandon(self) {
         if self.entry.window.get() != 0 {
-            let (cell, state) = (self.entry.cell.load(), State(self.state.get()));
-            self.set(0, 0, None, None, State(0));
+            let (cell, state) = (self.entry.cell.load(), CellState(self.state.get()));
+            self.set(0, 0, None, None, CellState(0));
             if let Some(cell) = cell {
                 // If the window was dropped, the cell's state has changed, and this does nothing.
                 cell.abandon(state);
@@ -390,9 +390,9 @@ impl Way {
     fn copy_from(self, from: Self) {
         let (window, start) = (from.entry.window.get(), from.entry.start.get());
         let (cell, recorder) = (from.entry.cell.load(), from.entry.recorder.load());
-        self.set(window, start, cell, recorder, State(from.state.get()));
-        self.lease.place.set(from.lease.place.get());
-        self.lease.gauge.copy_from(&from.lease.gauge);
+        self.set(window, start, cell, recorder, CellState(from.state.get()));
+        self.cold.place.set(from.cold.place.get());
+        self.cold.gauge.copy_from(&from.cold.gauge);
     }
 }
 

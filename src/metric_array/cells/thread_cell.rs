@@ -53,9 +53,9 @@ pub(crate) struct ThreadCell {
 
 /// A cell's state: see [`ThreadCell`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) u64);
+pub(crate) struct CellState(pub(crate) u64);
 
-impl State {
+impl CellState {
     const BOUND: u64 = 1;
     const ABANDONED: u64 = 2;
     /// The gauge counts have moved into the history as well.
@@ -150,9 +150,9 @@ impl ThreadCell {
     }
 
     #[inline]
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> CellState {
         // Acquire: pairs with the Release in `bind`, `unbind` and `abandon`.
-        State(self.state.load(Ordering::Acquire))
+        CellState(self.state.load(Ordering::Acquire))
     }
 
     /// Returns the bucket that the cell is bound to, with [`LATE`]; valid while the cell is bound.
@@ -167,10 +167,10 @@ impl ThreadCell {
     #[inline]
     pub(crate) fn bind(
         &self,
-        sealed: State,
+        sealed: CellState,
         bucket: u64,
         recorder: Option<&LatencyRecorder>,
-    ) -> State {
+    ) -> CellState {
         // Release: pairs with the acquire fence of a reader. A reader that sees the zeros sees that
         // the history's head has moved on.
         fence(Ordering::Release);
@@ -184,7 +184,7 @@ impl ThreadCell {
         }
         self.bucket.store(bucket, Ordering::Relaxed);
         stall::at(Point::CellZeroed);
-        let bound = sealed.next(State::BOUND);
+        let bound = sealed.next(CellState::BOUND);
         // Release: pairs with the Acquire in `state`.
         self.state.store(bound.0, Ordering::Release);
         bound
@@ -204,18 +204,18 @@ impl ThreadCell {
     }
 
     /// Completes a seal. Any thread may call this; the first call succeeds.
-    pub(crate) fn unbind(&self, bound: State, sealed: State) {
+    pub(crate) fn unbind(&self, bound: CellState, sealed: CellState) {
         // Release: a thread that acquires the new state finds the publication's row in its slot.
         let _ =
             self.state.compare_exchange(bound.0, sealed.0, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Gives up ownership, unless the window was dropped since the caller bound the cell.
-    pub(crate) fn abandon(&self, owned: State) {
+    pub(crate) fn abandon(&self, owned: CellState) {
         // Release: pairs with the Acquire in `adopt_if`. The caller's counts happen before.
         let _ = self.state.compare_exchange(
             owned.0,
-            owned.0 | State::ABANDONED,
+            owned.0 | CellState::ABANDONED,
             Ordering::Release,
             Ordering::Relaxed,
         );
@@ -223,25 +223,25 @@ impl ThreadCell {
 
     /// Makes the calling thread the owner of a cell, if the cell is abandoned. Returns the new
     /// state.
-    pub(crate) fn adopt(&self) -> Option<State> {
-        self.adopt_if(State::is_abandoned)
+    pub(crate) fn adopt(&self) -> Option<CellState> {
+        self.adopt_if(CellState::is_abandoned)
     }
 
     /// Makes the calling thread the owner of a cell, if the cell is abandoned and not retired.
     /// Returns the new state.
-    pub(crate) fn adopt_unretired(&self) -> Option<State> {
-        self.adopt_if(State::is_unretired)
+    pub(crate) fn adopt_unretired(&self) -> Option<CellState> {
+        self.adopt_if(CellState::is_unretired)
     }
 
     /// Decides by one load, and makes the compare-exchange against the loaded state: if two
     /// sweepers find the same cell, the second one must not adopt it once the first one has retired
     /// it.
-    fn adopt_if(&self, may_adopt: impl Fn(State) -> bool) -> Option<State> {
+    fn adopt_if(&self, may_adopt: impl Fn(CellState) -> bool) -> Option<CellState> {
         let state = self.state();
         if !may_adopt(state) {
             return None;
         }
-        let owned = State(state.0 & !State::ABANDONED);
+        let owned = CellState(state.0 & !CellState::ABANDONED);
         stall::at(Point::AbandonedSeen);
         // Acquire: pairs with the Release in `abandon`. If two threads adopt the same cell, only
         // one succeeds.
@@ -252,9 +252,9 @@ impl ThreadCell {
     }
 
     /// Prepares a cell that was just taken from the slab for its first binding.
-    pub(crate) fn claim(&self) -> State {
+    pub(crate) fn claim(&self) -> CellState {
         // Retired, so that the first binding zeroes the gauge as well.
-        let claimed = self.state().next(State::RETIRED);
+        let claimed = self.state().next(CellState::RETIRED);
         // Relaxed, as below.
         self.link.store(0, Ordering::Relaxed);
         // Relaxed: no window refers to the cell yet.
@@ -267,7 +267,7 @@ impl ThreadCell {
     pub(crate) fn disown(&self) {
         // A read-modify-write: the owner may abandon the cell at this moment. Relaxed: the slab's
         // free list orders it before the next owner.
-        self.state.fetch_add(State::VERSION, Ordering::Relaxed);
+        self.state.fetch_add(CellState::VERSION, Ordering::Relaxed);
     }
 
     /// Returns the counts since the cell was bound.

@@ -5,7 +5,7 @@ use std::ops::{BitOr, Range};
 use super::Target;
 use super::atomic_counts::{AtomicCounts, EventWords};
 use crate::metric::{CEILING, Counts, MetricEvent};
-use crate::metric_array::cells::thread_cell::State;
+use crate::metric_array::cells::thread_cell::CellState;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The record of a publication: its steps, which any thread can complete, and the running totals
@@ -72,8 +72,8 @@ pub(crate) struct SlotStep {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellStep {
     pub(crate) place: u32,
-    pub(crate) from: State,
-    pub(crate) to: State,
+    pub(crate) from: CellState,
+    pub(crate) to: CellState,
 }
 
 /// The number of requests that entered, and the number that ended.
@@ -200,8 +200,8 @@ impl Descriptor {
             }),
             cell: place.map(|place| CellStep {
                 place: place as u32,
-                from: State(get(&self.state_from)),
-                to: State(get(&self.state_to)),
+                from: CellState(get(&self.state_from)),
+                to: CellState(get(&self.state_to)),
             }),
         }
     }

@@ -7,13 +7,13 @@ pub(crate) const GROUP_BINS: usize = 8;
 
 /// The counts of eight adjacent bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct BinGroup {
     /// The position of the first bin, divided by 8.
     pub(crate) index: usize,
     pub(crate) counts: [u64; GROUP_BINS],
 }
 
-impl Group {
+impl BinGroup {
     pub(crate) fn add(&mut self, counts: &[u64; GROUP_BINS]) {
         for (sum, count) in self.counts.iter_mut().zip(counts) {
             // It wraps around only in a draft that is made from several publications, and is

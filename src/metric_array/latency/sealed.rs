@@ -2,7 +2,7 @@
 
 use super::block::{BLOCK_GROUPS, GROUP_INDEX};
 use super::collect::Collector;
-use super::group::{BinSource, GROUP_BINS, Group};
+use super::group::{BinGroup, BinSource, GROUP_BINS};
 use crate::sync::{Ordering, Payload32, RacyOnce, payload_32, seen_payload_32};
 
 /// The number of words in a segment: with the link, a segment is a cache line.
@@ -102,7 +102,7 @@ impl SealedBins {
                 }
             }
         });
-        for Group { index, counts } in other.into_iter().chain(others) {
+        for BinGroup { index, counts } in other.into_iter().chain(others) {
             writer.push_group(index, &counts);
         }
         writer.finish();
@@ -321,15 +321,15 @@ struct Groups<'a> {
 }
 
 impl Iterator for Groups<'_> {
-    type Item = Group;
+    type Item = BinGroup;
 
-    fn next(&mut self) -> Option<Group> {
+    fn next(&mut self) -> Option<BinGroup> {
         if self.header.widths == 0 {
             self.header = self.words.header()?;
         }
         let (group, width) = next_group(&mut self.header.widths)?;
         let index = self.header.block * BLOCK_GROUPS + group;
-        Some(Group { index, counts: self.words.lanes(width) })
+        Some(BinGroup { index, counts: self.words.lanes(width) })
     }
 }
 

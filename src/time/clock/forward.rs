@@ -37,7 +37,7 @@ use crate::time::timestamp::Timestamp;
 /// assert_eq!(clock.ahead(), Duration::from_secs(5));
 /// ```
 #[derive(Clone, Debug)]
-pub struct ForwardClock<C>(Arc<State<C>>);
+pub struct ForwardClock<C>(Arc<ForwardState<C>>);
 
 /// The time in nanoseconds by which the source may go back before it counts as a step, and by which
 /// readings may be above `highest`.
@@ -51,7 +51,7 @@ const TOLERANCE: u64 = 1_000_000;
 /// time is lower nevertheless, the source has gone back, and the thread has not merely stalled. A
 /// thread that finds a raised offset reads the source after the step.
 #[derive(Debug)]
-struct State<C> {
+struct ForwardState<C> {
     source: C,
     /// A reading that was the highest, or at most [`TOLERANCE`] below the highest. In nanoseconds.
     highest: AtomicU64,
@@ -64,7 +64,7 @@ impl<C: Clock> ForwardClock<C> {
     #[must_use]
     pub fn new(source: C) -> Self {
         let [highest, offset] = [(); 2].map(|()| AtomicU64::new(0));
-        Self(Arc::new(State { source, highest, offset }))
+        Self(Arc::new(ForwardState { source, highest, offset }))
     }
 
     /// Returns the time by which the clock is ahead of its source: the sum of all steps back that a
@@ -82,7 +82,7 @@ impl<C: Clock> Clock for ForwardClock<C> {
     }
 }
 
-impl<C: Clock> State<C> {
+impl<C: Clock> ForwardState<C> {
     #[inline]
     fn nanos(&self) -> u64 {
         loop {
