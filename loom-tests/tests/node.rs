@@ -68,7 +68,7 @@ fn two_threads_change_the_geometry_at_once() {
         assert!([one, two].contains(node.config()), "{:?}", node.config());
         node.reconfigure(one);
         assert_eq!(*node.config(), one);
-        assert_eq!(node.lifetime().sum(leaparray::Block), 1);
+        assert_eq!(node.lifetime().sum(Block), 1);
     });
 }
 
