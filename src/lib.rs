@@ -120,7 +120,7 @@ pub use registry::{
     DroppedSeries, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistryReading,
     RegistrySnapshot, Resource, ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot,
     Resources, Series, SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading,
-    TrafficType, Visit, Visited, VisitedNode,
+    TrafficType, Visit, Visited, VisitedNode, WatchError, WatchedLimiter,
 };
 #[cfg(loom)]
 #[doc(hidden)]

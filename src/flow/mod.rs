@@ -66,6 +66,7 @@ mod sliding_window_limiter;
 mod stripes;
 mod token_bucket;
 mod warm_up;
+mod watch;
 
 pub use crate::node::Reason;
 pub use adaptive::{
@@ -102,3 +103,4 @@ pub use rolling_window::{Number, Rolling, RollingBucket, RollingWindow, Sum, Sum
 pub use sliding_window_limiter::SlidingWindowLimiter;
 pub use token_bucket::TokenBucket;
 pub use warm_up::{WarmUp, WarmUpConfig};
+pub use watch::{Watch, WatchedGauge, WatchedState};

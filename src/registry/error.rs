@@ -70,13 +70,7 @@ impl fmt::Display for RegistryError {
                 f,
                 "no room for context {context:?}: resource {resource:?} is limited to {max} contexts"
             ),
-            Self::InvalidName { name } => match name.chars().find(|&c| name::is_refused(c)) {
-                Some(c) => write!(
-                    f,
-                    "the name {name:?} contains {c:?}, but must not contain control characters or line breaks"
-                ),
-                None => write!(f, "the name {name:?} is empty, but needs at least one character"),
-            },
+            Self::InvalidName { name } => name::explain_invalid(f, name),
         }
     }
 }

@@ -21,6 +21,7 @@ mod snapshot;
 mod totals;
 mod undelivered;
 mod visit;
+mod watched;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
@@ -34,6 +35,7 @@ pub use series::{
 };
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 pub use visit::{Visit, Visited, VisitedNode};
+pub use watched::{WatchError, WatchedLimiter};
 
 use std::fmt;
 
@@ -46,6 +48,7 @@ use delisted::Delisted;
 use geometry::Geometry;
 use id::NextId;
 use listed::Listed;
+use watched::WatchList;
 
 /// A map from names to resources. The first call of [`resource`](Self::resource) with a name
 /// creates the resource.
@@ -97,6 +100,7 @@ pub struct Registry<C = MonotonicClock> {
     delisted: Mutex<Delisted<C>>,
     /// The number of resources that are [left](Delisted::leave) in the map.
     left: AtomicU64,
+    watches: WatchList,
 }
 
 /// The state that all resources of a registry share.
@@ -192,6 +196,7 @@ impl<C: Clock + Clone> Registry<C> {
             }),
             delisted: Mutex::new(Delisted::new()),
             left: AtomicU64::new(0),
+            watches: WatchList::default(),
         }
     }
 

@@ -13,6 +13,7 @@ mod series;
 mod snapshot;
 mod unfinished;
 mod visit;
+mod watched;
 
 use std::sync::Barrier;
 use std::thread;

@@ -417,6 +417,33 @@ fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
 }
 
 #[test]
+fn watched_limiters_are_fed() {
+    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Limiter, Rate, TokenBucketPerKey};
+
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let limiter = Arc::new(ConcurrencyLimiter::new(3));
+    registry.watch("jobs", Arc::clone(&limiter)).unwrap();
+    let _held = limiter.try_acquire();
+    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
+    registry.watch("clients", clients).unwrap();
+    let expected = [
+        ("leaparray_limit jobs", 3.0),
+        ("leaparray_limit_remaining jobs", 2.0),
+        ("leaparray_limiter_keys clients", 2.0),
+        ("leaparray_limiter_key_refusals clients 8", 2.0),
+    ];
+    let expected = HashMap::from(expected.map(|(name, value)| (name.to_owned(), value)));
+    assert_eq!(publish(&feed).numbers, expected);
+    assert!(registry.unwatch("clients") && registry.unwatch("jobs"));
+    let gone = publish(&feed).numbers;
+    assert!(gone.len() == 4 && gone.values().all(|value| *value == 0.0), "{gone:?}");
+    assert!(publish(&feed).numbers.is_empty());
+}
+
+#[test]
 fn metrics_are_described() {
     let registry = registry();
     registry.resource("orders").unwrap();

@@ -1,6 +1,7 @@
 //! The names of metrics and attributes.
 
-use leaparray::{MetricEvent, SeriesKey, TrafficType};
+use leaparray::flow::WatchedGauge;
+use leaparray::{MetricEvent, SeriesKey, TrafficType, WatchedLimiter};
 
 /// Returns the name of the counter of an event.
 pub(crate) fn counter(event: MetricEvent) -> String {
@@ -83,6 +84,28 @@ pub(crate) fn attributes(key: &SeriesKey, mut add: impl FnMut(&'static str, &str
         add("leaparray.context", context);
     }
     add("leaparray.kind", if is_outbound { "outbound" } else { "inbound" });
+}
+
+/// Returns the name of a metric of the watched limiters.
+pub(crate) fn watched_name(gauge: WatchedGauge) -> String {
+    format!("leaparray.{}", gauge.name())
+}
+
+/// Calls `take` with the attributes and the value of a number of each watched limiter that has it.
+pub(crate) fn watched(
+    gauge: WatchedGauge,
+    limiters: &[WatchedLimiter],
+    mut take: impl FnMut(&[(String, &str)], f64),
+) {
+    for WatchedLimiter { name, state, .. } in limiters {
+        state.for_each_gauge(&mut |found, label, value| {
+            if found == gauge {
+                let mut attributes = vec![("leaparray.limiter".to_owned(), &**name)];
+                attributes.extend(label.map(|(key, text)| (format!("leaparray.{key}"), text)));
+                take(&attributes, value);
+            }
+        });
+    }
 }
 
 /// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use leaparray::flow::WatchedGauge;
 use leaparray::{Clock, MetricEvent, Registry, SeriesKey};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
@@ -9,7 +10,8 @@ use opentelemetry::metrics::Meter;
 use crate::convention::{self, Kind, PERMITS, REQUESTS};
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each
-/// event, and the requests in flight. The README has their names.
+/// event, the requests in flight, and gauges of the limiters that the registry
+/// [watches](Registry::watch). The README has their names.
 ///
 /// The instruments do not keep the registry alive. Once it is dropped, they report no points.
 /// OpenTelemetry cannot remove them, so call this once for each registry and meter.
@@ -88,6 +90,20 @@ where
             }
         });
         gauge.build();
+    }
+    for &gauge in WatchedGauge::ALL {
+        let registry = Arc::downgrade(registry);
+        let instrument = meter.f64_observable_gauge(convention::watched_name(gauge));
+        let instrument = instrument.with_description(gauge.description());
+        let instrument = instrument.with_callback(move |observer| {
+            let Some(registry) = registry.upgrade() else { return };
+            convention::watched(gauge, &registry.watched(), |attributes, value| {
+                let pairs = attributes.iter();
+                let pairs = pairs.map(|(key, text)| KeyValue::new(key.clone(), (*text).to_owned()));
+                observer.observe(value, &pairs.collect::<Vec<_>>());
+            });
+        });
+        instrument.build();
     }
 }
 

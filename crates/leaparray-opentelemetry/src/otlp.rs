@@ -6,8 +6,10 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use leaparray::flow::WatchedGauge;
 use leaparray::{
-    Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry, Series, SeriesKey, SeriesReader,
+    Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry, Series, SeriesKey,
+    SeriesReader, WatchedLimiter,
 };
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -16,7 +18,7 @@ use opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::B
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{
-    AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Metric,
+    AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Metric,
     NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource as Source;
@@ -28,7 +30,8 @@ use crate::convention::{self, Kind, PERMITS, REQUESTS};
 /// a histogram, as exponential histograms. Their buckets are the bins of the resource's histogram,
 /// so no resolution is lost. Response times that were recorded under a
 /// [geometry](leaparray::ResourceNode::reconfigure) without a histogram have no bin, and are not
-/// in the point: its count is then below that of the requests that ended.
+/// in the point: its count is then below that of the requests that ended. The limiters that the
+/// registry [watches](Registry::watch) have gauges.
 ///
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.
@@ -79,6 +82,8 @@ struct Points {
     counters: [Vec<NumberDataPoint>; MetricEvent::OF_PERMITS.len()],
     in_flight: [Vec<NumberDataPoint>; Kind::ALL.len()],
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
+    /// In the order of [`WatchedGauge::ALL`].
+    watched: Vec<Vec<NumberDataPoint>>,
 }
 
 /// The start time and the time of a point, in nanoseconds since the epoch.
@@ -126,6 +131,7 @@ impl<C: Clock + Clone> OtlpSource<C> {
 
     fn message(&self, last: &mut Last<C>, now: SystemTime) -> ExportMetricsServiceRequest {
         let Last { series, time, starts } = last;
+        let watched = self.registry.watched();
         let now = nanos(now).max(time.saturating_add(1));
         let mut points = Points::default();
         let reading = series.read(&self.registry);
@@ -137,6 +143,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
             starts.insert(series.key().clone(), start);
             points.add(series, Times { start, now });
         }
+        drop(reading);
+        points.add_watched(&watched, now);
         *time = now;
         let scope = InstrumentationScope {
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -186,6 +194,22 @@ impl Points {
         }
     }
 
+    fn add_watched(&mut self, limiters: &[WatchedLimiter], now: u64) {
+        for &gauge in WatchedGauge::ALL {
+            let mut points = Vec::new();
+            convention::watched(gauge, limiters, |attributes, value| {
+                let attributes = attributes.iter();
+                points.push(NumberDataPoint {
+                    attributes: attributes.map(|(key, text)| attribute(key, *text)).collect(),
+                    time_unix_nano: now,
+                    value: Some(Number::AsDouble(value)),
+                    ..Default::default()
+                });
+            });
+            self.watched.push(points);
+        }
+    }
+
     fn into_metrics(self) -> Vec<Metric> {
         let cumulative = AggregationTemporality::Cumulative.into();
         let sum = |data_points, is_monotonic| {
@@ -207,7 +231,13 @@ impl Points {
             let data = Data::ExponentialHistogram(histogram);
             metric(kind.response_time(), kind.response_time_description(), "s", data)
         });
-        counters.chain(in_flight).chain(response_times).filter(has_points).collect()
+        let watched = self.watched.into_iter().zip(WatchedGauge::ALL);
+        let watched = watched.map(|(data_points, &gauge)| {
+            let data = Data::Gauge(Gauge { data_points });
+            metric(&convention::watched_name(gauge), gauge.description(), "1", data)
+        });
+        let metrics = counters.chain(in_flight).chain(response_times).chain(watched);
+        metrics.filter(has_points).collect()
     }
 }
 
@@ -224,6 +254,7 @@ fn metric(name: &str, description: &str, unit: &str, data: Data) -> Metric {
 fn has_points(metric: &Metric) -> bool {
     match &metric.data {
         Some(Data::Sum(sum)) => !sum.data_points.is_empty(),
+        Some(Data::Gauge(gauge)) => !gauge.data_points.is_empty(),
         Some(Data::ExponentialHistogram(histogram)) => !histogram.data_points.is_empty(),
         _ => false,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, ConcurrencyLimiter};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
@@ -70,6 +71,13 @@ fn values_of(exporter: &InMemoryMetricExporter) -> BTreeMap<String, i128> {
                     for point in sum.data_points() {
                         let values = point.attributes().map(|it| it.value.to_string());
                         add(values.collect(), point.value().into());
+                    }
+                }
+                AggregatedMetrics::F64(MetricData::Gauge(gauge)) => {
+                    for point in gauge.data_points() {
+                        let values = point.attributes().map(|it| it.value.to_string());
+                        #[expect(clippy::cast_possible_truncation, reason = "counts")]
+                        add(values.collect(), point.value() as i128);
                     }
                 }
                 other => panic!("{other:?}"),
@@ -247,4 +255,26 @@ fn registry_that_is_observed_twice_is_counted_once() {
             assert_eq!(values["leaparray.in_flight inbound orders"], 1);
         }
     }
+}
+
+#[test]
+fn watched_limiters_have_gauges() {
+    let (registry, pipeline) = (registry(), Pipeline::new());
+    leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("tests"));
+    let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
+    registry.watch("database", Arc::downgrade(&breaker)).unwrap();
+    registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
+    breaker.set_state(CircuitState::ForcedOpen).unwrap();
+    let values = pipeline.collect();
+    for (name, expected) in [
+        ("leaparray.limit jobs", 3),
+        ("leaparray.limit_remaining jobs", 3),
+        ("leaparray.circuit_state database forced_open", 1),
+        ("leaparray.circuit_state closed database", 0),
+    ] {
+        assert_eq!(values.get(name), Some(&expected), "{name}: {values:?}");
+    }
+    drop(breaker);
+    let values = pipeline.collect();
+    assert!(!values.keys().any(|name| name.contains("database")), "{values:?}");
 }

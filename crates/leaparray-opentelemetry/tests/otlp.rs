@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate, TokenBucketPerKey};
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
@@ -294,4 +295,27 @@ fn names_follow_the_kind_of_the_resource() {
     assert_eq!(texts(&resource.attributes), [expected[0], expected[2]]);
     let counts = histograms(&metrics, "leaparray.response_time").iter().map(|it| it.count);
     assert_eq!(counts.collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn watched_limiters_have_gauges() {
+    let registry = registry();
+    let source = OtlpSource::new(Arc::clone(&registry));
+    registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
+    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
+    registry.watch("clients", clients).unwrap();
+    let metrics = metrics(&source, 4_000);
+    let point = |name: &str| {
+        let Some(Data::Gauge(gauge)) = &metrics[name].data else { panic!("{metrics:?}") };
+        let [point] = &gauge.data_points[..] else { panic!("{gauge:?}") };
+        let Some(Number::AsDouble(value)) = point.value else { panic!("{point:?}") };
+        (texts(&point.attributes).into_iter().map(|it| it.1).collect::<Vec<_>>(), value)
+    };
+    assert_eq!(point("leaparray.limit"), (vec!["jobs"], 3.0));
+    assert_eq!(point("leaparray.limit_remaining"), (vec!["jobs"], 3.0));
+    assert_eq!(point("leaparray.limiter_keys"), (vec!["clients"], 2.0));
+    assert_eq!(point("leaparray.limiter_key_refusals"), (vec!["clients", "8"], 2.0));
+    assert!(!metrics.contains_key("leaparray.circuit_state"));
 }

@@ -118,7 +118,7 @@ fn panels() -> Vec<Panel> {
             unit: "percentunit",
             queries: vec![(
                 r#"leaparray_breaker_drop_probability{job=~"$job"}"#.to_owned(),
-                "{{breaker}}",
+                "{{limiter}}",
             )],
         },
     ]

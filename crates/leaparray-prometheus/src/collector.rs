@@ -1,22 +1,18 @@
 //! The collector, and how it is configured.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use leaparray::flow::{
-    AdaptiveBreaker, CircuitBreaker, CircuitState, Limiter, Quota, RandomSource,
-};
 use leaparray::{Clock, MonotonicClock, Registry};
 
 use crate::bounds::Bounds;
 use crate::reading::{Reading, Scrape};
 
-type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
-
 /// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate
 /// `prometheus-client`, of the crate `prometheus`, or of both, by the feature.
+///
+/// The limiters that the registry [watches](Registry::watch) are exposed with the label `limiter`.
 ///
 /// A scrape reads the counters, the response times and the requests in flight of a resource one
 /// after the other, so a concurrent request may be in one of them and not in the others. The next
@@ -31,10 +27,10 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// use std::time::Duration;
 ///
 /// let registry = Arc::new(Registry::new());
+/// registry.watch("database", Arc::new(ConcurrencyLimiter::new(20)))?;
 /// let collector = RegistryCollector::new(registry)
 ///     .buckets([5, 10, 25, 50, 100, 250, 500].map(Duration::from_millis))
-///     .windows(true)
-///     .limiter("database", Arc::new(ConcurrencyLimiter::new(20)));
+///     .windows(true);
 /// # #[cfg(feature = "prometheus")] {
 /// use prometheus::core::Collector;
 ///
@@ -43,14 +39,12 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// assert_eq!(limit.get_metric()[0].get_gauge().get_value(), 20.0);
 /// # }
 /// # let _ = collector;
+/// # Ok::<_, leaparray::WatchError>(())
 /// ```
 pub struct RegistryCollector<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     bounds: Bounds,
     windows: bool,
-    limiters: BTreeMap<String, Read<Option<Quota>>>,
-    breakers: BTreeMap<String, Read<f64>>,
-    circuits: BTreeMap<String, Read<CircuitState>>,
     reading: Mutex<Reading<C>>,
     #[cfg(feature = "prometheus")]
     pub(crate) description: prometheus::core::Desc,
@@ -65,9 +59,6 @@ impl<C: Clock + Clone> RegistryCollector<C> {
             registry,
             bounds: Bounds::default(),
             windows: false,
-            limiters: BTreeMap::new(),
-            breakers: BTreeMap::new(),
-            circuits: BTreeMap::new(),
             #[cfg(feature = "prometheus")]
             description: crate::protobuf::description(),
         }
@@ -98,68 +89,13 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Exposes the limit and the remaining permits of a limiter, with the label `limiter`. A
-    /// limiter that has no [quota](Limiter::quota) has no samples. A limiter with the same name is
-    /// replaced.
-    #[must_use]
-    pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
-    where
-        L: Limiter + Send + Sync + 'static,
-    {
-        self.limiters.insert(name.into(), Box::new(move || limiter.quota()));
-        self
-    }
-
-    /// Exposes the probability with which a breaker refuses requests, with the label `breaker`: 0
-    /// while it admits every request. A breaker with the same name is replaced.
-    #[must_use]
-    pub fn breaker<D, R>(
-        mut self,
-        name: impl Into<String>,
-        breaker: Arc<AdaptiveBreaker<D, R>>,
-    ) -> Self
-    where
-        D: Clock + Clone + Send + Sync + 'static,
-        R: RandomSource + Send + Sync + 'static,
-    {
-        self.breakers.insert(name.into(), Box::new(move || breaker.drop_probability()));
-        self
-    }
-
-    /// Exposes the state of a circuit breaker, with the labels `breaker` and `state`: 1 for the
-    /// present state, and 0 for all others. A circuit breaker with the same name is replaced.
-    ///
-    /// A scrape shows the state at its time. To see each transition, read
-    /// [`CircuitBreaker::transitions`].
-    #[must_use]
-    pub fn circuit_breaker<D, R>(
-        mut self,
-        name: impl Into<String>,
-        breaker: Arc<CircuitBreaker<D, R>>,
-    ) -> Self
-    where
-        D: Clock + Send + Sync + 'static,
-        R: RandomSource + Send + Sync + 'static,
-    {
-        self.circuits.insert(name.into(), Box::new(move || breaker.state()));
-        self
-    }
-
     /// Reads everything that is exposed.
     pub(crate) fn read(&self) -> Scrape<'_, C> {
-        // Before the lock: this is the user's code, which may panic.
-        let limits = self.limiters.iter().filter_map(|(name, quota)| Some((name, quota()?)));
-        let limits: Vec<_> = limits.map(|(name, quota)| (name.clone(), quota)).collect();
-        let breakers =
-            self.breakers.iter().map(|(name, probability)| (name.clone(), probability()));
-        let breakers = breakers.collect();
-        let circuits = self.circuits.iter().map(|(name, state)| (name.clone(), state()));
-        let circuits = circuits.collect();
+        // Before the lock: this calls code of the user.
+        let watched = self.registry.watched();
         // The reading of a scrape that has panicked was cleared.
         let mut scrape = Scrape(self.reading.lock().unwrap_or_else(PoisonError::into_inner));
-        scrape.limits = limits;
-        scrape.breakers = breakers;
-        scrape.circuits = circuits;
+        scrape.watched = watched;
         scrape.read(&self.registry, &self.bounds, self.windows);
         scrape
     }
@@ -171,9 +107,6 @@ impl<C> fmt::Debug for RegistryCollector<C> {
             .field("registry", &self.registry)
             .field("bounds", &self.bounds)
             .field("windows", &self.windows)
-            .field("limiters", &self.limiters.keys())
-            .field("breakers", &self.breakers.keys())
-            .field("circuits", &self.circuits.keys())
             .finish_non_exhaustive()
     }
 }

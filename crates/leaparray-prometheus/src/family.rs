@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use leaparray::flow::CircuitState;
-use leaparray::{MetricEvent, TrafficType, WindowSnapshot};
+use leaparray::flow::WatchedGauge;
+use leaparray::{MetricEvent, TrafficType, WatchedLimiter, WindowSnapshot};
 
 use crate::labels::Labels;
 use crate::reading::{Reading, ResponseTime, Row};
@@ -22,10 +22,8 @@ pub(crate) enum Family {
     RegistryEvent(MetricEvent),
     Resources,
     ResourcesRefused,
-    Limit,
-    LimitRemaining,
-    BreakerDropProbability,
-    CircuitState,
+    /// A number of the watched limiters.
+    Watched(WatchedGauge),
     WindowRate,
     WindowResponseTime,
 }
@@ -48,16 +46,6 @@ pub(crate) enum Value<'a> {
 /// A function that takes the samples of a family.
 pub(crate) type Take<'a> = dyn FnMut(&Labels<'_>, Value<'_>) -> fmt::Result + 'a;
 
-/// The states of a circuit breaker, with their labels.
-const STATES: [(CircuitState, &str); 6] = [
-    (CircuitState::Closed, "closed"),
-    (CircuitState::Open, "open"),
-    (CircuitState::HalfOpen, "half_open"),
-    (CircuitState::ForcedOpen, "forced_open"),
-    (CircuitState::Disabled, "disabled"),
-    (CircuitState::MetricsOnly, "metrics_only"),
-];
-
 impl Family {
     /// Returns the families that have samples: `prometheus` and some parsers reject empty families.
     pub(crate) fn with_samples<C>(reading: &Reading<C>) -> impl Iterator<Item = Self> + use<'_, C> {
@@ -69,20 +57,13 @@ impl Family {
     /// Returns all families, in the order of the exposition.
     fn all() -> impl Iterator<Item = Self> {
         let of_resources = [Self::Refusals, Self::ResponseTime, Self::InFlight];
-        let others = [
-            Self::Resources,
-            Self::ResourcesRefused,
-            Self::Limit,
-            Self::LimitRemaining,
-            Self::BreakerDropProbability,
-            Self::CircuitState,
-            Self::WindowRate,
-            Self::WindowResponseTime,
-        ];
+        let of_lists = [Self::Resources, Self::ResourcesRefused];
+        let watched = WatchedGauge::ALL.iter().copied().map(Self::Watched);
+        let windows = [Self::WindowRate, Self::WindowResponseTime];
         let of_permits = || MetricEvent::OF_PERMITS.iter().copied();
         let events = of_permits().map(Self::Event);
-        let of_registry = of_permits().map(Self::RegistryEvent);
-        events.chain(of_resources).chain(of_registry).chain(others)
+        let of_registry = of_permits().map(Self::RegistryEvent).chain(of_lists);
+        events.chain(of_resources).chain(of_registry).chain(watched).chain(windows)
     }
 
     /// Returns the name, without the `_total` of a counter.
@@ -90,15 +71,12 @@ impl Family {
         let name = match self {
             Self::Event(event) => return format!("leaparray_{event}").into(),
             Self::RegistryEvent(event) => return format!("leaparray_registry_{event}").into(),
+            Self::Watched(gauge) => return format!("leaparray_{}", gauge.name()).into(),
             Self::Refusals => "leaparray_refusals",
             Self::ResponseTime => "leaparray_response_time_seconds",
             Self::InFlight => "leaparray_in_flight",
             Self::Resources => "leaparray_resources",
             Self::ResourcesRefused => "leaparray_resources_refused",
-            Self::Limit => "leaparray_limit",
-            Self::LimitRemaining => "leaparray_limit_remaining",
-            Self::BreakerDropProbability => "leaparray_breaker_drop_probability",
-            Self::CircuitState => "leaparray_circuit_state",
             Self::WindowRate => "leaparray_window_rate",
             Self::WindowResponseTime => "leaparray_window_response_time_seconds",
         };
@@ -115,12 +93,7 @@ impl Family {
             Self::ResourcesRefused => {
                 "Refused look-ups of resources and contexts: no room, or an invalid name"
             }
-            Self::Limit => "Permits that a limiter gives out at once when all remain",
-            Self::LimitRemaining => "Permits that a limiter can give out now",
-            Self::BreakerDropProbability => "Probability with which a breaker refuses a request",
-            Self::CircuitState => {
-                "1 for the state of a circuit breaker, and 0 for the other states"
-            }
+            Self::Watched(gauge) => gauge.description(),
             Self::WindowRate => "Permits per second in the window, by event",
             Self::WindowResponseTime => "Quantiles of the response times in the window",
         }
@@ -149,21 +122,7 @@ impl Family {
             }),
             Self::Resources => take(&Labels::NONE, Value::Gauge(float(reading.resources as u64))),
             Self::ResourcesRefused => take(&Labels::NONE, Value::Counter(reading.refused)),
-            Self::Limit => reading.limits.iter().try_for_each(|(name, quota)| {
-                take(&Labels::NONE.with("limiter", name), Value::Gauge(float(quota.limit)))
-            }),
-            Self::LimitRemaining => reading.limits.iter().try_for_each(|(name, quota)| {
-                take(&Labels::NONE.with("limiter", name), Value::Gauge(float(quota.remaining)))
-            }),
-            Self::BreakerDropProbability => reading.breakers.iter().try_for_each(|(name, p)| {
-                take(&Labels::NONE.with("breaker", name), Value::Gauge(*p))
-            }),
-            Self::CircuitState => reading.circuits.iter().try_for_each(|(name, present)| {
-                STATES.into_iter().try_for_each(|(state, label)| {
-                    let labels = Labels::NONE.with("breaker", name).with("state", label);
-                    take(&labels, Value::Gauge(f64::from(u8::from(state == *present))))
-                })
-            }),
+            Self::Watched(gauge) => watched(gauge, reading, take),
             Self::WindowRate => windows(reading, |labels, window| {
                 MetricEvent::OF_PERMITS.iter().try_for_each(|event| {
                     let rate = Value::Gauge(window.qps(*event));
@@ -216,6 +175,21 @@ fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+/// Calls `take` with a number of each watched limiter that has it.
+fn watched<C>(gauge: WatchedGauge, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+    let mut taken = Ok(());
+    for WatchedLimiter { name, state, .. } in &reading.watched {
+        let labels = Labels::NONE.with("limiter", name);
+        state.for_each_gauge(&mut |found, label, value| {
+            if found == gauge && taken.is_ok() {
+                let labels = label.map_or(labels, |(name, value)| labels.with(name, value));
+                taken = take(&labels, Value::Gauge(value));
+            }
+        });
+    }
+    taken
 }
 
 /// Calls `take` with the short and the long window of each row, and their labels.

@@ -3,10 +3,9 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
-use leaparray::flow::{CircuitState, Quota};
 use leaparray::{
     Clock, MetricTotals, NodeSnapshot, Refusals, Registry, SeriesCounts, SeriesKey, SeriesReader,
-    TrafficType,
+    TrafficType, WatchedLimiter,
 };
 
 use crate::bounds::Bounds;
@@ -26,9 +25,7 @@ pub(crate) struct Reading<C> {
     pub(crate) lifetime: [(TrafficType, MetricTotals); 2],
     pub(crate) resources: usize,
     pub(crate) refused: u64,
-    pub(crate) limits: Vec<(String, Quota)>,
-    pub(crate) breakers: Vec<(String, f64)>,
-    pub(crate) circuits: Vec<(String, CircuitState)>,
+    pub(crate) watched: Vec<WatchedLimiter>,
 }
 
 /// A listed resource, or a context of one.
@@ -95,9 +92,7 @@ impl<C> Reading<C> {
         self.buckets.clear();
         self.native.clear();
         self.snapshots.clear();
-        self.limits.clear();
-        self.breakers.clear();
-        self.circuits.clear();
+        self.watched.clear();
     }
 }
 
@@ -113,9 +108,7 @@ impl<C: Clock + Clone> Reading<C> {
                 .map(|traffic| (traffic, MetricTotals::default())),
             resources: 0,
             refused: 0,
-            limits: Vec::new(),
-            breakers: Vec::new(),
-            circuits: Vec::new(),
+            watched: Vec::new(),
         }
     }
 

@@ -79,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let token = Token::random();
     let page =
         Page::new(Arc::clone(&registry), Access::token(&token)).name("orders-api (simulated)");
-    let (simulated, page) = simulate(&args, &registry, page, &mut random)?;
+    let simulated = simulate(&args, &registry, &mut random)?;
 
     let listener = TcpListener::bind(("127.0.0.1", args.port)).await?;
     println!("{}", token.url(format_args!("http://{}/", listener.local_addr()?)));
@@ -113,13 +113,12 @@ fn arguments() -> Result<Args, Box<dyn Error>> {
     Ok(args)
 }
 
-/// Lists the resources, and shows their limiters on the page.
+/// Lists the resources, and watches their limiters.
 fn simulate(
     args: &Args,
     registry: &Registry,
-    mut page: Page,
     random: &mut Rng,
-) -> Result<(Vec<Simulated>, Page), Box<dyn Error>> {
+) -> Result<Vec<Simulated>, Box<dyn Error>> {
     let mut all = Vec::new();
     for index in 0..args.resources.max(5) {
         let (name, kind, direction) = plan(index);
@@ -133,14 +132,14 @@ fn simulate(
             Kind::Failing => {
                 let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), clock());
                 let breaker = Arc::new(breaker);
-                page = page.circuit_breaker(&name, Arc::clone(&breaker));
+                registry.watch(&name, Arc::clone(&breaker))?;
                 Some(breaker.boxed())
             }
             Kind::Refusing => {
                 let second = *resource.config().short();
                 let limiter = SlidingWindowLimiter::with_clock(second, 40, clock())?;
                 let limiter = Arc::new(limiter.boxed());
-                page = page.limiter(&name, Shared(Arc::clone(&limiter)));
+                registry.watch(&name, Arc::clone(&limiter))?;
                 all.push(Simulated {
                     resource,
                     limiter: Some(limiter),
@@ -153,13 +152,13 @@ fn simulate(
             Kind::Slow => {
                 let limiter = AdaptiveLimiter::with_clock(Headroom::default(), clock());
                 let limiter = Arc::new(limiter);
-                page = page.limiter(&name, Arc::clone(&limiter));
+                registry.watch(&name, Arc::clone(&limiter))?;
                 Some(limiter.boxed())
             }
             Kind::Dropping => {
                 let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock());
                 let breaker = Arc::new(breaker);
-                page = page.breaker(&name, Arc::clone(&breaker));
+                registry.watch(&name, Arc::clone(&breaker))?;
                 Some(breaker.boxed())
             }
             Kind::Healthy | Kind::Idle => None,
@@ -169,26 +168,7 @@ fn simulate(
         let median = 0.002 * f64::exp(4.0 * random.f64());
         all.push(Simulated { resource, limiter, kind, rate, median });
     }
-    Ok((all, page))
-}
-
-/// A limiter that the page and the load share.
-struct Shared(Arc<BoxLimiter>);
-
-impl Limiter for Shared {
-    type Permit = BoxPermit;
-
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> leaparray::flow::Decision<BoxPermit> {
-        self.0.try_acquire_at(now, permits)
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<leaparray::flow::Quota> {
-        self.0.quota_at(now)
-    }
+    Ok(all)
 }
 
 fn plan(index: usize) -> (String, Kind, TrafficType) {

@@ -152,7 +152,8 @@ function drawController(canvas, store, controller, cursor) {
   const isLimit = controller.kind === 'limit';
   const known = (t) => controller.at[t % HISTORY] === t && Number.isFinite(controller.values[t % HISTORY]);
   const top = 6, bottom = chart.height - 8;
-  const most = isLimit ? Math.max(1, ...controller.limits.filter(Number.isFinite)) : 1;
+  const counts = isLimit ? controller.limits : controller.kind === 'keyed' ? controller.values : [];
+  const most = Math.max(1, ...counts.filter(Number.isFinite));
   const unit = (bottom - top) / most;
   drawTick(chart, top, controllerTop(controller, most), false);
   drawGaps(chart, store, top, bottom - top, known);
@@ -169,7 +170,7 @@ function drawController(canvas, store, controller, cursor) {
 
 function controllerTop(controller, most) {
   if (controller.kind === 'circuit') return 'open';
-  return controller.kind === 'limit' ? formatShort(most) : '100 %';
+  return controller.kind === 'limit' || controller.kind === 'keyed' ? formatShort(most) : '100 %';
 }
 
 /** The newest state in a word. */
@@ -177,6 +178,7 @@ function controllerNow(controller) {
   const now = controller.now;
   if (controller.kind === 'circuit') return now.state;
   if (controller.kind === 'drop') return formatShare(now.probability, 1);
+  if (controller.kind === 'keyed') return `${formatShort(now.keys)} keys`;
   if (controller.kind !== 'limit') return 'not known';
   if (isUnlimited(now)) return 'unlimited';
   return `${formatShort(now.limit - now.remaining)} of ${formatShort(now.limit)}`;

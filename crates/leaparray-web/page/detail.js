@@ -301,11 +301,12 @@ class DetailView {
   }
 }
 
-const CONTROLLER_TITLES = { drop: 'Breaker', circuit: 'Circuit breaker', limit: 'Limit', unknown: 'Limiter or breaker' };
+const CONTROLLER_TITLES = { drop: 'Breaker', circuit: 'Circuit breaker', limit: 'Limit', keyed: 'Limit of each key', unknown: 'Limiter or breaker' };
 const CONTROLLER_NOTES = {
   drop: 'share of requests that it drops before they are sent',
   circuit: 'open: nothing is sent; half: probes only',
   limit: 'taken of the limit, which is the line',
+  keyed: 'keys that it knows',
   unknown: 'its state cannot be read: it panics',
 };
 
@@ -375,7 +376,7 @@ function quietSentence(node, store) {
 function controllerFacts(controller, store) {
   const now = controller.now;
   const held = ['for', heldFor(controller, store).replace(/^for /, '')];
-  const facts = { drop: () => [['drops', formatShare(now.probability, 1)], held], limit: () => limitFacts(now), circuit: () => circuitFacts(now, held) };
+  const facts = { drop: () => [['drops', formatShare(now.probability, 1)], held], limit: () => limitFacts(now), circuit: () => circuitFacts(now, held), keyed: () => keyedFacts(now) };
   const rows = facts[controller.kind]?.() ?? [['state', 'not known']];
   return rows.map(([word, value]) => [[word], [value]]);
 }
@@ -383,6 +384,12 @@ function controllerFacts(controller, store) {
 function limitFacts(now) {
   if (isUnlimited(now)) return [['limit', 'unlimited']];
   return [['limit', formatCount(now.limit)], ['remaining', formatCount(now.remaining)]];
+}
+
+/** The keys with the most refused requests while they were stored, the most refused first. */
+function keyedFacts(now) {
+  const top = now.top_refused.map(({ key, refusals }) => [`refused: ${key}`, formatCount(refusals)]);
+  return [['keys', formatCount(now.keys)], ...top];
 }
 
 function circuitFacts(now, held) {

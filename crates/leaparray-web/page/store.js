@@ -277,7 +277,7 @@ class Controller {
 function controllerState(message) {
   if (message.kind === 'circuit') return message.state;
   if (message.kind === 'drop') return message.level ? 'drops' : 'passes';
-  return message.kind === 'limit' ? 'limits' : 'not known';
+  return message.kind === 'limit' || message.kind === 'keyed' ? 'limits' : 'not known';
 }
 
 /** Whether a limit is so large that it is none. */
@@ -285,10 +285,11 @@ function isUnlimited(message) {
   return message.limit >= 2 ** 53;
 }
 
-/** What its chart shows: the share of requests that are not let through, or the limit. */
+/** What its chart shows: the share of requests that are not let through, what is taken of the limit, or the keys. */
 function controllerValue(message) {
   if (message.kind === 'drop') return message.probability;
   if (message.kind === 'circuit') return isOpen(message) ? 1 : isHalfOpen(message) ? 0.5 : 0;
+  if (message.kind === 'keyed') return message.keys;
   // NaN if the server could not read the state.
   return message.limit - message.remaining;
 }

@@ -1,9 +1,9 @@
 //! The fleet that is shown.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::controllers::of_user;
 use crate::format::Fleet;
 
 type Read = dyn Fn() -> Option<Fleet> + Send + Sync;
@@ -25,7 +25,8 @@ impl FleetSource {
     /// Returns the fleet now; `None` without figures of it, or if the function panics.
     pub(crate) fn read(&self) -> Option<Fleet> {
         let read = self.0.as_ref()?;
-        of_user(|| read()).flatten()
+        // The next reading calls the function again.
+        catch_unwind(AssertUnwindSafe(|| read())).ok().flatten()
     }
 }
 

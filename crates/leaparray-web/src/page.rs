@@ -11,7 +11,6 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use leaparray::flow::{AdaptiveBreaker, CircuitBreaker, Limiter, RandomSource};
 use leaparray::{Clock, MonotonicClock, Registry};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -19,7 +18,6 @@ use tokio::task::spawn_blocking;
 
 use crate::access::Access;
 use crate::closer::Closer;
-use crate::controllers::Controllers;
 use crate::document::DOCUMENT;
 use crate::fleet::FleetSource;
 use crate::format::Fleet;
@@ -33,6 +31,10 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A live page of a [`Registry`], and its stream for other programs.
 ///
+/// It shows the limiters that the registry [watches](Registry::watch), at the resources with their
+/// names. A limiter without a resource of its name has a row of its own. A limiter without numbers
+/// is not shown.
+///
 /// ```
 /// use axum::Router;
 /// use leaparray::Registry;
@@ -43,20 +45,20 @@ const GRACE: Duration = Duration::from_millis(500);
 /// let registry = Arc::new(Registry::new());
 /// let token = Token::random();
 /// let breaker = Arc::new(registry.timeline().circuit_breaker(CircuitConfig::default()));
+/// registry.watch("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))?;
+/// registry.watch("POST /pay", breaker)?;
 /// let page = Page::new(Arc::clone(&registry), Access::token(&token))
 ///     .name("orders-api")
-///     .limiter("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))
-///     .circuit_breaker("POST /pay", breaker)
 ///     .max_viewers(16);
 /// let closer = page.closer();
 /// let app: Router = Router::new().nest_service("/leaparray", page.into_service());
 /// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
 /// # let _ = (app, closer);
+/// # Ok::<_, leaparray::WatchError>(())
 /// ```
 pub struct Page<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     identity: Identity,
-    controllers: Controllers,
     fleet: FleetSource,
     metrics: Option<Metrics>,
     access: Access,
@@ -82,7 +84,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         Self {
             registry,
             identity,
-            controllers: Controllers::default(),
             fleet: FleetSource::default(),
             metrics: None,
             access,
@@ -96,49 +97,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.identity.name = name.into();
-        self
-    }
-
-    /// Shows the limit and the remaining permits of a limiter, at the resource with that name. A
-    /// limiter without a resource of its name has a row of its own. A limiter that has no
-    /// [quota](Limiter::quota) is not shown.
-    #[must_use]
-    pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
-    where
-        L: Limiter + Send + Sync + 'static,
-    {
-        self.controllers.add_limiter(name.into(), limiter);
-        self
-    }
-
-    /// Shows the state of a circuit breaker, as [`limiter`](Self::limiter) does.
-    #[must_use]
-    pub fn circuit_breaker<D, R>(
-        mut self,
-        name: impl Into<String>,
-        breaker: Arc<CircuitBreaker<D, R>>,
-    ) -> Self
-    where
-        D: Clock + Send + Sync + 'static,
-        R: RandomSource + Send + Sync + 'static,
-    {
-        self.controllers.add_circuit(name.into(), breaker);
-        self
-    }
-
-    /// Shows the probability with which a breaker refuses requests, as [`limiter`](Self::limiter)
-    /// does.
-    #[must_use]
-    pub fn breaker<D, R>(
-        mut self,
-        name: impl Into<String>,
-        breaker: Arc<AdaptiveBreaker<D, R>>,
-    ) -> Self
-    where
-        D: Clock + Clone + Send + Sync + 'static,
-        R: RandomSource + Send + Sync + 'static,
-    {
-        self.controllers.add_breaker(name.into(), breaker);
         self
     }
 
@@ -232,7 +190,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         let hub = Hub::new(
             self.registry,
             self.identity,
-            self.controllers,
             self.fleet,
             self.viewers,
             self.max_viewers,
@@ -321,7 +278,6 @@ impl<C> fmt::Debug for Page<C> {
         f.debug_struct("Page")
             .field("registry", &self.registry)
             .field("identity", &self.identity)
-            .field("controllers", &self.controllers)
             .field("fleet", &self.fleet)
             .field("has_metrics", &self.metrics.is_some())
             .field("access", &self.access)

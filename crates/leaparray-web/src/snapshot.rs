@@ -9,6 +9,7 @@ use leaparray::{Clock, RegistrySnapshot};
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
+use crate::controllers;
 use crate::format::{Controller, Fleet, VERSION};
 use crate::hub::Hub;
 
@@ -56,7 +57,7 @@ fn json<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Vec<u8> {
         pid: identity.pid,
         now: crate::hub::seconds(now),
         readings: hub.registry().at(now).snapshot(),
-        controllers: hub.controllers().watch().read(),
+        controllers: controllers::read(hub.registry()),
         fleet: hub.fleet().read(),
     };
     serde_json::to_vec(&snapshot).expect("names and numbers can be serialized")

@@ -4,14 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::Timestamp;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, Limiter,
 };
-use leaparray::{Clock, Timestamp};
-use leaparray_prometheus::RegistryCollector;
 use serde::Serialize;
-
-use crate::route::Route;
 
 /// A controller of a route whose state is shown.
 #[derive(Clone)]
@@ -61,20 +58,6 @@ impl Controller {
             Self::Adaptive(limiter) => {
                 State::Limit { limit: limiter.limit(), in_use: limiter.in_use() }
             }
-        }
-    }
-
-    /// Exposes the state to Prometheus. The limit of an adaptive limiter is among those of the
-    /// other limiters.
-    pub(crate) fn expose<C: Clock + Clone>(
-        &self,
-        collector: RegistryCollector<C>,
-        route: Route,
-    ) -> RegistryCollector<C> {
-        match self {
-            Self::Breaker(breaker) => collector.breaker(route.path(), Arc::clone(breaker)),
-            Self::Circuit(breaker) => collector.circuit_breaker(route.path(), Arc::clone(breaker)),
-            Self::Adaptive(_) => collector,
         }
     }
 }

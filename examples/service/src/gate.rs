@@ -61,15 +61,13 @@ impl Gates {
         for (route, controller) in &controllers {
             set(*route, controller.limiter());
         }
+        // For the page and for `/metrics`.
+        for (route, limiter) in Route::ALL.into_iter().zip(&limiters) {
+            if let Some(limiter) = limiter {
+                metrics.registry.watch(route.path(), Arc::clone(limiter))?;
+            }
+        }
         Ok(Self { limiters, controllers })
-    }
-
-    /// Returns the routes that have a limiter, with their limiters.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Route, &Arc<BoxLimiter>)> {
-        Route::ALL
-            .into_iter()
-            .zip(&self.limiters)
-            .filter_map(|(route, gate)| Some((route, gate.as_ref()?)))
     }
 
     /// Returns the routes whose controllers learn from outcomes, with the controllers.

@@ -10,22 +10,15 @@ use leaparray_prometheus::RegistryCollector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use crate::gate::Gates;
 use crate::metrics::Metrics;
 
 pub(crate) const PATH: &str = "/metrics";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Serves all resources, and the limiters by their routes.
-pub(crate) fn metrics(metrics: &Metrics, gates: &Gates) -> MethodRouter {
+/// Serves all resources, and the watched limiters.
+pub(crate) fn metrics(metrics: &Metrics) -> MethodRouter {
     let collector = RegistryCollector::new(Arc::clone(&metrics.registry));
-    let collector = gates.all().fold(collector, |collector, (route, limiter)| {
-        collector.limiter(route.path(), Arc::clone(limiter))
-    });
-    let collector = gates
-        .controllers()
-        .fold(collector, |collector, (route, controller)| controller.expose(collector, route));
     let mut registry = Registry::default();
     registry.register_collector(Box::new(collector));
     let registry = Arc::new(registry);

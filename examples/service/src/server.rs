@@ -52,7 +52,7 @@ impl Server {
         token: &Token,
     ) -> Self {
         let tally = Arc::default();
-        let page = page::page(metrics, &gates, token);
+        let page = page::page(metrics, token);
         let streams = page.closer();
         let router = router(metrics, gates, Arc::clone(&tally));
         let router = router.nest_service(page::PATH, page.into_service());
@@ -94,7 +94,7 @@ fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
     let slow = move || slow(Arc::clone(&workers));
     let recorded = ResourceLayer::new(Arc::clone(&metrics.registry), name);
     let recorded = recorded.expect("there is room for the requests without a route");
-    let scraped = scrape::metrics(metrics, &gates);
+    let scraped = scrape::metrics(metrics);
     Router::new()
         .route(Route::Fast.path(), any(fast))
         .route(Route::Slow.path(), any(slow))

@@ -135,7 +135,7 @@ fn table_has_the_states_of_the_controllers() {
     assert_eq!(rows(&gates), ["/failing  circuit breaker forced open", limit]);
     let state = State::Circuit { state: leaparray::flow::CircuitState::Open, probe_in: Some(0.75) };
     assert_eq!(state.to_string(), "circuit breaker open, a probe in 750.0ms");
-    assert_eq!(rows(&self::gates(&metrics, &[])), [""; 0]);
+    assert_eq!(rows(&self::gates(&Metrics::new(), &[])), [""; 0]);
 }
 
 #[test]

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use super::{AdaptiveBreaker, RandomSource};
-use crate::flow::{Decision, FeedbackPermit, Limiter};
+use crate::flow::{Decision, FeedbackPermit, Limiter, WatchedState};
 use crate::time::{Clock, Timestamp};
 
 impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
     type Permit = FeedbackPermit<&'a AdaptiveBreaker<C, R>>;
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        WatchedState::Breaker { drop_probability: self.drop_probability_at(now) }
+    }
 
     #[inline]
     fn now(&self) -> Timestamp {
@@ -23,6 +27,10 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
 
 impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
     type Permit = FeedbackPermit<Self>;
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        WatchedState::Breaker { drop_probability: self.drop_probability_at(now) }
+    }
 
     #[inline]
     fn now(&self) -> Timestamp {

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use super::CircuitBreaker;
 use crate::flow::breaker::RandomSource;
-use crate::flow::{Decision, FeedbackPermit, Limiter};
+use crate::flow::{Decision, FeedbackPermit, Limiter, WatchedState};
 use crate::time::{Clock, Timestamp};
 
 impl<'a, C: Clock, R: RandomSource> Limiter for &'a CircuitBreaker<C, R> {
     type Permit = FeedbackPermit<&'a CircuitBreaker<C, R>>;
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        CircuitBreaker::watched_at(self, now)
+    }
 
     #[inline]
     fn now(&self) -> Timestamp {
@@ -28,6 +32,10 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a CircuitBreaker<C, R> {
 
 impl<C: Clock, R: RandomSource> Limiter for Arc<CircuitBreaker<C, R>> {
     type Permit = FeedbackPermit<Self>;
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        CircuitBreaker::watched_at(self, now)
+    }
 
     #[inline]
     fn now(&self) -> Timestamp {

@@ -61,6 +61,16 @@ impl Log {
         transitions
     }
 
+    /// Returns the last transition that a reader would find.
+    pub(super) fn last(&self) -> Option<Transition> {
+        let mut node = node_of(&self.tail);
+        // The tail may be behind.
+        while let Some(next) = node.next_if_set().cloned() {
+            node = next;
+        }
+        node.transition.get().copied()
+    }
+
     /// Sets the transition that has made a generation.
     pub(super) fn set(&self, generation: Generation, transition: Transition) {
         let mut start = node_of(&self.newest);

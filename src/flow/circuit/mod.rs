@@ -362,6 +362,23 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.log.subscribe()
     }
 
+    /// Returns the last transition that a reader of the [transitions](Self::transitions) would
+    /// find; `None` if there was none yet.
+    ///
+    /// ```
+    /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};
+    ///
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// assert_eq!(breaker.last_transition(), None);
+    /// breaker.set_state(CircuitState::ForcedOpen)?;
+    /// assert_eq!(breaker.last_transition().map(|it| it.cause), Some(Cause::Set));
+    /// # Ok::<_, leaparray::flow::CircuitStateError>(())
+    /// ```
+    #[must_use]
+    pub fn last_transition(&self) -> Option<Transition> {
+        self.log.last()
+    }
+
     /// Returns the configuration.
     pub const fn config(&self) -> CircuitConfig {
         self.config

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::{BoxPermit, Limiter, Passed};
-use crate::flow::{Decision, Quota};
+use crate::flow::{Decision, Quota, WatchedState};
 use crate::time::Timestamp;
 
 /// A limiter whose permits are boxed.
@@ -56,6 +56,10 @@ where
 
     fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
         self.0.each_quota_at(now, visit);
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        self.0.watched_at(now)
     }
 
     fn is_as_new_at(&self, now: Timestamp) -> bool {
@@ -120,6 +124,10 @@ macro_rules! forward {
             #[inline]
             fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
                 (**self).each_quota_at(now, visit);
+            }
+
+            fn watched_at(&self, now: Timestamp) -> WatchedState {
+                (**self).watched_at(now)
             }
 
             #[inline]

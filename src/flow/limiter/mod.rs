@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{Decision, Quota, Reason, Refusal, Retry};
+use super::{Decision, Quota, Reason, Refusal, Retry, WatchedState};
 use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 use forward::Boxed;
@@ -316,6 +316,13 @@ pub trait Limiter {
         if let Some(quota) = self.quota_at(now) {
             visit(quota);
         }
+    }
+
+    /// Returns the state that a monitor shows of the limiter at `now`: see
+    /// [`Registry::watch`](crate::Registry::watch). By default, that is the
+    /// [quota](Self::quota_at), if there is one.
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        self.quota_at(now).map_or(WatchedState::Nothing, WatchedState::Quota)
     }
 
     /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::{Limiter, Passed};
-use crate::flow::{Decision, Quota};
+use crate::flow::{Decision, Quota, WatchedState};
 use crate::time::Timestamp;
 
 /// A limiter whose [quotas](Quota::name) have a name: see [`Limiter::named`].
@@ -83,6 +83,13 @@ impl<L: Limiter> Limiter for Named<L> {
 
     fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
         self.limiter.each_quota_at(now, &mut |quota| visit(self.name_of(quota)));
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        match self.limiter.watched_at(now) {
+            WatchedState::Quota(quota) => WatchedState::Quota(self.name_of(quota)),
+            state => state,
+        }
     }
 
     fn is_as_new_at(&self, now: Timestamp) -> bool {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{Decision, Limiter, Passed, Quota, Reason, Refusal, Retry};
+use super::{Decision, Limiter, Passed, Quota, Reason, Refusal, Retry, WatchedState};
 use crate::sync::Arc;
 use crate::time::Timestamp;
 use attempts::{Attempts, Next, Source, out_of_time};
@@ -342,6 +342,10 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.limiter.quota_at(now)
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        self.limiter.watched_at(now)
     }
 
     fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {

@@ -11,12 +11,14 @@
 //! finds another incarnation knows that the counts began at 0 again.
 
 use std::collections::{HashMap, HashSet};
+// Not loom's: the counts do not change, and a model need not see the number of the readers.
+use std::sync::Arc;
 
 use super::counts::SeriesCounts;
 use crate::metric::MetricTotals;
 use crate::registry::listed::Listed;
 use crate::registry::{ResourceId, TrafficType};
-use crate::sync::{Arc, AtomicU64, Name, Ordering};
+use crate::sync::Name;
 use crate::time::{Clock, Timestamp};
 
 /// The name and the direction of a resource.
@@ -25,8 +27,8 @@ type Names = (Name, TrafficType);
 /// The counts of the resources that are no longer listed, while there is a reader.
 #[derive(Debug)]
 pub(crate) struct Departed {
-    /// The number of readers.
-    readers: Arc<AtomicU64>,
+    /// Each reader has a clone.
+    readers: Arc<()>,
     resources: HashMap<Names, DepartedResource>,
     /// The number of departures.
     departures: u64,
@@ -65,15 +67,9 @@ pub struct DroppedSeries {
 
 /// A reader that is known to the registry until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Registration(Arc<AtomicU64>);
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // Relaxed, here and below: a thread that does not see it yet keeps counts that are not
-        // needed.
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+pub(crate) struct Registration(
+    #[expect(dead_code, reason = "its drop ends the registration")] Arc<()>,
+);
 
 impl DroppedSeries {
     /// Returns the totals of one direction.
@@ -100,7 +96,7 @@ impl DroppedSeries {
 impl Departed {
     pub(crate) fn new() -> Self {
         Self {
-            readers: Arc::new(AtomicU64::new(0)),
+            readers: Arc::new(()),
             resources: HashMap::new(),
             departures: 0,
             dropped: DroppedSeries::default(),
@@ -108,7 +104,7 @@ impl Departed {
     }
 
     fn has_readers(&self) -> bool {
-        self.readers.load(Ordering::Relaxed) > 0
+        Arc::strong_count(&self.readers) > 1
     }
 
     /// Adds a reader. The first one begins the series: of the resources that departed before it,
@@ -123,7 +119,6 @@ impl Departed {
             let (inbound, outbound) = (inbound.clone(), outbound.clone());
             self.dropped = DroppedSeries { series: 0, inbound, outbound };
         }
-        self.readers.fetch_add(1, Ordering::Relaxed);
         for listed in with_holders {
             self.depart(listed);
         }

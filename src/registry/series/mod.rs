@@ -162,7 +162,7 @@ impl<C: Clock + Clone> SeriesReader<C> {
             for node in &resource.nodes {
                 let (name, context) = (Name::clone(name), node.context.clone());
                 let key = SeriesKey { name, context, traffic_type: *traffic_type };
-                departed.push((key, resource.incarnation, node.since, Arc::clone(&node.counts)));
+                departed.push((key, resource.incarnation, node.since, node.counts.clone()));
             }
         }
         let holders = delisted.with_holders();

@@ -1,6 +1,7 @@
 //! The feed of a registry to a recorder.
 
 mod series;
+mod watched;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use leaparray::{Clock, MonotonicClock, Registry, SeriesKey, SeriesReader};
 use metrics::{Recorder, with_recorder};
 
 use series::Fed;
+use watched::Watched;
 
 /// Feeds the recorder of the `metrics` facade from a [`Registry`].
 ///
@@ -22,6 +24,7 @@ use series::Fed;
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
+/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals` | gauge | limiter, and state or key | the state of the limiters that the registry [watches](Registry::watch) |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
 ///
 /// The kind is `inbound` or `outbound`. The counts are those of the
@@ -66,6 +69,7 @@ pub struct RegistryFeed<C = MonotonicClock> {
 struct State<C> {
     series: SeriesReader<C>,
     fed: HashMap<SeriesKey, Fed>,
+    watched: Watched,
 }
 
 impl<C: Clock + Clone> RegistryFeed<C> {
@@ -94,7 +98,7 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         let mut series = registry.series();
         drop(series.read(&registry));
-        let state = Mutex::new(State { series, fed: HashMap::new() });
+        let state = Mutex::new(State { series, fed: HashMap::new(), watched: Watched::default() });
         Self { registry, response_times: false, state }
     }
 
@@ -117,9 +121,12 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     }
 
     fn publish_to(&self, recorder: &dyn Recorder) {
+        // Before the lock: this calls code of the user.
+        let limiters = self.registry.watched();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         series::describe(recorder);
-        let State { series, fed } = &mut *state;
+        let State { series, fed, watched } = &mut *state;
+        watched.feed(&limiters, recorder);
         let mut panicked = None;
         for series in &series.read(&self.registry) {
             let is_listed = series.resource().is_some();

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use leaparray::{Clock, LatencyHistogram, MetricEvent, Series, SeriesKey, TrafficType};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
-const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+pub(super) const METADATA: Metadata<'_> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// The events with the names of their counters.
 static COUNTERS: LazyLock<Vec<(MetricEvent, KeyName)>> = LazyLock::new(|| {
@@ -22,6 +23,7 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         recorder.describe_counter(name.clone(), Some(Unit::Count), help);
     }
     recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
+    super::watched::describe(recorder);
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 

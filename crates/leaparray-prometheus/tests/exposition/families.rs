@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    FixedWindowLimiter, Limiter, Reason,
+    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState, Decision,
+    FixedWindowLimiter, KeyedLimiter, Limiter, Quota, Rate, Reason, TokenBucketPerKey,
 };
-use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, TrafficType, WindowConfig};
+use leaparray::{
+    HistogramConfig, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
+};
 use leaparray_prometheus::RegistryCollector;
 
 use crate::{Read, Samples, registry, registry_with, succeed};
@@ -151,14 +153,13 @@ fn state_of_a_circuit_breaker_is_1() {
     let registry = registry();
     let config = CircuitConfig::default().consecutive_exceptions(1);
     let breaker = Arc::new(CircuitBreaker::with_clock(config, registry.clock().clone()));
-    let collector =
-        RegistryCollector::new(registry).circuit_breaker("database", Arc::clone(&breaker));
-    let collector = Arc::new(collector);
+    registry.watch("database", Arc::clone(&breaker)).unwrap();
+    let collector = Arc::new(RegistryCollector::new(registry));
     let present = || {
         let samples = Samples::scrape_shared(&collector);
         let states = ["closed", "open", "half_open", "forced_open", "disabled", "metrics_only"];
         let value = |state| {
-            let labels = [("breaker", "database"), ("state", state)];
+            let labels = [("limiter", "database"), ("state", state)];
             samples.number("leaparray_circuit_state", &labels)
         };
         assert_eq!(states.map(value).iter().sum::<f64>(), 1.0);
@@ -187,18 +188,46 @@ fn limiters_and_breakers_are_exposed_by_name() {
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
     let _ = limiter.try_acquire_many(3);
     for _ in 0..100 {
-        if let leaparray::flow::Decision::Admitted(permit) = breaker.try_acquire() {
+        if let Decision::Admitted(permit) = breaker.try_acquire() {
             permit.reject();
         }
     }
-    let collector = RegistryCollector::new(registry)
-        .limiter("search", Arc::clone(&limiter))
-        .breaker("database", Arc::clone(&breaker));
-    let samples = Samples::scrape(collector);
+    registry.watch("search", Arc::clone(&limiter)).unwrap();
+    registry.watch("database", Arc::clone(&breaker)).unwrap();
+    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
+    registry.watch("clients", clients).unwrap();
+    registry.watch("broken", Panics).unwrap();
+    let samples = Samples::scrape(RegistryCollector::new(registry));
     assert_eq!(samples.number("leaparray_limit", &[("limiter", "search")]), 10.0);
     assert_eq!(samples.number("leaparray_limit_remaining", &[("limiter", "search")]), 7.0);
     let probability =
-        samples.number("leaparray_breaker_drop_probability", &[("breaker", "database")]);
+        samples.number("leaparray_breaker_drop_probability", &[("limiter", "database")]);
     assert!(probability > 0.5, "{probability}");
     assert_eq!(probability, breaker.drop_probability());
+    assert_eq!(samples.number("leaparray_limiter_keys", &[("limiter", "clients")]), 2.0);
+    let of_keys = samples.0.keys().filter(|(family, _)| family == "leaparray_limiter_key_refusals");
+    assert_eq!(of_keys.count(), 1);
+    let key = [("limiter", "clients"), ("key", "8")];
+    assert_eq!(samples.number("leaparray_limiter_key_refusals", &key), 2.0);
+}
+
+/// A limiter whose code panics. The others are exposed.
+struct Panics;
+
+impl Limiter for Panics {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+        Decision::Admitted(())
+    }
+
+    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+        panic!("a limiter of the user");
+    }
 }

@@ -41,13 +41,10 @@ impl Service {
     pub(crate) fn start() -> Self {
         let node = NodeConfig::default().with_histogram(HistogramConfig::default());
         let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(node)));
-        let collector = || {
-            let breaker = AdaptiveBreaker::new(BreakerConfig::default());
-            RegistryCollector::new(Arc::clone(&registry))
-                .buckets(BOUNDS)
-                .limiter("database", Arc::new(ConcurrencyLimiter::new(20)))
-                .breaker("database", Arc::new(breaker))
-        };
+        let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+        registry.watch("database", Arc::new(ConcurrencyLimiter::new(20))).unwrap();
+        registry.watch_at("database", "database breaker", Arc::new(breaker)).unwrap();
+        let collector = || RegistryCollector::new(Arc::clone(&registry)).buckets(BOUNDS);
         let mut client = prometheus_client::registry::Registry::default();
         client.register_collector(Box::new(collector()));
         let other = prometheus::Registry::new();

@@ -10,6 +10,9 @@ use super::verdict::Level;
 pub struct Controller {
     /// The name: the name of a resource if the controller belongs to one.
     pub resource: String,
+    /// The name under which it is watched; `None` if that is the name of the resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The state.
     #[serde(flatten)]
     pub state: ControllerState,
@@ -17,6 +20,16 @@ pub struct Controller {
     /// adaptive breaker drops from 1 % on, and until it is below 0.5 %. `Quiet` in `/snapshot`.
     #[serde(default, skip_serializing_if = "Level::is_quiet")]
     pub level: Level,
+}
+
+/// A key of a limiter of keys, and the number of its refused requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RefusedKey {
+    /// The key.
+    pub key: String,
+    /// The refused requests while the key was stored.
+    pub refusals: u64,
 }
 
 /// The state of a limiter or a breaker at one time, by its kind.
@@ -33,8 +46,7 @@ pub enum ControllerState {
         /// The seconds until an open breaker admits a probe.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         probe_in: Option<f64>,
-        /// The cause of the last change of the state; `None` if there was none since the first
-        /// viewer, and in `/snapshot`.
+        /// The cause of the last change of the state; `None` if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
@@ -51,6 +63,14 @@ pub enum ControllerState {
     Drop {
         /// The probability with which it refuses a request.
         probability: f64,
+    },
+    /// A limiter of keys.
+    #[non_exhaustive]
+    Keyed {
+        /// The number of stored keys.
+        keys: u64,
+        /// The keys with the most refused requests while they were stored, the most refused first.
+        top_refused: Vec<RefusedKey>,
     },
     /// A kind that this version does not know, or a controller whose code has panicked.
     #[serde(other)]

@@ -82,7 +82,7 @@ mod row;
 mod verdict;
 
 pub use change::{Change, ChangeKind, Changes, Totals};
-pub use controller::{Controller, ControllerState};
+pub use controller::{Controller, ControllerState, RefusedKey};
 pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
 pub use events::EventTotals;
 pub use fleet::{

@@ -80,7 +80,7 @@ impl Judge {
     /// Reads the states of the breakers, and sets their levels.
     pub(super) fn read_breakers(&mut self, controllers: &mut [Controller]) {
         let before = std::mem::take(&mut self.breakers);
-        for Controller { resource, state, level: told } in controllers {
+        for Controller { resource, state, level: told, .. } in controllers {
             let kind = match state {
                 ControllerState::Circuit { .. } => FindingKind::Circuit,
                 ControllerState::Drop { .. } => FindingKind::Drop,

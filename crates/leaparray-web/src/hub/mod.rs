@@ -32,7 +32,6 @@ use std::time::Duration;
 use leaparray::{Clock, Registry, Timestamp};
 use tokio::sync::Semaphore;
 
-use crate::controllers::Controllers;
 use crate::fleet::FleetSource;
 use crate::format::FleetUpdate;
 use frame::Frame;
@@ -58,7 +57,6 @@ pub(crate) fn seconds(time: Timestamp) -> f64 {
 pub(crate) struct Hub<C> {
     registry: Arc<Registry<C>>,
     identity: Identity,
-    controllers: Controllers,
     fleet: FleetSource,
     viewers: Arc<Viewers>,
     max_viewers: usize,
@@ -73,7 +71,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
     pub(crate) fn new(
         registry: Arc<Registry<C>>,
         identity: Identity,
-        controllers: Controllers,
         fleet: FleetSource,
         viewers: Arc<Viewers>,
         max_viewers: usize,
@@ -82,7 +79,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         Self {
             registry,
             identity,
-            controllers,
             fleet,
             viewers,
             max_viewers,
@@ -98,10 +94,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
 
     pub(crate) const fn identity(&self) -> &Identity {
         &self.identity
-    }
-
-    pub(crate) const fn controllers(&self) -> &Controllers {
-        &self.controllers
     }
 
     pub(crate) const fn fleet(&self) -> &FleetSource {

@@ -14,7 +14,7 @@ use super::nodes::{Changes, Nodes};
 use super::seconds::Sums;
 use super::viewers::Update;
 use super::watch::Watch;
-use crate::controllers::Watches;
+use crate::controllers;
 use crate::format::{Change, Controller, Ledger, Levels, Resources, Second, Verdict};
 
 /// The state that the task keeps from one reading to the next.
@@ -30,7 +30,6 @@ pub(super) struct Readings {
     count: u64,
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
-    watches: Watches,
     judge: Judge,
     pub(super) watch: Watch,
     /// The number of resources, and of contexts whose resource is not known.
@@ -76,7 +75,6 @@ impl Readings {
             count: 0,
             nodes: Nodes::after(hub.last_id()),
             ledger: LedgerSum::default(),
-            watches: hub.controllers.watch(),
             judge: Judge::default(),
             watch: Watch::new(hub.identity.started.as_secs()),
             families: 0,
@@ -133,7 +131,7 @@ impl Readings {
         hub.set_last_id(self.nodes.last_id());
         let knows_refused =
             std::mem::replace(&mut self.knows_refused, is_first || !sums.is_empty());
-        let mut controllers = self.watches.read();
+        let mut controllers = controllers::read(&hub.registry);
         if is_first || !changes.is_empty() {
             self.families = self.nodes.families();
         }

@@ -15,7 +15,6 @@ use super::identity::Identity;
 use super::readings::{Reading, Readings};
 use super::viewer::{Target, Viewer, Wish};
 use super::viewers::{Joined, Viewers};
-use crate::controllers::Controllers;
 use crate::fleet::FleetSource;
 
 /// A hub whose readings are called one by one.
@@ -49,9 +48,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
         fleet: FleetSource,
     ) -> Self {
         let identity = Identity::new(registry.clock().now());
-        let (controllers, viewers) = (Controllers::default(), Arc::default());
+        let viewers = Arc::default();
         let life = Duration::from_secs(300);
-        let hub = Hub::new(registry, identity, controllers, fleet, viewers, 64, life);
+        let hub = Hub::new(registry, identity, fleet, viewers, 64, life);
         let readings = Readings::new(&hub, delay);
         Self { hub, readings }
     }

@@ -96,7 +96,7 @@ async fn serve(scenario: &str) {
     if scenario == "incident" {
         let is_failing = Arc::new(AtomicBool::new(false));
         let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
-        let page = page.circuit_breaker("POST /pay", Arc::clone(&breaker));
+        registry.watch("POST /pay", Arc::clone(&breaker)).unwrap();
         drop(tokio::spawn(record_forever(Arc::clone(&registry), number("RESOURCES", "5"))));
         drop(tokio::spawn(record_incident(registry, Arc::clone(&is_failing))));
         let turn = move || {

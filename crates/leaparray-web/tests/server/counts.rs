@@ -175,22 +175,27 @@ async fn names_are_text_whatever_they_contain() {
 #[tokio::test]
 async fn controllers_are_shown_with_their_states() {
     use leaparray::flow::{
-        AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter, Limiter,
+        AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter,
+        KeyedLimiter, Limiter, Rate, TokenBucketPerKey,
     };
-    use leaparray_web::format::ControllerState::{Circuit, Drop, Limit};
+    use leaparray_web::format::ControllerState::{Circuit, Drop, Keyed, Limit};
     use std::sync::Arc;
 
     let circuit = Arc::new(CircuitBreaker::new(CircuitConfig::default().consecutive_exceptions(1)));
     let limiter = FixedWindowLimiter::new(SECOND * 3_600, 10).unwrap();
     assert!(limiter.try_acquire_many(3).is_admitted());
     let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
-    let shown = Arc::clone(&circuit);
-    let server = Server::with(|page| {
-        page.circuit_breaker("POST /pay", shown)
-            .limiter("GET /orders", limiter)
-            .breaker("GET /x", breaker)
-    })
-    .await;
+    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = KeyedLimiter::<u64, _>::new(limit, 10).unwrap();
+    for client in [7, 8, 8, 8] {
+        let _ = clients.try_acquire(&client);
+    }
+    let server = Server::start().await;
+    let registry = &server.registry;
+    registry.watch("POST /pay", Arc::clone(&circuit)).unwrap();
+    registry.watch("GET /orders", limiter).unwrap();
+    registry.watch("GET /x", breaker).unwrap();
+    registry.watch_at("GET /x", "clients", Arc::new(clients)).unwrap();
     let mut stream = server.lines("").await;
     server.end_second();
     stream.second().await;
@@ -198,12 +203,14 @@ async fn controllers_are_shown_with_their_states() {
     server.end_second();
     let controllers = stream.second().await.controllers.unwrap();
     let names: Vec<_> = controllers.iter().map(|it| it.resource.as_str()).collect();
-    assert_eq!(names, ["POST /pay", "GET /orders", "GET /x"]);
+    assert_eq!(names, ["GET /orders", "GET /x", "POST /pay", "GET /x"]);
+    assert_eq!(controllers[3].name.as_deref(), Some("clients"));
     let states: Vec<_> = controllers.into_iter().map(|it| it.state).collect();
     let [
-        Circuit { state, probe_in, cause, .. },
         Limit { limit, remaining, .. },
         Drop { probability, .. },
+        Circuit { state, probe_in, cause, .. },
+        Keyed { keys, top_refused, .. },
     ] = &states[..]
     else {
         panic!("{states:?}")
@@ -212,4 +219,6 @@ async fn controllers_are_shown_with_their_states() {
     assert!(probe_in.is_some_and(|it| it > 0.0));
     assert_eq!((*limit, *remaining), (10, 7));
     assert!(probability.abs() < f64::EPSILON);
+    assert_eq!((*keys, top_refused.len()), (2, 1));
+    assert_eq!((top_refused[0].key.as_str(), top_refused[0].refusals), ("8", 2));
 }

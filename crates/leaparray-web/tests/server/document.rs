@@ -175,14 +175,15 @@ impl Limiter for Panics {
         Decision::Admitted(())
     }
 
-    fn quota(&self) -> Option<Quota> {
+    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
         panic!("a limiter of the user");
     }
 }
 
 #[tokio::test]
 async fn limiter_that_panics_is_unknown_in_the_snapshot() {
-    let server = Server::with(|page| page.limiter("broken", Panics)).await;
+    let server = Server::start().await;
+    server.registry.watch("broken", Panics).unwrap();
     let json = text(get(server.address, "/snapshot", &[]).await).await;
     assert!(json.contains(r#""controllers":[{"resource":"broken","kind":"unknown"}]"#), "{json}");
 }

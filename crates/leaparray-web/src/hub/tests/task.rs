@@ -11,28 +11,20 @@ use leaparray::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::controllers::Controllers;
 use crate::fleet::FleetSource;
 use crate::format::{ByeReason, ChangeKind, ControllerState, Level, Message, Second};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
 
-fn hub<C: Clock + Clone + Send + Sync + 'static>(
-    controllers: Controllers,
-    clock: C,
-) -> Arc<Hub<C>> {
-    hub_of(controllers, Registry::with_clock(RegistryConfig::default(), clock))
+fn hub<C: Clock + Clone + Send + Sync + 'static>(clock: C) -> Arc<Hub<C>> {
+    hub_of(Registry::with_clock(RegistryConfig::default(), clock))
 }
 
-fn hub_of<C: Clock + Clone + Send + Sync + 'static>(
-    controllers: Controllers,
-    registry: Registry<C>,
-) -> Arc<Hub<C>> {
+fn hub_of<C: Clock + Clone + Send + Sync + 'static>(registry: Registry<C>) -> Arc<Hub<C>> {
     let identity = Identity::new(Timestamp::from_secs(60));
     let life = Duration::from_secs(300);
     Arc::new(Hub::new(
         Arc::new(registry),
         identity,
-        controllers,
         FleetSource::default(),
         Arc::default(),
         4,
@@ -47,7 +39,7 @@ fn join<C: Clock + Clone + Send + Sync + 'static>(hub: &Arc<Hub<C>>) -> Arc<View
 
 #[tokio::test(start_paused = true)]
 async fn task_ends_a_minute_after_the_last_viewer() {
-    let hub = hub(Controllers::default(), ManualClock::new(Timestamp::from_secs(60)));
+    let hub = hub(ManualClock::new(Timestamp::from_secs(60)));
     let viewer = join(&hub);
     sleep(Duration::from_secs(100)).await;
     assert!(hub.viewers().is_running());
@@ -62,7 +54,7 @@ async fn task_ends_a_minute_after_the_last_viewer() {
 
 #[tokio::test(start_paused = true)]
 async fn task_ends_when_the_page_is_closed() {
-    let hub = hub(Controllers::default(), ManualClock::new(Timestamp::from_secs(60)));
+    let hub = hub(ManualClock::new(Timestamp::from_secs(60)));
     let _viewer = join(&hub);
     sleep(Duration::from_millis(10)).await;
     hub.viewers().close();
@@ -84,7 +76,7 @@ impl Limiter for Panics {
         Decision::Admitted(())
     }
 
-    fn quota(&self) -> Option<Quota> {
+    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
         panic!("a limiter of the user");
     }
 }
@@ -106,10 +98,9 @@ fn take(viewer: &Viewer) -> Vec<Message> {
 
 #[tokio::test(start_paused = true)]
 async fn limiter_that_panics_is_unknown_and_the_others_are_shown() {
-    let mut controllers = Controllers::default();
-    controllers.add_limiter("broken".into(), Panics);
-    controllers.add_limiter("orders".into(), Arc::new(ConcurrencyLimiter::new(7)));
-    let hub = hub(controllers, ManualClock::new(Timestamp::from_millis(61_100)));
+    let hub = hub(ManualClock::new(Timestamp::from_millis(61_100)));
+    hub.registry().watch("broken", Panics).unwrap();
+    hub.registry().watch("orders", Arc::new(ConcurrencyLimiter::new(7))).unwrap();
     let viewer = join(&hub);
     sleep(Duration::from_secs(1)).await;
     let Some(Message::Second(second)) = take(&viewer).pop() else { panic!("a second") };
@@ -134,7 +125,7 @@ impl Clock for Broken {
 #[tokio::test(start_paused = true)]
 async fn panic_in_a_clock_ends_the_streams_as_failed_and_the_next_one_starts_again() {
     let clock = Broken::default();
-    let hub = hub(Controllers::default(), clock.clone());
+    let hub = hub(clock.clone());
     for _ in 0..2 {
         let viewer = join(&hub);
         clock.is_broken.store(true, Ordering::Relaxed);
@@ -169,7 +160,7 @@ fn seconds(viewer: &Viewer) -> Vec<Second> {
 #[tokio::test(start_paused = true)]
 async fn first_reading_waits_for_threads_that_record_late() {
     let clock = Paused(Instant::now());
-    let hub = hub(Controllers::default(), clock.clone());
+    let hub = hub(clock.clone());
     let orders = hub.registry().resource("orders").unwrap();
     sleep(Duration::from_millis(1_001)).await;
     let viewer = join(&hub);
@@ -185,7 +176,7 @@ async fn first_reading_waits_for_threads_that_record_late() {
 #[tokio::test(start_paused = true)]
 async fn node_of_a_reading_without_a_known_second_is_listed_with_the_next_one() {
     let clock = Paused(Instant::now());
-    let hub = hub(Controllers::default(), clock.clone());
+    let hub = hub(clock.clone());
     let viewer = join(&hub);
     sleep(Duration::from_millis(20)).await;
     let orders = hub.registry().resource("orders").unwrap();
@@ -208,7 +199,7 @@ async fn long_window_is_known_to_have_no_complete_seconds() {
         let clock = Paused(Instant::now());
         let long = WindowConfig::new(buckets, Duration::from_millis(millis)).unwrap();
         let config = RegistryConfig::default().node(NodeConfig::new(long, long).unwrap());
-        let hub = hub_of(Controllers::default(), Registry::with_clock(config, clock.clone()));
+        let hub = hub_of(Registry::with_clock(config, clock.clone()));
         let orders = hub.registry().resource("orders").unwrap();
         let viewer = join(&hub);
         let mut blocked = 0;
@@ -232,7 +223,7 @@ async fn long_window_is_known_to_have_no_complete_seconds() {
 #[tokio::test(start_paused = true)]
 async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
     let clock = Paused(Instant::now());
-    let hub = hub(Controllers::default(), clock.clone());
+    let hub = hub(clock.clone());
     let _first = join(&hub);
     sleep(Duration::from_millis(500)).await;
     // A change after which the message with the nodes has to be serialized again.
@@ -252,7 +243,7 @@ async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
 #[tokio::test(start_paused = true)]
 async fn changes_outlive_the_task_and_its_gap_is_told() {
     let clock = Paused(Instant::now());
-    let hub = hub(Controllers::default(), clock.clone());
+    let hub = hub(clock.clone());
     let first = join(&hub);
     sleep(Duration::from_millis(100)).await;
     hub.registry().resource("POST /pay").unwrap().block_many(50);

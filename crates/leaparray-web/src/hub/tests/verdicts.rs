@@ -45,12 +45,14 @@ impl Seconds {
 
     pub(super) fn circuit(&mut self, name: &str, state: &str) {
         let state = ControllerState::Circuit { state: state.into(), probe_in: None, cause: None };
-        self.controllers = vec![Controller { resource: name.into(), state, level: Level::Quiet }];
+        self.controllers =
+            vec![Controller { resource: name.into(), name: None, state, level: Level::Quiet }];
     }
 
     fn drops(&mut self, name: &str, probability: f64) {
         let state = ControllerState::Drop { probability };
-        self.controllers = vec![Controller { resource: name.into(), state, level: Level::Quiet }];
+        self.controllers =
+            vec![Controller { resource: name.into(), name: None, state, level: Level::Quiet }];
     }
 
     /// Takes the next second, and returns what has changed.

@@ -1,0 +1,47 @@
+//! The gauges of the watched limiters.
+
+use std::collections::HashSet;
+use std::mem::take;
+
+use leaparray::WatchedLimiter;
+use leaparray::flow::WatchedGauge;
+use metrics::{Key, Label, Recorder, Unit};
+
+use super::series::METADATA;
+
+/// The gauges that the recorder has.
+#[derive(Default)]
+pub(super) struct Watched(HashSet<Key>);
+
+pub(super) fn describe(recorder: &dyn Recorder) {
+    for gauge in WatchedGauge::ALL {
+        let help = gauge.description().into();
+        recorder.describe_gauge(name(*gauge).into(), Some(Unit::Count), help);
+    }
+}
+
+fn name(gauge: WatchedGauge) -> String {
+    format!("leaparray_{}", gauge.name())
+}
+
+impl Watched {
+    /// Sets the gauges, and those to 0 that are gone: of a limiter that is no longer watched, or of
+    /// a key that is no longer among those that were refused most.
+    pub(super) fn feed(&mut self, limiters: &[WatchedLimiter], recorder: &dyn Recorder) {
+        let mut gone = take(&mut self.0);
+        let set = |key: &Key, value| recorder.register_gauge(key, &METADATA).set(value);
+        for WatchedLimiter { name: limiter, state, .. } in limiters {
+            state.for_each_gauge(&mut |gauge, label, value| {
+                let mut labels = vec![Label::new("limiter", limiter.to_string())];
+                labels.extend(label.map(|(name, value)| Label::new(name, value.to_owned())));
+                let key = Key::from_parts(name(gauge), labels);
+                gone.remove(&key);
+                set(&key, value);
+                self.0.insert(key);
+            });
+        }
+        for key in &gone {
+            set(key, 0.0);
+        }
+    }
+}

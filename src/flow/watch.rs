@@ -1,0 +1,211 @@
+//! The state of a limiter as a monitor shows it.
+
+use std::sync::{Arc, Weak};
+
+use super::keyed::{KeyedCounts, KeyedLimiter, PerKey, RefusedKey};
+use super::{CircuitSnapshot, CircuitState, Limiter, Quota, Transition};
+use crate::time::Timestamp;
+
+/// A limiter that a registry can [watch](crate::Registry::watch): every [`Limiter`] (so
+/// `Arc<CircuitBreaker>` and `Arc<ConcurrencyLimiter>`), a [`KeyedLimiter`] in an `Arc`, and a
+/// [`Weak`] reference to one of them.
+pub trait Watch {
+    /// Returns the state now, by the clock of the limiter; `None` if it no longer exists.
+    fn watched(&self) -> Option<WatchedState>;
+}
+
+/// The number of keys in [`WatchedState::Keyed`].
+const TOP: usize = 10;
+
+/// The state of a [watched](crate::Registry::watch) limiter at one time: plain data.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum WatchedState {
+    /// It has no numbers to show.
+    Nothing,
+    /// A limit with its remaining permits.
+    Quota(Quota),
+    /// An adaptive breaker.
+    #[non_exhaustive]
+    Breaker {
+        /// The probability with which it refuses a request: 0 while it admits every request.
+        drop_probability: f64,
+    },
+    /// A circuit breaker.
+    #[non_exhaustive]
+    Circuit {
+        /// The time of the reading.
+        at: Timestamp,
+        /// The state.
+        snapshot: CircuitSnapshot,
+        /// The last transition; `None` if there was none yet. Read after the state, so it may be a
+        /// later one.
+        last: Option<Transition>,
+    },
+    /// A limiter of keys.
+    #[non_exhaustive]
+    Keyed {
+        /// The counts of all keys together.
+        counts: KeyedCounts,
+        /// The ten keys with the most refused requests while they were stored, the most refused
+        /// first.
+        top_refused: Vec<RefusedKey<String>>,
+    },
+    /// Its code has panicked.
+    Panicked,
+}
+
+/// A number of a [`WatchedState`], by which exporters name a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WatchedGauge {
+    /// The limit of a quota.
+    Limit,
+    /// The remaining permits of a quota.
+    LimitRemaining,
+    /// The probability with which an adaptive breaker refuses a request.
+    BreakerDropProbability,
+    /// For each state of a circuit breaker, with the label `state`: 1 for the present one.
+    CircuitState,
+    /// The number of stored keys of a limiter of keys.
+    LimiterKeys,
+    /// The refused requests of a key, with the label `key`, of those that were refused most.
+    LimiterKeyRefusals,
+}
+
+impl WatchedGauge {
+    /// Every gauge.
+    pub const ALL: &[Self] = &[
+        Self::Limit,
+        Self::LimitRemaining,
+        Self::BreakerDropProbability,
+        Self::CircuitState,
+        Self::LimiterKeys,
+        Self::LimiterKeyRefusals,
+    ];
+
+    /// Returns the name in snake case, without a prefix.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::LimitRemaining => "limit_remaining",
+            Self::BreakerDropProbability => "breaker_drop_probability",
+            Self::CircuitState => "circuit_state",
+            Self::LimiterKeys => "limiter_keys",
+            Self::LimiterKeyRefusals => "limiter_key_refusals",
+        }
+    }
+
+    /// Returns a description for the readers of a metric.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Limit => "Permits that a limiter gives out at once when all remain",
+            Self::LimitRemaining => "Permits that a limiter can give out now",
+            Self::BreakerDropProbability => "Probability with which a breaker refuses a request",
+            Self::CircuitState => {
+                "1 for the state of a circuit breaker, and 0 for the other states"
+            }
+            Self::LimiterKeys => "Stored keys of a limiter of keys",
+            Self::LimiterKeyRefusals => {
+                "Refused requests of the keys of a limiter that were refused most"
+            }
+        }
+    }
+}
+
+/// The states of a circuit breaker, with their labels.
+const STATES: [(CircuitState, &str); 6] = [
+    (CircuitState::Closed, "closed"),
+    (CircuitState::Open, "open"),
+    (CircuitState::HalfOpen, "half_open"),
+    (CircuitState::ForcedOpen, "forced_open"),
+    (CircuitState::Disabled, "disabled"),
+    (CircuitState::MetricsOnly, "metrics_only"),
+];
+
+impl WatchedState {
+    /// Calls `visit` with each number, and with the name and the value of a label for those that
+    /// have several values.
+    ///
+    /// ```
+    /// use leaparray::flow::{ConcurrencyLimiter, Watch, WatchedGauge};
+    /// use std::sync::Arc;
+    ///
+    /// let limiter = Arc::new(ConcurrencyLimiter::new(20));
+    /// let state = limiter.watched().expect("it exists");
+    /// let mut values = Vec::new();
+    /// state.for_each_gauge(&mut |gauge, label, value| values.push((gauge, label, value as u64)));
+    /// let expected = [(WatchedGauge::Limit, None, 20), (WatchedGauge::LimitRemaining, None, 20)];
+    /// assert_eq!(values, expected);
+    /// ```
+    pub fn for_each_gauge<'a>(
+        &'a self,
+        visit: &mut dyn FnMut(WatchedGauge, Option<(&'static str, &'a str)>, f64),
+    ) {
+        match self {
+            Self::Nothing | Self::Panicked => {}
+            Self::Quota(quota) => {
+                visit(WatchedGauge::Limit, None, float(quota.limit));
+                visit(WatchedGauge::LimitRemaining, None, float(quota.remaining));
+            }
+            Self::Breaker { drop_probability } => {
+                visit(WatchedGauge::BreakerDropProbability, None, *drop_probability);
+            }
+            Self::Circuit { snapshot, .. } => {
+                for (state, label) in STATES {
+                    let value = f64::from(u8::from(state == snapshot.state));
+                    visit(WatchedGauge::CircuitState, Some(("state", label)), value);
+                }
+            }
+            Self::Keyed { counts, top_refused } => {
+                visit(WatchedGauge::LimiterKeys, None, float(counts.keys as u64));
+                for RefusedKey { key, refusals } in top_refused {
+                    let label = Some(("key", key.as_str()));
+                    visit(WatchedGauge::LimiterKeyRefusals, label, float(*refusals));
+                }
+            }
+        }
+    }
+}
+
+impl<L: Limiter> Watch for L {
+    fn watched(&self) -> Option<WatchedState> {
+        Some(self.watched_at(self.now()))
+    }
+}
+
+impl<K, R, C, S> Watch for Arc<KeyedLimiter<K, R, C, S>>
+where
+    K: Clone + ToString,
+    R: PerKey,
+{
+    fn watched(&self) -> Option<WatchedState> {
+        let mut top_refused: Vec<RefusedKey<String>> = Vec::new();
+        for RefusedKey { key, refusals } in self.top_refused(TOP) {
+            let key = key.to_string();
+            // Exporters need distinct texts.
+            match top_refused.iter_mut().find(|it| it.key == key) {
+                Some(same) => same.refusals = same.refusals.saturating_add(refusals),
+                None => top_refused.push(RefusedKey { key, refusals }),
+            }
+        }
+        Some(WatchedState::Keyed { counts: self.counts(), top_refused })
+    }
+}
+
+impl<T> Watch for Weak<T>
+where
+    Arc<T>: Watch,
+{
+    fn watched(&self) -> Option<WatchedState> {
+        self.upgrade()?.watched()
+    }
+}
+
+/// Returns a count as the nearest floating-point number. It is exact up to 2⁵³.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating-point numbers")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
