@@ -21,9 +21,11 @@ class Connection {
     this.lock = '';
     this.failures = 0;
     this.timer = 0;
-    /** When the next attempt will be, and when the last second arrived, by the page's own monotonic clock. */
+    /** When the next attempt will be, and when a second arrived last, by the page's own monotonic clock. */
     this.retryAt = 0;
     this.heardAt = 0;
+    /** When the rows of a second arrived last: a light stream has none. */
+    this.readAt = 0;
     this.openedAt = 0;
     this.expired = false;
     /** Whether this stream has said hello, and has brought a second. */
@@ -99,6 +101,7 @@ class Connection {
     }
     if (message.type === 'second' || message.type === 'totals') {
       this.heardAt = now();
+      if (message.type === 'second') this.readAt = this.heardAt;
       this.failures = 0;
       this.isFlowing = true;
       this.reason = '';
@@ -133,9 +136,15 @@ class Connection {
     return this.stream !== null && this.failures === 0 && this.heardAt < this.openedAt && this.waits() < MUTE;
   }
 
-  /** The seconds since the last second arrived; infinite before the first. */
+  /** For how long no second has arrived. */
   silence() {
-    return this.heardAt === 0 ? Infinity : now() - this.heardAt;
+    return now() - this.heardAt;
+  }
+
+  /** The age of what is shown: of the totals in a hidden tab, otherwise of the rows; infinite before the first. */
+  age() {
+    const at = document.hidden ? this.heardAt : this.readAt;
+    return at === 0 ? Infinity : now() - at;
   }
 
   drop() {

@@ -34,6 +34,7 @@ class App {
     takeToken();
     this.view = readView();
     this.paused = false;
+    /** How many resources there are of each level in the newest second with rows. */
     this.levels = [0, 0, 0];
     /** Whether the browser is on its way back to the list. */
     this.isReturning = false;
@@ -167,9 +168,9 @@ class App {
     if (this.isOther) return 'other';
     if (this.connection.lock !== '') return 'locked';
     if (this.paused) return 'paused';
-    const silence = this.connection.silence();
-    if (silence < GRACE) return 'live';
-    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2 && this.connection.waits() < MUTE)) return 'connecting';
+    const age = this.connection.age();
+    if (age < GRACE) return 'live';
+    if (this.connection.isOpening() || (age === Infinity && this.connection.failures < 2 && this.connection.waits() < MUTE)) return 'connecting';
     return 'lost';
   }
 
@@ -182,15 +183,17 @@ class App {
       setText(byId('announcement'), ANNOUNCEMENTS[state]);
       requestRender(false);
     }
-    const silence = this.connection.silence();
-    const ago = formatDuration(Math.floor(silence));
-    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago`, locked: 'needs a token', other: 'another version' };
-    if (silence === Infinity) words.lost = words.paused = 'no data yet';
+    const age = this.connection.age();
+    const never = age === Infinity;
+    const ago = `${formatDuration(Math.floor(age))} ago`;
+    const words = { connecting: `connecting · read ${ago}`, live: 'live · every 1 s', paused: `paused · read ${ago}`, lost: `last seen ${ago}`, locked: 'needs a token', other: 'another version' };
+    if (never) words.lost = words.paused = 'no data yet';
+    if (never) words.connecting = 'connecting';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
-    showIcon(state === 'live' && this.mayConnect() ? this.levels : null);
+    showIcon(state === 'live' && this.mayConnect() ? this.told().levels : null);
     this.showTitle(state);
-    this.showBanner(state, ago, silence === Infinity);
+    this.showBanner(state, ago, never);
   }
 
   showBanner(state, ago, never) {
@@ -213,10 +216,11 @@ class App {
     const waits = connection.waits();
     const wait = Math.ceil(connection.retryAt - now());
     const next = connection.stream !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
-    const values = never ? '' : ` The values are those of ${ago} ago.`;
+    const values = never ? '' : ` The values are those of ${ago}.`;
+    const lost = `${formatDuration(Math.floor(connection.silence()))} ago`;
     if (waits >= MUTE) setText(banner, `◆ The stream is open, but no second has arrived for ${Math.floor(waits)} s.${values}`);
-    else if (never) setText(banner, `◆ No connection to the server yet: ${connection.answer || BYES[connection.reason] || 'it may be stopped'}; ${next}.`);
-    else setText(banner, `◆ Connection lost ${ago} ago${this.whyLost()}. These are the last values; ${next}.`);
+    else if (never) setText(banner, `◆ No connection to the server ${connection.heardAt > 0 ? 'now' : 'yet'}: ${connection.answer || BYES[connection.reason] || 'it may be stopped'}; ${next}.`);
+    else setText(banner, `◆ Connection lost ${lost}${this.whyLost()}. These are the ${lost === ago ? 'last values' : `values of ${ago}`}; ${next}.`);
   }
 
   whyLost() {
@@ -416,16 +420,21 @@ class App {
 
   /** A hidden tab has no frames: its title and icon follow each message. */
   showTotals() {
-    this.levels = this.store.levels;
     this.showAbout();
     this.showState();
+  }
+
+  /** What the title tells, and the second of which it is: a hidden tab has the totals, a shown one what its rows have. */
+  told() {
+    const { heard, levels, newest } = this.store;
+    return document.hidden ? { second: heard, levels } : { second: newest, levels: this.levels };
   }
 
   showAbout() {
     const { hello, newest } = this.store;
     if (hello === null) return;
     const up = formatDuration((newest || hello.now) - hello.started);
-    const resources = this.levels.reduce((sum, count) => sum + count, 0);
+    const resources = this.told().levels.reduce((sum, count) => sum + count, 0);
     setText(byId('about'), [hello.host, `pid ${hello.pid}`, `up ${up}`, `${formatCount(resources)} ${resources === 1 ? 'resource' : 'resources'}`]
       .filter(Boolean).join(' · '));
     this.showTitle(this.state());
@@ -433,12 +442,13 @@ class App {
 
   /** The title: how many resources are in trouble, and if that is not read now, why, and of which time it is. */
   showTitle(state) {
-    const { hello, heard } = this.store;
+    const { hello } = this.store;
     if (hello === null) return;
+    const { second, levels } = this.told();
     const isStale = state !== 'live' || !this.mayConnect();
     const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
-    const inTrouble = this.levels[FAILING] + this.levels[STRAINED];
-    const title = escaped([isStale && why, isStale && heard > 0 && formatClock(heard), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
+    const inTrouble = levels[FAILING] + levels[STRAINED];
+    const title = escaped([isStale && why, isStale && second > 0 && formatClock(second), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
     if (document.title !== title) document.title = title;
   }
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import { PHONE, detailHash, holdOrder, isLive, launch, openAddress, openPage, startServer, sleep, waitFor } from './harness.mjs';
+import { detailHash, holdOrder, isLive, launch, loseConnection, openAddress, openPage, PHONE, sleep, startServer, waitFor } from './harness.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -76,7 +76,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.locator('.figures tbody tr').nth(2).waitFor();
       await page.keyboard.press('ArrowLeft');
       await check(page, 'details');
-      await page.evaluate("app.connection.close(); app.connection.connect = () => {}; app.connection.heardAt -= 100; app.watch()");
+      await loseConnection(page);
       await page.locator('body[data-state="lost"]').waitFor();
       await check(page, 'lost');
     });
@@ -179,7 +179,7 @@ test('the title says which time it is of if the tab is paused, hidden or lost', 
     assert.match(await page.title(), new RegExp(`^paused ${time}${count}orders-api$`));
     await page.keyboard.press('Space');
     await waitFor(async () => /^\(/.test(await page.title()));
-    await page.evaluate("app.connection.close(); app.connection.connect = () => {}; app.connection.heardAt -= 100; app.watch()");
+    await loseConnection(page);
     assert.match(await page.title(), new RegExp(`^lost ${time}${count}orders-api$`));
     await page.evaluate(() => {
       Object.defineProperty(document, 'hidden', { value: true });

@@ -306,3 +306,26 @@ test('seconds that are not known are a gap, not zeros', async () => {
   await context.close();
   await server.stop();
 });
+
+test('rows of before a tab was hidden are told as old if the connection is lost when it returns', async () => {
+  const server = await startServer('load', { resources: 5 });
+  const page = await openPage(browser, server.url);
+  await isLive(page);
+  const { newest, hidden } = await page.evaluate(() => ({ newest: app.store.newest, hidden: now() }));
+  await setHidden(page, true);
+  // The light stream brings totals, and no rows.
+  await waitFor(() => page.evaluate((t) => app.store.heard > t + 5, newest));
+  await server.stop();
+  await setHidden(page, false);
+  assert.notEqual(await page.locator('body').getAttribute('data-state'), 'live');
+  await page.locator('body[data-state="lost"]').waitFor();
+  const away = await page.evaluate((from) => now() - from, hidden);
+  const [, seen] = (await page.locator('#mark').innerText()).match(/last seen (\d+) s ago/);
+  assert.ok(Number(seen) >= Math.floor(away), `${seen} s, away for ${away} s`);
+  const [, lost, values] = (await page.locator('#banner').innerText()).match(/Connection lost (\d+) s ago.*These are the values of (\d+) s ago/);
+  assert.ok(Number(values) >= Math.floor(away) && Number(lost) < Number(values), `${lost} ${values}`);
+  const clock = await page.evaluate((t) => formatClock(t), newest);
+  assert.match(await page.title(), new RegExp(`^lost ${clock}`));
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});

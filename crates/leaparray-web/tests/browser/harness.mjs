@@ -132,6 +132,18 @@ export async function holdOrder(page) {
   await page.locator('#scroll').hover();
 }
 
+/** Pretends that the connection was lost long ago, and cannot be made again. */
+export function loseConnection(page) {
+  return page.evaluate(() => {
+    const { connection } = app;
+    connection.close();
+    connection.connect = () => {};
+    connection.heardAt -= 100;
+    connection.readAt -= 100;
+    app.watch();
+  });
+}
+
 /** Opens the details of a resource by a click on its row. */
 export async function clickRow(page, name) {
   await holdOrder(page);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { detailHash, isLive, launch, openPage, sleep, startServer, waitFor } from './harness.mjs';
+import { detailHash, isLive, launch, loseConnection, openPage, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page;
 
@@ -144,7 +144,7 @@ test('only a live chart ends now', async () => {
   });
   await page.evaluate("app.go({ resource: 'GET /load/0002' }, true)");
   await waitFor(() => page.evaluate("window.drawn.includes('now')"));
-  await page.evaluate("app.connection.close(); app.connection.connect = () => {}; app.connection.heardAt -= 100; app.watch()");
+  await loseConnection(page);
   await page.locator('body[data-state="lost"]').waitFor();
   await sleep(100);
   await page.evaluate('window.drawn = []; app.detail.draw()');

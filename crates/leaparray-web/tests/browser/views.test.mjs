@@ -413,7 +413,7 @@ test('pause stops the page, and resuming brings the seconds between', async () =
   const frozen = await page.locator('.figures').innerText();
   await sleep(3000);
   assert.equal(await page.locator('.figures').innerText(), frozen);
-  assert.match(await page.locator('#mark').innerText(), /paused \d+ s ago/);
+  assert.match(await page.locator('#mark').innerText(), /paused · read \d+ s ago/);
   await page.keyboard.press('Space');
   await isLive(page);
   await waitFor(async () => await page.locator('.figures').innerText() !== frozen);
