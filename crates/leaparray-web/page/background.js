@@ -6,30 +6,33 @@ const PLACES = 3;
 class Background {
   constructor(onHeld) {
     this.onHeld = onHeld;
-    this.wants = false;
+    /** Ends the waiting for a place; `null` while the tab is shown. */
+    this.waiting = null;
     /** Gives the place back; `null` without one. */
     this.release = null;
   }
 
-  /** Takes a place, or gives it up. */
+  /** Takes a place, as soon as there is one, or gives it up. */
   follow(wants) {
-    this.wants = wants;
-    if (wants) return this.take(0);
+    if (wants === (this.waiting !== null)) return;
+    this.waiting?.abort();
     this.release?.();
-    this.release = null;
-    return undefined;
+    this.waiting = this.release = null;
+    if (wants) this.wait();
   }
 
-  /** Over HTTP from another machine there are no locks, and so no stream. */
-  take(place) {
-    if (place === PLACES || this.release !== null) return;
-    navigator.locks?.request(`leaparray ${place}`, { ifAvailable: true }, (lock) => {
-      if (!this.wants || this.release !== null) return undefined;
-      if (lock === null) return this.take(place + 1);
-      const held = new Promise((resolve) => { this.release = resolve; });
-      this.onHeld();
-      return held;
-    });
+  /** Waits for each of the places, and takes the first one. Over HTTP from another machine there are no locks, and so no stream. */
+  wait() {
+    const { signal } = this.waiting = new AbortController();
+    for (let place = 0; place < PLACES; place++) {
+      navigator.locks?.request(`leaparray ${place}`, { signal }, () => {
+        if (signal.aborted) return undefined;
+        this.waiting.abort();
+        const held = new Promise((resolve) => { this.release = resolve; });
+        this.onHeld();
+        return held;
+      }).catch((error) => error.name === 'AbortError' || reportError(error));
+    }
   }
 }
 

@@ -12,6 +12,17 @@ function escaped(text) {
   return String(text).replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
 }
 
+/** A text in which a name of the other direction reorders nothing beside it, where no element isolates it. */
+function isolated(text) {
+  const shown = escaped(text);
+  return /[^ -~]/.test(shown) ? `\u2068${shown}\u2069` : shown;
+}
+
+/** Whether a click on a link opens another tab. */
+function opensTab(event) {
+  return event.ctrlKey || event.metaKey || event.shiftKey;
+}
+
 /** Makes an element. Text from the server is only ever set as text. */
 function element(tag, className = '', text = '') {
   const made = document.createElement(tag);

@@ -71,6 +71,11 @@ function formatZoned(second) {
   return new Date(second * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' });
 }
 
+/** The zone of the viewer at a second: it changes with the season. */
+function zoneOf(second) {
+  return formatZoned(second).replace(/^\S+ /, '');
+}
+
 const collator = new Intl.Collator('en', { numeric: true });
 
 /** Compares names as a reader does, by the numbers in them: 9 is before 10. */

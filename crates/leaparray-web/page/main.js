@@ -76,8 +76,7 @@ class App {
       this.back();
     });
     byId('fleet-open').addEventListener('click', (event) => {
-      // A link with a modifier key opens another tab.
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (opensTab(event)) return;
       event.preventDefault();
       this.openFleet();
     });
@@ -103,9 +102,9 @@ class App {
   accept(message) {
     if (message.type === 'hello' && !this.understands(message)) return;
     if (message.type === 'hello') this.greet(message);
-    this.store.accept(message);
+    const fresh = this.store.accept(message);
     if (message.type === 'second') this.isNew = true;
-    if (message.type === 'changes') this.changes.accept(message.changes);
+    if (message.type === 'changes') this.changes.accept(fresh);
     if (message.type === 'totals') this.showTotals();
     requestRender(false);
   }
@@ -130,12 +129,14 @@ class App {
       this.detail.cursor = null;
       this.table.settle();
     }
+    this.changes.since ??= hello.now;
     setText(byId('service'), hello.name);
     setTitle(byId('service'), hello.name);
   }
 
   /** A paused page has no stream, and a hidden one a light stream at most. */
   followVisibility() {
+    if (!document.hidden) this.changes.forget();
     this.background.follow(document.hidden && !this.paused && !this.isOther);
     if (this.mayConnect()) this.connection.open();
     else this.connection.close();
@@ -448,7 +449,7 @@ class App {
     const isStale = state !== 'live' || !this.mayConnect();
     const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
     const inTrouble = levels[FAILING] + levels[STRAINED];
-    const title = escaped([isStale && why, isStale && second > 0 && formatClock(second), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
+    const title = [isStale && why, isStale && second > 0 && formatZoned(second), inTrouble > 0 && `(${inTrouble})`, isolated(hello.name)].filter(Boolean).join(' ');
     if (document.title !== title) document.title = title;
   }
 }

@@ -29,7 +29,7 @@ class Moment {
       if (!this.isShown) this.detail.setCursor(cursor, null);
       this.isShown = true;
     }
-    const unknown = `${formatClock(this.at)}: ${this.at > store.newest ? 'still to come' : 'older than the 60 s that the server keeps'}`;
+    const unknown = `${formatZoned(this.at)}: ${this.at > store.newest ? 'still to come' : 'older than the 60 s that the server keeps'}`;
     const changes = store.changes.filter(({ name, t }) => name === opened.resource && Math.abs(t - this.at) < RECENT)
       .map((change) => `${formatClock(change.t)} ${describeChange(change, store).text}`);
     setText(this.root, ['At ' + (this.sentence || unknown), ...changes].join(' · '));

@@ -156,11 +156,13 @@ class Store {
     this.heard = Math.max(this.heard, t);
   }
 
-  /** Takes the changes that are new: after a time in the background, the server sends them again with the seconds. */
+  /** Takes the changes that are new, and returns them: after a time in the background, the server sends them again with the seconds. */
   acceptChanges(changes) {
     const known = this.changes.at(-1)?.t ?? 0;
-    this.changes.push(...changes.filter(({ t }) => t > known));
+    const fresh = changes.filter(({ t }) => t > known);
+    this.changes.push(...fresh);
     if (this.changes.length > MAX_CHANGES) this.changes.splice(0, this.changes.length - MAX_CHANGES);
+    return fresh;
   }
 
   acceptFleet(message) {

@@ -197,8 +197,7 @@ class Table {
       const node = this.nodeOf(event.target);
       const isOther = event.detail > 0 && this.pressed !== node;
       if (isOther) event.preventDefault();
-      // A link with a modifier key opens another tab.
-      if (!node || isOther || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (!node || isOther || opensTab(event)) return;
       event.preventDefault();
       this.selected = node.key;
       open(node);

@@ -92,6 +92,78 @@ test('a change leads to its resource at its time, also after the counts are gone
   assert.match(await old.locator('.moment').innerText(), /^At \d\d:\d\d:\d\d( \S+)?: older than the 60 s that the server keeps/);
 });
 
+test('a link of a change keeps the filter of now, and Esc takes it back as the browser does', async () => {
+  const page = await open();
+  const view = () => page.evaluate(() => ({ resource: app.view.resource, filter: app.view.filter, href: document.querySelector('#changes a').href }));
+  await page.keyboard.press('c');
+  const link = page.locator('#changes .name', { hasText: 'GET /load/0000' }).first();
+  await link.waitFor();
+  await page.locator('#filter').fill('load');
+  await waitFor(async () => new URLSearchParams(new URL((await view()).href).hash.slice(1)).get('filter') === 'load');
+  await link.click();
+  await page.locator('.verdict h2', { hasText: 'GET /load/0000' }).waitFor();
+  assert.equal((await view()).filter, 'load');
+  assert.ok(await page.locator('#changes').isVisible());
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await waitFor(async () => (await view()).resource === null);
+  assert.equal((await view()).filter, 'load');
+  await page.goForward();
+  await waitFor(async () => (await view()).resource === 'GET /load/0000');
+});
+
+test('the list of changes is used with the keyboard', async () => {
+  const page = await open(server.url, { timezoneId: 'Asia/Tokyo' });
+  const focused = () => page.evaluate(() => document.activeElement.closest('li, [id]').id || document.activeElement.textContent);
+  await page.locator('#list').focus();
+  await page.keyboard.press('c');
+  await page.locator('#changes li a').nth(1).waitFor();
+  assert.equal(await focused(), 'changes');
+  assert.equal(await page.locator('#changes-zone').innerText(), 'GMT+9');
+  assert.match(await page.locator('#changes time').first().getAttribute('title'), /^\d\d:\d\d:\d\d GMT\+9$/);
+  const selected = () => page.evaluate('app.table.selected');
+  const before = await selected();
+  const isLink = (at) => page.evaluate((index) => document.querySelectorAll('#changes li a')[index] === document.activeElement, at);
+  await page.keyboard.press('ArrowDown');
+  assert.ok(await isLink(0));
+  await page.keyboard.press('j');
+  assert.ok(await isLink(1));
+  await page.keyboard.press('k');
+  assert.ok(await isLink(0));
+  assert.equal(await selected(), before, 'no row was selected');
+  // A link leads to the details, and the key leads back to the link.
+  const name = await page.locator('#changes li a').first().innerText();
+  await page.keyboard.press('Enter');
+  await page.locator('.verdict h2', { hasText: name }).waitFor();
+  assert.equal(await focused(), 'detail');
+  await page.keyboard.press('c');
+  assert.ok(await isLink(0));
+  await page.keyboard.press('Escape');
+  assert.ok(await page.locator('#changes').isHidden());
+  assert.equal(await focused(), 'detail');
+  await page.keyboard.press('Escape');
+  await page.locator('#list').focus();
+  await page.keyboard.press('c');
+  await page.keyboard.press('c');
+  assert.equal(await focused(), 'list');
+  // What is closed from elsewhere leaves the focus there.
+  await page.keyboard.press('c');
+  await page.locator('#pause').focus();
+  await page.locator('#changes-close').evaluate((button) => button.click());
+  assert.equal(await focused(), 'pause');
+  // The number beside the button is told, too.
+  assert.equal(await page.locator('#changes-open').getAttribute('aria-label'), 'Changes');
+});
+
+test('what begins to fail is announced', async () => {
+  const page = await open();
+  await page.evaluate((message) => {
+    message.changes[0].t = app.store.newest + 5;
+    app.accept(message);
+  }, trouble(0, 'POST /pay'));
+  assert.match(await page.locator('#announcement').innerText(), /^\d\d:\d\d:\d\d \S+ POST \/pay failing$/);
+});
+
 test('a click on a chart links to its second, and the charts show it', async () => {
   const page = await open(`${server.url}${detailHash('GET /load/0000')}`);
   const canvas = page.locator('.chart.rates canvas');
@@ -124,15 +196,29 @@ test('trouble only leaves the others out, and says if there is none', async () =
   await waitFor(async () => (await rowsInSight(page)).length > 5);
 });
 
-test('a hidden tab follows totals and changes by little, and tells what begins to fail', async () => {
-  const context = await browser.newContext({ permissions: ['notifications'] });
+/** A context whose pages note their notifications. */
+async function notified() {
+  const context = await browser.newContext({ timezoneId: 'Asia/Tokyo' });
   await context.addInitScript(() => {
     window.notes = [];
     window.Notification = class {
       static permission = 'granted';
       static requestPermission() { return Promise.resolve('granted'); }
-      constructor(title, options) { window.notes.push({ title, ...options }); }
+      constructor(title, options) { window.notes.push(Object.assign(this, { title, ...options })); }
+      close() { this.isClosed = true; }
     };
+  });
+  return context;
+}
+
+/** A message with a change, as the server sends it. */
+function trouble(t, name, more = {}) {
+  return { type: 'changes', changes: [{ t, kind: 'trouble', name, was: 'quiet', level: 'failing', findings: [], ...more }] };
+}
+
+test('a hidden tab follows totals and changes by little, and tells what begins to fail', async () => {
+  const context = await notified();
+  await context.addInitScript(() => {
     window.addresses = [];
     const { fetch } = window;
     window.fetch = (url, options) => {
@@ -152,10 +238,11 @@ test('a hidden tab follows totals and changes by little, and tells what begins t
   await waitFor(() => page.evaluate(() => /only=totals/.test(window.addresses.at(-1))));
   const rows = await page.evaluate('app.store.newest');
   await turn(true);
-  await waitFor(() => page.evaluate(() => window.notes.length > 0));
-  const [note] = await page.evaluate(() => window.notes);
+  await waitFor(() => page.evaluate(() => window.notes.length > 1));
+  const [first, note] = await page.evaluate(() => window.notes);
+  assert.equal(first.body, 'Tells what begins to fail while hidden.');
   assert.equal(note.title, 'orders-api');
-  assert.match(note.body, /^\d\d:\d\d:\d\d POST \/pay failing, breaker open/);
+  assert.match(note.body, /^\d\d:\d\d:\d\d GMT\+9 POST \/pay failing, breaker open/);
   await waitFor(async () => /^\(3\) orders-api$/.test(await page.title()));
   assert.equal(await page.evaluate('app.store.newest'), rows, 'no second was sent');
   assert.ok(await page.evaluate('app.store.heard') > rows);
@@ -165,7 +252,74 @@ test('a hidden tab follows totals and changes by little, and tells what begins t
   await waitFor(() => page.evaluate('app.store.newest >= app.store.heard'));
   const changes = await page.evaluate(() => app.store.changes.map((change) => JSON.stringify(change)));
   assert.equal(new Set(changes).size, changes.length);
-  assert.equal(await page.evaluate(() => window.notes.length), 1, 'a visible tab tells nothing');
+  assert.equal(await page.evaluate(() => window.notes.length), 2, 'a visible tab tells nothing');
+});
+
+test('each failure is a notification of its own, which also tells those that were not seen', async () => {
+  const page = await openTab(await notified(), server.url);
+  pages.push(page);
+  await isLive(page);
+  await page.evaluate(() => localStorage.setItem('leaparray-notify', 'yes'));
+  await setHidden(page, true);
+  await waitFor(() => page.evaluate('app.background.release !== null && app.connection.isFlowing'));
+  const told = await page.evaluate(([one, two]) => {
+    const t = app.store.heard + 10;
+    for (const [late, message] of [[0, one], [1, two]]) {
+      message.changes[0].t += t + late;
+      app.accept(message);
+    }
+    // The server sends again what it has sent.
+    app.accept(two);
+    return window.notes.map(({ body, tag, isClosed }) => ({ lines: body.split('\n').map((line) => line.replace(/^\S+ \S+ /, '')), tag, isClosed }));
+  }, [trouble(0, 'GET /\u05d0\u202e', { context: 'web' }), trouble(0, 'GET /two')]);
+  assert.equal(told.length, 2);
+  assert.deepEqual(told[1].lines, ['GET /two failing', '\u2068GET /\u05d0\\u{202e}\u2069 ↳ web failing']);
+  assert.notEqual(told[0].tag, told[1].tag, 'another tag is not shown in silence');
+  assert.deepEqual(told.map(({ isClosed }) => isClosed), [true, undefined]);
+  await setHidden(page, false);
+  assert.equal(await page.evaluate(() => window.notes.every(({ isClosed }) => isClosed)), true);
+});
+
+test('a tab that connects in the background tells nothing of what failed before', async () => {
+  const context = await notified();
+  await context.addInitScript(() => localStorage.setItem('leaparray-notify', 'yes'));
+  await context.addInitScript(() => Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }));
+  const page = await openTab(context, server.url);
+  pages.push(page);
+  await waitFor(() => page.evaluate('app.store.changes.some(({ level }) => level === "failing") && app.store.heard > 0'));
+  assert.deepEqual(await page.evaluate(() => window.notes), []);
+  // After a long time without a connection, minutes-old failures are no news, and what began at an unknown time is none either.
+  const lines = await page.evaluate(([old, unknown, recent]) => {
+    const { hello } = app.store;
+    app.accept({ ...hello, now: hello.now + 500 });
+    for (const [late, message] of [[300, old], [495, unknown], [498, recent]]) {
+      message.changes[0].t = hello.now + late;
+      app.accept(message);
+    }
+    return window.notes.map(({ body }) => body.replace(/^\S+ \S+ /, ''));
+  }, [trouble(0, 'old'), trouble(0, 'unknown', { or_before: true }), trouble(0, 'recent')]);
+  assert.deepEqual(lines, ['recent failing']);
+});
+
+test('a browser without notifications of pages says so', async () => {
+  for (const hasConstructor of [true, false]) {
+    const context = await browser.newContext();
+    // Chrome of Android has the constructor for workers only, Safari of iOS has none in a tab.
+    await context.addInitScript((has) => {
+      window.Notification = has ? class {
+        static permission = 'granted';
+        static requestPermission() { return Promise.resolve('granted'); }
+        constructor() { throw new TypeError('Illegal constructor'); }
+      } : undefined;
+    }, hasConstructor);
+    const page = await openTab(context, server.url);
+    pages.push(page);
+    await isLive(page);
+    await page.keyboard.press('c');
+    await page.locator('#notify').click();
+    await waitFor(async () => await page.locator('#notify-why').innerText() === 'This browser has no notifications of pages.');
+    assert.equal(await page.locator('#notify').getAttribute('aria-pressed'), 'false');
+  }
 });
 
 test('no more than three hidden tabs of a server have a stream', async () => {
@@ -186,10 +340,17 @@ test('no more than three hidden tabs of a server have a stream', async () => {
   await sleep(1500);
   assert.equal(icons.filter((href) => href.includes('848d97')).length, 2, 'the others say that they are old');
   const titles = await Promise.all(tabs.map((tab) => tab.title()));
-  assert.equal(titles.filter((title) => /^hidden \d\d:\d\d:\d\d \(/.test(title)).length, 2, titles.join());
-  await setHidden(tabs[0], false);
-  await setHidden(tabs[0], true);
+  assert.equal(titles.filter((title) => /^hidden \d\d:\d\d:\d\d \S+ \(/.test(title)).length, 2, titles.join());
+  // A tab that waits gets the place of one that is shown.
+  const holders = () => Promise.all(tabs.map((tab) => tab.evaluate('Number(app.background.release !== null)')));
+  const before = await holders();
+  assert.equal(before.reduce((sum, held) => sum + held), 3);
+  const leaving = tabs[before.indexOf(1)];
+  await setHidden(leaving, false);
+  await waitFor(async () => (await holders()).reduce((sum, held) => sum + held) === 3);
+  await setHidden(leaving, true);
   await waitFor(async () => await streams() === 3);
+  assert.equal(await leaving.evaluate('app.background.release'), null);
 });
 
 test('a hidden tab follows although its timers wait', async () => {

@@ -324,7 +324,7 @@ test('rows of before a tab was hidden are told as old if the connection is lost 
   assert.ok(Number(seen) >= Math.floor(away), `${seen} s, away for ${away} s`);
   const [, lost, values] = (await page.locator('#banner').innerText()).match(/Connection lost (\d+) s ago.*These are the values of (\d+) s ago/);
   assert.ok(Number(values) >= Math.floor(away) && Number(lost) < Number(values), `${lost} ${values}`);
-  const clock = await page.evaluate((t) => formatClock(t), newest);
+  const clock = await page.evaluate((t) => formatZoned(t), newest);
   assert.match(await page.title(), new RegExp(`^lost ${clock}`));
   assert.deepEqual(page.complaints, []);
   await page.context().close();
