@@ -55,12 +55,16 @@ function knownOrNull(number) {
   return number === UNKNOWN || Number.isNaN(number) ? null : number;
 }
 
+/** Excel takes a file for one of UTF-8 if it begins with a byte order mark. */
 function csvOf({ columns, rows }) {
-  return [columns, ...rows].map((fields) => `${fields.map(csvField).join(',')}\r\n`);
+  return ['\ufeff', ...[columns, ...rows].map((fields) => `${fields.map(csvField).join(',')}\r\n`)];
 }
 
-/** A spreadsheet would run a text that begins like a formula: an apostrophe makes it text. */
+/**
+ * A spreadsheet would run a text that begins like a formula: an apostrophe makes it text. In some countries a semicolon begins
+ * a field, in quotes too. Where there is an apostrophe already, another one comes before it, so that all can be taken away.
+ */
 function csvField(field) {
   if (typeof field !== 'string') return field ?? '';
-  return `"${/^\s*[=+\-@\t\r＝＋－＠]/.test(field) ? "'" : ''}${field.replaceAll('"', '""')}"`;
+  return `"${field.replaceAll('"', '""').replace(/(^|;)(?=[\s"]*[=+\-@'＝＋－＠])/g, "$1'")}"`;
 }
