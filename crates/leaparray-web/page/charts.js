@@ -4,8 +4,8 @@ const AXIS_LEFT = 54, AXIS_RIGHT = 62;
 const QUANTILES = [
   { column: P50, name: 'p50', enough: 10, line: 'line-1' },
   { column: P90, name: 'p90', enough: 20, line: 'line-2' },
-  { column: P99, name: 'p99', enough: 100, line: 'line-3' },
-  { column: P999, name: 'p99.9', enough: 1000, line: 'line-4' },
+  { column: P99, name: 'p99', enough: RULE.p99, line: 'line-3' },
+  { column: P999, name: 'p99.9', enough: RULE.p999, line: 'line-4' },
 ];
 const HEAT_ROW = 5;
 

@@ -1,10 +1,7 @@
-'use strict';
 // Numbers in words: counts, response times, shares, durations.
 
 const grouped = new Intl.NumberFormat('en-US');
 const MISSING = '–';
-// Below this number of requests a share is told as "3 of 7".
-const FEW = 20;
 
 /** All digits of a count: "7,887,656". */
 function formatCount(count) {

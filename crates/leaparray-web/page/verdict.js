@@ -1,6 +1,5 @@
 // Which resources are in trouble, and why, in words. The server decides it.
 
-const RECENT = 10;
 const FAILING = 2, STRAINED = 1;
 const LEVEL_SIGNS = ['·', '▲', '■'];
 const LEVEL_WORDS = ['quiet', 'strained', 'failing'];

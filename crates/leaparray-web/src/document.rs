@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use crate::hub::rule;
+
 const HTML: &str = include_str!("../page/page.html");
 /// The files in the order in which they are put together.
 const STYLE: &str = concat!(
@@ -18,6 +20,7 @@ const STYLE: &str = concat!(
     include_str!("../page/changes.css"),
 );
 const SCRIPT: &str = concat!(
+    include_str!("../page/rule.js"),
     include_str!("../page/format.js"),
     include_str!("../page/dom.js"),
     include_str!("../page/storage.js"),
@@ -52,15 +55,27 @@ pub(crate) struct Document {
 
 /// The document, put together once.
 pub(crate) static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
-    let html = HTML.replacen("/*STYLE*/", STYLE, 1).replacen("/*SCRIPT*/", SCRIPT, 1);
+    let script = script();
+    let html = rule::numbers().fold(HTML.to_owned(), |html, (name, number)| {
+        html.replace(&format!("{{{name}}}"), &number)
+    });
+    let html = html.replacen("/*STYLE*/", STYLE, 1).replacen("/*SCRIPT*/", &script, 1);
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        hash(SCRIPT),
+        hash(&script),
         hash(STYLE),
     );
     Document { html, policy }
 });
+
+/// Returns the script with the numbers of the rule.
+fn script() -> String {
+    let numbers: Vec<_> =
+        rule::numbers().map(|(name, number)| format!("\"{name}\":{number}")).collect();
+    let script = format!("'use strict';\n{SCRIPT}");
+    script.replacen("/*RULE*/", &format!("{{{}}}", numbers.join(",")), 1)
+}
 
 /// Returns the source expression of a script or a style: the hash of the text of its element.
 fn hash(text: &str) -> String {

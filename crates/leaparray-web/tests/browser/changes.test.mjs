@@ -478,6 +478,15 @@ test('help explains the words, and names the zone', async () => {
   for (const words of ['Ledger', 'limit reached', 'wait too long', 'queue full', 'more than limit', 'backend failing', '≤', 'Asia/Tokyo']) {
     assert.ok(help.includes(words), words);
   }
+  // The numbers are those by which the server judges, and by which the page writes shares and times.
+  const rule = await page.evaluate('RULE');
+  assert.ok(help.includes(`at least ${rule.failures_failing} % failed`) && rule.failures_failing === 10, help);
+  assert.ok(help.includes(`of ${rule.few} requests or more in ${rule.recent} s`), help);
+  assert.ok(help.includes(`under ${rule.p99} for p99, under ${rule.p999} for p99.9`), help);
+  assert.doesNotMatch(help, /[{}]/);
+  const few = await page.evaluate('[FEW - 1, FEW].map((whole) => formatShareOrCounts(1, whole))');
+  assert.deepEqual(few, ['1 of 19', '5.0 %']);
+  assert.deepEqual(await page.evaluate('QUANTILES.slice(2).map(({ enough }) => enough)'), [rule.p99, rule.p999]);
 });
 
 test('on a phone, the tools have a line, and a link closes the list over it', async () => {

@@ -7,8 +7,8 @@ import vm from 'node:vm';
 
 /** Runs the part of the page's script that needs no document. */
 function newStore() {
-  const files = ['format', 'ring', 'store', 'verdict', 'order', 'changes', 'save'];
-  const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n');
+  const files = ['rule', 'format', 'ring', 'store', 'verdict', 'order', 'changes', 'save'];
+  const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n').replace('/*RULE*/', '{"recent":10,"few":20}');
   return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, refreshRows, judgeAll, describeChange, csvField, Detail, formatTime, formatShort, formatShare, formatDuration })`);
 }
 
