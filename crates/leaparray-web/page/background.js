@@ -1,9 +1,11 @@
 // A hidden tab: a light stream of totals and changes, for the title, the icon and notifications.
 
+import { FAILING, STRAINED } from './verdict.js';
+
 /** So many hidden tabs may have a stream, of six of a browser. */
 const PLACES = 3;
 
-class Background {
+export class Background {
   constructor(onHeld) {
     this.onHeld = onHeld;
     /** Ends the waiting for a place; `null` while the tab is shown. */
@@ -37,7 +39,7 @@ class Background {
 }
 
 /** The icon has a square for failing and a triangle for strained, as the rows do; it is grey if nothing is read. */
-function showIcon(levels) {
+export function showIcon(levels) {
   const path = (colour, d) => `<path fill='#${colour}' d='${d}'/>`;
   const corner = levels?.[FAILING] > 0 ? path('c2410c', 'M7 7h9v9H7z') : levels?.[STRAINED] > 0 ? path('e69f00', 'M11 6l5 10H6z') : '';
   const bars = path(levels === null ? '848d97' : '0072b2', 'M1 7h3v8H1zM5 3h3v12H5zM9 5h3v10H9z');

@@ -1,5 +1,12 @@
 // What has changed: a list, and a notification for a hidden tab.
 
+import { viewHash } from './address.js';
+import { byId, element, escaped, isolated, opensTab, setText, setTitle } from './dom.js';
+import { formatClock, formatCount, formatShort, formatZoned, zoneOf } from './format.js';
+import { keepStored, readStored } from './storage.js';
+import { MAX_CHANGES } from './store.js';
+import { FAILING, findingText, LEVEL_SIGNS, LEVEL_WORDS, levelOf } from './verdict.js';
+
 const NOTIFY_KEY = 'leaparray-notify';
 /** A change that comes later than this many seconds, as after a lost connection, is no news. */
 const NEWS = 60;
@@ -7,7 +14,7 @@ const NEWS = 60;
 const NOTE_LINES = 4;
 
 /** A change as `{level, name, context, text}`; `null` for a kind that is not known. */
-function describeChange(change, store) {
+export function describeChange(change, store) {
   const { kind, name, count, state, cause, levels } = change;
   const level = kind === 'more' ? levels.findLastIndex((n) => n > 0) : levelOf(change.level);
   const others = count > 1 ? ` and ${formatCount(count - 1)} more` : '';
@@ -31,7 +38,7 @@ function troubleText({ level, was, findings, breaker, or_before: before }, store
   return [`${words}${state && `, breaker ${state}`}${before ? ', or before' : ''}`, ...parts].join(' · ');
 }
 
-class ChangeList {
+export class ChangeList {
   constructor(app) {
     this.app = app;
     this.root = byId('changes');

@@ -3,13 +3,16 @@
 //
 // It is read by `fetch`, because an `EventSource` sends no headers, and says nothing of an answer that is no stream.
 
+import { basePath } from './address.js';
+import { tokenHeaders } from './token.js';
+
 const FIRST_DELAY = 0.5, LONGEST_DELAY = 15;
 /** A stream without a second for this long is reopened: some proxies keep a dead connection open. */
 const SILENCE = 8;
 /** The page says so if a stream that is open brings no second for this long. */
-const MUTE = 4;
+export const MUTE = 4;
 
-class Connection {
+export class Connection {
   /** `query()` gives the parameters of the stream; `onMessage` takes each message; `onLocked` is told that the token is refused. */
   constructor(query, onMessage, onLocked) {
     this.query = query;
@@ -188,6 +191,6 @@ async function* linesOf(body) {
 }
 
 /** Seconds of the page's own monotonic clock, for durations only. */
-function now() {
+export function now() {
   return performance.now() / 1000;
 }

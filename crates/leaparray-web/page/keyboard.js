@@ -1,5 +1,8 @@
 // Keys. They do nothing while a text is typed, or together with Ctrl, Alt or Meta.
 
+import { byId } from './dom.js';
+import { nextTheme } from './theme.js';
+
 /** The keys that move from row to row, and in the list of changes from line to line. */
 const MOVE_KEYS = ['j', 'k', 'ArrowDown', 'ArrowUp'];
 
@@ -36,7 +39,7 @@ function keyActions(app) {
   };
 }
 
-function startKeyboard(app) {
+export function startKeyboard(app) {
   const actions = keyActions(app);
   document.addEventListener('keydown', (event) => {
     // A key of an input method, as Enter that takes a proposal, is none of the page.

@@ -1,5 +1,24 @@
 // Puts the parts together: view, connection, store, and what is drawn of them.
 
+import { readView, viewHash } from './address.js';
+import { Background, showIcon } from './background.js';
+import { ChangeList } from './changes.js';
+import { Connection, MUTE, now } from './connection.js';
+import { DetailView } from './detail.js';
+import { byId, element, isolated, opensTab, setText, setTitle } from './dom.js';
+import { FleetView } from './fleet.js';
+import { formatCount, formatDuration, formatZoned } from './format.js';
+import { startKeyboard } from './keyboard.js';
+import { SORTS } from './order.js';
+import { requestRender, startRendering } from './render.js';
+import { startSaving } from './save.js';
+import { Store } from './store.js';
+import { Table } from './table.js';
+import { startTheme } from './theme.js';
+import { Tiles } from './tiles.js';
+import { keepToken, takeToken, TOKEN_KEY } from './token.js';
+import { FAILING, judgeAll, STRAINED } from './verdict.js';
+
 /** Values are shown as live for this many seconds after the last message: a new stream follows an expired one. */
 const GRACE = 2.5;
 
@@ -459,17 +478,6 @@ function isList(view) {
   return view.resource === null && !view.fleet;
 }
 
-/** Draws before the next frame, once for however many messages arrive until then. */
-function requestRender(rowsMoved) {
-  if (rowsMoved && app?.table.store) app.table.place();
-  if (frame !== 0) return;
-  frame = requestAnimationFrame(() => {
-    frame = 0;
-    app.render();
-  });
-}
-
-let frame = 0;
-let app = null;
-app = new App();
+const app = new App();
+startRendering(app);
 app.start();

@@ -1,9 +1,15 @@
 // The last 60 seconds as a file: JSON, or CSV for a spreadsheet.
 
+import { byId, element, setText } from './dom.js';
+import { formatCount } from './format.js';
+import { families } from './order.js';
+import { COUNTS, HISTORY, REASONS, UNKNOWN } from './ring.js';
+import { reasonName } from './verdict.js';
+
 const SAVED = ['passed', 'succeeded', 'failed', 'cancelled', 'refused', 'in_flight', 'max_in_flight', 'response_times',
   'sum_ns', 'min_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p999_ns', 'max_ns'];
 
-function startSaving(app) {
+export function startSaving(app) {
   const { store } = app;
   const menu = byId('save-menu');
   menu.addEventListener('beforetoggle', () => setText(byId('save-what'), `60 s of the total and of ${formatCount(nodesToSave(app).length)} rows`));
