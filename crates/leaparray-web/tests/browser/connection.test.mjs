@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { detailHash, freePort, holdOrder, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+import { detailHash, freePort, hasRead, holdOrder, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser;
 
@@ -117,7 +117,7 @@ const HELLO = { type: 'hello', version: 1, instance: 'a', name: 'x', host: 'h', 
 
 test('a stream that ends before its first second is opened again later each time, and the page says why', async () => {
   const server = await startServer('silent');
-  for (const [reason, words] of [['expired', /ends its streams before the first second/], ['failed', /could not read its figures/]]) {
+  await Promise.all([['expired', /ends its streams before the first second/], ['failed', /could not read its figures/]].map(async ([reason, words]) => {
     const { context, page, streams } = await answerStreams(server.url, [HELLO, { type: 'bye', reason }]);
     await page.locator('body[data-state="lost"]').waitFor();
     await waitFor(async () => words.test(await page.locator('#banner').innerText()));
@@ -125,7 +125,7 @@ test('a stream that ends before its first second is opened again later each time
     assert.ok(streams.count <= 7, `${streams.count} streams`);
     assert.deepEqual(page.complaints, []);
     await context.close();
-  }
+  }));
   await server.stop();
 });
 
@@ -256,10 +256,10 @@ test('seconds that are not known are a gap, not zeros', async () => {
       return message.t > first && message.t <= first + 3 ? { type: 'unknown' } : message;
     };
   });
-  await sleep(2000);
   const page = await openTab(context, `${server.url}${detailHash('GET /load/0000')}`);
   await isLive(page);
-  await sleep(6000);
+  // The first second, three that are missing, and some behind them.
+  await hasRead(page, 5);
   await page.keyboard.press('Space');
   const sentences = [];
   for (let i = 0; i < 60; i++) {
