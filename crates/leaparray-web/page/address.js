@@ -1,7 +1,9 @@
 // The view in the address: each view has a permalink, and the back button leads to the view before.
 
+import { SORTS } from './order.js';
+
 /** Reads the view from the part of the address behind `#`. */
-function readView() {
+export function readView() {
   const query = new URLSearchParams(location.hash.slice(1));
   const sort = query.get('sort') ?? 'trouble';
   const column = sort.replace(/^-/, '');
@@ -19,7 +21,7 @@ function readView() {
 }
 
 /** The address of a view; `-` before the column turns its order round. */
-function viewHash(view) {
+export function viewHash(view) {
   const query = new URLSearchParams();
   if (view.fleet && view.resource === null) {
     query.set('view', 'fleet');
@@ -35,6 +37,6 @@ function viewHash(view) {
 }
 
 /** The folder of the page: also right if the page was opened without a slash at its end. */
-function basePath() {
+export function basePath() {
   return location.pathname.replace(/\/+$/, '');
 }

@@ -1,40 +1,45 @@
 // A hidden tab: a light stream of totals and changes, for the title, the icon and notifications.
 
+import { FAILING, STRAINED } from './verdict.js';
+
 /** So many hidden tabs may have a stream, of six of a browser. */
 const PLACES = 3;
 
-class Background {
+export class Background {
   constructor(onHeld) {
     this.onHeld = onHeld;
-    this.wants = false;
+    /** Ends the waiting for a place; `null` while the tab is shown. */
+    this.waiting = null;
     /** Gives the place back; `null` without one. */
     this.release = null;
   }
 
-  /** Takes a place, or gives it up. */
+  /** Takes a place, as soon as there is one, or gives it up. */
   follow(wants) {
-    this.wants = wants;
-    if (wants) return this.take(0);
+    if (wants === (this.waiting !== null)) return;
+    this.waiting?.abort();
     this.release?.();
-    this.release = null;
-    return undefined;
+    this.waiting = this.release = null;
+    if (wants) this.wait();
   }
 
-  /** Over HTTP from another machine there are no locks, and so no stream. */
-  take(place) {
-    if (place === PLACES || this.release !== null) return;
-    navigator.locks?.request(`leaparray ${place}`, { ifAvailable: true }, (lock) => {
-      if (!this.wants || this.release !== null) return undefined;
-      if (lock === null) return this.take(place + 1);
-      const held = new Promise((resolve) => { this.release = resolve; });
-      this.onHeld();
-      return held;
-    });
+  /** Waits for each of the places, and takes the first one. Over HTTP from another machine there are no locks, and so no stream. */
+  wait() {
+    const { signal } = this.waiting = new AbortController();
+    for (let place = 0; place < PLACES; place++) {
+      navigator.locks?.request(`leaparray ${place}`, { signal }, () => {
+        if (signal.aborted) return undefined;
+        this.waiting.abort();
+        const held = new Promise((resolve) => { this.release = resolve; });
+        this.onHeld();
+        return held;
+      }).catch((error) => error.name === 'AbortError' || reportError(error));
+    }
   }
 }
 
 /** The icon has a square for failing and a triangle for strained, as the rows do; it is grey if nothing is read. */
-function showIcon(levels) {
+export function showIcon(levels) {
   const path = (colour, d) => `<path fill='#${colour}' d='${d}'/>`;
   const corner = levels?.[FAILING] > 0 ? path('c2410c', 'M7 7h9v9H7z') : levels?.[STRAINED] > 0 ? path('e69f00', 'M11 6l5 10H6z') : '';
   const bars = path(levels === null ? '848d97' : '0072b2', 'M1 7h3v8H1zM5 3h3v12H5zM9 5h3v10H9z');

@@ -1,11 +1,19 @@
 // The large charts of the details, all on one time axis.
 
-const AXIS_LEFT = 54, AXIS_RIGHT = 62;
-const QUANTILES = [
+import { element, pixelScale, sizes } from './dom.js';
+import { formatClock, formatShare, formatShort, formatTime } from './format.js';
+import { HEAT_STEPS, heatColour, palette } from './palette.js';
+import { BLOCK, CANCELLED, COUNTS, EXCEPTION, HISTORY, MAX_IN_FLIGHT, P50, P90, P99, P999, RT_COUNT, SUCCESS, UNKNOWN } from './ring.js';
+import { RULE } from './rule.js';
+import { isUnlimited } from './store.js';
+import { barRange, timeRange } from './strips.js';
+
+export const AXIS_LEFT = 54, AXIS_RIGHT = 62;
+export const QUANTILES = [
   { column: P50, name: 'p50', enough: 10, line: 'line-1' },
   { column: P90, name: 'p90', enough: 20, line: 'line-2' },
-  { column: P99, name: 'p99', enough: 100, line: 'line-3' },
-  { column: P999, name: 'p99.9', enough: 1000, line: 'line-4' },
+  { column: P99, name: 'p99', enough: RULE.p99, line: 'line-3' },
+  { column: P999, name: 'p99.9', enough: RULE.p999, line: 'line-4' },
 ];
 const HEAT_ROW = 5;
 
@@ -84,7 +92,7 @@ function barWidth(chart) {
   return Math.max(1, chart.step - (chart.step > 3 ? 1 : 0));
 }
 
-function drawRates(canvas, store, history, cursor) {
+export function drawRates(canvas, store, history, cursor) {
   const chart = beginChart(canvas, store);
   const { context } = chart;
   const { up, down } = barRange(history, store);
@@ -147,7 +155,7 @@ function drawSideLabels(chart, labels) {
 }
 
 /** The state of a breaker or limiter: the share that it holds back, or what is taken of its limit. */
-function drawController(canvas, store, controller, cursor) {
+export function drawController(canvas, store, controller, cursor) {
   const chart = beginChart(canvas, store);
   const isLimit = controller.kind === 'limit';
   const known = (t) => controller.at[t % HISTORY] === t && Number.isFinite(controller.values[t % HISTORY]);
@@ -184,7 +192,7 @@ function controllerNow(controller) {
   return `${formatShort(now.limit - now.remaining)} of ${formatShort(now.limit)}`;
 }
 
-function drawFlight(canvas, store, history, cursor) {
+export function drawFlight(canvas, store, history, cursor) {
   const chart = beginChart(canvas, store);
   const known = (t) => history.count(t, MAX_IN_FLIGHT) !== UNKNOWN;
   let most = 1;
@@ -204,7 +212,7 @@ function drawFlight(canvas, store, history, cursor) {
 }
 
 /** The range of the percentiles, the heat map and the histogram: whole rows of logarithmic buckets. */
-function heatRows(detail, store, height) {
+export function heatRows(detail, store, height) {
   const perDoubling = 2 ** detail.scale;
   let low = Infinity, high = -Infinity;
   for (let t = store.newest - HISTORY + 1; t <= store.newest; t++) {
@@ -221,7 +229,7 @@ function heatRows(detail, store, height) {
 }
 
 /** The logarithmic range of the percentiles if there is no histogram. */
-function plainRange(history, store) {
+export function plainRange(history, store) {
   const { low, high } = timeRange(history, store);
   const seconds = Math.log2(1e9);
   return Number.isFinite(low) ? { low: low - seconds, high: high - seconds } : null;
@@ -250,7 +258,7 @@ function tickLabel(seconds) {
   return '';
 }
 
-function drawQuantiles(canvas, store, history, range, cursor) {
+export function drawQuantiles(canvas, store, history, range, cursor) {
   const chart = beginChart(canvas, store);
   const top = 8, bottom = chart.height - 8;
   if (range === null) return;
@@ -298,13 +306,13 @@ function drawQuantile(chart, store, history, quantile, y) {
 }
 
 /** The counts of a second in the rows of the heat map. */
-function mergeCells(cells, rows) {
+export function mergeCells(cells, rows) {
   const merged = new Float64Array(rows.count);
   for (const [index, count] of cells) merged[Math.floor(index / rows.merged) - rows.lowest] += count;
   return merged;
 }
 
-function drawHeat(canvas, store, detail, history, rows, cursor) {
+export function drawHeat(canvas, store, detail, history, rows, cursor) {
   const chart = beginChart(canvas, store);
   const { context } = chart;
   const top = HEAT_TOP, bottom = chart.height - HEAT_BOTTOM;
@@ -331,7 +339,7 @@ function drawHeat(canvas, store, detail, history, rows, cursor) {
   drawCursor(chart, cursor, top, bottom - top);
 }
 
-const HEAT_TOP = 6, HEAT_BOTTOM = 20;
+export const HEAT_TOP = 6, HEAT_BOTTOM = 20;
 
 /** The time axis; `end` is the time at its right end. */
 function drawTimeAxis(chart, bottom, end) {
@@ -359,7 +367,7 @@ function drawHeatLegend(chart, most, top, bottom) {
 }
 
 /** The histogram of the last minute on the rows of the heat map, with the percentiles of the long window. */
-function drawHistogram(canvas, store, detail, rows) {
+export function drawHistogram(canvas, store, detail, rows) {
   const chart = beginChart(canvas, store);
   const { context, width } = chart;
   if (rows === null) return;
@@ -401,4 +409,4 @@ function drawMinuteQuantiles(chart, rows, minute, top, bottom, room) {
 }
 
 /** Where the response times begin in a row of a window, which has neither id nor second. */
-const RT_FROM = COUNTS - 1;
+export const RT_FROM = COUNTS - 1;

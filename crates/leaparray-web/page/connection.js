@@ -3,13 +3,16 @@
 //
 // It is read by `fetch`, because an `EventSource` sends no headers, and says nothing of an answer that is no stream.
 
+import { basePath } from './address.js';
+import { tokenHeaders } from './token.js';
+
 const FIRST_DELAY = 0.5, LONGEST_DELAY = 15;
 /** A stream without a second for this long is reopened: some proxies keep a dead connection open. */
 const SILENCE = 8;
 /** The page says so if a stream that is open brings no second for this long. */
-const MUTE = 4;
+export const MUTE = 4;
 
-class Connection {
+export class Connection {
   /** `query()` gives the parameters of the stream; `onMessage` takes each message; `onLocked` is told that the token is refused. */
   constructor(query, onMessage, onLocked) {
     this.query = query;
@@ -21,9 +24,11 @@ class Connection {
     this.lock = '';
     this.failures = 0;
     this.timer = 0;
-    /** When the next attempt will be, and when the last second arrived, by the page's own monotonic clock. */
+    /** When the next attempt will be, and when a second arrived last, by the page's own monotonic clock. */
     this.retryAt = 0;
     this.heardAt = 0;
+    /** When the rows of a second arrived last: a light stream has none. */
+    this.readAt = 0;
     this.openedAt = 0;
     this.expired = false;
     /** Whether this stream has said hello, and has brought a second. */
@@ -99,6 +104,7 @@ class Connection {
     }
     if (message.type === 'second' || message.type === 'totals') {
       this.heardAt = now();
+      if (message.type === 'second') this.readAt = this.heardAt;
       this.failures = 0;
       this.isFlowing = true;
       this.reason = '';
@@ -133,9 +139,15 @@ class Connection {
     return this.stream !== null && this.failures === 0 && this.heardAt < this.openedAt && this.waits() < MUTE;
   }
 
-  /** The seconds since the last second arrived; infinite before the first. */
+  /** For how long no second has arrived. */
   silence() {
-    return this.heardAt === 0 ? Infinity : now() - this.heardAt;
+    return now() - this.heardAt;
+  }
+
+  /** The age of what is shown: of the totals in a hidden tab, otherwise of the rows; infinite before the first. */
+  age() {
+    const at = document.hidden ? this.heardAt : this.readAt;
+    return at === 0 ? Infinity : now() - at;
   }
 
   drop() {
@@ -179,6 +191,6 @@ async function* linesOf(body) {
 }
 
 /** Seconds of the page's own monotonic clock, for durations only. */
-function now() {
+export function now() {
   return performance.now() / 1000;
 }

@@ -1,10 +1,21 @@
 // The details of one resource.
 
+import { AXIS_LEFT, AXIS_RIGHT, drawController, drawFlight, drawHeat, drawHistogram, drawQuantiles, drawRates, HEAT_BOTTOM, HEAT_TOP, heatRows, mergeCells, plainRange, QUANTILES, RT_FROM } from './charts.js';
+import { byId, element, escaped, fillTable, headCell, scrolledBox, setClass, setText, setTitle, sizes, watchSize } from './dom.js';
+import { formatClock, formatCount, formatDuration, formatShare, formatTime, MISSING } from './format.js';
+import { Moment, secondSentence } from './moment.js';
+import { endedRecently } from './order.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, MAX_IN_FLIGHT, PASS, REASONS, RT_COUNT, RT_MAX, RT_SUM, SUCCESS, TIMES, UNKNOWN } from './ring.js';
+import { RECENT } from './rule.js';
+import { isUnlimited } from './store.js';
+import { ledgerParts } from './tiles.js';
+import { formatProbe, heldFor, LEVEL_SIGNS, reasonName, reasonSums } from './verdict.js';
+
 const FIGURES = ['Succeeded', 'Failed', 'Cancelled', 'Refused', 'In flight', 'mean', 'max', 'p50', 'p90', 'p99', 'p99.9'];
 /** What the columns of `FIGURES` are in a row of a window: pass comes first. */
 const W_SUCCESS = 1, W_EXCEPTION = 2, W_CANCELLED = 3, W_BLOCK = 4, W_IN_FLIGHT = 5, W_MAX_IN_FLIGHT = 6, W_RT_COUNT = 7;
 
-class DetailView {
+export class DetailView {
   /** `onPin(second)` puts a second into the address. */
   constructor(store, onPin) {
     this.store = store;
@@ -323,12 +334,12 @@ function addFacts(parent, title, note, columns) {
   return table.createTBody();
 }
 
-function countCell(count) {
+export function countCell(count) {
   if (!Number.isFinite(count)) return [MISSING, 'zero'];
   return [formatCount(count), count === 0 ? 'zero' : ''];
 }
 
-function timeCell(nanos, requests, enough) {
+export function timeCell(nanos, requests, enough) {
   if (!(nanos >= 0) || nanos === null) return [MISSING, 'zero'];
   const few = requests < enough;
   return [formatTime(nanos), few ? 'few' : '', few ? `of ${formatCount(requests)} requests only` : ''];
@@ -397,25 +408,4 @@ function circuitFacts(now, held) {
   if (Number.isFinite(now.probe_in)) facts.push(['next probe', formatProbe(now.probe_in)]);
   if (now.cause) facts.push(['cause', now.cause]);
   return facts;
-}
-
-/** One second in words, all counts in full. */
-function secondSentence(store, ring, t) {
-  const ago = store.newest - t;
-  const head = `${formatZoned(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
-  if (!store.knows(t)) return `${head}${store.isBeforeStart(t) ? 'before the server began to count' : 'no data'}`;
-  const counts = [[SUCCESS, 'succeeded'], [EXCEPTION, 'failed'], [CANCELLED, 'cancelled'], [BLOCK, 'refused']]
-    .map(([column, word]) => `${formatCount(ring.count(t, column))} ${word}`);
-  const flight = ring.count(t, MAX_IN_FLIGHT);
-  const reasons = refusedSentence(store, ring, t);
-  const times = QUANTILES.filter(({ column }) => ring.time(t, column) > 0)
-    .map(({ column, name }) => `${name} ${formatTime(ring.time(t, column))}`);
-  return head + [counts.join(', ') + reasons, ...(flight === UNKNOWN ? [] : [`up to ${formatCount(flight)} in flight`]), times.join(', ')]
-    .filter((part) => part !== '').join(' · ');
-}
-
-function refusedSentence(store, ring, t) {
-  const reasons = Array.from({ length: REASONS }, (_, reason) => [ring.refusedFor(t, reason), reasonName(store, reason)])
-    .filter(([count]) => count > 0);
-  return reasons.length === 0 ? '' : ` (${reasons.map(([count, word]) => `${formatCount(count)} ${word}`).join(', ')})`;
 }

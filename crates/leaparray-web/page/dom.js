@@ -1,6 +1,8 @@
 // Small helpers around the document.
 
-function byId(id) {
+import { requestRender } from './render.js';
+
+export function byId(id) {
   return document.getElementById(id);
 }
 
@@ -8,12 +10,23 @@ function byId(id) {
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** A text with escapes in place of characters that are not seen. */
-function escaped(text) {
+export function escaped(text) {
   return String(text).replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
 }
 
+/** A text in which a name of the other direction reorders nothing beside it, where no element isolates it. */
+export function isolated(text) {
+  const shown = escaped(text);
+  return /[^ -~]/.test(shown) ? `\u2068${shown}\u2069` : shown;
+}
+
+/** Whether a click on a link opens another tab. */
+export function opensTab(event) {
+  return event.ctrlKey || event.metaKey || event.shiftKey;
+}
+
 /** Makes an element. Text from the server is only ever set as text. */
-function element(tag, className = '', text = '') {
+export function element(tag, className = '', text = '') {
   const made = document.createElement(tag);
   if (className !== '') made.className = className;
   if (text !== '') made.textContent = escaped(text);
@@ -21,7 +34,7 @@ function element(tag, className = '', text = '') {
 }
 
 /** A box that is scrolled sideways, with the keyboard too. */
-function scrolledBox(className, label) {
+export function scrolledBox(className, label) {
   const box = element('div', className);
   box.tabIndex = 0;
   box.setAttribute('role', 'region');
@@ -30,7 +43,7 @@ function scrolledBox(className, label) {
 }
 
 /** Sets a text that may be unchanged, without asking the document for it. Returns whether it has changed. */
-function setText(target, text) {
+export function setText(target, text) {
   if (target.shownText === text) return false;
   target.shownText = text;
   // To change a text node costs less than to replace it.
@@ -39,20 +52,20 @@ function setText(target, text) {
   return true;
 }
 
-function setClass(target, className) {
+export function setClass(target, className) {
   if (target.shownClass === className) return;
   target.shownClass = className;
   target.className = className;
 }
 
-function setTitle(target, title) {
+export function setTitle(target, title) {
   if (target.shownTitle === title) return;
   target.shownTitle = title;
   target.title = escaped(title);
 }
 
 /** Sets texts one after the other, each in an order of its own: a right-to-left text does not reorder the others. */
-function setTexts(target, texts) {
+export function setTexts(target, texts) {
   const key = texts.join('\n');
   if (target.shownText === key) return;
   target.shownText = key;
@@ -60,7 +73,7 @@ function setTexts(target, texts) {
 }
 
 /** Fills the body of a table with rows of `[text, className, title]`, and keeps its elements, so that a selection stays. */
-function fillTable(body, rows) {
+export function fillTable(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((cells, i) => fillRow(body.rows[i] ?? body.insertRow(), cells));
 }
@@ -81,8 +94,14 @@ function tableCell(column) {
   return cell;
 }
 
+export function headCell(name) {
+  const cell = element('th', '', name);
+  cell.scope = 'col';
+  return cell;
+}
+
 /** The size of an element in pixels of the style sheet, known without a new layout. */
-const sizes = new WeakMap();
+export const sizes = new WeakMap();
 const sizeObserver = new ResizeObserver((changes) => {
   for (const change of changes) {
     sizes.set(change.target, { width: change.contentRect.width, height: change.contentRect.height });
@@ -90,12 +109,12 @@ const sizeObserver = new ResizeObserver((changes) => {
   requestRender(true);
 });
 
-function watchSize(target) {
+export function watchSize(target) {
   sizes.set(target, { width: target.clientWidth, height: target.clientHeight });
   sizeObserver.observe(target);
 }
 
 /** Pixels of the screen for a pixel of the style sheet. */
-function pixelScale() {
+export function pixelScale() {
   return Math.min(3, Math.ceil(window.devicePixelRatio));
 }

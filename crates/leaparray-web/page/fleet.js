@@ -1,5 +1,11 @@
 // The fleet: all processes of a service together. It is shown only if the server sends one.
 
+import { QUANTILES } from './charts.js';
+import { countCell, timeCell } from './detail.js';
+import { byId, element, fillTable, headCell, scrolledBox, setClass, setText, setTexts } from './dom.js';
+import { byText, formatClock, formatCount, formatDuration, formatZoned, MISSING } from './format.js';
+import { reasonName } from './verdict.js';
+
 /** The most rows of a table of the fleet. The page says how many more there are, and the filter finds them. */
 const FLEET_ROWS = 100;
 /** The most processes that are named in the line of those that are lost or missing. */
@@ -203,13 +209,7 @@ class FleetTable {
   }
 }
 
-function headCell(name) {
-  const cell = element('th', '', name);
-  cell.scope = 'col';
-  return cell;
-}
-
-class FleetView {
+export class FleetView {
   constructor(store, choose) {
     this.store = store;
     this.root = byId('fleet');

@@ -1,13 +1,12 @@
-'use strict';
 // Numbers in words: counts, response times, shares, durations.
 
+import { FEW } from './rule.js';
+
 const grouped = new Intl.NumberFormat('en-US');
-const MISSING = '–';
-// Below this number of requests a share is told as "3 of 7".
-const FEW = 20;
+export const MISSING = '–';
 
 /** All digits of a count: "7,887,656". */
-function formatCount(count) {
+export function formatCount(count) {
   return count < 1000 ? String(count) : grouped.format(count);
 }
 
@@ -18,7 +17,7 @@ function formatThree(number) {
 }
 
 /** A count in little space: "9,999", "487k", "168M". */
-function formatShort(count) {
+export function formatShort(count) {
   if (count < 10000) return formatCount(count);
   for (const [size, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']]) {
     if (count >= size * 0.9995) return formatThree(count / size) + letter;
@@ -27,7 +26,7 @@ function formatShort(count) {
 }
 
 /** A time of nanoseconds in a fitting unit: "26.8 ms". */
-function formatTime(nanos) {
+export function formatTime(nanos) {
   if (!Number.isFinite(nanos)) return MISSING;
   for (const [size, unit] of [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']]) {
     if (nanos >= size * 0.9995) return `${formatThree(nanos / size)} ${unit}`;
@@ -36,7 +35,7 @@ function formatTime(nanos) {
 }
 
 /** A share with its precision: "0.5 %", "<0.1 %". */
-function formatShare(part, whole) {
+export function formatShare(part, whole) {
   if (part === 0) return '0 %';
   const percent = 100 * part / whole;
   if (percent < 0.1) return '<0.1 %';
@@ -45,13 +44,13 @@ function formatShare(part, whole) {
 }
 
 /** A share if there are enough requests for one, otherwise both counts. */
-function formatShareOrCounts(part, whole) {
+export function formatShareOrCounts(part, whole) {
   if (whole === 0) return '';
   return whole < FEW ? `${part} of ${whole}` : formatShare(part, whole);
 }
 
 /** A duration in its two largest units: "5 h 12 min". */
-function formatDuration(seconds) {
+export function formatDuration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
@@ -62,18 +61,23 @@ function formatDuration(seconds) {
 }
 
 /** The time of day of a second of the server's clock, in the time zone of the viewer. */
-function formatClock(second) {
+export function formatClock(second) {
   return new Date(second * 1000).toLocaleTimeString('en-GB');
 }
 
 /** The time of day with the name of its zone: "14:05:31 CET". */
-function formatZoned(second) {
+export function formatZoned(second) {
   return new Date(second * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' });
+}
+
+/** The zone of the viewer at a second: it changes with the season. */
+export function zoneOf(second) {
+  return formatZoned(second).replace(/^\S+ /, '');
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
 
 /** Compares names as a reader does, by the numbers in them: 9 is before 10. */
-function byText(a, b) {
+export function byText(a, b) {
   return collator.compare(a, b) || Number(a > b) - Number(a < b);
 }

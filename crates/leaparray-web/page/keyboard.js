@@ -1,14 +1,21 @@
 // Keys. They do nothing while a text is typed, or together with Ctrl, Alt or Meta.
 
-/** The keys of the rows of the list, which have no meaning beside the fleet. */
-const ROW_KEYS = ['j', 'k', 'g', 'G', 's', 'o', 'Enter', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+import { byId } from './dom.js';
+import { nextTheme } from './theme.js';
+
+/** The keys that move from row to row, and in the list of changes from line to line. */
+const MOVE_KEYS = ['j', 'k', 'ArrowDown', 'ArrowUp'];
 
 /** The keys that act again while they are held. */
-const REPEATED_KEYS = ['j', 'k', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+const REPEATED_KEYS = [...MOVE_KEYS, 'ArrowLeft', 'ArrowRight'];
+
+/** The keys of the rows of the list, which have no meaning beside the fleet. */
+const ROW_KEYS = [...REPEATED_KEYS, 'g', 'G', 's', 'o', 'Enter'];
 
 function keyActions(app) {
-  const down = () => app.table.move(1);
-  const up = () => app.table.move(-1);
+  const move = (step) => (app.changes.hasFocus() ? app.changes : app.table).move(step);
+  const down = () => move(1);
+  const up = () => move(-1);
   return {
     '/': () => app.focusFilter(),
     j: down,
@@ -32,7 +39,7 @@ function keyActions(app) {
   };
 }
 
-function startKeyboard(app) {
+export function startKeyboard(app) {
   const actions = keyActions(app);
   document.addEventListener('keydown', (event) => {
     // A key of an input method, as Enter that takes a proposal, is none of the page.
@@ -55,6 +62,7 @@ function isOwnKey(event) {
 
 /** Arrows scroll the page where they have no meaning of their own. */
 function isUsable(app, key) {
+  if (app.changes.hasFocus() && ROW_KEYS.includes(key)) return MOVE_KEYS.includes(key);
   if (app.view.fleet && ROW_KEYS.includes(key)) return false;
   const inDetail = app.view.resource !== null;
   if (key === 'ArrowLeft' || key === 'ArrowRight') return inDetail && app.store.newest > 0;

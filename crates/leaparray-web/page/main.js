@@ -1,5 +1,24 @@
 // Puts the parts together: view, connection, store, and what is drawn of them.
 
+import { readView, viewHash } from './address.js';
+import { Background, showIcon } from './background.js';
+import { ChangeList } from './changes.js';
+import { Connection, MUTE, now } from './connection.js';
+import { DetailView } from './detail.js';
+import { byId, element, isolated, opensTab, setText, setTitle } from './dom.js';
+import { FleetView } from './fleet.js';
+import { formatCount, formatDuration, formatZoned } from './format.js';
+import { startKeyboard } from './keyboard.js';
+import { SORTS } from './order.js';
+import { requestRender, startRendering } from './render.js';
+import { startSaving } from './save.js';
+import { Store } from './store.js';
+import { Table } from './table.js';
+import { startTheme } from './theme.js';
+import { Tiles } from './tiles.js';
+import { keepToken, takeToken, TOKEN_KEY } from './token.js';
+import { FAILING, judgeAll, STRAINED } from './verdict.js';
+
 /** Values are shown as live for this many seconds after the last message: a new stream follows an expired one. */
 const GRACE = 2.5;
 
@@ -34,6 +53,7 @@ class App {
     takeToken();
     this.view = readView();
     this.paused = false;
+    /** How many resources there are of each level in the newest second with rows. */
     this.levels = [0, 0, 0];
     /** Whether the browser is on its way back to the list. */
     this.isReturning = false;
@@ -75,8 +95,7 @@ class App {
       this.back();
     });
     byId('fleet-open').addEventListener('click', (event) => {
-      // A link with a modifier key opens another tab.
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (opensTab(event)) return;
       event.preventDefault();
       this.openFleet();
     });
@@ -102,9 +121,9 @@ class App {
   accept(message) {
     if (message.type === 'hello' && !this.understands(message)) return;
     if (message.type === 'hello') this.greet(message);
-    this.store.accept(message);
+    const fresh = this.store.accept(message);
     if (message.type === 'second') this.isNew = true;
-    if (message.type === 'changes') this.changes.accept(message.changes);
+    if (message.type === 'changes') this.changes.accept(fresh);
     if (message.type === 'totals') this.showTotals();
     requestRender(false);
   }
@@ -129,12 +148,14 @@ class App {
       this.detail.cursor = null;
       this.table.settle();
     }
+    this.changes.since ??= hello.now;
     setText(byId('service'), hello.name);
     setTitle(byId('service'), hello.name);
   }
 
   /** A paused page has no stream, and a hidden one a light stream at most. */
   followVisibility() {
+    if (!document.hidden) this.changes.forget();
     this.background.follow(document.hidden && !this.paused && !this.isOther);
     if (this.mayConnect()) this.connection.open();
     else this.connection.close();
@@ -167,9 +188,9 @@ class App {
     if (this.isOther) return 'other';
     if (this.connection.lock !== '') return 'locked';
     if (this.paused) return 'paused';
-    const silence = this.connection.silence();
-    if (silence < GRACE) return 'live';
-    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2 && this.connection.waits() < MUTE)) return 'connecting';
+    const age = this.connection.age();
+    if (age < GRACE) return 'live';
+    if (this.connection.isOpening() || (age === Infinity && this.connection.failures < 2 && this.connection.waits() < MUTE)) return 'connecting';
     return 'lost';
   }
 
@@ -182,15 +203,17 @@ class App {
       setText(byId('announcement'), ANNOUNCEMENTS[state]);
       requestRender(false);
     }
-    const silence = this.connection.silence();
-    const ago = formatDuration(Math.floor(silence));
-    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago`, locked: 'needs a token', other: 'another version' };
-    if (silence === Infinity) words.lost = words.paused = 'no data yet';
+    const age = this.connection.age();
+    const never = age === Infinity;
+    const ago = `${formatDuration(Math.floor(age))} ago`;
+    const words = { connecting: `connecting · read ${ago}`, live: 'live · every 1 s', paused: `paused · read ${ago}`, lost: `last seen ${ago}`, locked: 'needs a token', other: 'another version' };
+    if (never) words.lost = words.paused = 'no data yet';
+    if (never) words.connecting = 'connecting';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
-    showIcon(state === 'live' && this.mayConnect() ? this.levels : null);
+    showIcon(state === 'live' && this.mayConnect() ? this.told().levels : null);
     this.showTitle(state);
-    this.showBanner(state, ago, silence === Infinity);
+    this.showBanner(state, ago, never);
   }
 
   showBanner(state, ago, never) {
@@ -213,10 +236,11 @@ class App {
     const waits = connection.waits();
     const wait = Math.ceil(connection.retryAt - now());
     const next = connection.stream !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
-    const values = never ? '' : ` The values are those of ${ago} ago.`;
+    const values = never ? '' : ` The values are those of ${ago}.`;
+    const lost = `${formatDuration(Math.floor(connection.silence()))} ago`;
     if (waits >= MUTE) setText(banner, `◆ The stream is open, but no second has arrived for ${Math.floor(waits)} s.${values}`);
-    else if (never) setText(banner, `◆ No connection to the server yet: ${connection.answer || BYES[connection.reason] || 'it may be stopped'}; ${next}.`);
-    else setText(banner, `◆ Connection lost ${ago} ago${this.whyLost()}. These are the last values; ${next}.`);
+    else if (never) setText(banner, `◆ No connection to the server ${connection.heardAt > 0 ? 'now' : 'yet'}: ${connection.answer || BYES[connection.reason] || 'it may be stopped'}; ${next}.`);
+    else setText(banner, `◆ Connection lost ${lost}${this.whyLost()}. These are the ${lost === ago ? 'last values' : `values of ${ago}`}; ${next}.`);
   }
 
   whyLost() {
@@ -416,16 +440,21 @@ class App {
 
   /** A hidden tab has no frames: its title and icon follow each message. */
   showTotals() {
-    this.levels = this.store.levels;
     this.showAbout();
     this.showState();
+  }
+
+  /** What the title tells, and the second of which it is: a hidden tab has the totals, a shown one what its rows have. */
+  told() {
+    const { heard, levels, newest } = this.store;
+    return document.hidden ? { second: heard, levels } : { second: newest, levels: this.levels };
   }
 
   showAbout() {
     const { hello, newest } = this.store;
     if (hello === null) return;
     const up = formatDuration((newest || hello.now) - hello.started);
-    const resources = this.levels.reduce((sum, count) => sum + count, 0);
+    const resources = this.told().levels.reduce((sum, count) => sum + count, 0);
     setText(byId('about'), [hello.host, `pid ${hello.pid}`, `up ${up}`, `${formatCount(resources)} ${resources === 1 ? 'resource' : 'resources'}`]
       .filter(Boolean).join(' · '));
     this.showTitle(this.state());
@@ -433,12 +462,13 @@ class App {
 
   /** The title: how many resources are in trouble, and if that is not read now, why, and of which time it is. */
   showTitle(state) {
-    const { hello, heard } = this.store;
+    const { hello } = this.store;
     if (hello === null) return;
+    const { second, levels } = this.told();
     const isStale = state !== 'live' || !this.mayConnect();
     const why = document.hidden && state !== 'paused' && state !== 'locked' ? 'hidden' : state;
-    const inTrouble = this.levels[FAILING] + this.levels[STRAINED];
-    const title = escaped([isStale && why, isStale && heard > 0 && formatClock(heard), inTrouble > 0 && `(${inTrouble})`, hello.name].filter(Boolean).join(' '));
+    const inTrouble = levels[FAILING] + levels[STRAINED];
+    const title = [isStale && why, isStale && second > 0 && formatZoned(second), inTrouble > 0 && `(${inTrouble})`, isolated(hello.name)].filter(Boolean).join(' ');
     if (document.title !== title) document.title = title;
   }
 }
@@ -448,17 +478,6 @@ function isList(view) {
   return view.resource === null && !view.fleet;
 }
 
-/** Draws before the next frame, once for however many messages arrive until then. */
-function requestRender(rowsMoved) {
-  if (rowsMoved && app?.table.store) app.table.place();
-  if (frame !== 0) return;
-  frame = requestAnimationFrame(() => {
-    frame = 0;
-    app.render();
-  });
-}
-
-let frame = 0;
-let app = null;
-app = new App();
+const app = new App();
+startRendering(app);
 app.start();

@@ -1,7 +1,12 @@
 // The order of the rows: sorted, filtered, contexts below their resource.
 
+import { byText, formatCount } from './format.js';
+import { BLOCK, CANCELLED, EXCEPTION, IN_FLIGHT, P50, P99, PASS, SUCCESS, UNKNOWN } from './ring.js';
+import { RECENT } from './rule.js';
+import { parentOf } from './verdict.js';
+
 /** The columns by which rows can be sorted, each with the value of a row; large values come first unless turned round. */
-const SORTS = new Map([
+export const SORTS = new Map([
   ['trouble', null],
   ['name', null],
   ['ok', (node, t) => node.history.count(t, SUCCESS)],
@@ -27,7 +32,7 @@ function failedShare(node, t) {
   return failed === 0 ? 0 : failed / endedRecently(node, t);
 }
 
-function endedRecently(node, t) {
+export function endedRecently(node, t) {
   const sum = (column) => node.history.sum(t, RECENT, column);
   return sum(SUCCESS) + sum(EXCEPTION) + sum(CANCELLED);
 }
@@ -61,7 +66,7 @@ function troubleValue(node, t) {
 }
 
 /** Resources with their contexts, of those that match the filter; `only` those in trouble. */
-function families(store, filter, only) {
+export function families(store, filter, only) {
   const words = filter.toLowerCase().split(/\s+/).filter((word) => word !== '');
   const matches = (node) => words.every((word) => node.search.includes(word));
   const children = new Map();
@@ -80,7 +85,7 @@ function families(store, filter, only) {
 }
 
 /** The rows of the table, from top to bottom: `{node, child, tall}` or, for the head of a group, `{title, note}`. */
-function orderRows(store, view) {
+export function orderRows(store, view) {
   const compare = comparison(store, view);
   const found = families(store, view.filter, view.only).sort((a, b) => compare(a.parent, b.parent));
   if (view.sort !== 'trouble') return found.flatMap((family) => familyRows(family, compare));
@@ -119,7 +124,7 @@ function nodeRow(node, child) {
  * the end of their group. Rows that the store has forgotten go. The first `fixed` rows keep their heights, and no row comes
  * between them or goes from them.
  */
-function refreshRows(entries, store, view, fixed) {
+export function refreshRows(entries, store, view, fixed) {
   const rows = entries.map((entry, i) => refreshRow(entry, store, i < fixed)).filter((row) => row !== null);
   const found = families(store, view.filter, view.only);
   const listed = new Set(rows.map((row) => row.node));

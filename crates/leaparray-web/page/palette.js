@@ -5,13 +5,13 @@ const PALETTE_NAMES = ['ok', 'ok-muted', 'failed', 'refused', 'refused-dark', 'c
   'heat-1', 'heat-2', 'heat-3', 'heat-4', 'line-1', 'line-2', 'line-3', 'line-4'];
 /** Texts and lines, which have the colour of the system where it sets the colours. */
 const SYSTEM_NAMES = ['axis', 'cursor', 'text', 'soft'];
-const HEAT_STEPS = 64;
+export const HEAT_STEPS = 64;
 
 /** Colours by name: as text for a drawing context, and as a pixel. */
-const palette = { css: {}, pixel: {}, heat: [], font: '11px system-ui, sans-serif' };
+export const palette = { css: {}, pixel: {}, heat: [], font: '11px system-ui, sans-serif' };
 
 /** Reads all colours anew, after the theme has changed. */
-function readPalette() {
+export function readPalette() {
   // A custom property with `light-dark()` is resolved only where it is used as a colour.
   const probe = document.createElement('span');
   document.body.append(probe);
@@ -44,6 +44,6 @@ function toPixel(red, green, blue) {
 }
 
 /** The colour of a count: by its square root, so that rare response times are seen beside frequent ones. */
-function heatColour(count, most) {
+export function heatColour(count, most) {
   return palette.heat[Math.round(Math.sqrt(count / most) * (HEAT_STEPS - 1))];
 }

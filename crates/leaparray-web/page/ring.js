@@ -1,22 +1,22 @@
 // The last 60 seconds of one resource, in two typed arrays.
 
-const HISTORY = 60;
+export const HISTORY = 60;
 /** Stands for a count that is not known. */
-const UNKNOWN = -1;
+export const UNKNOWN = -1;
 
 // Columns of the counts: as in the messages, from 1; column 0 is the second itself.
-const PASS = 1, SUCCESS = 2, EXCEPTION = 3, CANCELLED = 4, BLOCK = 5, IN_FLIGHT = 6, MAX_IN_FLIGHT = 7, RT_COUNT = 8;
-const COUNTS = 9;
+export const PASS = 1, SUCCESS = 2, EXCEPTION = 3, CANCELLED = 4, BLOCK = 5, IN_FLIGHT = 6, MAX_IN_FLIGHT = 7, RT_COUNT = 8;
+export const COUNTS = 9;
 // Columns of the times, in nanoseconds.
-const RT_SUM = 0, RT_MIN = 1, P50 = 2, P90 = 3, P99 = 4, P999 = 5, RT_MAX = 6;
-const TIMES = 7;
-const REASONS = 6;
+export const RT_SUM = 0, RT_MIN = 1, P50 = 2, P90 = 3, P99 = 4, P999 = 5, RT_MAX = 6;
+export const TIMES = 7;
+export const REASONS = 6;
 
 /**
  * A ring of rows. The row of a second lies at its remainder by 60, and is valid if its first column is that second, so that
  * a second without a row costs nothing: it reads as zeros.
  */
-class Ring {
+export class Ring {
   constructor() {
     // As precise as the numbers of the messages: a count of many requests at once can exceed 32 bits.
     this.counts = new Float64Array(HISTORY * COUNTS);

@@ -1,9 +1,15 @@
 // The last 60 seconds as a file: JSON, or CSV for a spreadsheet.
 
+import { byId, element, setText } from './dom.js';
+import { formatCount } from './format.js';
+import { families } from './order.js';
+import { COUNTS, HISTORY, REASONS, UNKNOWN } from './ring.js';
+import { reasonName } from './verdict.js';
+
 const SAVED = ['passed', 'succeeded', 'failed', 'cancelled', 'refused', 'in_flight', 'max_in_flight', 'response_times',
   'sum_ns', 'min_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p999_ns', 'max_ns'];
 
-function startSaving(app) {
+export function startSaving(app) {
   const { store } = app;
   const menu = byId('save-menu');
   menu.addEventListener('beforetoggle', () => setText(byId('save-what'), `60 s of the total and of ${formatCount(nodesToSave(app).length)} rows`));
@@ -55,12 +61,16 @@ function knownOrNull(number) {
   return number === UNKNOWN || Number.isNaN(number) ? null : number;
 }
 
+/** Excel takes a file for one of UTF-8 if it begins with a byte order mark. */
 function csvOf({ columns, rows }) {
-  return [columns, ...rows].map((fields) => `${fields.map(csvField).join(',')}\r\n`);
+  return ['\ufeff', ...[columns, ...rows].map((fields) => `${fields.map(csvField).join(',')}\r\n`)];
 }
 
-/** A spreadsheet would run a text that begins like a formula: an apostrophe makes it text. */
+/**
+ * A spreadsheet would run a text that begins like a formula: an apostrophe makes it text. In some countries a semicolon begins
+ * a field, in quotes too. Where there is an apostrophe already, another one comes before it, so that all can be taken away.
+ */
 function csvField(field) {
   if (typeof field !== 'string') return field ?? '';
-  return `"${/^\s*[=+\-@\t\r＝＋－＠]/.test(field) ? "'" : ''}${field.replaceAll('"', '""')}"`;
+  return `"${field.replaceAll('"', '""').replace(/(^|;)(?=[\s"]*[=+\-@'＝＋－＠])/g, "$1'")}"`;
 }

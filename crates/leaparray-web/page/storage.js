@@ -1,6 +1,6 @@
 // What this browser keeps for the page, if it may.
 
-function readStored(key) {
+export function readStored(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -8,7 +8,7 @@ function readStored(key) {
   }
 }
 
-function keepStored(key, value) {
+export function keepStored(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {

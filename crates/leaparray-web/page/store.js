@@ -1,13 +1,17 @@
 // What the server has told: resources, their last 60 seconds, limiters and breakers.
 
+import { HISTORY, REASONS, Ring, RT_COUNT } from './ring.js';
+
 /** The id of a row that the server has not listed. */
-const UNLISTED = -1;
+export const UNLISTED = -1;
+/** The verdict on a resource without trouble. */
+export const QUIET = { level: 0, score: 0, parts: [] };
 /** The most changes that the page keeps. */
-const MAX_CHANGES = 1000;
+export const MAX_CHANGES = 1000;
 /** The details of so many resources are kept, for a page that is paused or has no connection. */
 const KEPT_DETAILS = 8;
 
-class Store {
+export class Store {
   constructor() {
     this.reset(null);
   }
@@ -156,11 +160,13 @@ class Store {
     this.heard = Math.max(this.heard, t);
   }
 
-  /** Takes the changes that are new: after a time in the background, the server sends them again with the seconds. */
+  /** Takes the changes that are new, and returns them: after a time in the background, the server sends them again with the seconds. */
   acceptChanges(changes) {
     const known = this.changes.at(-1)?.t ?? 0;
-    this.changes.push(...changes.filter(({ t }) => t > known));
+    const fresh = changes.filter(({ t }) => t > known);
+    this.changes.push(...fresh);
     if (this.changes.length > MAX_CHANGES) this.changes.splice(0, this.changes.length - MAX_CHANGES);
+    return fresh;
   }
 
   acceptFleet(message) {
@@ -220,7 +226,7 @@ class Store {
 /** The directions of requests; `null` for a resource that the server has not listed. */
 const DIRECTIONS = ['in', 'out', null];
 
-function nodeKey(name, context, direction) {
+export function nodeKey(name, context, direction) {
   // Names contain no control characters.
   return [name, context ?? '', direction ?? ''].join('\n');
 }
@@ -281,7 +287,7 @@ function controllerState(message) {
 }
 
 /** Whether a limit is so large that it is none. */
-function isUnlimited(message) {
+export function isUnlimited(message) {
   return message.limit >= 2 ** 53;
 }
 
@@ -298,7 +304,7 @@ function isOpen(message) {
   return message.state === 'open';
 }
 
-function isHalfOpen(message) {
+export function isHalfOpen(message) {
   return /^half/.test(message.state);
 }
 

@@ -1,7 +1,11 @@
 // Many small charts at once: written as pixels into one image, which is faster than thousands of drawing calls.
 
+import { pixelScale } from './dom.js';
+import { palette } from './palette.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, P50, P90, P99, RT_COUNT, RT_MAX, RT_MIN, RT_SUM, SUCCESS, UNKNOWN } from './ring.js';
+
 /** An image of whole pixels on a canvas. */
-class Surface {
+export class Surface {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext('2d');
@@ -69,7 +73,7 @@ function eachSecond(surface, store, top, height, draw) {
 }
 
 /** The largest counts of a second upwards and downwards. */
-function barRange(history, store) {
+export function barRange(history, store) {
   let up = 0, down = 0;
   for (let t = store.newest - HISTORY + 1; t <= store.newest; t++) {
     if (!store.knows(t) || !history.has(t)) continue;
@@ -80,7 +84,7 @@ function barRange(history, store) {
 }
 
 /** Draws the bars of a row on a scale of its own: succeeded up, failed, cancelled and refused down. */
-function drawBars(surface, history, store, top, height, muted) {
+export function drawBars(surface, history, store, top, height, muted) {
   const line = surface.scale;
   const { up, down } = barRange(history, store);
   const room = height - line;
@@ -109,7 +113,7 @@ function drawBars(surface, history, store, top, height, muted) {
 }
 
 /** Draws the counts of one column as bars; a count that is not known is hatched. */
-function drawColumn(surface, history, store, top, height, column, pixel) {
+export function drawColumn(surface, history, store, top, height, column, pixel) {
   const line = surface.scale;
   let most = 1;
   for (let t = store.newest - HISTORY + 1; t <= store.newest; t++) {
@@ -126,7 +130,7 @@ function drawColumn(surface, history, store, top, height, column, pixel) {
 }
 
 /** The logarithms of the shortest and the longest response time that a strip shows. */
-function timeRange(history, store) {
+export function timeRange(history, store) {
   let low = Infinity, high = -Infinity;
   for (let t = store.newest - HISTORY + 1; t <= store.newest; t++) {
     if (!store.knows(t) || !history.has(t)) continue;
@@ -147,7 +151,7 @@ function timeEnds(history, t) {
 }
 
 /** Draws response times: a light band from the minimum to p99, a darker one from p50 to p90, a dark mark at p50. */
-function drawTimes(surface, history, store, top, height) {
+export function drawTimes(surface, history, store, top, height) {
   const { low, high } = timeRange(history, store);
   const mark = Math.max(1, Math.round(1.5 * surface.scale));
   const place = (nanos) => Math.round(top + (height - mark) * (1 - (Math.log2(Math.max(nanos, 1)) - low) / (high - low)));

@@ -1,6 +1,17 @@
 // The table. Only the rows in sight are elements; the bars and strips of all of them are on two canvases, which scroll with
 // the rows.
 
+import { viewHash } from './address.js';
+import { QUANTILES } from './charts.js';
+import { now } from './connection.js';
+import { byId, element, opensTab, setClass, setText, setTexts, setTitle, sizes, watchSize } from './dom.js';
+import { formatCount, formatShareOrCounts, formatShort, formatTime, MISSING } from './format.js';
+import { endedRecently, orderRows, refreshRows } from './order.js';
+import { BLOCK, EXCEPTION, HISTORY, IN_FLIGHT, P99, RT_COUNT, SUCCESS, UNKNOWN } from './ring.js';
+import { RECENT } from './rule.js';
+import { drawBars, drawTimes, Surface } from './strips.js';
+import { LEVEL_SIGNS, LEVEL_WORDS } from './verdict.js';
+
 const RESORT_EVERY = 5;
 /** For how long the order follows each update of a server that was not known before: its history arrives. */
 const SETTLING = 1.5;
@@ -144,7 +155,7 @@ function entryKey(entry) {
   return entry.node?.key ?? `\n${entry.group}`;
 }
 
-class Table {
+export class Table {
   /** `open(node)` opens the details. */
   constructor(open) {
     this.grid = byId('list');
@@ -197,8 +208,7 @@ class Table {
       const node = this.nodeOf(event.target);
       const isOther = event.detail > 0 && this.pressed !== node;
       if (isOther) event.preventDefault();
-      // A link with a modifier key opens another tab.
-      if (!node || isOther || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (!node || isOther || opensTab(event)) return;
       event.preventDefault();
       this.selected = node.key;
       open(node);

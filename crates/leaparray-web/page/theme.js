@@ -1,5 +1,10 @@
 // The theme: that of the system, light or dark. It is kept in this browser if that is allowed.
 
+import { byId } from './dom.js';
+import { readPalette } from './palette.js';
+import { requestRender } from './render.js';
+import { keepStored, readStored } from './storage.js';
+
 const THEMES = ['system', 'light', 'dark'];
 const THEME_SIGNS = { system: '◐', light: '☀', dark: '☾' };
 const THEME_KEY = 'leaparray-theme';
@@ -21,14 +26,14 @@ function applyTheme(theme) {
   requestRender(true);
 }
 
-function nextTheme() {
+export function nextTheme() {
   const theme = THEMES[(THEMES.indexOf(storedTheme()) + 1) % THEMES.length];
   keepStored(THEME_KEY, theme);
   // What could not be stored is still applied once.
   applyTheme(theme);
 }
 
-function startTheme() {
+export function startTheme() {
   applyTheme(storedTheme());
   for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) matchMedia(query).addEventListener('change', () => applyTheme(storedTheme()));
   byId('theme').addEventListener('click', nextTheme);

@@ -1,5 +1,13 @@
 // The tiles: totals of all resources.
 
+import { byId, setText, setTitle, sizes, watchSize } from './dom.js';
+import { formatCount, formatDuration, formatShareOrCounts, formatShort, formatTime, MISSING } from './format.js';
+import { palette } from './palette.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, P50, P99, P999, REASONS, SUCCESS, UNKNOWN } from './ring.js';
+import { FEW } from './rule.js';
+import { drawColumn, drawTimes, Surface } from './strips.js';
+import { FAILING, LEVEL_SIGNS, LEVEL_WORDS, reasonName, STRAINED } from './verdict.js';
+
 class Tile {
   constructor(name) {
     this.root = byId(`tile-${name}`);
@@ -30,7 +38,7 @@ class Tile {
 
 const CHART_HEIGHT = 18;
 
-class Tiles {
+export class Tiles {
   constructor() {
     for (const name of ['trouble', 'ok', 'failed', 'refused', 'flight', 'times', 'ledger']) this[name] = new Tile(name);
   }
@@ -97,7 +105,7 @@ class Tiles {
 }
 
 /** Where counts can be, those that are always told first. */
-function ledgerParts(ledger) {
+export function ledgerParts(ledger) {
   const parts = [['in window', ledger.in_window], ['expired', ledger.expired], ['late', ledger.late]];
   if (ledger.delisted > 0) parts.push(['removed', ledger.delisted]);
   return parts;

@@ -1,7 +1,10 @@
 // The token with which the page asks for data. It comes in the part of the address behind `#`, which no server gets, and is removed
 // from there at once. It is kept in the storage of this origin, which unlike a cookie belongs to one port and is sent to no server.
 
-const TOKEN_KEY = `leaparray-token ${basePath()}`;
+import { basePath } from './address.js';
+import { keepStored, readStored } from './storage.js';
+
+export const TOKEN_KEY = `leaparray-token ${basePath()}`;
 /** The token if the browser keeps nothing for this page. */
 let unstoredToken = '';
 
@@ -10,13 +13,13 @@ function readToken() {
   return readStored(TOKEN_KEY) ?? unstoredToken;
 }
 
-function keepToken(token) {
+export function keepToken(token) {
   unstoredToken = token;
   keepStored(TOKEN_KEY, token);
 }
 
 /** Moves the token from the address into the storage. Returns whether there was one. */
-function takeToken() {
+export function takeToken() {
   const query = new URLSearchParams(location.hash.slice(1));
   const token = query.get('token');
   if (token === null) return false;
@@ -28,7 +31,7 @@ function takeToken() {
 }
 
 /** The headers of a request for data. A token has nothing to encode, but a text that was entered can have what no header takes. */
-function tokenHeaders() {
+export function tokenHeaders() {
   const token = readToken();
   return token === '' ? {} : { 'leaparray-token': encodeURIComponent(token) };
 }

@@ -1,13 +1,16 @@
 // Which resources are in trouble, and why, in words. The server decides it.
 
-const RECENT = 10;
-const FAILING = 2, STRAINED = 1;
-const LEVEL_SIGNS = ['·', '▲', '■'];
-const LEVEL_WORDS = ['quiet', 'strained', 'failing'];
-const QUIET = { level: 0, score: 0, parts: [] };
+import { formatCount, formatDuration, formatShare, formatTime } from './format.js';
+import { BLOCK, EXCEPTION, IN_FLIGHT, REASONS, UNKNOWN } from './ring.js';
+import { FEW, RECENT } from './rule.js';
+import { isHalfOpen, nodeKey, QUIET, UNLISTED } from './store.js';
+
+export const FAILING = 2, STRAINED = 1;
+export const LEVEL_SIGNS = ['·', '▲', '■'];
+export const LEVEL_WORDS = ['quiet', 'strained', 'failing'];
 
 /** Takes the verdicts of the newest second. Returns how many resources there are of each level. */
-function judgeAll(store) {
+export function judgeAll(store) {
   const findings = new Map(store.verdicts.map(([id, found]) => [store.byId.get(id), found]));
   for (const node of store.byKey.values()) {
     const found = findings.get(node) ?? (node.id === UNLISTED ? breakerFindings(node, store) : []);
@@ -31,7 +34,7 @@ function verdictOf(node, findings, store) {
   return { level: levelOf(findings[0][1]), score, parts: parts.slice(0, 3) };
 }
 
-function levelOf(word) {
+export function levelOf(word) {
   return Math.max(0, LEVEL_WORDS.indexOf(word));
 }
 
@@ -42,7 +45,7 @@ function breakerFindings(node, store) {
 }
 
 /** A finding of the server in words: `[kind, level, part, whole, reason]`. */
-function findingText([kind, level, part, whole, reason], name, store) {
+export function findingText([kind, level, part, whole, reason], name, store) {
   const counts = `${formatCount(part)} of ${formatCount(whole)}`;
   if (kind === 'failures') return whole < FEW ? `${counts} failed in ${RECENT} s` : `${formatShare(part, whole)} failed: ${counts} in ${RECENT} s`;
   if (kind === 'refusals') {
@@ -63,25 +66,25 @@ function breakerText(controller, store) {
 }
 
 /** When a breaker sends a probe: with the next request, once its time has come. */
-function formatProbe(seconds) {
+export function formatProbe(seconds) {
   return seconds < 0.05 ? 'now' : `in ${seconds.toFixed(1)} s`;
 }
 
 /** For how long a limiter or breaker is in its state. */
-function heldFor(controller, store) {
+export function heldFor(controller, store) {
   const seconds = formatDuration(store.newest - controller.since + 1);
   return controller.sawChange ? `for ${seconds}` : `for ${seconds} at least`;
 }
 
-function reasonSums(node, t, seconds) {
+export function reasonSums(node, t, seconds) {
   return Array.from({ length: REASONS }, (_, reason) => node.history.sumRefused(t, seconds, reason));
 }
 
-function reasonName(store, reason) {
+export function reasonName(store, reason) {
   return store.hello?.reasons?.[reason] ?? `reason ${reason + 1}`;
 }
 
 /** The resource of a context, null for a resource. */
-function parentOf(node, store) {
+export function parentOf(node, store) {
   return node.context === null ? null : store.find(nodeKey(node.name, null, node.direction)) ?? store.named(node.name, null);
 }

@@ -10,23 +10,19 @@ use leaparray::{EventCounts, Refusals};
 
 use super::HISTORY;
 use super::nodes::Nodes;
+use super::rule::{
+    BEFORE, DROPS, ENOUGH_FOR_P99, FAILURES, FEW, LONGER, RECENT, REFUSALS, SLOWER, SOME,
+};
 use crate::format::{
     Controller, ControllerState, Counts, Finding, FindingKind, Level, Refused, Row, Verdict,
 };
 
-/// The number of seconds of the shares.
-pub(super) const RECENT: u64 = RING as u64;
-/// With fewer requests, a share says little.
-const FEW: u64 = 20;
-/// Fewer failed or refused requests are no trouble, whatever their share.
-const SOME: u64 = 3;
-/// The number of response times in 10 s from which p99 says something.
-const ENOUGH_FOR_P99: u64 = 100;
 /// The response times of a node are compared in every fifth second, which costs more than the rest.
 const LATENCY_EVERY: u64 = 5;
-/// A p99 that is less than 10 ms longer is no trouble, whatever the ratio.
-const LONGER: f64 = 1e7;
-const RING: usize = 10;
+/// Nanoseconds of a millisecond.
+const MILLI: f64 = 1e6;
+#[expect(clippy::cast_possible_truncation, reason = "a few seconds")]
+const RING: usize = RECENT as usize;
 const MINUTE: usize = HISTORY as usize;
 
 /// The levels that are held: a level is left only below the half of its threshold.
@@ -168,11 +164,11 @@ fn read_breaker(
             (state.clone(), cause.clone(), level)
         }
         ControllerState::Drop { probability } => {
-            // From 1 % on, and until it is below the half of it.
-            let held = before.is_some_and(|it| it.level > Level::Quiet);
-            let level = match *probability {
-                it if it >= 0.5 => Level::Failing,
-                it if it >= if held { 0.005 } else { 0.01 } => Level::Strained,
+            // Strained until it is below the half of that threshold.
+            let factor = if before.is_some_and(|it| it.level > Level::Quiet) { 0.5 } else { 1.0 };
+            let level = match 100.0 * probability {
+                it if it >= DROPS[1] => Level::Failing,
+                it if it >= DROPS[0] * factor => Level::Strained,
                 _ => Level::Quiet,
             };
             let word = if level == Level::Quiet { "passes" } else { "drops" };
@@ -277,7 +273,7 @@ impl State {
         let calls = refused.saturating_add(sums[Pass]);
         let half = 1 + u64::from(*held > Level::Quiet);
         let is_enough = calls.saturating_mul(half) >= FEW && refused.saturating_mul(half) >= SOME;
-        *held = if is_enough { level_of(refused, calls, [0.01, 0.9], *held) } else { Level::Quiet };
+        *held = if is_enough { level_of(refused, calls, REFUSALS, *held) } else { Level::Quiet };
         // The reason of most of the refusals that are told, if that is known.
         let counts = || reasons.iter().map(|(_, count)| count);
         let most = counts().max().filter(|it| *it > 0 && *it >= unknown);
@@ -293,9 +289,10 @@ impl State {
             return None;
         }
         let recent = self.median(0..RECENT)?;
-        let before = self.median(RECENT + 5..HISTORY.into())?;
+        let before = self.median(BEFORE..HISTORY.into())?;
         let factor = if held { 0.5 } else { 1.0 };
-        let is_slow = recent >= 3.0 * factor * before && recent - before >= LONGER * factor;
+        let is_slow =
+            recent >= SLOWER * factor * before && recent - before >= LONGER * MILLI * factor;
         self.held.is_slow = is_slow;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let (recent, before) = (recent as u64, before as u64);
@@ -319,7 +316,7 @@ fn judge_failures(sums: &EventCounts, held: &mut Level) -> Option<Finding> {
     *held = if failed.saturating_mul(half) < SOME {
         Level::Quiet
     } else if ended.saturating_mul(half) >= FEW {
-        level_of(failed, ended, [0.02, 0.1], *held)
+        level_of(failed, ended, FAILURES, *held)
     } else if failed.saturating_mul(2 * half) >= ended {
         Level::Strained
     } else {
@@ -332,10 +329,10 @@ fn finding(kind: FindingKind, level: Level, part: u64, whole: u64) -> Option<Fin
     (level > Level::Quiet).then_some(Finding { kind, level, part, whole, reason: None })
 }
 
-/// Returns the level of a share by the thresholds of `Strained` and `Failing`.
+/// Returns the level of a share by the thresholds of `Strained` and `Failing`, in percent.
 fn level_of(part: u64, whole: u64, thresholds: [f64; 2], held: Level) -> Level {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
-    let share = part as f64 / whole as f64;
+    let share = 100.0 * part as f64 / whole as f64;
     let levels = [Level::Failing, Level::Strained].into_iter().zip(thresholds.into_iter().rev());
     let mut reached = levels
         .filter(|(level, threshold)| share >= threshold * if held >= *level { 0.5 } else { 1.0 });

@@ -11,6 +11,7 @@ mod ledger;
 mod nodes;
 mod readings;
 mod refused;
+pub(crate) mod rule;
 mod seconds;
 pub mod steps;
 mod task;

@@ -9,8 +9,9 @@ use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
-use super::judge::{Breaker, RECENT};
+use super::judge::Breaker;
 use super::nodes::{Node, Nodes};
+use super::rule::RECENT;
 use crate::format::{
     Change, ChangeKind, Finding, FindingKind, Fleet, FleetProcessState, Level, Levels, Verdict,
 };

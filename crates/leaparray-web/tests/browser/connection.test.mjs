@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { detailHash, freePort, holdOrder, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+import { detailHash, freePort, hasRead, holdOrder, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser;
 
@@ -117,7 +117,7 @@ const HELLO = { type: 'hello', version: 1, instance: 'a', name: 'x', host: 'h', 
 
 test('a stream that ends before its first second is opened again later each time, and the page says why', async () => {
   const server = await startServer('silent');
-  for (const [reason, words] of [['expired', /ends its streams before the first second/], ['failed', /could not read its figures/]]) {
+  await Promise.all([['expired', /ends its streams before the first second/], ['failed', /could not read its figures/]].map(async ([reason, words]) => {
     const { context, page, streams } = await answerStreams(server.url, [HELLO, { type: 'bye', reason }]);
     await page.locator('body[data-state="lost"]').waitFor();
     await waitFor(async () => words.test(await page.locator('#banner').innerText()));
@@ -125,7 +125,7 @@ test('a stream that ends before its first second is opened again later each time
     assert.ok(streams.count <= 7, `${streams.count} streams`);
     assert.deepEqual(page.complaints, []);
     await context.close();
-  }
+  }));
   await server.stop();
 });
 
@@ -256,10 +256,10 @@ test('seconds that are not known are a gap, not zeros', async () => {
       return message.t > first && message.t <= first + 3 ? { type: 'unknown' } : message;
     };
   });
-  await sleep(2000);
   const page = await openTab(context, `${server.url}${detailHash('GET /load/0000')}`);
   await isLive(page);
-  await sleep(6000);
+  // The first second, three that are missing, and some behind them.
+  await hasRead(page, 5);
   await page.keyboard.press('Space');
   const sentences = [];
   for (let i = 0; i < 60; i++) {
@@ -305,4 +305,27 @@ test('seconds that are not known are a gap, not zeros', async () => {
   assert.ok(shares.every((part) => part > 0.15 && part < 0.4), `${shares}`);
   await context.close();
   await server.stop();
+});
+
+test('rows of before a tab was hidden are told as old if the connection is lost when it returns', async () => {
+  const server = await startServer('load', { resources: 5 });
+  const page = await openPage(browser, server.url);
+  await isLive(page);
+  const { newest, hidden } = await page.evaluate(() => ({ newest: app.store.newest, hidden: now() }));
+  await setHidden(page, true);
+  // The light stream brings totals, and no rows.
+  await waitFor(() => page.evaluate((t) => app.store.heard > t + 5, newest));
+  await server.stop();
+  await setHidden(page, false);
+  assert.notEqual(await page.locator('body').getAttribute('data-state'), 'live');
+  await page.locator('body[data-state="lost"]').waitFor();
+  const away = await page.evaluate((from) => now() - from, hidden);
+  const [, seen] = (await page.locator('#mark').innerText()).match(/last seen (\d+) s ago/);
+  assert.ok(Number(seen) >= Math.floor(away), `${seen} s, away for ${away} s`);
+  const [, lost, values] = (await page.locator('#banner').innerText()).match(/Connection lost (\d+) s ago.*These are the values of (\d+) s ago/);
+  assert.ok(Number(values) >= Math.floor(away) && Number(lost) < Number(values), `${lost} ${values}`);
+  const clock = await page.evaluate((t) => formatZoned(t), newest);
+  assert.match(await page.title(), new RegExp(`^lost ${clock}`));
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
 });

@@ -125,11 +125,40 @@ export async function isLive(page) {
   await page.locator('.row:not(.group):not([hidden]) .name').first().waitFor();
 }
 
+/** Waits until the page has drawn what it knows. */
+export function isDrawn(page) {
+  return page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));
+}
+
+/** Waits until a page has got some further seconds. */
+export async function hasRead(page, seconds) {
+  const newest = await page.evaluate('app.store.newest');
+  await waitFor(() => page.evaluate((t) => app.store.newest >= t, newest + seconds));
+  await isDrawn(page);
+}
+
+/** Makes it time for another order of the rows, as after some seconds. */
+export function orderIsDue(page) {
+  return page.evaluate('app.table.orderedAt -= 2 * RESORT_EVERY');
+}
+
 /** Waits until the order of the rows changes no more at each update, and holds it as with a pointer that moves in the list. */
 export async function holdOrder(page) {
   await waitFor(() => page.evaluate('now() > app.table.settledAt'));
   await page.evaluate('app.table.isHeld = () => app.table.pointerInside');
   await page.locator('#scroll').hover();
+}
+
+/** Pretends that the connection was lost long ago, and cannot be made again. */
+export function loseConnection(page) {
+  return page.evaluate(() => {
+    const { connection } = app;
+    connection.close();
+    connection.connect = () => {};
+    connection.heardAt -= 100;
+    connection.readAt -= 100;
+    app.watch();
+  });
 }
 
 /** Opens the details of a resource by a click on its row. */
@@ -168,6 +197,7 @@ export async function openLoad(browser, resources) {
   const server = await startServer('load', { resources });
   const page = await openPage(browser, server.url);
   await isLive(page);
-  await sleep(8000);
+  await waitFor(() => page.evaluate('now() > app.table.settledAt'));
+  await hasRead(page, 3);
   return { server, page };
 }

@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { detailHash, isLive, launch, openPage, sleep, startServer, waitFor } from './harness.mjs';
+import { detailHash, hasRead, isLive, launch, loseConnection, openPage, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page;
 
 before(async () => {
   browser = await launch();
   server = await startServer('load', { resources: 40 });
-  await sleep(3000);
 });
 
 after(async () => {
@@ -121,7 +120,7 @@ test('details that are opened while the page is paused have what was read before
   await page.keyboard.press('Escape');
   await open('GET /load/0003');
   await page.locator('.figures tbody tr').nth(2).waitFor();
-  await sleep(4000);
+  await hasRead(page, 3);
   await page.keyboard.press('Space');
   await open('GET /load/0002');
   await page.locator('.figures tbody tr').nth(2).waitFor();
@@ -144,7 +143,7 @@ test('only a live chart ends now', async () => {
   });
   await page.evaluate("app.go({ resource: 'GET /load/0002' }, true)");
   await waitFor(() => page.evaluate("window.drawn.includes('now')"));
-  await page.evaluate("app.connection.close(); app.connection.connect = () => {}; app.connection.heardAt -= 100; app.watch()");
+  await loseConnection(page);
   await page.locator('body[data-state="lost"]').waitFor();
   await sleep(100);
   await page.evaluate('window.drawn = []; app.detail.draw()');

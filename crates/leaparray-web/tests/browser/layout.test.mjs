@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { PHONE, detailHash, isLive, launch, openPage, startServer, sleep } from './harness.mjs';
+import { PHONE, detailHash, isDrawn, isLive, launch, openPage, startServer } from './harness.mjs';
 
 let browser, server;
 
 before(async () => {
   browser = await launch();
   server = await startServer('load', { resources: 60 });
-  await sleep(2000);
 });
 
 after(async () => {
@@ -25,7 +24,7 @@ for (const viewport of SIZES) {
       for (const hash of ['', detailHash('GET /load/0004')]) {
         const page = await openPage(browser, server.url + hash, { viewport, colorScheme });
         await page.locator('body[data-state="live"]').waitFor();
-        await sleep(300);
+        await isDrawn(page);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
         assert.equal(wide, viewport.width, `the page is ${wide} pixels wide`);
         assert.deepEqual(await cutOff(page), [], 'cut off');

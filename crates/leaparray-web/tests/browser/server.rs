@@ -41,9 +41,18 @@ const MARKUP: [&str; 4] = [
     "javascript:alert(1)#resource=other&context=%00",
 ];
 
-/// Names that a spreadsheet would take for formulas.
-const FORMULAS: [&str; 3] =
-    ["=HYPERLINK(\"http://evil\",\"a\")", "@SUM(1)", "-1+cmd|' /C calc'!A0"];
+/// Names that a spreadsheet would take for formulas, also if semicolons separate its fields, and
+/// names that CSV has to quote or Excel reads in another encoding.
+const FORMULAS: [&str; 8] = [
+    "=HYPERLINK(\"http://evil\",\"a\")",
+    "@SUM(1)",
+    "-1+cmd|' /C calc'!A0",
+    "GET /a; =1+1;\"+1;'b",
+    "'quoted'",
+    "a,\"b\",c",
+    "\u{feff}= x",
+    "Zürich 東京",
+];
 
 /// Serves a page until it is told to end.
 ///

@@ -5,10 +5,11 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import vm from 'node:vm';
 
-/** Runs the part of the page's script that needs no document. */
+/** Runs the modules of the page that need no document, as one script: see `document.rs`. */
 function newStore() {
-  const files = ['format', 'ring', 'store', 'verdict', 'order', 'changes', 'save'];
-  const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n');
+  const files = ['rule', 'format', 'ring', 'store', 'verdict', 'order', 'changes', 'save'];
+  const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n')
+    .replaceAll(/^import .*$|^export /gm, '').replace('/*RULE*/', '{"recent":10,"few":20}');
   return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, refreshRows, judgeAll, describeChange, csvField, Detail, formatTime, formatShort, formatShare, formatDuration })`);
 }
 
@@ -274,8 +275,8 @@ test('a change is kept once, and an unknown kind has no line', () => {
 
 test('a field of CSV is text, whatever it begins with', () => {
   const { csvField } = newStore();
-  const fields = ['=1+1', ' +1', '-1', '@a', '\t=1', '＝1', 'a=1', 'say "a", b\nc', 7, null];
-  assert.deepEqual(fields.map(csvField), ['"\'=1+1"', '"\' +1"', '"\'-1"', '"\'@a"', '"\'\t=1"', '"\'＝1"', '"a=1"', '"say ""a"", b\nc"', 7, '']);
+  const fields = ['=1+1', ' +1', '-1', '@a', '\t=1', '＝1', "'a'", 'a;=1; b', 'a=1', 'say "a", b\nc', 7, null];
+  assert.deepEqual(fields.map(csvField), ['"\'=1+1"', '"\' +1"', '"\'-1"', '"\'@a"', '"\'\t=1"', '"\'＝1"', '"\'\'a\'"', '"a;\'=1; b"', '"a=1"', '"say ""a"", b\nc"', 7, '']);
 });
 
 test('numbers are short and keep their unit', () => {

@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { clickRow, detailHash, holdOrder, isLive, launch, openPage, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+import { clickRow, detailHash, hasRead, holdOrder, isDrawn, isLive, launch, openPage, orderIsDue, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page;
 
 before(async () => {
   browser = await launch();
   server = await startServer('load', { resources: 40 });
-  await sleep(3000);
 });
 
 after(async () => {
@@ -36,8 +35,9 @@ test('trouble comes first, in a group of its own', async () => {
   await waitFor(async () => (await names()).slice(0, 2).join() === 'GET /load/0000,GET /load/0004');
   // In the first seconds of a server a resource has too few requests for its level.
   await waitFor(async () => (await rowsInSight(page)).slice(0, 3).map(({ level }) => level).join() === '2,1,0');
-  await waitFor(async () => (await page.locator('.row.group b').allInnerTexts()).join() === '2 in trouble,38 quiet');
-  const reasons = async () => (await page.locator('.row:not(.group) .reason').allInnerTexts()).join('\n');
+  // The elements are in the order in which they were made.
+  await waitFor(async () => (await page.locator('.row.group:not([hidden]) b').allInnerTexts()).toSorted().join() === '2 in trouble,38 quiet');
+  const reasons = async () => (await page.locator('.row:not(.group):not([hidden]) .reason').allInnerTexts()).join('\n');
   assert.match(await reasons(), /^[\d.]+ % failed: \d+ of \d+ in 10 s$/m);
   // The reasons of refusals are known since the server was asked first, the refusals for longer.
   await waitFor(async () => /refused, limit reached: [\d,]+ of [\d,]+ in 10 s/.test(await reasons()));
@@ -77,19 +77,22 @@ test('rows do not move under a pointer that moves, and follow under one at rest'
   // At first, while the history arrives, the order follows each second.
   await waitFor(() => page.evaluate('now() > app.table.settledAt'));
   await page.locator('#scroll').hover();
-  await sleep(300);
+  await isDrawn(page);
   const order = await names();
-  for (let i = 0; i < 13; i++) {
-    await page.mouse.move(600 + i, 400);
-    await sleep(500);
+  await orderIsDue(page);
+  const newest = await page.evaluate('app.store.newest');
+  for (let i = 0; await page.evaluate('app.store.newest') < newest + 3; i++) {
+    await page.mouse.move(600 + i % 2, 400);
+    await sleep(100);
   }
   assert.deepEqual(await names(), order);
   // It rests: after some seconds the rows follow again.
   await waitFor(async () => (await names()).join() !== order.join());
   await holdOrder(page);
-  await sleep(300);
+  await isDrawn(page);
   const held = await names();
-  await sleep(2000);
+  await orderIsDue(page);
+  await hasRead(page, 2);
   assert.deepEqual(await names(), held);
   // Elsewhere, the pointer holds nothing.
   await page.mouse.move(500, 10);
@@ -99,12 +102,13 @@ test('rows do not move under a pointer that moves, and follow under one at rest'
 test('details open without moving the rows', async () => {
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
   await holdOrder(page);
-  await sleep(300);
+  await isDrawn(page);
   const order = (await names()).slice(0, 10);
   await clickRow(page, order[3]);
   await page.locator('.figures tbody tr').nth(2).waitFor();
   await page.mouse.move(100, 200);
-  await sleep(2500);
+  await orderIsDue(page);
+  await hasRead(page, 2);
   assert.deepEqual((await names()).slice(0, 10), order);
   assert.equal(await heading(), order[3]);
 });
@@ -174,7 +178,11 @@ test('a permalink brings its row into sight, also after another order, and leave
   await page.mouse.wheel(0, 500);
   await waitFor(async () => (await listed('GET /load/0002')).top > 400);
   await page.mouse.move(700, 10);
-  await sleep(6500);
+  for (let i = 0; i < 2; i++) {
+    await orderIsDue(page);
+    await waitFor(() => page.evaluate('now() - app.table.orderedAt < RESORT_EVERY'));
+  }
+  await isDrawn(page);
   assert.ok((await listed('GET /load/0002')).top > 400);
   // Another one that is chosen is followed again.
   await page.goto(`${server.url}${detailHash('GET /load/0001')}&sort=name`);
@@ -203,7 +211,7 @@ test('a row that is chosen with a key comes into sight, and stays there beside i
     };
   });
   await waitFor(() => page.evaluate('app.table.entries.filter((entry) => entry.tall).length >= 30'));
-  await sleep(200);
+  await isDrawn(page);
   assert.ok((await listed('GET /load/0030')).inSight);
 });
 
@@ -237,7 +245,7 @@ test('a click opens the resource on which the button went down, or none', async 
     app.table.render(90);
   });
   await page.mouse.up();
-  await sleep(200);
+  await isDrawn(page);
   assert.equal(await hash(), '');
 });
 
@@ -360,7 +368,7 @@ test('new resources come into the table while the pointer rests in it', async ()
     app.store.accept({ type: 'second', t, new: [[9999, 'brand new', null, 'in']], rows: [[9999, 100, 0, 100, 0, 0, 0, 1, 100, 1, 1, 1, 1, 1, 1, 1]] });
   });
   await waitFor(() => page.evaluate(() => app.table.entries.some((entry) => entry.node?.name === 'brand new')));
-  await waitFor(async () => (await page.locator('.row.group b').first().innerText()) === `${await page.locator('#tile-trouble').getAttribute('data-value')} in trouble`);
+  await waitFor(async () => (await page.locator('.row.group:not([hidden]) b', { hasText: 'in trouble' }).innerText()) === `${await page.locator('#tile-trouble').getAttribute('data-value')} in trouble`);
 });
 
 test('the keyboard leads to everything', async () => {
@@ -387,7 +395,7 @@ test('the keyboard leads to everything', async () => {
   for (let i = 0; i < 33; i++) await page.keyboard.press('k');
   await page.keyboard.press('Enter');
   await page.locator('.figures').waitFor();
-  await sleep(200);
+  await isDrawn(page);
   assert.ok(await page.locator('.row.selected').evaluate((row) => {
     const { top, bottom } = row.getBoundingClientRect();
     const list = document.getElementById('scroll').getBoundingClientRect();
@@ -409,11 +417,11 @@ test('pause stops the page, and resuming brings the seconds between', async () =
   await isLive(page);
   await page.keyboard.press('Space');
   assert.equal(await page.locator('body').getAttribute('data-state'), 'paused');
-  await sleep(300);
+  await isDrawn(page);
   const frozen = await page.locator('.figures').innerText();
   await sleep(3000);
   assert.equal(await page.locator('.figures').innerText(), frozen);
-  assert.match(await page.locator('#mark').innerText(), /paused \d+ s ago/);
+  assert.match(await page.locator('#mark').innerText(), /paused · read \d+ s ago/);
   await page.keyboard.press('Space');
   await isLive(page);
   await waitFor(async () => await page.locator('.figures').innerText() !== frozen);
