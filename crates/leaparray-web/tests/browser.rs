@@ -85,7 +85,7 @@ fn missing() -> Vec<&'static str> {
         missing.push("chromium");
     }
     let is_installed = |package: &&str| folder().join("node_modules").join(package).is_dir();
-    if !["axe-core", "playwright-core"].iter().all(is_installed) {
+    if !["acorn", "axe-core", "eslint-scope", "playwright-core"].iter().all(is_installed) {
         missing.push("`npm ci` in crates/leaparray-web/tests/browser");
     }
     missing
