@@ -66,3 +66,15 @@ pub(crate) static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DOCUMENT;
+
+    /// A browser loads the page in an incident, over whatever connection there is.
+    #[test]
+    fn document_has_at_most_207_600_bytes() {
+        let bytes = DOCUMENT.html.len();
+        assert!(bytes <= 207_600, "{bytes} bytes");
+    }
+}
