@@ -108,8 +108,14 @@ impl Readings {
         }
         self.ledger.begin(now.as_secs());
         let listed = hub.registry.len() as u64;
-        let reading =
-            collect::Reading { number: self.count + 1, now, listed, is_first, rows: self.rows };
+        let reading = collect::Reading {
+            number: self.count + 1,
+            now,
+            settled,
+            listed,
+            is_first,
+            rows: self.rows,
+        };
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.at(settled).visit_seconds(&self.cursor, |it| found.visit(it));
         found.finish_node();
