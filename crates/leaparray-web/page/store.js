@@ -158,8 +158,9 @@ class Store {
 
   /** Takes the changes that are new: after a time in the background, the server sends them again with the seconds. */
   acceptChanges(changes) {
-    const known = this.changes.at(-1)?.t ?? 0;
-    this.changes.push(...changes.filter(({ t }) => t > known));
+    const reportedAt = ({ t, reported }) => reported ?? t;
+    const known = this.changes.length > 0 ? reportedAt(this.changes.at(-1)) : 0;
+    this.changes.push(...changes.filter((change) => reportedAt(change) > known));
     if (this.changes.length > MAX_CHANGES) this.changes.splice(0, this.changes.length - MAX_CHANGES);
   }
 

@@ -98,7 +98,7 @@ impl<'a> Collected<'a> {
         let Reading { number, now, settled, listed, is_first, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
-        let later = || visited.node.unfinished_at(settled).counts()[MetricEvent::Block];
+        let later = || visited.node.at(settled).unfinished().counts()[MetricEvent::Block];
         let refusals = visited.node.refusals();
         self.refusing.begin(&mut node.refused, refusals, is_first.then(later));
         self.ledger.read(node, visited.node, now, listed);
