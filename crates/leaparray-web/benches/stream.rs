@@ -15,9 +15,10 @@ use fastrand::Rng;
 use leaparray::{
     Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
 };
-use leaparray_web::steps::{SteppedViewer, Steps};
+use leaparray_web::steps::{Judging, SteppedViewer, Steps};
 
 const RESOURCES: usize = 10_000;
+const JUDGED: usize = 5_000;
 const SECONDS: usize = 21;
 const VIEWERS: usize = 8;
 
@@ -26,6 +27,7 @@ fn main() {
     let is_measured = std::env::args().any(|it| it == "--bench");
     let (resources, seconds) = if is_measured { (RESOURCES, SECONDS) } else { (100, 3) };
     cost(resources, seconds);
+    judging(if is_measured { JUDGED } else { 100 });
     let (pairs, block) =
         if is_measured { (30, Duration::from_secs(1)) } else { (1, Duration::ZERO) };
     recording(resources, pairs, block);
@@ -69,6 +71,27 @@ fn cost(resources: usize, seconds: usize) {
     println!("| serializing and sending | {:.1} |", millis(sending));
     println!("| both | {:.1} |", millis(reading + sending));
     println!("\n{length} bytes, {} for each resource", length / resources);
+}
+
+/// The times to judge a second of resources with a circuit breaker each, of which each tenth
+/// fails: the median of those in which nothing changes, and the longest one of those in which all
+/// breakers open or close.
+fn judging(resources: usize) {
+    let mut judging = Judging::new(resources);
+    let mut time = |state| {
+        let start = busy();
+        black_box(judging.second(state));
+        busy().saturating_sub(start)
+    };
+    // A minute fills the times that are compared.
+    let mut steady: Vec<_> = (0..120).map(|_| time("closed")).collect();
+    let changing = ["open", "closed"].into_iter().cycle().take(20).map(time).max();
+    let millis = |it: Duration| it.as_secs_f64() * 1e3;
+    println!(
+        "\n| judging a second of {resources} resources with a breaker each | ms |\n|---|---:|"
+    );
+    println!("| nothing changes | {:.1} |", millis(median(&mut steady[60..])));
+    println!("| all breakers change | {:.1} |", millis(changing.unwrap_or_default()));
 }
 
 /// Returns the time for which this thread has had a processor.

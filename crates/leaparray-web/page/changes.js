@@ -25,13 +25,16 @@ export function describeChange(change, store) {
     case 'listed': return { level, name, text: `${others} new` };
     case 'gone': return { level, name, text: `${others} removed` };
     case 'process': return { level: /^l(ive|eft)/.test(state) ? 0 : FAILING, text: `process ${name}${others} ${state}` };
-    case 'unread': return { level, text: `not read since ${formatClock(change.from)}: there was no viewer` };
+    case 'unread': return { level, text: `not read since ${formatClock(change.from)}: ${UNREAD[change.cause] ?? 'the cause is not known'}` };
+    case 'dropped': return { level, text: `${count ? formatCount(count) : 'some'} changes up to here are no longer kept` };
     default: return null;
   }
 }
 
+const UNREAD = { 'no-viewer': 'there was no viewer', stalled: 'the process stood still', failed: 'the server could not read its figures' };
+
 function troubleText({ level, was, findings, breaker, or_before: before }, store) {
-  const words = level === 'quiet' ? 'quiet again' : level === was ? `still ${level}` : level;
+  const words = level === 'quiet' ? 'resolved' : level === was ? `still ${level}` : level;
   // How a breaker is doing by now is not what it did then.
   const parts = findings.filter(([kind]) => kind !== 'circuit' && kind !== 'drop').map((finding) => findingText(finding, '', store));
   const state = breaker ?? (parts.length < findings.length ? 'not closed' : '');

@@ -23,7 +23,7 @@ import { FAILING, judgeAll, STRAINED } from './verdict.js';
 const GRACE = 2.5;
 
 /** The version of the messages that this page reads. */
-const VERSION = 1;
+const VERSION = 2;
 
 /** What the server said when it ended a stream that was not to end. */
 const BYES = { closing: 'the server is stopping', slow: 'this connection is too slow', expired: 'the server ends its streams before the first second', failed: 'the server could not read its figures' };

@@ -162,8 +162,9 @@ export class Store {
 
   /** Takes the changes that are new, and returns them: after a time in the background, the server sends them again with the seconds. */
   acceptChanges(changes) {
-    const known = this.changes.at(-1)?.t ?? 0;
-    const fresh = changes.filter(({ t }) => t > known);
+    const reportedAt = ({ t, reported }) => reported ?? t;
+    const known = this.changes.length > 0 ? reportedAt(this.changes.at(-1)) : 0;
+    const fresh = changes.filter((change) => reportedAt(change) > known);
     this.changes.push(...fresh);
     if (this.changes.length > MAX_CHANGES) this.changes.splice(0, this.changes.length - MAX_CHANGES);
     return fresh;

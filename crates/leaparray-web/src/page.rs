@@ -83,11 +83,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         let identity = Identity::new(registry.clock().now());
         Self {
             registry,
+            viewers: Arc::new(Viewers::new(identity.started.as_secs())),
             identity,
             fleet: FleetSource::default(),
             metrics: None,
             access,
-            viewers: Arc::default(),
             max_viewers: 64,
             life: Duration::from_secs(20),
         }
@@ -155,7 +155,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     }
 
     /// Sets the maximum number of streams that are open at a time. The default is 64. A further one
-    /// is refused with the status 503.
+    /// is refused with the status 503. The light streams of hidden tabs, `/stream?only=totals`,
+    /// have a limit of their own of the same size.
     #[must_use]
     pub const fn max_viewers(mut self, max: usize) -> Self {
         self.max_viewers = max;

@@ -6,14 +6,14 @@ use leaparray_web::format::{
     Message, ReadError, Reader, VERSION,
 };
 
-const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
+const HELLO: &str = r#"{"type":"hello","version":2,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
 const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",null,"in",null],[2,"GET /orders","web","in",null],[3,"db",null,"out",1764039990]]}"#;
 const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5,0]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
 const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3,0],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
 const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
 const NO_FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":null}"#;
-const CHANGES: &str = r#"{"type":"changes","changes":[{"t":7,"kind":"trouble","name":"POST /pay","context":"web","was":"quiet","level":"failing","findings":[["failures","failing",40,50,null],["refusals","strained",5,60,3]],"breaker":"open","or_before":true},{"t":8,"kind":"breaker","name":"POST /pay","level":"strained","state":"half-open","cause":"wait over"},{"t":8,"kind":"more","levels":[1,2,3]},{"t":9,"kind":"listed","name":"a","count":2},{"t":9,"kind":"gone","name":"b","count":1},{"t":9,"kind":"process","name":"web-1","count":4,"state":"lost"},{"t":20,"kind":"unread","from":10}]}"#;
+const CHANGES: &str = r#"{"type":"changes","changes":[{"t":7,"kind":"trouble","name":"POST /pay","context":"web","was":"quiet","level":"failing","findings":[["failures","failing",40,50,null],["refusals","strained",5,60,3]],"breaker":"open","or_before":true},{"t":20,"reported":30,"kind":"trouble","name":"POST /pay","was":"failing","level":"quiet","findings":[]},{"t":8,"kind":"breaker","name":"POST /pay","level":"strained","state":"half-open","cause":"wait over"},{"t":8,"kind":"more","levels":[1,2,3]},{"t":9,"kind":"listed","name":"a","count":2},{"t":9,"kind":"gone","name":"b","count":1},{"t":9,"kind":"process","name":"web-1","count":4,"state":"lost"},{"t":20,"kind":"unread","from":10,"cause":"no-viewer"},{"t":20,"kind":"dropped","count":7},{"t":20,"kind":"dropped","count":null}]}"#;
 const TOTALS: &str = r#"{"type":"totals","t":7,"levels":[38,1,1]}"#;
 const JUDGED: &str = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"rows":[],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","level":"failing"}],"verdicts":[[3,[["circuit","failing",0,0,null],["times","strained",900,100,null]]]],"levels":[1,0,1]}"#;
 const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
@@ -146,12 +146,12 @@ fn stream_that_was_cut_is_reported() {
 
 #[test]
 fn other_version_is_refused() {
-    let hello = HELLO.replace("\"version\":1", "\"version\":2,\"more\":true");
+    let hello = HELLO.replace("\"version\":2", "\"version\":3,\"more\":true");
     let lines = format!("{}\n{SECOND}\n", hello.replace("\"pid\":4127", "\"pid\":\"a text now\""));
     let mut reader = Reader::new(lines.as_bytes());
     let error = reader.next().unwrap().unwrap_err();
-    assert!(matches!(error, ReadError::Version { found: 2, known: VERSION, .. }), "{error:?}");
-    assert_eq!(error.to_string(), "the server sends version 2 of the format, the reader reads 1",);
+    assert!(matches!(error, ReadError::Version { found: 3, known: VERSION, .. }), "{error:?}");
+    assert_eq!(error.to_string(), "the server sends version 3 of the format, the reader reads 2",);
     assert!(reader.next().is_none(), "the rest has another meaning");
 }
 

@@ -5,6 +5,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use leaparray::MetricEvent::Block;
 use leaparray::{
     Clock, EventCounts, MetricTotals, Refusals, Registry, RegistryCursor, ResourceId, ResourceNode,
     SecondMetrics, Timestamp, Visited, VisitedNode,
@@ -14,6 +15,7 @@ use super::budget::Budget;
 use super::counts::FleetCounts;
 use super::names::{Names, ResourceKey};
 use super::outbox::{Outbox, Undelivered};
+use super::refused::RefusedBefore;
 use super::second::{ProcessSecond, Row};
 
 /// How often a node is read again if threads record in it at the same time.
@@ -21,8 +23,8 @@ const MAX_TRIES: usize = 64;
 
 /// Reads the finished seconds of a registry, each once.
 ///
-/// A reading finds the counts of each finished second, and the refusals by reason and the requests
-/// in flight of the moment, which it adds to the newest finished second.
+/// A reading finds the counts of each finished second, and the requests in flight of the moment,
+/// which it adds to the newest finished second.
 ///
 /// The outbox gives a number to each name of a resource or context that had a row, and keeps it for
 /// good. After 16,384 names, further ones are left out of the rows: they are in the sums of the
@@ -57,7 +59,7 @@ pub struct Collector<C> {
     cursor: RegistryCursor,
     budget: Budget,
     /// The refusals of each node at the last reading, and the number of that reading.
-    refusals: HashMap<ResourceId, (u64, Refusals)>,
+    refusals: HashMap<ResourceId, (u64, RefusedBefore)>,
     readings: u64,
     /// The counts from before the first second.
     before: EventCounts,
@@ -97,7 +99,7 @@ impl<C: Clock + Clone> Collector<C> {
             if let Visited::Node(visited) = visited {
                 let (lifetime, unfinished) = coherent(visited.node, now);
                 before += &lifetime.saturating_sub(&unfinished);
-                refusals.insert(visited.id, (0, visited.node.refusals()));
+                refusals.insert(visited.id, (0, RefusedBefore::new(visited.node.refusals())));
             }
         });
         before += &finished(&visit.delisted, &visit.unfinished);
@@ -201,9 +203,19 @@ struct Reading<'a> {
     /// The part of it in finished seconds.
     finished: EventCounts,
     names: &'a mut Names,
-    refusals: &'a mut HashMap<ResourceId, (u64, Refusals)>,
-    /// The node that was visited last, and its counts in the newest second.
-    current: Option<(ResourceKey, FleetCounts)>,
+    refusals: &'a mut HashMap<ResourceId, (u64, RefusedBefore)>,
+    current: Option<Current>,
+}
+
+/// The node that was visited last.
+struct Current {
+    id: ResourceId,
+    key: ResourceKey,
+    /// Its refusals since it was made.
+    refusals: Refusals,
+    newest: FleetCounts,
+    /// The counts in the seconds before the newest one, the oldest first.
+    older: Vec<SecondMetrics>,
 }
 
 impl Reading<'_> {
@@ -219,22 +231,19 @@ impl Reading<'_> {
             }
             Visited::Second(metrics) => {
                 let newest = self.seconds.end.saturating_sub(1);
-                match &mut self.current {
-                    Some((_, counts)) if metrics.second.as_secs() == newest => {
-                        counts.metrics.clone_from(metrics);
+                if let Some(current) = &mut self.current {
+                    if metrics.second.as_secs() == newest {
+                        current.newest.metrics.clone_from(metrics);
+                    } else {
+                        current.older.push(metrics.clone());
                     }
-                    Some((key, _)) => {
-                        let key = key.clone();
-                        self.add(key, metrics);
-                    }
-                    None => {}
                 }
             }
             Visited::Delisted(second) => {
                 self.finish_node();
                 let context = second.context.as_ref();
                 let key = ResourceKey::new(&second.name, context, second.traffic_type);
-                self.add(key, &second.metrics);
+                self.add(key, second.metrics.clone(), Refusals::default());
             }
             _ => {}
         }
@@ -250,30 +259,40 @@ impl Reading<'_> {
             return;
         }
         let key = ResourceKey::new(visited.name, visited.context, visited.traffic_type);
-        let refusals = node.refusals();
-        let (_, before) =
-            self.refusals.insert(visited.id, (self.number, refusals)).unwrap_or_default();
-        let mut counts = FleetCounts::new(self.seconds.end - 1);
-        counts.in_flight = node.concurrency();
-        counts.refusals = refusals.saturating_sub(&before);
-        self.current = Some((key, counts));
+        let mut newest = FleetCounts::new(self.seconds.end - 1);
+        newest.in_flight = node.concurrency();
+        let (id, refusals) = (visited.id, node.refusals());
+        self.current = Some(Current { id, key, refusals, newest, older: Vec::new() });
     }
 
-    fn add(&mut self, key: ResourceKey, metrics: &SecondMetrics) {
+    fn add(&mut self, key: ResourceKey, metrics: SecondMetrics, refusals: Refusals) {
         let index = metrics.second.as_secs().checked_sub(self.seconds.start);
         let index = index.and_then(|it| usize::try_from(it).ok());
         if let Some(rows) = index.and_then(|it| self.rows.get_mut(it)) {
-            let counts = FleetCounts { metrics: metrics.clone(), ..FleetCounts::default() };
+            let counts = FleetCounts { metrics, refusals, in_flight: 0 };
             rows.push(Row { name: self.names.number(key), counts });
         }
     }
 
-    /// Adds the row of the node in the newest second.
+    /// Adds the rows of the node.
     fn finish_node(&mut self) {
-        if let (Some((key, counts)), Some(newest)) = (self.current.take(), self.rows.last_mut())
-            && !counts.is_empty()
+        let Some(Current { id, key, refusals, mut newest, older }) = self.current.take() else {
+            return;
+        };
+        let refused = older.iter().map(|it| it.counts[Block]).chain([newest.metrics.counts[Block]]);
+        let refused = refused.fold(0, u64::saturating_add);
+        let (number, before) = self.refusals.entry(id).or_default();
+        *number = self.number;
+        let mut rest = before.read(refusals, refused);
+        for metrics in older {
+            let refusals = rest.next(metrics.counts[Block]);
+            self.add(key.clone(), metrics, refusals);
+        }
+        newest.refusals = rest.next(newest.metrics.counts[Block]);
+        if let Some(rows) = self.rows.last_mut()
+            && !newest.is_empty()
         {
-            newest.push(Row { name: self.names.number(key), counts });
+            rows.push(Row { name: self.names.number(key), counts: newest });
         }
     }
 }

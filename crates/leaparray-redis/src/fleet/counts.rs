@@ -13,14 +13,10 @@ pub struct FleetCounts {
     pub metrics: SecondMetrics,
     /// The number of requests in flight when the newest second was read.
     pub in_flight: u64,
-    /// The refusals by reason, between the reading of the registry that has delivered the second
-    /// and the one before: see [`Collector`](super::Collector).
-    ///
-    /// The newest second of a reading has all of them. A reading comes shortly after the end of
-    /// that second, so it includes refusals of these moments, which [`Block`](MetricEvent::Block)
-    /// counts in the next second. If a late reading delivers several seconds, the older ones have
-    /// none. Refusals without a reason are in `Block` only. Those of a resource that was evicted
-    /// since the reading before are missing.
+    /// The refusals by reason, of those in [`Block`](MetricEvent::Block): their sum is that
+    /// number, or smaller, since some refusals have no reason. Those of a resource that was evicted
+    /// since the reading before have none. The reasons are read a moment after the end of the
+    /// second, so refusals of that moment with other reasons may change the proportion.
     pub refusals: Refusals,
 }
 

@@ -53,6 +53,7 @@ mod message;
 mod names;
 mod outbox;
 mod record;
+mod refused;
 mod second;
 mod view;
 

@@ -74,24 +74,24 @@ fn refusals_are_those_of_the_second() {
     assert_eq!(refused.collect::<Vec<_>>(), [2, 5]);
 }
 
-/// A reading finds the refusals since the reading before, and no times of them.
+/// A reading finds the reasons since the reading before, and no times of them.
 #[test]
-fn refusals_of_a_late_reading_belong_to_its_newest_second() {
+fn refusals_of_a_second_have_as_many_reasons() {
     let mut process = Process::new(1, START);
     let orders = process.registry.resource("orders").unwrap();
     orders.refuse_many_at(process.now(), 2, Reason::LimitReached);
     process.clock.advance(Duration::from_secs(2));
     // In the second that is not over.
-    orders.refuse_many_at(process.now(), 5, Reason::LimitReached);
+    orders.refuse_many_at(process.now(), 5, Reason::Failing);
     process.collect();
     process.next_second();
     let delivery = process.delivery();
     let found = delivery.seconds.iter().map(|it| {
         let rows = ProcessSecond::decode(it.second, &it.bytes).unwrap().rows;
         let count = |of: fn(&FleetCounts) -> u64| rows.iter().map(|it| of(&it.counts)).sum::<u64>();
-        (count(|it| it.metrics.counts[Block]), count(|it| it.refusals[Reason::LimitReached]))
+        (count(|it| it.metrics.counts[Block]), count(|it| it.refusals.sum()))
     });
-    assert_eq!(found.collect::<Vec<_>>(), [(2, 0), (0, 7), (5, 0)]);
+    assert_eq!(found.collect::<Vec<_>>(), [(2, 2), (0, 0), (5, 5)]);
 }
 
 #[test]

@@ -17,3 +17,10 @@ fn script_has_nothing_of_its_modules_that_only_modules_may_have() {
         assert!(!script.lines().any(|it| it.trim_start().starts_with(word)), "{word}");
     }
 }
+
+/// A browser loads the page in an incident, over whatever connection there is.
+#[test]
+fn document_has_at_most_207_600_bytes() {
+    let bytes = DOCUMENT.html.len();
+    assert!(bytes <= 207_600, "{bytes} bytes");
+}

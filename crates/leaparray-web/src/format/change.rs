@@ -6,7 +6,9 @@ use super::verdict::{Finding, Level, Levels};
 
 /// The changes that the server keeps, or those that were added to them.
 ///
-/// The server keeps those of the last ten minutes, and at most 512.
+/// The server keeps those of the last ten minutes, and at most 512. Changes are sent before the
+/// seconds in which they were reported. A reader that resumes after a second misses none, and may
+/// get some again, which it knows by [`Change::reported_at`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "changes")]
 #[non_exhaustive]
@@ -33,11 +35,38 @@ pub struct Changes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// The number of the second in which the change was found.
+    /// The number of the second of the change: the first one of the new state.
     pub t: u64,
+    /// The number of the second in which the change was reported, if that was later: an alert
+    /// resolves once its new state has lasted for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<u64>,
     /// What has changed.
     #[serde(flatten)]
     pub kind: ChangeKind,
+}
+
+impl Change {
+    /// Returns the number of the second in which the change was reported. It never falls from one
+    /// change to the next.
+    ///
+    /// ```
+    /// use leaparray_web::format::Change;
+    ///
+    /// let mut change = Change::default();
+    /// change.t = 1_764_039_999;
+    /// assert_eq!(change.reported_at(), 1_764_039_999);
+    /// change.reported = Some(1_764_040_009);
+    /// assert_eq!(change.reported_at(), 1_764_040_009);
+    /// ```
+    #[must_use]
+    pub fn reported_at(&self) -> u64 {
+        self.reported.unwrap_or(self.t)
+    }
+
+    pub(crate) const fn new(t: u64, kind: ChangeKind) -> Self {
+        Self { t, reported: None, kind }
+    }
 }
 
 /// What has changed.
@@ -45,8 +74,9 @@ pub struct Change {
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The level of a resource, or the kinds of its findings. A rise is told at once. A fall is
-    /// told once it has lasted for 10 s, and longer each time that the resource relapses.
+    /// The alert of a resource. It fires at once, when the level rises or there are findings of
+    /// another kind. It resolves once nothing of that was found for 10 s, and for twice as long
+    /// after each relapse, up to 160 s.
     #[non_exhaustive]
     Trouble {
         /// The name of the resource.
@@ -54,9 +84,10 @@ pub enum ChangeKind {
         /// The context that the findings are about; `None` if they are about the resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<String>,
-        /// The level that was told before.
+        /// The level of the alert before.
         was: Level,
-        /// The level now.
+        /// The level of the alert now. Until it resolves, it can be higher than that of the
+        /// findings.
         level: Level,
         /// The findings now, the worst one first.
         findings: Vec<Finding>,
@@ -86,7 +117,7 @@ pub enum ChangeKind {
         /// How many have changed to each level.
         levels: Levels,
     },
-    /// Resources were listed. Told once in ten seconds at most.
+    /// Resources were listed. Reported once in ten seconds at most.
     #[non_exhaustive]
     Listed {
         /// The name of the first one.
@@ -94,7 +125,7 @@ pub enum ChangeKind {
         /// How many.
         count: u64,
     },
-    /// Resources were evicted or removed. Told once in ten seconds at most.
+    /// Resources were evicted or removed. Reported once in ten seconds at most.
     #[non_exhaustive]
     Gone {
         /// The name of the first one.
@@ -102,8 +133,8 @@ pub enum ChangeKind {
         /// How many.
         count: u64,
     },
-    /// Processes of the fleet are in another state. Told once in ten seconds at most for each
-    /// state.
+    /// Processes of the fleet are in another state. Reported once in ten seconds at most for
+    /// each state.
     #[non_exhaustive]
     Process {
         /// The name of the first one.
@@ -113,13 +144,52 @@ pub enum ChangeKind {
         /// The state: `live`, `left`, `lost`, or `gone` if the fleet lists it no longer.
         state: String,
     },
-    /// The seconds before this one were not read: there was no viewer.
+    /// The seconds before this one were not read.
     #[non_exhaustive]
     Unread {
         /// The first second that was not read.
         from: u64,
+        /// Why.
+        #[serde(default)]
+        cause: UnreadCause,
+    },
+    /// Changes are missing, of which this second is the newest.
+    #[non_exhaustive]
+    Dropped {
+        /// How many of the last ten minutes were dropped because there were more than 512. The
+        /// server keeps those for longest that say that something fails. `None` if those of a
+        /// reader that resumes are missing because they are older than ten minutes.
+        count: Option<u64>,
     },
     /// A kind that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// Why seconds were not read.
+///
+/// ```
+/// use leaparray_web::format::{Change, ChangeKind, UnreadCause};
+///
+/// let json = r#"{"t":1764039999,"kind":"unread","from":1764039000,"cause":"no-viewer"}"#;
+/// let change: Change = serde_json::from_str(json)?;
+/// let ChangeKind::Unread { cause, .. } = change.kind else { panic!("it is a gap") };
+/// assert_eq!(cause, UnreadCause::NoViewer);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum UnreadCause {
+    /// There was no viewer.
+    NoViewer,
+    /// There were viewers, and the process was suspended, had no processor, or its clock was set
+    /// forward.
+    Stalled,
+    /// The code of the registry has panicked: see [`ByeReason::Failed`](super::ByeReason::Failed).
+    Failed,
+    /// A cause that this version does not know.
     #[default]
     #[serde(other)]
     Unknown,

@@ -139,7 +139,8 @@ pub struct Second {
     /// The nodes in which something was recorded in this second, and those with requests in flight.
     pub rows: Vec<Row>,
     /// The refused requests of this second by reason, of the nodes that have refused requests;
-    /// `None` if it is not known. The reasons of a node add up to the refused requests of its row.
+    /// `None` if it is not known. The reasons of a node add up to the refused requests of its row,
+    /// or to less: some have no reason.
     /// They are read a moment after the end of the second, so refusals of that moment with other
     /// reasons may change the proportion. Of a node that was evicted or removed since the reading
     /// before, the reasons are not known: its row has the number of its refused requests.

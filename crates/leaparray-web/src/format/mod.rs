@@ -1,18 +1,18 @@
-//! The messages of `/stream`, version 1: plain data that can be read and written, and a [`Reader`]
+//! The messages of `/stream`, version 2: plain data that can be read and written, and a [`Reader`]
 //! of them for other programs.
 //!
 //! Each message is a JSON object with a `type`. As JSON lines, each message is a line. As
-//! server-sent events, it is the data of an event, and the id of the event of a second is
-//! `INSTANCE.SECOND`. Empty lines and comments keep the connection alive.
+//! server-sent events, it is the data of an event, and the id of the event of a second, or of its
+//! totals, is `INSTANCE.SECOND`. Empty lines and comments keep the connection alive.
 //!
 //! | message | when |
 //! |---|---|
 //! | [`Hello`] | first: the server, and the version of the format |
-//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second tells it |
+//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second says so |
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`FleetUpdate`] | each second, and first after those of the last minute, if the page has a [fleet](crate::Page::fleet) |
-//! | [`Changes`] | those of the last ten minutes after those of the last minute, if there are any; then with each second that has some |
+//! | [`Changes`] | those of the last ten minutes before the first second, if there are any; then before each second that has some |
 //! | [`Totals`] | each second in place of all others but [`Hello`], [`Changes`] and [`Bye`], if the address has `only=totals` |
 //! | [`Bye`] | last, if the server ends the stream |
 //!
@@ -21,7 +21,7 @@
 //! use leaparray_web::format::{Message, Reader};
 //!
 //! let stream = concat!(
-//!     r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","#,
+//!     r#"{"type":"hello","version":2,"instance":"9f3c","name":"orders-api","host":"web-3","#,
 //!     r#""pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"#,
 //!     r#""has_seconds":true,"reasons":["limit reached","wait too long","more than limit","#,
 //!     r#""backend failing","other","queue full"]}"#,
@@ -81,7 +81,7 @@ mod read;
 mod row;
 mod verdict;
 
-pub use change::{Change, ChangeKind, Changes, Totals};
+pub use change::{Change, ChangeKind, Changes, Totals, UnreadCause};
 pub use controller::{Controller, ControllerState, RefusedKey};
 pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
 pub use events::EventTotals;
@@ -95,12 +95,13 @@ pub(crate) use row::nanos;
 pub use row::{Counts, Refused, Row};
 pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 
-/// The version of the format.
+/// The version of the format. Version 1 had no [`Second::verdicts`]: by its messages, a reader that
+/// relies on them would take all resources for quiet.
 ///
 /// ```
-/// assert_eq!(leaparray_web::format::VERSION, 1);
+/// assert_eq!(leaparray_web::format::VERSION, 2);
 /// ```
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Returns the names of the reasons of refusals, in the order of their counts in [`Refused`]: that
 /// of [`Reason::ALL`].

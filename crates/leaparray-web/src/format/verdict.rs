@@ -45,7 +45,8 @@ pub enum FindingKind {
     /// Requests were refused: `part` of `whole` that asked in 10 s.
     Refusals,
     /// Response times are longer than before: p99 of the last 10 s is `part` nanoseconds, and that
-    /// of the 45 s before was `whole`.
+    /// of the 45 s before they became longer was `whole`. It stays until p99 is below half of the
+    /// thresholds, or the resource has no request for a minute.
     Times,
     /// A circuit breaker is open or half-open: among the circuit breakers with the name of the
     /// resource, the one with the index `part`, in the order of the controllers.

@@ -30,6 +30,8 @@ pub(super) struct Reading {
     /// Its number.
     pub(super) number: u64,
     pub(super) now: Timestamp,
+    /// The seconds that have ended before are read.
+    pub(super) settled: Timestamp,
     /// Whether it is the first one of a task, which lists the nodes also without a second.
     pub(super) is_first: bool,
     /// The number of resources.
@@ -93,10 +95,12 @@ impl<'a> Collected<'a> {
             context: visited.context.map(AsRef::as_ref),
             direction: direction(visited.traffic_type),
         };
-        let Reading { number, now, listed, is_first, .. } = self.reading;
+        let Reading { number, now, settled, listed, is_first, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
-        self.refusing.begin(&mut node.refused, visited.node.refusals(), is_first);
+        let later = || visited.node.at(settled).unfinished().counts()[MetricEvent::Block];
+        let refusals = visited.node.refusals();
+        self.refusing.begin(&mut node.refused, refusals, is_first.then(later));
         self.ledger.read(node, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;

@@ -30,7 +30,6 @@ const MINUTE: usize = HISTORY as usize;
 struct Held {
     failures: Level,
     refusals: Level,
-    is_slow: bool,
 }
 
 /// What is known of a node that had a row in the last minute.
@@ -44,6 +43,9 @@ struct State {
     /// p99 in nanoseconds; NaN for a second with too few response times.
     p99: [f32; MINUTE],
     held: Held,
+    /// While the node is slow, the p99 from before it became slow. The slow seconds are not in it,
+    /// however long they last.
+    baseline: Option<f64>,
     slow: Option<Finding>,
     compared_at: u64,
 }
@@ -76,19 +78,22 @@ impl Judge {
     /// Reads the states of the breakers, and sets their levels.
     pub(super) fn read_breakers(&mut self, controllers: &mut [Controller]) {
         let before = std::mem::take(&mut self.breakers);
-        for Controller { resource, state, level: told, .. } in controllers {
+        let before: HashMap<_, _, RandomState> = before.iter().map(|it| (it.key(), it)).collect();
+        let mut counts: HashMap<_, u64, RandomState> = HashMap::default();
+        for Controller { resource, state, level: of_controller, .. } in controllers {
             let kind = match state {
                 ControllerState::Circuit { .. } => FindingKind::Circuit,
                 ControllerState::Drop { .. } => FindingKind::Drop,
                 _ => continue,
             };
-            let is_same = |it: &&Breaker| *it.name == **resource && it.kind == kind;
-            let index = self.breakers.iter().filter(is_same).count() as u64;
-            let known = before.iter().filter(is_same).find(|it| it.index == index);
+            let name: &str = resource;
+            let count = counts.entry((name, kind)).or_default();
+            let index = *count;
+            *count += 1;
+            let known = before.get(&(name, kind, index)).copied();
             let (state, cause, level) = read_breaker(state, known);
-            *told = level;
-            let name = resource.as_str().into();
-            self.breakers.push(Breaker { name, kind, index, state, cause, level });
+            *of_controller = level;
+            self.breakers.push(Breaker { name: name.into(), kind, index, state, cause, level });
         }
     }
 
@@ -130,7 +135,8 @@ impl Judge {
         state
     }
 
-    /// The findings about breakers by the ids of the resources with their names.
+    /// The findings about breakers by the ids of the resources with their names, the worst one
+    /// first.
     fn findings_of_breakers(&self, nodes: &Nodes) -> HashMap<u64, Vec<Finding>, RandomState> {
         let mut found: HashMap<u64, Vec<Finding>, RandomState> = HashMap::default();
         for breaker in self.breakers.iter().filter(|it| it.level > Level::Quiet) {
@@ -138,11 +144,18 @@ impl Judge {
                 found.entry(id).or_default().push(breaker.finding());
             }
         }
+        for findings in found.values_mut() {
+            sort(findings);
+        }
         found
     }
 }
 
 impl Breaker {
+    const fn key(&self) -> (&str, FindingKind, u64) {
+        (&self.name, self.kind, self.index)
+    }
+
     pub(super) fn finding(&self) -> Finding {
         let Self { kind, index, level, .. } = *self;
         Finding { kind, level, part: index, whole: 0, reason: None }
@@ -187,6 +200,7 @@ impl State {
             refused: None,
             p99: [f32::NAN; MINUTE],
             held: Held::default(),
+            baseline: None,
             slow: None,
             // Not all nodes in the same second.
             compared_at: t.saturating_sub(id % LATENCY_EVERY),
@@ -242,7 +256,7 @@ impl State {
         if !breakers.is_empty() {
             all.splice(0..0, breakers.iter().copied());
         }
-        all.sort_by_key(|it| std::cmp::Reverse(it.level));
+        sort(&mut all);
         all
     }
 
@@ -260,8 +274,8 @@ impl State {
         }
         let mut reasons = Refusals::default();
         self.refused.iter().flat_map(|it| it.iter()).for_each(|second| reasons += second);
-        // Those of a breaker are told with the breaker: those of its reason, and if it lets little
-        // through, those of no known reason.
+        // Those of a breaker are in the finding about the breaker: those of its reason, and if it
+        // lets little through, those of no known reason.
         let mut refused = sums[Block];
         let mut unknown = refused.saturating_sub(reasons.sum());
         if let Some(breaker) = breakers.first() {
@@ -274,7 +288,7 @@ impl State {
         let half = 1 + u64::from(*held > Level::Quiet);
         let is_enough = calls.saturating_mul(half) >= FEW && refused.saturating_mul(half) >= SOME;
         *held = if is_enough { level_of(refused, calls, REFUSALS, *held) } else { Level::Quiet };
-        // The reason of most of the refusals that are told, if that is known.
+        // The reason of most of the refusals in the finding, if that is known.
         let counts = || reasons.iter().map(|(_, count)| count);
         let most = counts().max().filter(|it| *it > 0 && *it >= unknown);
         let reason = (0..).zip(counts()).find(|(_, count)| Some(*count) == most);
@@ -282,18 +296,21 @@ impl State {
             .map(|it| Finding { reason: reason.map(|(index, _)| index), ..it })
     }
 
-    /// Compares p99 of the last 10 s with that of the 45 s before.
+    /// Compares p99 of the last 10 s with that of the 45 s before; while the node is slow, with
+    /// that from before it became slow. With too few response times to compare, it is not known
+    /// whether the node is still slow: there is no finding, and the baseline stays.
     fn compare_times(&mut self) -> Option<Finding> {
-        let held = std::mem::take(&mut self.held.is_slow);
-        if self.sums()[Rt] < ENOUGH_FOR_P99 {
+        let is_held = self.baseline.is_some();
+        let half = 1 + u64::from(is_held);
+        if self.sums()[Rt].saturating_mul(half) < ENOUGH_FOR_P99 {
             return None;
         }
         let recent = self.median(0..RECENT)?;
-        let before = self.median(BEFORE..HISTORY.into())?;
-        let factor = if held { 0.5 } else { 1.0 };
+        let before = self.baseline.or_else(|| self.median(BEFORE..HISTORY.into()))?;
+        let factor = if is_held { 0.5 } else { 1.0 };
         let is_slow =
             recent >= SLOWER * factor * before && recent - before >= LONGER * MILLI * factor;
-        self.held.is_slow = is_slow;
+        self.baseline = is_slow.then_some(before);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let (recent, before) = (recent as u64, before as u64);
         is_slow.then_some(())?;
@@ -323,6 +340,11 @@ fn judge_failures(sums: &EventCounts, held: &mut Level) -> Option<Finding> {
         Level::Quiet
     };
     finding(FindingKind::Failures, *held, failed, ended)
+}
+
+/// Puts the worst finding first. Among those of a level, the order stays.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|it| std::cmp::Reverse(it.level));
 }
 
 fn finding(kind: FindingKind, level: Level, part: u64, whole: u64) -> Option<Finding> {

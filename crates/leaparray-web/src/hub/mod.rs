@@ -1,6 +1,7 @@
 //! The hub: one task reads the registry once a second while there are viewers, and serializes each
 //! second once.
 
+mod alert;
 mod change_log;
 mod collect;
 mod detail;

@@ -15,7 +15,7 @@ use super::seconds::Sums;
 use super::viewers::Update;
 use super::watch::Watch;
 use crate::controllers;
-use crate::format::{Change, Controller, Ledger, Levels, Resources, Second, Verdict};
+use crate::format::{Change, Controller, Ledger, Levels, Resources, Second, Totals, Verdict};
 
 /// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
@@ -51,7 +51,7 @@ pub(super) struct Reading {
     is_first: bool,
     /// The first second that was read.
     first: u64,
-    told: Vec<Change>,
+    reported: Vec<Change>,
 }
 
 /// Known of the newest second only.
@@ -99,7 +99,7 @@ impl Readings {
         let is_first = self.next.is_none();
         let long = *hub.registry.config().long();
         let started = hub.identity.started.as_secs();
-        // A reading that can send no second would find changes, and could not tell them. The first
+        // A reading that can send no second would find changes, and could not report them. The first
         // one lists the nodes.
         let known = self.next();
         let first = known.max(oldest_second(&long, now)).max(started);
@@ -108,8 +108,14 @@ impl Readings {
         }
         self.ledger.begin(now.as_secs());
         let listed = hub.registry.len() as u64;
-        let reading =
-            collect::Reading { number: self.count + 1, now, listed, is_first, rows: self.rows };
+        let reading = collect::Reading {
+            number: self.count + 1,
+            now,
+            settled,
+            listed,
+            is_first,
+            rows: self.rows,
+        };
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.at(settled).visit_seconds(&self.cursor, |it| found.visit(it));
         found.finish_node();
@@ -146,7 +152,7 @@ impl Readings {
                 it.refused = None;
             }
         }
-        let (told, verdicts, levels) = self.judge(&sums, &mut controllers);
+        let (reported, verdicts, levels) = self.judge(&sums, &mut controllers);
         let newest = Newest {
             verdicts,
             levels,
@@ -154,7 +160,7 @@ impl Readings {
             ledger: self.ledger.total(events(&visit.delisted), now.as_secs()),
         };
         let first = self.first;
-        Reading { now, sums, newest: Some(newest), changes, is_first, first, told }
+        Reading { now, sums, newest: Some(newest), changes, is_first, first, reported }
     }
 
     /// Takes the resources that were listed, evicted or removed since the reading before.
@@ -176,7 +182,7 @@ impl Readings {
         sums: &[Sums],
         controllers: &mut [Controller],
     ) -> (Vec<Change>, Vec<Verdict>, Levels) {
-        let (mut told, mut verdicts, mut levels) = Default::default();
+        let (mut reported, mut verdicts, mut levels) = Default::default();
         for (index, second) in sums.iter().enumerate() {
             let is_newest = index + 1 == sums.len();
             let refused = second.refused.as_deref().unwrap_or_default();
@@ -185,7 +191,7 @@ impl Readings {
             }
             verdicts = self.judge.second(&self.nodes, second.t, &second.rows, refused);
             let breakers = (self.judge.breakers(), is_newest);
-            levels = self.watch.second(second.t, &self.nodes, &verdicts, breakers, &mut told);
+            levels = self.watch.second(second.t, &self.nodes, &verdicts, breakers, &mut reported);
         }
         let mut unlisted: Vec<_> = controllers.iter().map(|it| it.resource.as_str()).collect();
         unlisted.retain(|it| self.nodes.resources_named(it).next().is_none());
@@ -193,12 +199,12 @@ impl Readings {
         unlisted.dedup();
         let all = self.families.saturating_add(unlisted.len() as u64);
         levels.quiet = all.saturating_sub(levels.strained.saturating_add(levels.failing));
-        (told, verdicts, levels)
+        (reported, verdicts, levels)
     }
 
     /// Serializes a reading.
     pub(super) fn serialize(&mut self, identity: &Identity, reading: Reading) -> Update {
-        let Reading { now, sums, newest, mut changes, is_first, first, told } = reading;
+        let Reading { now, sums, newest, mut changes, is_first, first, reported } = reading;
         let has_changes = is_first || !changes.is_empty();
         // Without a second, the viewers get the message with all nodes again.
         let lists_again = !is_first && has_changes && sums.is_empty();
@@ -207,9 +213,11 @@ impl Readings {
             changes = Changes::default();
         }
         let end = self.next();
-        let levels = newest.as_ref().map(|it| it.levels).filter(|_| !sums.is_empty());
+        let totals = sums.last().zip(newest.as_ref()).map(|(sums, newest)| {
+            (identity.id_of(sums.t), Totals { t: sums.t, levels: newest.levels })
+        });
         let seconds = self.serialize_seconds(identity, sums, newest, changes);
-        Update { now, seconds, first, end, has_changes, lists_again, told, levels }
+        Update { now, seconds, first, end, has_changes, lists_again, reported, totals }
     }
 
     /// Serializes the listed nodes.
@@ -259,8 +267,8 @@ impl Readings {
 impl Reading {
     /// No second was complete, and nothing was read.
     fn empty(now: Timestamp) -> Self {
-        let (sums, changes, told) = (Vec::new(), Changes::default(), Vec::new());
-        Self { now, sums, newest: None, changes, is_first: false, first: 0, told }
+        let (sums, changes, reported) = (Vec::new(), Changes::default(), Vec::new());
+        Self { now, sums, newest: None, changes, is_first: false, first: 0, reported }
     }
 }
 

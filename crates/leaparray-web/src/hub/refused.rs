@@ -3,8 +3,8 @@
 //! A node counts its refused requests by second, and by reason since it was made. A second is read
 //! some time after its end, so a reading finds reasons of two kinds: those of the seconds that it
 //! reads, and those of refusals after their end. The latter are carried to the next reading, where
-//! they come first. The reasons of a second therefore add up to its refused requests. Which of the
-//! newest reasons belong to the second is not known: they are divided in proportion.
+//! they come first. So no second has more refusals with a reason than refusals. Which of the newest
+//! reasons belong to the second is not known: they are divided in proportion.
 
 use leaparray::Refusals;
 
@@ -24,21 +24,32 @@ pub(super) struct Refusing {
     newly: Refusals,
     /// The seconds with refused requests, and how many.
     seconds: Vec<(u64, u64)>,
+    /// Whether the reasons of these seconds are not known.
+    is_first: bool,
 }
 
 impl Refusing {
     /// Begins a node, which has refused `total` requests since it was made. The first reading of
-    /// all cannot tell in which seconds.
-    pub(super) fn begin(&mut self, before: &mut RefusedBefore, total: Refusals, is_first: bool) {
-        let known = if is_first { total } else { before.total };
-        self.newly = total.saturating_sub(&known);
+    /// all cannot tell in which seconds: it passes the number of those that were refused after the
+    /// end of its newest second. Their reasons are taken for those of all.
+    pub(super) fn begin(
+        &mut self,
+        before: &mut RefusedBefore,
+        total: Refusals,
+        later: Option<u64>,
+    ) {
+        self.newly = match later {
+            Some(later) => share(total, later),
+            None => total.saturating_sub(&before.total),
+        };
+        self.is_first = later.is_some();
         before.total = total;
         self.seconds.clear();
     }
 
     /// Adds a second with the number of its refused requests.
     pub(super) fn add(&mut self, second: u64, refused: u64) {
-        if refused > 0 {
+        if refused > 0 && !self.is_first {
             self.seconds.push((second, refused));
         }
     }
@@ -51,29 +62,30 @@ impl Refusing {
         before: &mut RefusedBefore,
     ) -> impl Iterator<Item = (u64, Refusals)> {
         let refused = self.seconds.iter().map(|(_, count)| count).sum::<u64>();
-        let early = share(before.carried, refused.min(before.carried.sum()));
+        let early = share(before.carried, refused);
         let late = share(self.newly, refused - early.sum());
         // The rest of the carried refusals is in no second: they were recorded late.
         before.carried = self.newly.saturating_sub(&late);
         let mut rest = early;
         rest += &late;
         self.seconds.drain(..).filter_map(move |(second, count)| {
-            let counts = share(rest, count.min(rest.sum()));
+            let counts = share(rest, count);
             rest = rest.saturating_sub(&counts);
             (counts.sum() > 0).then_some((second, counts))
         })
     }
 }
 
-/// Divides a number in proportion to some counts; zeros if they are all zero. Unless the number is
-/// larger than their sum, no part is larger than its count.
+/// Divides a number in proportion to some counts. No part is larger than its count, so the parts
+/// add up to the number, or to the sum of the counts if that is smaller.
 fn share(counts: Refusals, number: u64) -> Refusals {
-    let whole = u128::from(counts.sum()).max(1);
+    let whole = u128::from(counts.sum());
+    let number = u128::from(number).min(whole);
     let (mut upto, mut given) = (0, 0);
     let mut parts = Refusals::default();
     for (reason, count) in counts.iter() {
-        upto += u128::from(count);
-        let end = upto * u128::from(number) / whole;
+        upto = (upto + u128::from(count)).min(whole);
+        let end = upto * number / whole.max(1);
         parts[reason] = u64::try_from(end - given).unwrap_or(u64::MAX);
         given = end;
     }
@@ -108,7 +120,7 @@ mod tests {
         seconds: &[(u64, u64)],
     ) -> Vec<(u64, ByReason)> {
         let mut refusing = Refusing::default();
-        refusing.begin(before, refusals(total), false);
+        refusing.begin(before, refusals(total), None);
         for &(second, count) in seconds {
             refusing.add(second, count);
         }
@@ -135,6 +147,19 @@ mod tests {
     }
 
     #[test]
+    fn refusals_after_the_second_of_the_first_reading_belong_to_the_next() {
+        let (mut before, mut refusing) = (RefusedBefore::default(), Refusing::default());
+        refusing.begin(&mut before, refusals([10, 0, 0, 30, 0, 0]), Some(4));
+        refusing.add(10, 8);
+        assert_eq!(refusing.finish(&mut before).collect::<Vec<_>>(), []);
+        // Three were refused after the end of the second 11, and none after that of 12.
+        let found = read(&mut before, [14, 0, 0, 45, 0, 0], &[(11, 20)]);
+        assert_eq!(found, [(11, [4, 0, 0, 16, 0, 0])]);
+        let found = read(&mut before, [19, 0, 0, 57, 0, 0], &[(12, 20)]);
+        assert_eq!(found, [(12, [6, 0, 0, 14, 0, 0])]);
+    }
+
+    #[test]
     fn late_refusals_are_in_no_later_second() {
         let mut before = RefusedBefore::default();
         assert_eq!(read(&mut before, [5, 0, 0, 0, 0, 0], &[]), []);
@@ -144,17 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn second_that_refused_more_than_is_known_has_the_reasons_that_are_known() {
+    fn refusal_without_a_reason_gets_none() {
         let mut before = RefusedBefore::default();
         assert_eq!(read(&mut before, [0; 6], &[(10, 7)]), []);
         let found = read(&mut before, [1, 0, 0, 2, 0, 0], &[(11, 6)]);
-        assert_eq!(found, [(11, [2, 0, 0, 4, 0, 0])]);
+        assert_eq!(found, [(11, [1, 0, 0, 2, 0, 0])]);
     }
 
     #[test]
     fn shares_add_up_at_the_largest_numbers() {
         let share = |of, number| counts(share(refusals(of), number));
-        assert_eq!(share([u64::MAX, 0, 0, 0, 0, 0], u64::MAX), [u64::MAX, 0, 0, 0, 0, 0]);
+        let [first, second, ..] = share([u64::MAX, u64::MAX, 0, 0, 0, 7], u64::MAX);
+        assert_eq!((first, second), (u64::MAX, 0));
         assert_eq!(share([1, 1, 1, 0, 0, 0], 2), [0, 1, 1, 0, 0, 0]);
         assert_eq!(share([0; 6], 5), [0; 6]);
     }

@@ -7,15 +7,20 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use leaparray::MetricEvent::{Exception, Pass, Rt, Success};
 use leaparray::{Clock, Registry, Timestamp};
 
 use super::Hub;
 use super::frame::Encoding;
 use super::identity::Identity;
+use super::judge::Judge;
+use super::nodes::{Changes, Label, Nodes};
 use super::readings::{Reading, Readings};
 use super::viewer::{Target, Viewer, Wish};
 use super::viewers::{Joined, Viewers};
+use super::watch::Watch;
 use crate::fleet::FleetSource;
+use crate::format::{Controller, ControllerState, Counts, Direction, Level, Row};
 
 /// A hub whose readings are called one by one.
 pub struct Steps<C> {
@@ -26,10 +31,59 @@ pub struct Steps<C> {
 /// The results of a reading.
 pub struct Found(Reading);
 
-/// A viewer that takes its messages when it is told to.
+/// A viewer that takes its messages when asked.
 pub struct SteppedViewer {
     viewer: Arc<Viewer>,
     viewers: Arc<Viewers>,
+}
+
+/// The rule and its alerts, without a registry: resources with a circuit breaker each.
+pub struct Judging {
+    nodes: Nodes,
+    judge: Judge,
+    watch: Watch,
+    controllers: Vec<Controller>,
+    rows: Vec<Row>,
+    t: u64,
+}
+
+impl Judging {
+    /// Each tenth resource fails.
+    #[must_use]
+    pub fn new(resources: usize) -> Self {
+        let mut nodes = Nodes::default();
+        let (mut controllers, mut rows) = (Vec::new(), Vec::new());
+        for index in 0..resources {
+            let name = format!("GET /orders/{index}");
+            let label = Label { name: &name, context: None, direction: Direction::In };
+            let position = nodes.named(label, &mut Changes::default());
+            let failed = if index % 10 == 0 { 9 } else { 0 };
+            let events = [(Pass, 15), (Success, 15 - failed), (Exception, failed), (Rt, 15)];
+            let counts =
+                Counts { events: events.into(), p99: Some(2_000_000), ..Counts::default() };
+            rows.push(Row { id: nodes.at(position).id, counts });
+            let state = ControllerState::Unknown;
+            controllers.push(Controller { resource: name, name: None, state, level: Level::Quiet });
+        }
+        let (judge, watch) = (Judge::default(), Watch::new(0));
+        Self { nodes, judge, watch, controllers, rows, t: 1_000 }
+    }
+
+    /// Judges the next second, with the circuit breakers in this state. Returns the number of
+    /// changes.
+    pub fn second(&mut self, breakers: &str) -> usize {
+        self.t += 1;
+        for it in &mut self.controllers {
+            let (probe_in, cause) = (None, None);
+            it.state = ControllerState::Circuit { state: breakers.to_owned(), probe_in, cause };
+        }
+        self.judge.read_breakers(&mut self.controllers);
+        let verdicts = self.judge.second(&self.nodes, self.t, &self.rows, &[]);
+        let mut changes = Vec::new();
+        let breakers = (self.judge.breakers(), true);
+        self.watch.second(self.t, &self.nodes, &verdicts, breakers, &mut changes);
+        changes.len()
+    }
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
@@ -48,7 +102,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
         fleet: FleetSource,
     ) -> Self {
         let identity = Identity::new(registry.clock().now());
-        let viewers = Arc::default();
+        let viewers = Arc::new(Viewers::new(identity.started.as_secs()));
         let life = Duration::from_secs(300);
         let hub = Hub::new(registry, identity, fleet, viewers, 64, life);
         let readings = Readings::new(&hub, delay);

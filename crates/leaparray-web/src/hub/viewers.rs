@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leaparray::Timestamp;
@@ -12,7 +11,7 @@ use super::HISTORY;
 use super::change_log::ChangeLog;
 use super::frame::Frame;
 use super::viewer::{Target, Viewer, Wish};
-use crate::format::{ByeReason, Change, Changes, Levels, Totals};
+use crate::format::{ByeReason, Change, Changes, Totals, UnreadCause};
 
 /// The viewers of a page, and the messages of the last minute.
 pub(crate) struct Viewers {
@@ -22,7 +21,6 @@ pub(crate) struct Viewers {
     changed: Notify,
 }
 
-#[derive(Default)]
 struct State {
     viewers: Vec<Entry>,
     /// Whether a task reads the registry.
@@ -34,8 +32,11 @@ struct State {
     fleet: Option<Frame>,
     /// The changes of the last ten minutes. They stay when the task ends.
     log: ChangeLog,
-    /// The totals of the newest second, for light viewers; `None` before the first second.
-    totals: Option<Totals>,
+    /// The totals of the newest second and the id of its event, for light viewers; `None` before
+    /// the first second of a task.
+    totals: Option<(String, Totals)>,
+    /// Whether the task before has failed.
+    has_failed: bool,
 }
 
 struct Entry {
@@ -75,12 +76,12 @@ pub(super) struct Update {
     pub(super) end: u64,
     /// Whether the listed nodes have changed.
     pub(super) has_changes: bool,
-    /// Whether no second tells the changes.
+    /// Whether no second has the changes of the listed nodes.
     pub(super) lists_again: bool,
     /// What has changed in these seconds.
-    pub(super) told: Vec<Change>,
-    /// How many resources there are of each level; `None` without a second.
-    pub(super) levels: Option<Levels>,
+    pub(super) reported: Vec<Change>,
+    /// The totals of the newest second and the id of its event; `None` without a second.
+    pub(super) totals: Option<(String, Totals)>,
 }
 
 /// The details of a node.
@@ -102,17 +103,26 @@ pub(super) struct Wanted {
     pub(super) newest: bool,
 }
 
-impl Default for Viewers {
-    fn default() -> Self {
+impl Viewers {
+    /// Begins the changes with the second in which the page was made.
+    pub(crate) fn new(started: u64) -> Self {
+        let state = State {
+            viewers: Vec::new(),
+            is_running: false,
+            resources: None,
+            history: VecDeque::new(),
+            fleet: None,
+            log: ChangeLog::new(started),
+            totals: None,
+            has_failed: false,
+        };
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(state),
             is_closed: watch::Sender::new(false),
             changed: Notify::new(),
         }
     }
-}
 
-impl Viewers {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,9 +159,12 @@ impl Viewers {
         let mut state = self.state();
         state.end_all(ByeReason::Failed);
         state.stop();
+        state.has_failed = true;
     }
 
-    /// Adds a viewer. It gets `hello` at once, and the rest once the registry was read.
+    /// Adds a viewer. It gets `hello` at once, and the rest once the registry was read. At most
+    /// `max` viewers have full streams, and as many have light ones, so that
+    /// hidden tabs take no place of a shown one.
     pub(super) fn join(
         &self,
         wish: Wish,
@@ -163,7 +176,8 @@ impl Viewers {
         if self.is_closed() {
             return Err(NotJoined::Closed);
         }
-        if state.viewers.len() >= max {
+        let is_same = |it: &&Entry| it.is_light() == wish.is_light;
+        if state.viewers.iter().filter(is_same).count() >= max {
             return Err(NotJoined::Full);
         }
         let viewer = Arc::new(Viewer::new(wish, now));
@@ -209,17 +223,26 @@ impl Viewers {
 
     /// Sends the messages of a reading to all viewers. Removes the viewers that are slow.
     pub(super) fn publish(&self, update: Update) {
-        let Update { now, seconds, first, end, has_changes, lists_again, told, levels } = update;
+        let Update { now, seconds, first, end, has_changes, lists_again, .. } = update;
         let mut state = self.state();
         if has_changes {
             state.resources = None;
         }
+        if let Some(totals) = update.totals {
+            let cause = match state.totals {
+                // The task has run, and has not read in time.
+                Some(_) => UnreadCause::Stalled,
+                None if state.has_failed => UnreadCause::Failed,
+                None => UnreadCause::NoViewer,
+            };
+            state.has_failed = false;
+            let new = state.log.extend(first, end, cause, update.reported);
+            state.send_changes(now, new);
+            state.send_totals(now, totals);
+        }
         for entry in state.viewers.iter_mut().filter(|it| it.has_begun && !it.is_light()) {
             entry.needs_list |= lists_again;
             entry.viewer.push(now, seconds.iter().map(|(_, frame)| frame));
-        }
-        if let Some(levels) = levels {
-            state.tell(now, levels, first..end, told);
         }
         state.history.extend(seconds);
         let oldest = end.saturating_sub(HISTORY.into());
@@ -305,9 +328,14 @@ fn changes_frame(changes: Vec<Change>) -> Option<Frame> {
     (!changes.is_empty()).then(|| Frame::new(None, &Changes { changes }, 256))
 }
 
+/// Returns the message with totals. It has an id, as a second has: a viewer resumes after it.
+fn totals_frame((id, totals): &(String, Totals)) -> Frame {
+    Frame::new(Some(id), totals, 128)
+}
+
 impl State {
-    /// Sends the listed nodes, the history and the fleet to the viewers that wait for them, if the
-    /// message with the nodes is up to date.
+    /// Sends the listed nodes, the changes, the history and the fleet to the viewers that wait for
+    /// them, if the message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
         self.begin_light(now);
         let Self { viewers, resources: Some(resources), history, fleet, log, .. } = self else {
@@ -317,9 +345,9 @@ impl State {
             let since = entry.viewer.wish().since;
             let is_new = |second: u64| since.is_none_or(|since| second > since);
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
-            let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
             let changes = changes_frame(log.after(since));
-            let frames = frames.chain(&changes).chain(&*fleet);
+            let frames = std::iter::once(&*resources).chain(&changes);
+            let frames = frames.chain(seconds.map(|(_, frame)| frame)).chain(&*fleet);
             entry.viewer.push(now, frames);
             entry.viewer.has_history();
             entry.has_begun = true;
@@ -333,26 +361,29 @@ impl State {
         let new = viewers.iter_mut().filter(|it| !it.has_begun && it.is_light());
         for Entry { viewer, has_begun, .. } in new {
             let changes = changes_frame(log.after(viewer.wish().since));
-            let totals = Frame::new(None, totals, 64);
-            viewer.push(now, changes.iter().chain([&totals]));
+            viewer.push(now, changes.iter().chain([&totals_frame(totals)]));
             viewer.has_history();
             *has_begun = true;
         }
     }
 
-    /// Sends the changes of a reading to all viewers, and the totals to those that are light.
-    fn tell(&mut self, now: Timestamp, levels: Levels, seconds: Range<u64>, told: Vec<Change>) {
-        let totals = Totals { t: seconds.end.saturating_sub(1), levels };
-        self.totals = Some(totals);
-        let changes = changes_frame(self.log.extend(seconds.start, seconds.end, told));
-        let mut light = None;
-        for entry in self.viewers.iter().filter(|it| it.has_begun) {
-            entry.viewer.push(now, &changes);
-            if entry.is_light() {
-                let frame = light.get_or_insert_with(|| Frame::new(None, &totals, 64));
-                entry.viewer.push(now, [&*frame]);
-            }
+    /// Sends the changes of a reading. They go before its seconds and totals: a viewer that has a
+    /// second has all changes up to it, so it misses none when it resumes after that second. If
+    /// its stream ends in between, it gets them twice.
+    fn send_changes(&self, now: Timestamp, changes: Vec<Change>) {
+        let mut begun = self.viewers.iter().filter(|it| it.has_begun).peekable();
+        let frame = begun.peek().and_then(|_| changes_frame(changes));
+        begun.for_each(|entry| entry.viewer.push(now, &frame));
+    }
+
+    /// Sends the totals to the light viewers, and keeps them for those that join.
+    fn send_totals(&mut self, now: Timestamp, totals: (String, Totals)) {
+        let light = self.viewers.iter().filter(|it| it.has_begun && it.is_light());
+        let mut frame = None;
+        for entry in light {
+            entry.viewer.push(now, [&*frame.get_or_insert_with(|| totals_frame(&totals))]);
         }
+        self.totals = Some(totals);
     }
 
     fn drop_slow(&mut self, now: Timestamp) {

@@ -1,14 +1,12 @@
-//! What has changed: resources whose trouble begins or ends, breakers, resources that appear or go,
-//! and processes of a fleet.
-//!
-//! A rise is told at once. A fall is told once it has lasted for a while, which doubles with each
-//! relapse, so that a flapping resource adds few changes: see [`Told`].
+//! What has changed: alerts of resources and breakers, resources that appear or go, and processes
+//! of a fleet.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
 
+use super::alert::{Alert, Conditions, KEEP_FIRING, Report};
 use super::judge::Breaker;
 use super::nodes::{Node, Nodes};
 use super::rule::RECENT;
@@ -16,66 +14,10 @@ use crate::format::{
     Change, ChangeKind, Finding, FindingKind, Fleet, FleetProcessState, Level, Levels, Verdict,
 };
 
-/// For how long a fall has to last before it is told, in seconds: for the first time.
-const CALM: u64 = 10;
-/// After this number of relapses, the time doubles no more: it is 160 s.
-const MAX_DOUBLINGS: u32 = 4;
-/// After so many seconds without a change, the relapses are forgotten.
-const FORGIVEN: u64 = 600;
 /// The most resources and breakers that are named in a second. The others are counted.
 const NAMED: usize = 8;
 /// The time between two changes of lists, such as resources that were listed.
 const BATCH: u64 = 10;
-
-/// The state that was told last of one thing that can flap, and when it will be told again.
-#[derive(Default)]
-struct Told {
-    level: Level,
-    /// The kinds of the findings, one bit for each.
-    kinds: u8,
-    /// Since when the state is another one that is no rise.
-    calm_since: Option<u64>,
-    /// Whether a fall was told.
-    has_fallen: bool,
-    relapses: u32,
-    /// The last second in which something was told.
-    at: u64,
-}
-
-impl Told {
-    /// Takes the state in a second. Returns the level that was told before if the change is to be
-    /// told. `calm` is the time that the first fall has to last.
-    fn update(&mut self, t: u64, level: Level, kinds: u8, calm: u64) -> Option<Level> {
-        let is_rise = level > self.level || kinds & !self.kinds != 0;
-        if is_rise {
-            if self.has_fallen {
-                self.relapses = (self.relapses + 1).min(MAX_DOUBLINGS);
-            }
-            // Two kinds that take turns are no rise again and again.
-            self.kinds |= kinds;
-        } else if (level, kinds) == (self.level, self.kinds) {
-            self.calm_since = None;
-            return None;
-        } else {
-            let since = *self.calm_since.get_or_insert(t);
-            let lasts = if self.relapses == 0 { calm } else { CALM << self.relapses };
-            if t.saturating_sub(since) < lasts {
-                return None;
-            }
-            self.kinds = kinds;
-            self.has_fallen = true;
-        }
-        self.calm_since = None;
-        self.at = t;
-        let was = std::mem::replace(&mut self.level, level);
-        // A fall to fewer kinds of the same level is known by the findings.
-        Some(was)
-    }
-
-    fn is_over(&self, t: u64) -> bool {
-        self.level == Level::Quiet && t.saturating_sub(self.at) >= FORGIVEN
-    }
-}
 
 /// A resource with its contexts, or the name of a breaker without a resource.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -86,24 +28,17 @@ enum Family {
 
 /// The trouble of a resource and its contexts in one second.
 struct Trouble {
-    level: Level,
-    kinds: u8,
-    /// The verdict with that level: of the resource itself, if it has it.
+    conditions: Conditions,
+    /// The verdict with the level of the conditions: of the resource itself, if it has it.
     verdict: Verdict,
 }
 
-impl Trouble {
-    const fn state(&self) -> (Level, u8) {
-        (self.level, self.kinds)
-    }
-}
-
-/// Names that are told together.
+/// Names that are reported together.
 #[derive(Default)]
 struct Batch {
     first: String,
     count: u64,
-    told: Option<u64>,
+    reported_at: Option<u64>,
 }
 
 impl Batch {
@@ -115,16 +50,34 @@ impl Batch {
     }
 
     fn take(&mut self, t: u64) -> Option<(String, u64)> {
-        let is_time = self.told.is_none_or(|told| t.saturating_sub(told) >= BATCH);
+        let is_time = self.reported_at.is_none_or(|at| t.saturating_sub(at) >= BATCH);
         if self.count == 0 || !is_time {
             return None;
         }
-        self.told = Some(t);
+        self.reported_at = Some(t);
         Some((std::mem::take(&mut self.first), std::mem::take(&mut self.count)))
     }
 }
 
-/// The states of the processes of a fleet that are told.
+/// A change of the alert of a breaker.
+struct BreakerReport<'a> {
+    t: u64,
+    breaker: &'a Breaker,
+    report: Report,
+}
+
+/// The changes of the alerts of breakers by their names, each in the order of the breakers.
+type BreakerReports<'a> = HashMap<&'a str, VecDeque<BreakerReport<'a>>, RandomState>;
+
+impl BreakerReport<'_> {
+    fn into_change(self) -> (Level, Change) {
+        let Self { t, breaker, report } = self;
+        let Breaker { name, state, cause, level, .. } = breaker.clone();
+        (level, change(t, report, ChangeKind::Breaker { name: name.into(), level, state, cause }))
+    }
+}
+
+/// The states of the processes of a fleet that are reported.
 const PROCESS_STATES: [&str; 4] = ["lost", "gone", "left", "live"];
 
 /// Finds the changes, second by second.
@@ -135,8 +88,8 @@ pub(super) struct Watch {
     breakers_since: Option<u64>,
     /// The second in which the page was made.
     started: u64,
-    families: HashMap<Family, Told, RandomState>,
-    breakers: HashMap<(Box<str>, FindingKind, u64), Told, RandomState>,
+    families: HashMap<Family, Alert, RandomState>,
+    breakers: HashMap<(Box<str>, FindingKind, u64), Alert, RandomState>,
     listed: Batch,
     gone: Batch,
     /// The names and states of the processes by their ids; `None` before the first reading.
@@ -189,7 +142,7 @@ impl Watch {
         }
         for (id, (name, state)) in &before {
             let is_listed = self.processes.as_ref().is_some_and(|it| it.contains_key(id));
-            // Of one that has left or was lost, it was told.
+            // That one has left or was lost is reported.
             if !is_listed && matches!(state, FleetProcessState::Live | FleetProcessState::Unknown) {
                 gone.add(name);
             }
@@ -198,7 +151,7 @@ impl Watch {
 
     /// Takes the verdicts of a second, and adds what has changed. Returns how many resources in
     /// trouble there are of each level. `is_newest` tells whether the breakers were read with this
-    /// second. For an earlier one, those of the reading before are told.
+    /// second. For an earlier one, the alerts of breakers stay as they are.
     pub(super) fn second(
         &mut self,
         t: u64,
@@ -208,20 +161,17 @@ impl Watch {
         changes: &mut Vec<Change>,
     ) -> Levels {
         self.since.get_or_insert(t);
-        if is_newest {
-            self.breakers_since.get_or_insert(t);
-        }
         let troubles = troubles(nodes, verdicts, breakers);
         let mut levels = Levels::default();
         for trouble in troubles.values() {
-            *levels.of_mut(trouble.level) += 1;
+            *levels.of_mut(trouble.conditions.level()) += 1;
         }
-        let mut told = if is_newest { self.told_of_breakers(t, breakers) } else { Vec::new() };
-        let mut found = self.told_of_families(t, nodes, troubles, &mut told);
-        found.extend(told.into_iter().map(|it| {
-            let Breaker { name, state, cause, level, .. } = it.clone();
-            (level, ChangeKind::Breaker { name: name.into(), level, state, cause })
-        }));
+        let mut of_breakers = HashMap::default();
+        if is_newest {
+            of_breakers = self.update_breakers(t, breakers);
+        }
+        let mut found = self.update_families(t, nodes, troubles, &mut of_breakers);
+        found.extend(of_breakers.into_values().flatten().map(BreakerReport::into_change));
         add_named(t, found, changes);
         self.add_batches(t, changes);
         levels
@@ -232,74 +182,76 @@ impl Watch {
         (self.since, self.breakers_since) = (None, None);
     }
 
-    fn told_of_breakers<'a>(&mut self, t: u64, breakers: &'a [Breaker]) -> Vec<&'a Breaker> {
-        let mut told = Vec::new();
+    /// Returns the reports about breakers by their names.
+    fn update_breakers<'a>(&mut self, t: u64, breakers: &'a [Breaker]) -> BreakerReports<'a> {
+        let known = *self.breakers_since.get_or_insert(t);
+        let mut reports = BreakerReports::default();
         for breaker in breakers {
             let key = (breaker.name.clone(), breaker.kind, breaker.index);
-            let known = self.breakers.entry(key).or_default();
-            // The first steps back of a breaker are told at once.
-            if known.update(t, breaker.level, 0, 0).is_some() {
-                told.push(breaker);
+            let alert = self.breakers.entry(key).or_default();
+            // A breaker does not flap from second to second: before a relapse, it resolves at once.
+            let report = alert.update(t, Conditions::of_level(breaker.level), 0, known);
+            if let Some(report) = report {
+                let reports = reports.entry(&*breaker.name).or_default();
+                reports.push_back(BreakerReport { t, breaker, report });
             }
-            if known.is_over(t) {
-                known.has_fallen = false;
-                known.relapses = 0;
+            if alert.is_over(t) {
+                *alert = Alert::default();
             }
         }
-        told
+        reports
     }
 
-    /// Returns the changes of resources, and takes the breakers that are told with them.
-    fn told_of_families(
+    /// Returns the reports about resources, and takes those about breakers that belong to them.
+    fn update_families(
         &mut self,
         t: u64,
         nodes: &Nodes,
         mut troubles: HashMap<Family, Trouble, RandomState>,
-        breakers: &mut Vec<&Breaker>,
-    ) -> Vec<(Level, ChangeKind)> {
-        let mut new = Vec::new();
-        for family in troubles.keys().filter(|it| !self.families.contains_key(it)) {
-            new.push(family.clone());
+        breakers: &mut BreakerReports<'_>,
+    ) -> Vec<(Level, Change)> {
+        for family in troubles.keys() {
+            if !self.families.contains_key(family) {
+                self.families.insert(family.clone(), Alert::default());
+            }
         }
-        self.families.extend(new.into_iter().map(|family| (family, Told::default())));
+        let known = self.since.unwrap_or(t);
         let begun = (self.may_have_begun(t), self.breakers_since == Some(t) && t > self.started);
         let mut found = Vec::new();
-        self.families.retain(|family, told| {
+        self.families.retain(|family, alert| {
             let trouble = troubles.remove(family);
             let node = match family {
                 Family::Resource(id) => nodes.get(*id),
                 Family::Name(_) => None,
             };
-            // That a resource is gone is told.
+            // That a resource is gone is reported in a batch.
             if matches!(family, Family::Resource(_)) && node.is_none_or(Node::is_gone) {
                 return trouble.is_some();
             }
-            let (level, kinds) = trouble.as_ref().map_or_else(Default::default, Trouble::state);
-            if let Some(was) = told.update(t, level, kinds, CALM) {
+            let now = trouble.as_ref().map_or_else(Default::default, |it| it.conditions);
+            if let Some(report) = alert.update(t, now, KEEP_FIRING, known) {
+                let Report { was, level, resolved } = report;
                 let name = match family {
                     Family::Name(name) => name,
                     Family::Resource(_) => node.map_or("", Node::name),
                 };
-                let breaker = breakers.iter().position(|it| *it.name == *name);
-                let breaker = breaker.map(|it| breakers.remove(it).state.clone());
+                let breaker = breakers.get_mut(name).and_then(|it| Some(it.pop_front()?.breaker));
                 let findings = trouble.as_ref().map_or(&[][..], |it| &it.verdict.findings);
                 let of_breaker = findings.first().is_some_and(Finding::is_of_breaker);
-                let or_before = level > Level::Quiet && if of_breaker { begun.1 } else { begun.0 };
+                let has_begun = if of_breaker { begun.1 } else { begun.0 };
                 let context = trouble.as_ref().and_then(|it| nodes.get(it.verdict.id)?.context());
-                found.push((
+                let kind = ChangeKind::Trouble {
+                    name: name.to_owned(),
+                    context: context.map(Into::into),
+                    was,
                     level,
-                    ChangeKind::Trouble {
-                        name: name.to_owned(),
-                        context: context.map(Into::into),
-                        was,
-                        level,
-                        findings: findings.to_vec(),
-                        breaker,
-                        or_before,
-                    },
-                ));
+                    findings: findings.to_vec(),
+                    breaker: breaker.map(|it| it.state.clone()),
+                    or_before: resolved.map_or(has_begun, |(_, or_before)| or_before),
+                };
+                found.push((level, change(t, report, kind)));
             }
-            !told.is_over(t)
+            !alert.is_over(t)
         });
         found
     }
@@ -312,15 +264,15 @@ impl Watch {
 
     fn add_batches(&mut self, t: u64, changes: &mut Vec<Change>) {
         if let Some((name, count)) = self.listed.take(t) {
-            changes.push(Change { t, kind: ChangeKind::Listed { name, count } });
+            changes.push(Change::new(t, ChangeKind::Listed { name, count }));
         }
         if let Some((name, count)) = self.gone.take(t) {
-            changes.push(Change { t, kind: ChangeKind::Gone { name, count } });
+            changes.push(Change::new(t, ChangeKind::Gone { name, count }));
         }
         for (state, batch) in PROCESS_STATES.into_iter().zip(&mut self.process_batches) {
             let Some((name, count)) = batch.take(t) else { continue };
-            changes
-                .push(Change { t, kind: ChangeKind::Process { name, count, state: state.into() } });
+            let state = state.into();
+            changes.push(Change::new(t, ChangeKind::Process { name, count, state }));
         }
     }
 }
@@ -351,31 +303,26 @@ fn add(
     verdict: &Verdict,
     is_parent: bool,
 ) {
-    let level = verdict.level();
-    let kinds = verdict.findings.iter().fold(0, |kinds, it| kinds | bit_of(it));
+    let conditions = Conditions::of(&verdict.findings);
     match troubles.entry(family) {
         Entry::Vacant(entry) => {
-            entry.insert(Trouble { level, kinds, verdict: verdict.clone() });
+            entry.insert(Trouble { conditions, verdict: verdict.clone() });
         }
         Entry::Occupied(mut entry) => {
             let known = entry.get_mut();
-            known.kinds |= kinds;
-            if level > known.level || (level == known.level && is_parent) {
-                known.level = level;
+            let (level, before) = (conditions.level(), known.conditions.level());
+            known.conditions = known.conditions.union(conditions);
+            if level > before || (level == before && is_parent) {
                 known.verdict = verdict.clone();
             }
         }
     }
 }
 
-/// Returns the bit of a kind. A breaker has none: its own state is told.
-const fn bit_of(finding: &Finding) -> u8 {
-    match finding.kind {
-        FindingKind::Failures => 1,
-        FindingKind::Refusals => 2,
-        FindingKind::Times => 4,
-        _ => 0,
-    }
+/// Returns a change that an alert reports in a second.
+fn change(t: u64, report: Report, kind: ChangeKind) -> Change {
+    let since = report.resolved.map_or(t, |(since, _)| since);
+    Change { t: since, reported: (since < t).then_some(t), kind }
 }
 
 fn name_of(kind: &ChangeKind) -> &str {
@@ -386,17 +333,17 @@ fn name_of(kind: &ChangeKind) -> &str {
 }
 
 /// Adds the changes of one second, the worst first: some by name, the others by their number.
-fn add_named(t: u64, mut found: Vec<(Level, ChangeKind)>, changes: &mut Vec<Change>) {
-    found.sort_by(|(level, kind), (other, of_other)| {
-        other.cmp(level).then_with(|| name_of(kind).cmp(name_of(of_other)))
+fn add_named(t: u64, mut found: Vec<(Level, Change)>, changes: &mut Vec<Change>) {
+    found.sort_by(|(level, change), (other, of_other)| {
+        other.cmp(level).then_with(|| name_of(&change.kind).cmp(name_of(&of_other.kind)))
     });
     let mut levels = Levels::default();
     let excess = found.split_off(found.len().min(NAMED));
     for (level, _) in &excess {
         *levels.of_mut(*level) += 1;
     }
-    changes.extend(found.into_iter().map(|(_, kind)| Change { t, kind }));
+    changes.extend(found.into_iter().map(|(_, change)| change));
     if levels != Levels::default() {
-        changes.push(Change { t, kind: ChangeKind::More { levels } });
+        changes.push(Change::new(t, ChangeKind::More { levels }));
     }
 }

@@ -64,14 +64,69 @@ test('an incident is one line, which a later viewer sees too', async () => {
   await waitFor(async () => (await items(later)).join('\n') === (await items(page)).join('\n'));
   await turn(false);
   await waitFor(async () => (await items(page)).some((text) => /^· \S+ POST \/pay breaker closed: set by the program$/.test(text)));
-  // It is told when it has lasted.
-  await waitFor(async () => (await items(page)).some((text) => /^· \S+ POST \/pay quiet again$/.test(text)), 40_000);
+  // The alert resolves when it has been quiet for a while, and has the time at which that began.
+  await waitFor(async () => (await items(page)).some((text) => /^· \S+ POST \/pay resolved$/.test(text)), 40_000);
+  const [shown, began, reported] = await page.evaluate(() => {
+    const { t, reported } = app.store.changes.findLast(({ name, level }) => name === 'POST /pay' && level === 'quiet');
+    const item = [...document.querySelectorAll('#changes li')].find((one) => one.textContent.endsWith('resolved'));
+    return [item.querySelector('time').textContent, formatClock(t), reported - t];
+  });
+  assert.equal(shown, began);
+  assert.equal(reported, 10);
   // Failures that come a second after the breaker has opened are a line of their own.
   const lines = (await items(page)).filter((text) => text.includes('POST /pay'));
   assert.ok(lines.length >= 3 && lines.length <= 4, lines.join('\n'));
   assert.ok(await page.locator('#changes').isVisible());
   await page.keyboard.press('Escape');
   assert.ok(await page.locator('#changes').isHidden());
+});
+
+/** Answers the stream of a page by messages that are made for it. */
+async function openMade(...messages) {
+  const context = await browser.newContext();
+  const hello = { type: 'hello', version: 2, instance: 'made', name: 'orders-api', host: 'a', pid: 1, started: 0, now: 2000, history: 60, has_seconds: true, reasons: [] };
+  const body = [{ ...hello, ...messages[0] }, ...messages.slice(1)].map((message) => `data: ${JSON.stringify(message)}\n\n`).join('');
+  await context.route('**/stream?*', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+  const page = await openTab(context, server.url);
+  pages.push(page);
+  return page;
+}
+
+const ZERO = [0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, null, null, null];
+
+test('the list says which seconds were not read, and why, and which changes are missing', async () => {
+  const causes = ['no-viewer', 'stalled', 'failed', 'bored'].map((cause, i) => ({ t: 1900 + i, kind: 'unread', from: 1800, cause }));
+  const dropped = [{ t: 1910, kind: 'dropped', count: 1234 }, { t: 1911, kind: 'dropped', count: null }];
+  const page = await openMade({}, { type: 'resources', resources: [] }, { type: 'changes', changes: [...causes, ...dropped] });
+  await page.keyboard.press('c');
+  await waitFor(async () => (await items(page)).length === 6);
+  const texts = (await items(page)).map((text) => text.replace(/\d\d:\d\d:\d\d/g, 'T'));
+  assert.deepEqual(texts, [
+    '· T some changes up to here are no longer kept',
+    '· T 1,234 changes up to here are no longer kept',
+    '· T not read since T: the cause is not known',
+    '· T not read since T: the server could not read its figures',
+    '· T not read since T: the process stood still',
+    '· T not read since T: there was no viewer',
+  ]);
+});
+
+test('changes are ordered by their report, and one that is sent again is one line', async () => {
+  const resolved = { t: 1890, reported: 1900, kind: 'trouble', name: 'a', was: 'failing', level: 'quiet', findings: [] };
+  const later = { t: 1895, reported: 1905, kind: 'trouble', name: 'b', was: 'failing', level: 'quiet', findings: [] };
+  const fires = { t: 1898, kind: 'trouble', name: 'c', was: 'quiet', level: 'failing', findings: [] };
+  const changes = (...all) => ({ type: 'changes', changes: all });
+  const page = await openMade({}, { type: 'resources', resources: [] }, changes(fires), changes(resolved), changes(resolved, later));
+  await page.keyboard.press('c');
+  await waitFor(async () => (await items(page)).length > 0);
+  assert.deepEqual((await items(page)).map((text) => text.split(' ').slice(2).join(' ')), ['b resolved', 'a resolved', 'c failing']);
+});
+
+test('a page does not take the resources of an older server, which judges none, for quiet', async () => {
+  const second = { type: 'second', t: 1999, new: [], gone: [], total: ZERO, rows: [] };
+  const page = await openMade({ version: 1 }, { type: 'resources', resources: [[1, 'GET /a', null, 'in', null]] }, second);
+  await page.locator('body[data-state="other"]').waitFor();
+  assert.match(await page.locator('#banner').innerText(), /^◆ The server sends messages of version 1, and this page reads version 2\./);
 });
 
 test('a change leads to its resource at its time, also after the counts are gone', async () => {

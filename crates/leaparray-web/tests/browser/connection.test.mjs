@@ -113,7 +113,7 @@ async function answerStreams(url, messages) {
   return { context, page: await openTab(context, url), streams };
 }
 
-const HELLO = { type: 'hello', version: 1, instance: 'a', name: 'x', host: 'h', pid: 1, started: 1, now: 100, history: 60, reasons: [] };
+const HELLO = { type: 'hello', version: 2, instance: 'a', name: 'x', host: 'h', pid: 1, started: 1, now: 100, history: 60, reasons: [] };
 
 test('a stream that ends before its first second is opened again later each time, and the page says why', async () => {
   const server = await startServer('silent');
@@ -148,9 +148,9 @@ test('a stream without a second says so', async () => {
 
 test('messages of another version stop the page, which offers to be loaded again', async () => {
   const server = await startServer('silent');
-  const { context, page, streams } = await answerStreams(server.url, [{ ...HELLO, version: 2 }, { type: 'second', t: 100, total: {}, rows: [{}] }]);
+  const { context, page, streams } = await answerStreams(server.url, [{ ...HELLO, version: 3 }, { type: 'second', t: 100, total: {}, rows: [{}] }]);
   await page.locator('body[data-state="other"]').waitFor();
-  assert.match(await page.locator('#banner').innerText(), /messages of version 2, and this page reads version 1/);
+  assert.match(await page.locator('#banner').innerText(), /messages of version 3, and this page reads version 2/);
   await sleep(1500);
   assert.equal(streams.count, 1);
   // Nothing that the user does opens a stream whose messages the page does not understand.

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Response;
 use leaparray::Timestamp;
 use leaparray::flow::{Decision, Limiter, Quota};
+use leaparray_web::format::VERSION;
 use leaparray_web::{Access, Page};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -94,7 +95,7 @@ async fn snapshot_is_that_of_the_registry() {
     let response = get(server.address, "/snapshot", &[]).await;
     assert_eq!(header(&response, "content-type"), "application/json");
     let snapshot: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
-    assert_eq!((&snapshot["version"], &snapshot["name"]), (&1.into(), &"tested".into()));
+    assert_eq!((&snapshot["version"], &snapshot["name"]), (&VERSION.into(), &"tested".into()));
     let expected = serde_json::to_value(server.registry.now().snapshot()).unwrap();
     assert_eq!(snapshot["snapshot"], expected);
 }

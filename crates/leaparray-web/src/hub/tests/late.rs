@@ -142,7 +142,11 @@ fn history_of_a_long_window_is_a_minute() {
     let viewer = tested.steps.join(None, None).unwrap();
     let before = SERIALIZED.get();
     tested.steps.step(tested.clock.now());
-    assert_eq!(SERIALIZED.get() - before, 61, "the seconds of a minute, and the nodes");
+    assert_eq!(
+        SERIALIZED.get() - before,
+        62,
+        "the seconds of a minute, the nodes, and the gap before"
+    );
     let seconds: Vec<_> = take_seconds(&viewer).iter().map(|it| it.t - START).collect();
     assert_eq!(seconds, (140..200).collect::<Vec<_>>());
 }

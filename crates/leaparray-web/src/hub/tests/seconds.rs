@@ -6,7 +6,7 @@ use leaparray::flow::Reason;
 use leaparray::{Clock, NodeConfig};
 
 use super::{SECOND, START, Tested, take, take_seconds};
-use crate::format::Message;
+use crate::format::{Message, VERSION};
 
 #[test]
 fn history_and_live_seconds_have_every_count_once() {
@@ -255,7 +255,7 @@ fn hello_and_resources_come_first() {
     else {
         panic!("{messages:?}")
     };
-    assert_eq!((hello.version, hello.history, hello.pid), (1, 60, std::process::id()));
+    assert_eq!((hello.version, hello.history, hello.pid), (VERSION, 60, std::process::id()));
     assert_eq!(hello.reasons.len(), 6);
     let names: Vec<_> =
         resources.resources.iter().map(|it| (it.name.as_str(), it.context.as_deref())).collect();

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::MetricEvent::Block;
-use leaparray::flow::Reason::Failing;
+use leaparray::flow::Reason;
 use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
@@ -12,8 +12,8 @@ use leaparray::{
 use tokio::time::{Instant, sleep};
 
 use crate::fleet::FleetSource;
-use crate::format::{ByeReason, ChangeKind, ControllerState, Level, Message, Second};
-use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
+use crate::format::{ByeReason, ChangeKind, ControllerState, Level, Message, Second, UnreadCause};
+use crate::hub::{Encoding, Hub, Identity, Viewer, Viewers, Wish};
 
 fn hub<C: Clock + Clone + Send + Sync + 'static>(clock: C) -> Arc<Hub<C>> {
     hub_of(Registry::with_clock(RegistryConfig::default(), clock))
@@ -26,7 +26,7 @@ fn hub_of<C: Clock + Clone + Send + Sync + 'static>(registry: Registry<C>) -> Ar
         Arc::new(registry),
         identity,
         FleetSource::default(),
-        Arc::default(),
+        Arc::new(Viewers::new(60)),
         4,
         life,
     ))
@@ -180,15 +180,22 @@ async fn node_of_a_reading_without_a_known_second_is_listed_with_the_next_one() 
     let viewer = join(&hub);
     sleep(Duration::from_millis(20)).await;
     let orders = hub.registry().resource("orders").unwrap();
-    orders.refuse(Failing);
+    orders.refuse(Reason::Failing);
     sleep(Duration::from_secs(1)).await;
-    orders.refuse_many_at(clock.now().saturating_sub(Duration::from_millis(30)), 1, Failing);
+    orders.refuse_many_at(
+        clock.now().saturating_sub(Duration::from_millis(30)),
+        1,
+        Reason::Failing,
+    );
     sleep(Duration::from_millis(50)).await;
     let seconds = seconds(&viewer);
     let [second] = &seconds[..] else { panic!("{seconds:?}") };
     assert_eq!((second.t, second.new.len(), second.rows.len()), (60, 1, 1));
     let refused = second.refused.as_ref().unwrap();
-    assert_eq!((second.total.events[Block], refused.len(), refused[0].counts[Failing]), (2, 1, 2));
+    assert_eq!(
+        (second.total.events[Block], refused.len(), refused[0].counts[Reason::Failing]),
+        (2, 1, 2)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +239,7 @@ async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
     let viewer = join(&hub);
     sleep(Duration::from_millis(10)).await;
     let messages = take(&viewer);
-    let [Message::Hello(_), Message::Resources(resources), Message::Second(second), _] =
+    let [Message::Hello(_), Message::Resources(resources), _, Message::Second(second)] =
         &messages[..]
     else {
         panic!("{messages:?}")
@@ -241,7 +248,7 @@ async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_outlive_the_task_and_its_gap_is_told() {
+async fn changes_outlive_the_task_and_its_gap_is_reported() {
     let clock = Paused(Instant::now());
     let hub = hub(clock.clone());
     let first = join(&hub);
@@ -265,5 +272,73 @@ async fn changes_outlive_the_task_and_its_gap_is_told() {
     };
     assert_eq!(name, "POST /pay");
     assert!(matches!(end, ChangeKind::Trouble { level: Level::Quiet, .. }), "{end:?}");
-    assert!(matches!(gap, ChangeKind::Unread { .. }), "{gap:?}");
+    let is_told_apart = matches!(gap, ChangeKind::Unread { cause: UnreadCause::NoViewer, .. });
+    assert!(is_told_apart, "{gap:?}");
+}
+
+/// A browser sends the id of the last event when it resumes.
+#[tokio::test(start_paused = true)]
+async fn second_of_a_light_stream_has_an_id() {
+    let clock = Paused(Instant::now());
+    let hub = hub(clock.clone());
+    hub.registry().resource("POST /pay").unwrap().block_many(50);
+    let light = |since| Wish { encoding: Encoding::Events, since, target: None, is_light: true };
+    let mut context = Context::from_waker(Waker::noop());
+    let mut take = |viewer: &Viewer| {
+        let mut text = String::new();
+        while let Poll::Ready(Ok(bytes)) = viewer.poll_next(&mut context) {
+            text.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+        text
+    };
+    let viewer = hub.join(light(None)).unwrap();
+    sleep(Duration::from_millis(2_100)).await;
+    let text = take(&viewer);
+    let ids: Vec<_> = text.lines().filter_map(|it| it.strip_prefix("id: ")).collect();
+    let second_of = |id: &&str| hub.identity().second_of(id);
+    assert_eq!(ids.iter().filter_map(second_of).collect::<Vec<_>>(), [60, 61], "{text}");
+    assert_eq!(text.matches(r#""type":"changes""#).count(), 1);
+    let since = ids.last().and_then(|it| hub.identity().second_of(it));
+    let again = hub.join(light(since)).unwrap();
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(take(&again).matches(r#""type":"changes""#).count(), 0, "it has them");
+}
+
+/// Its seconds are not read either, and viewers have asked for them.
+#[tokio::test(start_paused = true)]
+async fn gap_after_a_failed_task_is_told_apart() {
+    let start = Instant::now();
+    let clock = Failing { is_broken: Arc::default(), clock: Paused(start) };
+    let hub = hub(clock.clone());
+    let _first = join(&hub);
+    sleep(Duration::from_secs(2)).await;
+    clock.is_broken.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(300)).await;
+    clock.is_broken.store(false, Ordering::Relaxed);
+    let later = join(&hub);
+    sleep(Duration::from_secs(2)).await;
+    let changes = take(&later).into_iter().find_map(|message| match message {
+        Message::Changes(it) => Some(it.changes),
+        _ => None,
+    });
+    let changes = changes.unwrap();
+    let [ChangeKind::Unread { from: 61 | 62, cause: UnreadCause::Failed }] =
+        &changes.iter().map(|it| it.kind.clone()).collect::<Vec<_>>()[..]
+    else {
+        panic!("{changes:?}")
+    };
+}
+
+/// The time of the paused runtime, with a clock that panics if it is told to.
+#[derive(Clone)]
+struct Failing {
+    is_broken: Arc<AtomicBool>,
+    clock: Paused,
+}
+
+impl Clock for Failing {
+    fn now(&self) -> Timestamp {
+        assert!(!self.is_broken.load(Ordering::Relaxed), "a clock of the user");
+        self.clock.now()
+    }
 }

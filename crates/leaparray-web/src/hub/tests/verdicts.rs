@@ -144,7 +144,7 @@ fn refused(limit_reached: u64, failing: u64) -> Refused {
 }
 
 #[test]
-fn refusals_by_a_breaker_are_told_only_with_it() {
+fn refusals_by_a_breaker_are_in_its_finding_only() {
     let (refusals, drop) = (FindingKind::Refusals, FindingKind::Drop);
     let cases = [
         (0.011, vec![refused(990, 0)], vec![(refusals, Level::Failing), (drop, Level::Strained)]),
@@ -167,9 +167,9 @@ fn refusals_by_a_breaker_are_told_only_with_it() {
     }
 }
 
-/// The reason is one of the refusals that are told, and not one that is told with a breaker.
+/// The reason is one of the refusals in the finding, and not one of those by a breaker.
 #[test]
-fn reason_is_that_of_most_of_the_refusals_that_are_told() {
+fn reason_is_that_of_most_of_the_refusals_in_the_finding() {
     let reason = |refused, drops| {
         let mut seconds = Seconds::new();
         seconds.id("a", None);
@@ -223,6 +223,82 @@ fn response_times_are_compared_with_those_before() {
         seconds.next(&[Row { id, counts: timed(nanos) }]);
     }
     assert_eq!(seconds.findings(), []);
+}
+
+/// A row of requests with this p99, in milliseconds.
+fn slow(id: u64, requests: u64, millis: u64) -> Row {
+    let events = EventCounts::from([Pass, Success, Rt].map(|event| (event, requests)));
+    Row { id, counts: Counts { events, ..timed(millis * 1_000_000) } }
+}
+
+#[test]
+fn slowdown_lasts_as_long_as_the_response_times_are_longer() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("a", None);
+    let mut changes = Vec::new();
+    (0..50).for_each(|_| changes.extend(seconds.next(&[slow(id, 100, 1)])));
+    (0..600).for_each(|_| changes.extend(seconds.next(&[slow(id, 100, 1_000)])));
+    let expected = (FindingKind::Times, Level::Strained, 1_000_000_000, 1_000_000);
+    assert_eq!(seconds.findings(), [expected], "ten minutes later");
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    (0..30).for_each(|_| changes.extend(seconds.next(&[slow(id, 100, 1)])));
+    assert_eq!((seconds.findings(), changes.len()), (vec![], 2));
+    // The baseline is free again: what it was before is forgotten.
+    (0..60).for_each(|_| drop(seconds.next(&[slow(id, 100, 8)])));
+    (0..20).for_each(|_| drop(seconds.next(&[slow(id, 100, 100)])));
+    assert_eq!(seconds.findings(), [(FindingKind::Times, Level::Strained, 100_000_000, 8_000_000)]);
+}
+
+#[test]
+fn slowdown_with_a_pause_is_compared_with_the_time_before_it() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("a", None);
+    (0..50).for_each(|_| drop(seconds.next(&[slow(id, 100, 1)])));
+    (0..50).for_each(|_| drop(seconds.next(&[slow(id, 100, 1_000)])));
+    let expected = (FindingKind::Times, Level::Strained, 1_000_000_000, 1_000_000);
+    for (pause, requests) in [(30, 0), (20, 3)] {
+        let row = slow(id, requests, 1_000);
+        let rows = if requests == 0 { &[][..] } else { std::slice::from_ref(&row) };
+        (0..pause).for_each(|_| drop(seconds.next(rows)));
+        assert_eq!(seconds.findings(), [], "too few requests to tell");
+        (0..20).for_each(|_| drop(seconds.next(&[slow(id, 100, 1_000)])));
+        assert_eq!(seconds.findings(), [expected]);
+    }
+}
+
+#[test]
+fn breakers_of_a_name_are_told_apart_by_their_index() {
+    let mut seconds = Seconds::new();
+    seconds.id("a", None);
+    let circuit = |name: &str, state: &str| {
+        let state = ControllerState::Circuit { state: state.into(), probe_in: None, cause: None };
+        Controller { resource: name.into(), name: None, state, level: Level::Quiet }
+    };
+    let drops = |name: &str, probability| {
+        let state = ControllerState::Drop { probability };
+        Controller { resource: name.into(), name: None, state, level: Level::Quiet }
+    };
+    let read = |seconds: &mut Seconds, controllers| {
+        seconds.controllers = controllers;
+        seconds.next(&[]);
+        let findings = seconds.findings();
+        findings.iter().map(|it| (it.0, it.1, it.2)).collect::<Vec<_>>()
+    };
+    let (kind, of_drop) = (FindingKind::Circuit, FindingKind::Drop);
+    let first = vec![
+        circuit("a", "closed"),
+        circuit("b", "open"),
+        drops("a", 0.011),
+        circuit("a", "half-open"),
+        drops("a", 0.006),
+        circuit("a", "open"),
+    ];
+    let expected =
+        [(kind, Level::Failing, 2), (of_drop, Level::Strained, 0), (kind, Level::Strained, 1)];
+    assert_eq!(read(&mut seconds, first), expected);
+    // Only the first one has dropped before: below 1 %, the others do not.
+    let second = vec![drops("a", 0.006), drops("b", 0.006), drops("a", 0.006)];
+    assert_eq!(read(&mut seconds, second), [(of_drop, Level::Strained, 0)]);
 }
 
 #[test]

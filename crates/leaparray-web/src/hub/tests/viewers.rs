@@ -2,7 +2,7 @@ use leaparray::Clock;
 
 use super::super::frame::SERIALIZED;
 use super::{START, Tested, take, take_seconds};
-use crate::format::{Bye, ByeReason, Message};
+use crate::format::{Bye, ByeReason, Change, Message};
 
 fn bye(messages: &[Message]) -> Option<ByeReason> {
     match messages.last()? {
@@ -107,6 +107,72 @@ fn place_of_a_viewer_that_leaves_is_free() {
     drop(viewers);
     assert_eq!(tested.steps.viewers(), 0);
     assert!(tested.steps.join(None, None).is_some());
+}
+
+#[test]
+fn light_viewers_take_no_place_of_a_full_one() {
+    let mut tested = Tested::new();
+    let light: Vec<_> = std::iter::from_fn(|| tested.steps.join_light(None)).collect();
+    let full: Vec<_> = std::iter::from_fn(|| tested.steps.join(None, None)).collect();
+    assert_eq!((light.len(), full.len(), tested.steps.viewers()), (64, 64, 128));
+    tested.next_second();
+    drop(light);
+    assert!(tested.steps.join(None, None).is_none());
+    assert!(tested.steps.join_light(None).is_some());
+}
+
+/// The number of a second, of a full stream or of totals.
+fn second_of(message: &Message) -> Option<u64> {
+    match message {
+        Message::Second(second) => Some(second.t),
+        Message::Totals(totals) => Some(totals.t),
+        _ => None,
+    }
+}
+
+fn changes_of(messages: &[Message]) -> Vec<Change> {
+    let changes = messages.iter().filter_map(|message| match message {
+        Message::Changes(it) => Some(it.changes.clone()),
+        _ => None,
+    });
+    changes.flatten().collect()
+}
+
+/// Wherever the stream is cut: the reader resumes after the newest second that it has.
+#[test]
+fn reader_whose_stream_is_cut_has_all_changes() {
+    let mut tested = Tested::new();
+    let first = tested.steps.join(None, None).unwrap();
+    // Some changes are in the history, and some come later.
+    let later = |tested: &mut Tested, number: u64| {
+        tested.registry.resource(&format!("{number}")).unwrap().block_many(50);
+        tested.next_second();
+    };
+    (0..3).for_each(|it| later(&mut tested, it));
+    let viewers =
+        [tested.steps.join(None, None), tested.steps.join_light(None)].map(Option::unwrap);
+    (3..6).for_each(|it| later(&mut tested, it));
+    let expected = changes_of(&take(&first));
+    assert!(expected.len() >= 6, "{expected:?}");
+    for (viewer, is_light) in viewers.iter().zip([false, true]) {
+        let messages = take(viewer);
+        for cut in 0..=messages.len() {
+            let received = &messages[..cut];
+            let since = received.iter().filter_map(second_of).max();
+            let again = if is_light {
+                tested.steps.join_light(since)
+            } else {
+                tested.steps.join(None, since)
+            };
+            tested.steps.welcome();
+            let mut changes = changes_of(received);
+            // Those that it has got before the cut come twice.
+            let known = changes.last().map_or(0, Change::reported_at);
+            let again = changes_of(&take(&again.unwrap()));
+            changes.extend(again.into_iter().filter(|it| it.reported_at() > known));
+            assert_eq!(changes, expected, "cut after {cut} of {} messages", messages.len());
+        }
+    }
 }
 
 #[test]
