@@ -27,9 +27,7 @@ use crate::window::SlidingWindow;
 /// [`AdaptiveBreaker::with_source`].
 ///
 /// ```
-/// use leaparray::flow::{
-///     BreakerConfig, CircuitConfig, Headroom, Limiter, Rate, WarmUpConfig,
-/// };
+/// use leaparray::flow::{BreakerConfig, CircuitConfig, Headroom, Limiter, LimiterExt, Rate, WarmUpConfig};
 /// use leaparray::{
 ///     Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
 /// };
@@ -63,7 +61,7 @@ use crate::window::SlidingWindow;
 /// for clock in [breaker.clock(), circuit.clock(), adaptive.clock()] {
 ///     assert_eq!(clock.now(), now);
 /// }
-/// assert!(limiters.iter().all(|limiter| limiter.now() == now));
+/// assert!(limiters.iter().all(|limiter| limiter.account().now() == now));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -116,7 +114,7 @@ impl<C: Clone> Registry<C> {
     ///
     /// ```
     /// use leaparray::Registry;
-    /// use leaparray::flow::{Limiter, Rate};
+    /// use leaparray::flow::{LimiterExt, Rate};
     ///
     /// let registry = Registry::new();
     /// let limiter = registry.timeline().token_bucket(Rate::per_minute(1)?, 1);
