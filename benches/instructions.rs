@@ -25,8 +25,8 @@ use std::{env, mem, thread};
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    FeedbackPermit, Headroom, KeyedLimiter, LeakyBucket, Limiter, RandomSource, Rate, RatioLimit,
-    SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
+    FeedbackPermit, Headroom, KeyedLimiter, LeakyBucket, LimiterExt, RandomSource, Rate,
+    RatioLimit, SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
 };
 use leaparray::{
     CachedClock, Clock, CountWindow, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket,
@@ -302,14 +302,14 @@ fn keyed(
 
 fn breaker_admitted_at(times: u64) {
     let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
-    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW), 1).map(mem::forget));
 }
 
 /// A request that is admitted, and its end.
 fn breaker_accepted_at(times: u64) {
     let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| {
-        breaker.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+        breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
     });
     assert_eq!(breaker.window().at(NOW).sum(Success), times, "all are accepted");
 }
@@ -318,17 +318,17 @@ fn breaker_refused_at(times: u64) {
     let config = BreakerConfig::default().min_requests(0);
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
-        let admitted = breaker.try_acquire_at(NOW).map(FeedbackPermit::reject);
+        let admitted = breaker.try_acquire_at(NOW, 1).map(FeedbackPermit::reject);
         assert!(admitted.is_admitted(), "the first request, and a probe");
     }
-    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW), 1).map(mem::forget));
     assert_eq!(breaker.window().at(NOW).sum(Block), times, "all are dropped");
 }
 
 fn accept_circuit(times: u64, config: CircuitConfig) {
     let breaker = CircuitBreaker::with_clock(config.min_calls(100), ManualClock::new(NOW));
     repeat(times, |_| {
-        breaker.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+        breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
     });
     assert!(breaker.snapshot_at(NOW).calls.calls >= times.min(100), "all are counted");
 }
@@ -349,7 +349,7 @@ fn circuit_last_calls_accepted_at(times: u64) {
 fn circuit_open_at(times: u64) {
     let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), ManualClock::new(NOW));
     breaker.set_state_at(NOW, CircuitState::Open).expect("from any state");
-    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW), 1).map(mem::forget));
 }
 
 fn count_window_success(times: u64) {
@@ -361,7 +361,7 @@ fn count_window_success(times: u64) {
 fn adaptive_accepted_at(times: u64) {
     let limiter = AdaptiveLimiter::with_clock(Headroom::default(), ManualClock::new(NOW));
     repeat(times, |_| {
-        limiter.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+        limiter.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
     });
     assert_eq!(limiter.in_use(), 0);
 }

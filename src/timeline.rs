@@ -28,7 +28,7 @@ use crate::window::SlidingWindow;
 ///
 /// ```
 /// use leaparray::flow::{
-///     BreakerConfig, CircuitConfig, Headroom, Limiter, Rate, WarmUpConfig,
+///     BreakerConfig, CircuitConfig, Headroom, Limiter, LimiterExt, Rate, WarmUpConfig,
 /// };
 /// use leaparray::{
 ///     Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
@@ -63,7 +63,7 @@ use crate::window::SlidingWindow;
 /// for clock in [breaker.clock(), circuit.clock(), adaptive.clock()] {
 ///     assert_eq!(clock.now(), now);
 /// }
-/// assert!(limiters.iter().all(|limiter| limiter.now() == now));
+/// assert!(limiters.iter().all(|limiter| limiter.account().now() == now));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ impl<C: Clone> Registry<C> {
     ///
     /// ```
     /// use leaparray::Registry;
-    /// use leaparray::flow::{Limiter, Rate};
+    /// use leaparray::flow::{LimiterExt, Rate};
     ///
     /// let registry = Registry::new();
     /// let limiter = registry.timeline().token_bucket(Rate::per_minute(1)?, 1);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::flow::{
-    LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
     HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, Registry,

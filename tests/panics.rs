@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Decision, FixedWindowLimiter, LeakyBucket, Limiter,
+    AdaptiveBreaker, BreakerConfig, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt,
     RandomSource, Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{

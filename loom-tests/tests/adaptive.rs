@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan, LimiterExt};
 use leaparray::{ManualClock, Timestamp, shadow_all_words};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
@@ -76,13 +76,13 @@ fn threads_that_race_for_the_last_permit_get_one() {
         let (limiter, _) = limiter(&[1]);
         let other = limiter.clone();
         let other = thread::spawn(move || {
-            let call = other.try_acquire_at(START).at_once();
+            let call = other.try_acquire_at(START, 1).at_once();
             call.is_ok_and(|call| {
                 call.accept_at(START);
                 true
             })
         });
-        let call = limiter.try_acquire_at(START).at_once();
+        let call = limiter.try_acquire_at(START, 1).at_once();
         if call.is_ok() {
             assert_eq!(limiter.in_use(), 1);
         }
@@ -97,11 +97,11 @@ fn threads_that_race_for_the_last_permit_get_one() {
 fn epoch_is_planned_once_by_threads_that_find_it_over() {
     explore(Some(1), || {
         let (limiter, told) = limiter(&[4, 4, 5, 6]);
-        limiter.try_acquire_at(START).at_once().unwrap().accept_at(START);
-        limiter.try_acquire_at(after(1)).at_once().unwrap().accept_at(after(1));
+        limiter.try_acquire_at(START, 1).at_once().unwrap().accept_at(START);
+        limiter.try_acquire_at(after(1), 1).at_once().unwrap().accept_at(after(1));
         let other = limiter.clone();
-        let other = thread::spawn(move || drop(other.try_acquire_at(after(2)).at_once()));
-        drop(limiter.try_acquire_at(after(2)).at_once());
+        let other = thread::spawn(move || drop(other.try_acquire_at(after(2), 1).at_once()));
+        drop(limiter.try_acquire_at(after(2), 1).at_once());
         other.join().unwrap();
         assert_eq!(told.epochs.load(Ordering::Relaxed), 1);
         assert_eq!(told.begun.load(Ordering::Relaxed), 1);
@@ -115,18 +115,18 @@ fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
         // The limit falls to 1 in the third epoch: the first one has no evidence at its end, so its
         // plan applies twice.
         let (limiter, told) = limiter(&[2, 1, 1, 1]);
-        limiter.try_acquire_at(START).at_once().unwrap().accept_at(START);
+        limiter.try_acquire_at(START, 1).at_once().unwrap().accept_at(START);
         // One call is in flight from the second epoch on. So no call can be admitted under the
         // limit 1.
-        let held = limiter.try_acquire_at(after(1)).at_once().unwrap();
+        let held = limiter.try_acquire_at(after(1), 1).at_once().unwrap();
         let other = limiter.clone();
         // Begins the third epoch.
-        let other = thread::spawn(move || assert!(other.try_acquire_at(after(2)).is_refused()));
+        let other = thread::spawn(move || assert!(other.try_acquire_at(after(2), 1).is_refused()));
         // The clock of this thread is behind. It is admitted under the limit 2, or refused.
-        drop(limiter.try_acquire_at(after(1)).at_once());
+        drop(limiter.try_acquire_at(after(1), 1).at_once());
         other.join().unwrap();
-        assert!(limiter.try_acquire_at(after(3)).is_refused());
-        assert!(limiter.try_acquire_at(after(4)).is_refused());
+        assert!(limiter.try_acquire_at(after(3), 1).is_refused());
+        assert!(limiter.try_acquire_at(after(4), 1).is_refused());
         assert_eq!(told.epochs.load(Ordering::Relaxed), 3);
         assert_eq!(told.begun_under_1.load(Ordering::Relaxed), 0);
         held.accept_at(after(4));
@@ -162,9 +162,9 @@ fn call_that_ends_is_told_or_skipped_and_the_last_plan_applies() {
         let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
         let other = limiter.clone();
         let other = thread::spawn(move || {
-            other.try_acquire_at(START).at_once().expect("two may go ahead").accept_at(START);
+            other.try_acquire_at(START, 1).at_once().expect("two may go ahead").accept_at(START);
         });
-        limiter.try_acquire_at(START).at_once().expect("two may go ahead").accept_at(START);
+        limiter.try_acquire_at(START, 1).at_once().expect("two may go ahead").accept_at(START);
         other.join().unwrap();
         let told = told.load(Ordering::Relaxed);
         assert!(told >= 1, "a call that finds the planner free is told");
@@ -200,14 +200,14 @@ fn call_that_ends_at_the_border_of_two_epochs_is_told_once() {
         let told = Arc::new(AtomicU64::new(0));
         let algorithm = AtTheEnd(told.clone());
         let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
-        let call = limiter.try_acquire_at(START).at_once().expect("four may go ahead");
+        let call = limiter.try_acquire_at(START, 1).at_once().expect("four may go ahead");
         let other = limiter.clone();
         // Begins the second epoch, and does not count.
-        let other = thread::spawn(move || drop(other.try_acquire_many_at(after(1), 9)));
+        let other = thread::spawn(move || drop(other.try_acquire_at(after(1), 9)));
         call.accept_at(after(1));
         other.join().unwrap();
         for epoch in 2..5 {
-            assert!(limiter.try_acquire_many_at(after(epoch), 9).is_refused());
+            assert!(limiter.try_acquire_at(after(epoch), 9).is_refused());
         }
         assert_eq!(told.load(Ordering::Relaxed), 1);
         assert_eq!(limiter.in_use(), 0);
@@ -221,7 +221,7 @@ fn next_call_sees_what_the_former_one_did() {
         let (limiter, _) = limiter(&[1]);
         let data = Arc::new(AtomicU64::new(0));
         let call = |limiter: &Limiter, data: &AtomicU64| {
-            let Ok(permit) = limiter.try_acquire_at(START).at_once() else { return 0 };
+            let Ok(permit) = limiter.try_acquire_at(START, 1).at_once() else { return 0 };
             // No other thread has a permit: a load and a store are enough.
             data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             permit.accept_at(START);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Transitions, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, Transitions, Wait,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
 use leaparray_loom_tests::{LEN, explore};
@@ -43,7 +43,7 @@ fn after_wait() -> Timestamp {
 
 /// Makes a call that fails, if it is admitted.
 fn fail(breaker: &Breaker, now: Timestamp) {
-    if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
+    if let Ok(permit) = breaker.try_acquire_at(now, 1).at_once() {
         permit.reject_at(now);
     }
 }
@@ -89,7 +89,7 @@ fn one_probe_is_admitted() {
         let breaker = breaker(of_last_calls());
         open(&breaker);
         let mut transitions = breaker.transitions();
-        let ask = |breaker: &Breaker| match breaker.try_acquire_at(after_wait()).at_once() {
+        let ask = |breaker: &Breaker| match breaker.try_acquire_at(after_wait(), 1).at_once() {
             Ok(permit) => {
                 std::mem::forget(permit);
                 1
@@ -114,7 +114,7 @@ fn half_open_state_is_found_with_its_time() {
         open(&breaker);
         let other = breaker.clone();
         let other = thread::spawn(move || {
-            other.try_acquire_at(after_wait()).at_once().map(std::mem::forget).unwrap();
+            other.try_acquire_at(after_wait(), 1).at_once().map(std::mem::forget).unwrap();
         });
         // Open still, or half-open with its time over.
         assert_eq!(breaker.state_at(after_wait().saturating_add(WAIT)), Open);
@@ -131,14 +131,14 @@ fn admitted_probe_is_found_with_its_time() {
         let config = of_last_calls().probes(2).unwrap().half_open_timeout(Some(WAIT)).unwrap();
         let breaker = breaker(config);
         open(&breaker);
-        std::mem::forget(breaker.try_acquire_at(after_wait()).at_once().unwrap());
+        std::mem::forget(breaker.try_acquire_at(after_wait(), 1).at_once().unwrap());
         let other = breaker.clone();
         let other = thread::spawn(move || {
             let before = after_wait().saturating_add(WAIT / 2);
-            other.try_acquire_at(before).at_once().map(std::mem::forget).is_ok()
+            other.try_acquire_at(before, 1).at_once().map(std::mem::forget).is_ok()
         });
         let over = after_wait().saturating_add(WAIT);
-        let _ = breaker.try_acquire_at(over).at_once().map(std::mem::forget);
+        let _ = breaker.try_acquire_at(over, 1).at_once().map(std::mem::forget);
         if other.join().unwrap() {
             assert_eq!(breaker.state_at(over), HalfOpen);
         }
@@ -155,7 +155,7 @@ fn late_outcome(preemptions: usize, config: CircuitConfig) {
         let late = thread::spawn(move || late.reject_at(START));
         fail(&breaker, START);
         let now = after_wait();
-        if let Ok(probe) = breaker.try_acquire_at(now).at_once() {
+        if let Ok(probe) = breaker.try_acquire_at(now, 1).at_once() {
             probe.accept_at(now);
         }
         late.join().unwrap();
@@ -191,12 +191,12 @@ fn cancelled_probe_gives_its_place_back_once() {
         let probe = CircuitBreaker::try_acquire_at(&breaker, now).at_once().unwrap();
         let other = breaker.clone();
         let other = thread::spawn(move || {
-            let permit = other.try_acquire_at(now).at_once();
+            let permit = other.try_acquire_at(now, 1).at_once();
             permit.map(std::mem::forget).is_ok()
         });
         probe.cancel_at(now);
         let is_admitted = other.join().unwrap();
-        assert_eq!(breaker.try_acquire_at(now).at_once().is_ok(), !is_admitted);
+        assert_eq!(breaker.try_acquire_at(now, 1).at_once().is_ok(), !is_admitted);
     });
 }
 

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    AllOf, ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter,
-    TokenBucket, WarmUp, WarmUpConfig,
+    AllOf, ConcurrencyLimiter, Decision, LeakyBucket, Limiter, LimiterExt, Rate,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use leaparray::Timestamp;
-use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter};
+use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Decision, Limiter, SlidingWindowLimiter};
+use leaparray::flow::{Decision, LimiterExt, SlidingWindowLimiter};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::{
-    ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason, Refusal, Retry,
-    WaitQueue,
+    Account, Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason,
+    Refusal, Retry, WaitQueue,
 };
 use leaparray_loom_tests::explore;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -228,17 +228,19 @@ impl Asking {
 impl Limiter for &Asking {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         match self.permits.swap(0, Ordering::Relaxed) {
             0 => Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer)),
             _ => Decision::Admitted(()),
         }
     }
 
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for &Asking {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         let mut wakers = self.wakers.lock().unwrap();
         let is_asking = self.permits.load(Ordering::Relaxed) == 0;

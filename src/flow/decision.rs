@@ -19,7 +19,7 @@ use crate::time::{Clock, Timestamp};
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+/// use leaparray::flow::{Decision, LeakyBucket, LimiterExt, Rate};
 /// use std::time::Duration;
 ///
 /// let bucket = LeakyBucket::new(Rate::per_second(10)?, Duration::from_millis(50));
@@ -136,7 +136,7 @@ impl<P> Decision<P> {
     /// A request that has to wait has entered. Its wait is part of its response time.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};
+    /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate, Reason};
     /// use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
     /// use std::time::Duration;
     ///
@@ -183,8 +183,8 @@ impl<P> Decision<P> {
 
     /// Returns the permit, for a caller that cannot wait.
     ///
-    /// To enter a node without a wait, use [`Limiter::try_enter`](super::Limiter::try_enter): an
-    /// entry that has to wait has entered its node already.
+    /// To enter a node without a wait, use [`LimiterExt::try_enter`](super::LimiterExt::try_enter):
+    /// an entry that has to wait has entered its node already.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl<P> Decision<P> {
     /// [`Reason::WaitTooLong`]; its permits are spent.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};
+    /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate, Reason};
     /// use std::time::Duration;
     ///
     /// let pace = LeakyBucket::new(Rate::per_second(1)?, Duration::from_secs(5));

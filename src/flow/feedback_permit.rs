@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::Decision;
+use super::{Ask, Decision};
 use crate::node::{Drops, OnDrop, Outcome, Permit};
 use crate::time::{Clock, Timestamp};
 use sealed::{Admission, Decide};
@@ -20,7 +20,7 @@ pub trait Feedback: Decide {}
 impl<T: Decide> Feedback for T {}
 
 pub(super) mod sealed {
-    use crate::flow::Refusal;
+    use crate::flow::{Ask, Decision, Refusal};
     use crate::node::{OnDrop, Outcome};
     use crate::time::{Clock, Timestamp};
 
@@ -38,7 +38,13 @@ pub(super) mod sealed {
 
         fn clock(&self) -> &Self::Clock;
         fn on_drop(&self) -> OnDrop;
-        fn decide(&self, now: Timestamp) -> Result<Admission, Refusal>;
+        fn admit(&self, ask: &Ask<'_>) -> Result<Admission, Refusal>;
+
+        /// Returns the decision that a request would get; `None` if the controller cannot tell.
+        fn foretold(&self, _ask: &Ask<'_>) -> Option<Decision> {
+            None
+        }
+
         fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome);
     }
 }
@@ -60,13 +66,13 @@ pub(super) mod sealed {
 /// A permit can be sent to another thread, and reported there. `L` is the type of the reference to
 /// the controller, such as `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
 ///
-/// If the permit ends with an [entry](super::Limiter::enter) that is dropped, the outcome is a
+/// If the permit ends with an [entry](super::LimiterExt::enter) that is dropped, the outcome is a
 /// cancellation if the policy of the permit or of its controller says so, or if the entry is
 /// cancelled. Otherwise it is the outcome of the entry: an exception.
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
-/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
 ///
 /// fn ask(
 ///     breaker: &AdaptiveBreaker,
@@ -99,18 +105,21 @@ where
     L: Deref,
     L::Target: Feedback,
 {
-    /// Asks for one request, through any reference to the controller; see
-    /// [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
+    /// Asks a controller through any reference to it, such as an [`Rc`](std::rc::Rc) or a guard.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{AdaptiveBreaker, Ask, BreakerConfig, FeedbackPermit};
+    /// use std::rc::Rc;
+    ///
+    /// let breaker = Rc::new(AdaptiveBreaker::new(BreakerConfig::default()));
+    /// let ask = Ask::at(Timestamp::from_secs(60));
+    /// FeedbackPermit::ask(Rc::clone(&breaker), &ask).at_once()?.accept();
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
     #[inline(always)]
-    pub fn try_acquire(controller: L) -> Decision<Self> {
-        let now = controller.clock().now();
-        Self::try_acquire_at(controller, now)
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), at `now`.
-    #[inline(always)]
-    pub fn try_acquire_at(controller: L, now: Timestamp) -> Decision<Self> {
-        match controller.decide(now) {
+    pub fn ask(controller: L, ask: &Ask<'_>) -> Decision<Self> {
+        match controller.admit(ask) {
             Ok(admission) => Decision::Admitted(Self::of(controller, admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
@@ -160,7 +169,7 @@ where
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
-    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
     ///
     /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
     /// let permit = breaker.try_acquire().at_once()?;

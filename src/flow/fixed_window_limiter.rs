@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Decision, LimitError, Limiter, Passed, Quota, SlidingWindowLimiter};
+use super::{Account, Ask, Decision, LimitError, Limiter, SlidingWindowLimiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// A limiter of at most `limit` permits in each interval, such as each full minute.
@@ -15,7 +15,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{FixedWindowLimiter, Limiter};
+/// use leaparray::flow::{FixedWindowLimiter, LimiterExt};
 /// use std::time::Duration;
 ///
 /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
@@ -58,7 +58,7 @@ impl<C: Clock> FixedWindowLimiter<C> {
     /// [`SlidingWindowLimiter`](SlidingWindowLimiter#the-passes-of-a-node).
     ///
     /// ```
-    /// use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// use leaparray::flow::{FixedWindowLimiter, LimiterExt};
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
     /// use std::time::Duration;
     ///
@@ -87,7 +87,7 @@ impl<C: Clock> FixedWindowLimiter<C> {
     /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// use leaparray::flow::{FixedWindowLimiter, LimiterExt};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -149,39 +149,16 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     type Permit = ();
 
     #[inline]
-    fn now(&self) -> Timestamp {
-        self.0.now()
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.0.decide(ask)
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.0.peek(ask)
     }
 
     #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.0.try_acquire_at(now, permits)
-    }
-
-    #[inline]
-    fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        self.0.try_acquire_for(node, now, permits)
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.peek_at(now, permits)
-    }
-
-    /// Gives permits back that were taken in the interval of `now`, while no request has asked in a
-    /// later interval.
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.0.refund_at(now, permits, wait)
-    }
-
-    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that
-    /// interval, or `now` if no permit was taken in it.
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        self.0.quota_at(now)
-    }
-
-    /// Returns whether no permit was taken in the interval of `now`, and no request was decided in
-    /// a later one. `now` is bounded as for a request.
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.0.is_as_new_at(now)
+    fn account(&self) -> &dyn Account {
+        &self.0
     }
 }

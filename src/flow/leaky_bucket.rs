@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::horizon::Horizon;
 use super::live::{CLOSED, Live, NotAdmitted, Settings, Version};
-use super::{Decision, Limiter, Passed, Rate, Reason, Refusal};
+use super::{Account, Ask, Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
@@ -22,7 +22,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// and threads that are admitted at the same time compete for the cache line of that atomic.
 ///
 /// ```
-/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+/// use leaparray::flow::{Decision, LeakyBucket, LimiterExt, Rate};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
@@ -53,7 +53,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry};
+/// use leaparray::flow::{Decision, LeakyBucket, LimiterExt, Rate, Retry};
 /// use std::time::Duration;
 ///
 /// let t = Timestamp::from_secs;
@@ -123,7 +123,7 @@ impl<C: Clock> LeakyBucket<C> {
     /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -168,7 +168,7 @@ impl<C: Clock> LeakyBucket<C> {
     /// settings.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -190,7 +190,7 @@ impl<C: Clock> LeakyBucket<C> {
     /// rate. Requests that were admitted before keep their waits.
     ///
     /// ```
-    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -208,6 +208,12 @@ impl<C: Clock> LeakyBucket<C> {
 }
 
 impl Pace {
+    /// Returns the longest wait of a request, in nanoseconds.
+    #[inline]
+    const fn max_wait_of(&self, ask: &Ask<'_>) -> u64 {
+        if ask.can_wait() { self.max_wait } else { 0 }
+    }
+
     /// Returns the due time of a request and its wait, if `latest` is the due time of the last
     /// admitted request.
     #[inline]
@@ -241,14 +247,13 @@ impl<C: Clock> LeakyBucket<C> {
     /// Admits a request that has to wait no longer than the longest wait, or not at all.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn acquire(&self, now: Timestamp, permits: u64, can_wait: bool) -> Decision {
-        if permits == 0 {
+    fn acquire(&self, ask: &Ask<'_>) -> Decision {
+        if ask.permits() == 0 {
             return Decision::Admitted(());
         }
-        let now = now.as_nanos();
         self.acquire_from(
             self.live.first(),
-            (now, permits, can_wait),
+            ask,
             |wait| Decision::after((), Duration::from_nanos(wait)),
             |not_admitted| match not_admitted {
                 NotAdmitted::Until(nanos) => {
@@ -256,18 +261,15 @@ impl<C: Clock> LeakyBucket<C> {
                     Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)))
                 }
                 // After the first change, or at the end of time.
-                _ => self.acquire_later(now, permits, can_wait),
+                _ => self.acquire_later(ask),
             },
         )
     }
 
     /// As [`acquire`](Self::acquire), by the current settings.
     #[inline(never)]
-    fn acquire_later(&self, now: u64, permits: u64, can_wait: bool) -> Decision {
-        self.live.with(|version| {
-            let decided = self.acquire_from(version, (now, permits, can_wait), Ok, Err);
-            decision(decided)
-        })
+    fn acquire_later(&self, ask: &Ask<'_>) -> Decision {
+        self.live.with(|version| decision(self.acquire_from(version, ask, Ok, Err)))
     }
 
     /// Returns what `admitted` makes of the wait of the request, or what `not` makes of the time to
@@ -277,16 +279,16 @@ impl<C: Clock> LeakyBucket<C> {
     fn acquire_from<R>(
         &self,
         version: &Version<Pace>,
-        (mut now, permits, can_wait): (u64, u64, bool),
+        ask: &Ask<'_>,
         admitted: impl FnOnce(u64) -> R,
         not: impl FnOnce(NotAdmitted) -> R,
     ) -> R {
-        let pace = &version.settings;
-        let max_wait = if can_wait { pace.max_wait } else { 0 };
+        let (pace, mut now) = (&version.settings, ask.now().as_nanos());
+        let max_wait = pace.max_wait_of(ask);
         // Relaxed throughout: the due time orders nothing, and its modification order decides.
         let mut latest = version.word.load(Ordering::Relaxed);
         loop {
-            let (due, wait) = match pace.wait(latest, now, permits, max_wait) {
+            let (due, wait) = match pace.wait(latest, now, ask.permits(), max_wait) {
                 Ok(found) => found,
                 Err(not_admitted) => return not(not_admitted),
             };
@@ -332,24 +334,23 @@ fn goes(due: u64, now: u64) -> Option<u64> {
 impl<C: Clock> Limiter for LeakyBucket<C> {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
+    /// A request that cannot wait, and would have to, takes no permits, and is refused until it is
+    /// due.
     #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.acquire(now, permits, true)
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.acquire(ask)
     }
 
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        if permits == 0 {
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        if ask.permits() == 0 {
             return Some(Decision::Admitted(()));
         }
-        let now = now.as_nanos();
+        let now = ask.now().as_nanos();
         let peek = self.live.with(|version| {
             let (pace, latest) = (&version.settings, version.word.load(Ordering::Relaxed));
+            let max_wait = pace.max_wait_of(ask);
             let decide =
-                |now| pace.wait(latest, now, permits, pace.max_wait).map(|found| (found, now));
+                |now| pace.wait(latest, now, ask.permits(), max_wait).map(|found| (found, now));
             // As in `acquire`: a request that is refused at its own time is refused at the horizon
             // as well.
             let decided = decide(now).and_then(|_| decide(self.horizon.bounded(now, &self.clock)));
@@ -359,6 +360,18 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
             decision(goes)
         });
         Some(peek)
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for LeakyBucket<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was
@@ -374,7 +387,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
     ///
     /// ```
     /// use leaparray::Timestamp;
-    /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+    /// use leaparray::flow::{Decision, LeakyBucket, LimiterExt, Rate};
     /// use std::time::Duration;
     ///
     /// let ms = Duration::from_millis;
@@ -390,11 +403,11 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
     //
     // Due times grow from request to request, so the due time identifies the request: if the
     // compare-exchange succeeds, no later request was placed, or each of them was given back.
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        let (now, permits) = (ask.now().as_nanos(), ask.permits());
         if permits == 0 {
             return true;
         }
-        let now = now.as_nanos();
         // The request was placed at the horizon of that time, which is not known any more.
         if !self.horizon.decided_at(now) {
             return false;
@@ -418,16 +431,5 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 Err(found) => (found != CLOSED).then_some(false),
             }
         })
-    }
-
-    /// Admits a request only if it is due at `now`. A request that would have to wait takes no
-    /// permits, and is refused until it is due.
-    fn try_acquire_at_once(
-        &self,
-        _node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        self.acquire(now, permits, false)
     }
 }

@@ -94,7 +94,7 @@ pub use keyed::{
     TokenBucketPerKey, TokenBucketState,
 };
 pub use leaky_bucket::LeakyBucket;
-pub use limiter::{BoxLimiter, BoxPermit, Limiter, Named, Passed};
+pub use limiter::{Account, Ask, BoxLimiter, BoxPermit, Limiter, LimiterExt, Named, Passed};
 pub use queue::{QueuePermit, WaitQueue};
 pub use quota::{Quota, QuotaUnit};
 pub use rate::Rate;

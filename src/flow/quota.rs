@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{FixedWindowLimiter, Limiter};
+/// use leaparray::flow::{FixedWindowLimiter, LimiterExt};
 /// use std::time::Duration;
 ///
 /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
@@ -38,7 +38,7 @@ pub struct Quota {
     pub window: Option<Duration>,
     /// The unit of the limit.
     pub unit: QuotaUnit,
-    /// The name of the limit, if it was [named](super::Limiter::named).
+    /// The name of the limit, if it was [named](super::LimiterExt::named).
     pub name: Option<&'static str>,
 }
 

@@ -26,7 +26,7 @@ pub enum Retry {
     At(Timestamp),
     /// When the limiter has an answer from elsewhere, as from a server, that it has asked for: it
     /// then knows whether the permits are there. The time is not known. A limiter that refuses with
-    /// this implements [`wake_on_answer`](super::Limiter::wake_on_answer).
+    /// this implements [`wake_on_answer`](super::Account::wake_on_answer).
     OnAnswer,
     /// At a time that is not known.
     Unknown,
@@ -39,24 +39,19 @@ impl Refusal {
     /// Creates a refusal for that reason. For a [`Limiter`](super::Limiter) of your own.
     ///
     /// ```
-    /// use leaparray::flow::{Decision, Limiter, Reason, Refusal, Retry};
-    /// use leaparray::{Clock, MonotonicClock, Timestamp};
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Reason, Refusal, Retry};
     ///
     /// /// Refuses every request before it opens.
     /// struct Opening {
     ///     at: Timestamp,
-    ///     clock: MonotonicClock,
     /// }
     ///
     /// impl Limiter for Opening {
     ///     type Permit = ();
     ///
-    ///     fn now(&self) -> Timestamp {
-    ///         self.clock.now()
-    ///     }
-    ///
-    ///     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-    ///         if permits == 0 || now >= self.at {
+    ///     fn decide(&self, ask: &Ask<'_>) -> Decision {
+    ///         if ask.permits() == 0 || ask.now() >= self.at {
     ///             return Decision::Admitted(());
     ///         }
     ///         Decision::Refused(Refusal::new(
@@ -66,7 +61,7 @@ impl Refusal {
     ///     }
     /// }
     ///
-    /// let opening = Opening { at: Timestamp::from_secs(60), clock: MonotonicClock::new() };
+    /// let opening = Opening { at: Timestamp::from_secs(60) };
     /// let refusal = opening.try_acquire_at(Timestamp::from_secs(59), 1).refusal();
     /// assert_eq!(
     ///     refusal.and_then(|refusal| refusal.retry_at()),

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::direct_passes::DirectPasses;
 use super::permit_window::{FullWindow, PermitWindow, Ration};
-use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
+use super::{
+    Account, Ask, BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal,
+};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
@@ -63,7 +65,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// window](crate::NodeConfig::short).
 ///
 /// ```
-/// use leaparray::flow::{Limiter, Reason, SlidingWindowLimiter};
+/// use leaparray::flow::{LimiterExt, Reason, SlidingWindowLimiter};
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -81,7 +83,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// # Without a node
 ///
 /// ```
-/// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+/// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
 /// use leaparray::{ManualClock, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
@@ -163,13 +165,14 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
     /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
-    /// reading counts. A request for a [node](Self::enter_at) is bounded by the clock of the node.
+    /// reading counts. A request for a [node](super::LimiterExt::enter_at) is bounded by the clock
+    /// of the node.
     ///
     /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
     /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
     /// use leaparray::{ManualClock, Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -208,7 +211,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// As for [`new`](SlidingWindowLimiter::new). The limit is then unchanged.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -253,7 +256,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
 
     /// Returns the number of permits that are left in the current window.
     pub fn available(&self) -> u64 {
-        self.available_at(self.now())
+        self.available_at(self.clock.now())
     }
 
     /// Returns the number of permits that are left in the window at `now`. Requests that enter a
@@ -266,7 +269,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// Returns the buckets of the current window and their permits; see
     /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
     pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
-        self.permits_by_bucket_at(self.now())
+        self.permits_by_bucket_at(self.clock.now())
     }
 
     /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
@@ -282,7 +285,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// more than the limit if it was lowered.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -305,17 +308,11 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     type Permit = ();
 
     #[inline]
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, self, &self.clock)
-    }
-
-    #[inline]
-    fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let (now, permits) = (ask.now(), ask.permits());
+        let Some(node) = ask.node() else {
+            return self.window.take(now, permits, self, &self.clock);
+        };
         let Some(direct) = &self.direct else {
             return self.window.take(now, permits, self, &NodeClock(node));
         };
@@ -332,8 +329,20 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     /// Returns the decision on a request that does not enter a node. Reads each bucket of the
     /// window, and allocates nothing.
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        Some(self.window.peek(now, permits, self.limit(), &self.clock))
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        Some(self.window.peek(ask.now(), ask.permits(), self.limit(), &self.clock))
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for SlidingWindowLimiter<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a
@@ -348,7 +357,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     /// one that did not go through the limiter, so nothing becomes free over that node.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -362,14 +371,14 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
-        self.window.give_back(now, permits)
+    fn refund(&self, ask: &Ask<'_>, _wait: Duration) -> bool {
+        self.window.give_back(ask.now(), ask.permits())
     }
 
     /// Returns the limit, the permits that are left in the window, and the time from which the
     /// window has no permits. The [passes of a node](Self::with_node_passes) that were counted last
     /// are not left, until the window in which they may be is over.
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
         let (config, samples) = (self.config(), self.config().sample_count() as u64);
         let last = |it: &DirectPasses| it.last(config.bucket_number(now), samples);
@@ -387,7 +396,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later
     /// bucket. `now` is bounded as for a request.
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
+    fn is_as_new(&self, now: Timestamp) -> bool {
         self.window.is_as_new(self.window.bounded(now, &self.clock))
     }
 }

@@ -172,7 +172,8 @@ impl WatchedState {
 
 impl<L: Limiter> Watch for L {
     fn watched(&self) -> Option<WatchedState> {
-        Some(self.watched_at(self.now()))
+        let account = self.account();
+        Some(account.watched_at(account.now()))
     }
 }
 

@@ -41,7 +41,7 @@ impl Outcome {
 /// which ends it.
 ///
 /// ```
-/// use leaparray::flow::{Decision, Limiter};
+/// use leaparray::flow::{Ask, Decision, Limiter, LimiterExt};
 /// use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
 /// use std::cell::Cell;
 ///
@@ -60,11 +60,7 @@ impl Outcome {
 /// impl<'a> Limiter for &'a Witness {
 ///     type Permit = Note<'a>;
 ///
-///     fn now(&self) -> Timestamp {
-///         Timestamp::MIN
-///     }
-///
-///     fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Note<'a>> {
+///     fn decide(&self, _ask: &Ask<'_>) -> Decision<Note<'a>> {
 ///         Decision::Admitted(Note(self))
 ///     }
 /// }

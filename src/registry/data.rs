@@ -66,7 +66,7 @@ impl<C> Resource<C> {
     /// whose `make`s ask for each other's values.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate};
+    /// use leaparray::flow::{LimiterExt, Rate};
     /// use leaparray::{ManualClock, RegistryConfig, Timeline, Timestamp};
     /// use std::time::Duration;
     ///
@@ -100,7 +100,7 @@ impl<C> Resource<C> {
     /// As for [`data_or_insert_with`](Self::data_or_insert_with).
     ///
     /// ```
-    /// use leaparray::flow::{LimitError, Limiter};
+    /// use leaparray::flow::{LimitError, LimiterExt};
     /// use leaparray::{RegistryConfig, Timeline};
     ///
     /// let timeline = Timeline::new();

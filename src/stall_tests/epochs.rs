@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::pairs::{Act, acted, led, stop_each_two};
 use super::threads::{Led, watched};
-use crate::flow::{Limiter, SlidingWindowLimiter};
+use crate::flow::{LimiterExt, SlidingWindowLimiter};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 

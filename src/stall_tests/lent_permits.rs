@@ -5,7 +5,7 @@ use std::mem::forget;
 use std::sync::Arc;
 
 use super::pairs::{acted, led, stop_each_two};
-use crate::flow::{ConcurrencyLimiter, ConcurrencyPermit};
+use crate::flow::{ConcurrencyLimiter, ConcurrencyPermit, LimiterExt};
 use crate::sync::stall::Point;
 
 const LIMIT: u64 = 1_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::threads::{Led, watched};
-use crate::flow::{Decision, LeakyBucket, Limiter, Rate, TokenBucket};
+use crate::flow::{Decision, LeakyBucket, Limiter, LimiterExt, Rate, TokenBucket};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp};
 
@@ -53,7 +53,7 @@ fn stopped_change_of_a_token_bucket_blocks_no_decision() {
         let available = takes.result();
         stopped.finish();
         assert_eq!((bucket.capacity(), bucket.available()), (9, available));
-        let reset = bucket.quota().unwrap().reset.unwrap();
+        let reset = bucket.quota_at(bucket.account().now()).unwrap().reset.unwrap();
         assert_eq!(reset.saturating_since(NOW), Duration::from_secs(9 - available));
     }
 }

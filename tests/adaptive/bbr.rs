@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leaparray::Timestamp;
-use leaparray::flow::{Bbr, CpuLoad, FeedbackPermit};
+use leaparray::flow::{Bbr, CpuLoad, FeedbackPermit, LimiterExt};
 
 use super::{NOON, Scene, millis, range};
 

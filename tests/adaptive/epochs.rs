@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use leaparray::flow::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::{LimitAlgorithm, LimitEvidence, LimitPlan, LimiterExt};
 use leaparray::{Clock, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
@@ -52,7 +52,7 @@ fn time_far_ahead_does_not_put_off_the_plans() {
     for ahead in [hour, Timestamp::MAX] {
         let scene =
             Scene::new(Script::new([LimitPlan::epoch(4, TENTH), LimitPlan::epoch(6, TENTH)]));
-        scene.limiter.try_acquire_at(ahead).at_once().unwrap().accept_at(ahead);
+        scene.limiter.try_acquire_at(ahead, 1).at_once().unwrap().accept_at(ahead);
         for _ in 0..30 {
             scene.call().accept();
             scene.clock.advance(TENTH);
@@ -202,7 +202,7 @@ fn epoch_without_calls_is_told() {
     let scene = Scene::new(script);
     for _ in 0..3 {
         scene.clock.advance(TENTH);
-        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 5).is_refused());
+        assert!(scene.limiter.try_acquire_at(scene.clock.now(), 5).is_refused());
     }
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 2);
@@ -217,8 +217,8 @@ fn refused_call_shows_that_the_limit_was_reached() {
     let script = Script::new([LimitPlan::epoch(4, TENTH)]);
     let told = script.told.clone();
     let scene = Scene::new(script);
-    let three = scene.limiter.try_acquire_many_at(NOON, 3).at_once().unwrap();
-    assert!(scene.limiter.try_acquire_many_at(NOON, 2).is_refused());
+    let three = scene.limiter.try_acquire_at(NOON, 3).at_once().unwrap();
+    assert!(scene.limiter.try_acquire_at(NOON, 2).is_refused());
     three.accept();
     for _ in 0..2 {
         scene.clock.advance(TENTH);
@@ -236,7 +236,7 @@ fn call_in_flight_counts_in_the_peak_of_each_epoch() {
     for _ in 0..5 {
         scene.clock.advance(TENTH);
         // Begins the next epoch, and is no call of it.
-        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 10).is_refused());
+        assert!(scene.limiter.try_acquire_at(scene.clock.now(), 10).is_refused());
     }
     assert_eq!(told.lock().unwrap().iter().map(|it| it.peak_in_flight).collect::<Vec<_>>(), [1; 4]);
     long.accept();
@@ -288,7 +288,7 @@ fn epoch_is_extended_until_enough_calls_began() {
     scene.call().accept();
     for _ in 0..4 {
         scene.clock.advance(TENTH);
-        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 10).is_refused());
+        assert!(scene.limiter.try_acquire_at(scene.clock.now(), 10).is_refused());
     }
     scene.call().accept();
     scene.call().accept();

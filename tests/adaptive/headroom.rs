@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use leaparray::flow::{FeedbackPermit, Headroom};
+use leaparray::flow::{FeedbackPermit, Headroom, LimiterExt};
 use leaparray::{Clock, Outcome, Permit};
 
 use super::{Scene, millis, range};
@@ -337,7 +337,7 @@ fn limit_stays_in_its_range() {
 fn refused_call_for_more_permits_than_the_limit_does_not_raise_it() {
     let scene = Scene::new(Headroom::default());
     for _ in 0..3_000 {
-        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 1_000).is_refused());
+        assert!(scene.limiter.try_acquire_at(scene.clock.now(), 1_000).is_refused());
         scene.calls(2, millis(10));
     }
     assert_eq!(scene.limiter.limit(), 20);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leaparray::flow::{
     AdaptiveConfigError, AdaptiveLimiter, Aimd, ConcurrencyLimiter, Headroom, LimitAlgorithm,
-    LimitEvidence, LimitPlan, LimitRange, Limiter, Reason, Retry,
+    LimitEvidence, LimitPlan, LimitRange, LimiterExt, Reason, Retry,
 };
 use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode, Timestamp};
 
@@ -32,14 +32,14 @@ fn calls_beyond_the_limit_are_refused() {
 fn several_permits_are_taken_together() {
     let scene = Scene::new(fixed(10));
     let limiter = &scene.limiter;
-    let call = limiter.try_acquire_many_at(NOON, 7).at_once().unwrap();
-    assert!(limiter.try_acquire_many_at(NOON, 4).is_refused());
+    let call = limiter.try_acquire_at(NOON, 7).at_once().unwrap();
+    assert!(limiter.try_acquire_at(NOON, 4).is_refused());
     assert_eq!(limiter.in_use(), 7);
-    let reason = limiter.try_acquire_many_at(NOON, 11).refusal().unwrap().reason;
+    let reason = limiter.try_acquire_at(NOON, 11).refusal().unwrap().reason;
     assert_eq!(reason, Reason::MoreThanLimit);
     call.accept_at(NOON);
     assert_eq!(limiter.in_use(), 0);
-    let quota = limiter.quota_at(NOON);
+    let quota = limiter.quota_at(NOON).unwrap();
     assert_eq!((quota.limit, quota.remaining), (10, 10));
 }
 
@@ -56,7 +56,7 @@ fn peek_takes_no_permit() {
 #[test]
 fn owned_permit_outlives_the_borrow() {
     let limiter = Arc::new(AdaptiveLimiter::default());
-    let call = limiter.try_acquire_owned().at_once().unwrap();
+    let call = limiter.try_acquire().at_once().unwrap();
     std::thread::spawn(move || call.accept()).join().unwrap();
     assert_eq!(limiter.in_use(), 0);
 }
@@ -125,7 +125,7 @@ fn limit_is_at_least_1_and_fits_in_a_permit() {
         }
     }
     let scene = Scene::new(fixed(u64::MAX));
-    let call = scene.limiter.try_acquire_many_at(NOON, LimitRange::MAX).at_once().unwrap();
+    let call = scene.limiter.try_acquire_at(NOON, LimitRange::MAX).at_once().unwrap();
     assert!(scene.limiter.try_acquire().is_refused());
     call.accept();
     assert_eq!(scene.limiter.in_use(), 0);
@@ -135,10 +135,10 @@ fn limit_is_at_least_1_and_fits_in_a_permit() {
 fn extreme_times_neither_panic_nor_wrap() {
     let scene = Scene::new(Headroom::default());
     for [start, end] in [[Timestamp::MAX, Timestamp::MIN], [Timestamp::MIN, Timestamp::MAX]] {
-        scene.limiter.try_acquire_at(start).at_once().unwrap().accept_at(end);
+        scene.limiter.try_acquire_at(start, 1).at_once().unwrap().accept_at(end);
     }
     let scene = Scene::new(Aimd::default());
-    scene.limiter.try_acquire_at(Timestamp::MIN).at_once().unwrap().accept_at(Timestamp::MAX);
+    scene.limiter.try_acquire_at(Timestamp::MIN, 1).at_once().unwrap().accept_at(Timestamp::MAX);
     assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (20, 0), "at the lowest limit");
 }
 
@@ -179,7 +179,7 @@ fn adaptive_limiter_decides_as_a_concurrency_limiter_of_its_limit() {
         }
         let permits = step * 11 % 3;
         let (one, other) =
-            (scene.limiter.try_acquire_many_at(NOON, permits), plain.try_acquire_many(permits));
+            (scene.limiter.try_acquire_at(NOON, permits), plain.try_acquire_many(permits));
         assert_eq!(one.refusal().is_some(), other.refusal().is_some(), "step {step}");
         ours.extend(one.at_once());
         theirs.extend(other.at_once());

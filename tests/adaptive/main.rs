@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveLimiter, FeedbackPermit, LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange,
+    LimiterExt,
 };
 use leaparray::{ManualClock, Timestamp};
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use leaparray::Clock;
-use leaparray::flow::{FeedbackPermit, Headroom};
+use leaparray::flow::{FeedbackPermit, Headroom, LimiterExt};
 
 use super::{Scene, millis, range};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open};
-use leaparray::flow::{CircuitConfig, RatioLimit, Reason, Wait};
+use leaparray::flow::{CircuitConfig, LimiterExt, RatioLimit, Reason, Wait};
 use leaparray::{NodeConfig, ResourceNode, WindowConfig};
 
 use crate::{SECOND, Scene};

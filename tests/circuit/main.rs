@@ -9,7 +9,7 @@ mod transitions;
 use std::time::Duration;
 
 use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, RatioLimit, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, RatioLimit, Wait,
 };
 use leaparray::{CountTotals, ManualClock, Timestamp, WindowConfig};
 
@@ -70,7 +70,7 @@ impl Scene {
         // An open or half-open breaker is asked now, since its decision depends on the time.
         let is_timed = [CircuitState::Open, CircuitState::HalfOpen].contains(&self.breaker.state());
         let start = if is_timed { now } else { now.saturating_sub(rt) };
-        let permit = self.breaker.try_acquire_at(start).at_once().unwrap();
+        let permit = self.breaker.try_acquire_at(start, 1).at_once().unwrap();
         match call {
             'S' | 's' => permit.accept_at(now),
             'F' | 'f' => permit.reject_at(now),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
-use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, Reason, Wait};
+use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, LimiterExt, Reason, Wait};
 use leaparray::{ManualClock, MetricEvent, NodeConfig, OnDrop, ResourceNode};
 
 use crate::{NOON, SECOND, Scene};
@@ -133,7 +133,7 @@ fn entry_reports_its_outcome() {
     breaker.try_enter(&node).unwrap().success();
     breaker.try_enter(&node).unwrap().exception();
     breaker.try_enter(&node).unwrap().cancel();
-    let owned = Limiter::try_enter(&breaker, Arc::new(node)).unwrap();
+    let owned = LimiterExt::try_enter(&breaker, Arc::new(node)).unwrap();
     thread::spawn(move || owned.exception()).join().unwrap();
     assert_eq!(breaker.state(), Open);
 }
@@ -155,7 +155,7 @@ fn refused_request_is_blocked_in_its_node() {
 fn decision_can_be_peeked() {
     let scene = Scene::new(Scene::base().probes(1).unwrap());
     let breaker = &scene.breaker;
-    let admits = || breaker.peek_at(breaker.now(), 1).unwrap().is_admitted();
+    let admits = || breaker.peek_at(breaker.account().now(), 1).unwrap().is_admitted();
     assert!(admits());
     scene.calls("FFFFF");
     assert!(!admits());
@@ -169,7 +169,10 @@ fn decision_can_be_peeked() {
     assert!(admits());
 
     scene.calls("FFFFF").after(5 * SECOND).calls("?").after(SECOND);
-    assert!(breaker.peek_at(breaker.now(), 1).is_none(), "the next wait is not drawn yet");
+    assert!(
+        breaker.peek_at(breaker.account().now(), 1).is_none(),
+        "the next wait is not drawn yet"
+    );
 }
 
 #[test]

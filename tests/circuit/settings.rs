@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, RatioLimit, SeededRandom, Wait,
+    CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, LimiterExt, RatioLimit,
+    SeededRandom, Wait,
 };
 use leaparray::{CountWindow, Timestamp, WindowConfig};
 
@@ -174,7 +175,7 @@ fn one_wrong_time_keeps_the_breaker_for_no_longer_than_the_lead() {
     assert!(!scene.after(5 * SECOND).admits());
     // A probe far ahead makes the breaker half-open before its wait is over, until 10 s after the
     // lead.
-    std::mem::forget(scene.breaker.try_acquire_at(far).at_once().unwrap());
+    std::mem::forget(scene.breaker.try_acquire_at(far, 1).at_once().unwrap());
     scene.is(CircuitState::HalfOpen);
     scene.after(Duration::from_millis(10_999)).is(CircuitState::HalfOpen);
     scene.after(Duration::from_millis(1)).is(CircuitState::Open);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, RatioLimit, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, RatioLimit, Wait,
 };
 use leaparray::{Clock, CountTotals, ManualClock, Timestamp, WindowConfig};
 

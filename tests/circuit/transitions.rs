@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
 use leaparray::flow::{
-    Cause, CircuitBreaker, CircuitConfig, CircuitState, Transition, Transitions, Wait,
+    Cause, CircuitBreaker, CircuitConfig, CircuitState, LimiterExt, Transition, Transitions, Wait,
 };
 use leaparray::{ManualClock, Timestamp};
 
@@ -116,7 +116,7 @@ fn readers_see_an_unbroken_chain() {
                     let mut random = fastrand::Rng::with_seed(thread);
                     for millis in 0..20_000 {
                         let now = NOON.saturating_add(Duration::from_millis(millis));
-                        if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
+                        if let Ok(permit) = breaker.try_acquire_at(now, 1).at_once() {
                             match random.u32(0..3) {
                                 0 => permit.accept_at(now),
                                 1 => permit.reject_at(now),

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Cancelled, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, AllOf, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision,
-    FixedWindowLimiter, LeakyBucket, Limiter, Rate, Reason, Refusal, Retry, SlidingWindowLimiter,
-    TokenBucket,
+    AdaptiveBreaker, AllOf, Ask, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision,
+    FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
+    SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{
     Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
@@ -98,16 +98,12 @@ const OVERTAKEN: Refusal = Refusal::new(Reason::Custom("overtaken"), Retry::Unkn
 impl Limiter for Overtaken {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         self.asked.fetch_add(1, Ordering::Relaxed);
         Decision::Refused(OVERTAKEN)
     }
 
-    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
         self.tells.then_some(Decision::Admitted(()))
     }
 }
@@ -118,15 +114,11 @@ struct Panics;
 impl Limiter for Panics {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         panic!("no decision");
     }
 
-    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
         Some(Decision::Admitted(()))
     }
 }
@@ -215,11 +207,8 @@ struct Witness<'a>(&'a FixedWindowLimiter<ManualClock>);
 impl Limiter for Witness<'_> {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let now = ask.now();
         assert_eq!(self.0.available_at(now), 5, "asked first");
         Decision::Admitted(())
     }
@@ -360,10 +349,10 @@ fn direct_entries_of_a_node_count_and_are_charged_to_none() {
 #[test]
 fn combination_reads_the_clock_of_the_first_limiter_that_has_one() {
     let concurrency = ConcurrencyLimiter::new(1);
-    assert_eq!(AllOf::new((&concurrency, fixed(1_000, 1))).now(), at(60_000));
-    assert_eq!(AllOf::new(vec![&concurrency, &concurrency]).now(), Timestamp::MIN);
+    assert_eq!(AllOf::new((&concurrency, fixed(1_000, 1))).account().now(), at(60_000));
+    assert_eq!(AllOf::new(vec![&concurrency, &concurrency]).account().now(), Timestamp::MIN);
     let none = AllOf::new(Vec::<TokenBucket>::new());
-    assert_eq!((none.now(), none.quota()), (Timestamp::MIN, None));
+    assert_eq!((none.account().now(), none.quota_at(at(0))), (Timestamp::MIN, None));
     assert!(none.try_acquire_many(u64::MAX).is_admitted() && none.into_inner().is_empty());
 }
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Reason, Retry, TokenBucket};
+use leaparray::flow::{
+    Decision, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Retry, TokenBucket,
+};
 use leaparray::{Clock, ManualClock, Timestamp};
 use proptest::prelude::*;
 
@@ -194,7 +196,7 @@ fn fraction_of_a_token_stays() {
     bucket.set_rate(rate(1, 1_000));
     let retry = |permits| bucket.try_acquire_many(permits).refusal().unwrap().retry_at();
     assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))), "7 of 10 parts are missing");
-    assert_eq!(bucket.quota().unwrap().reset, Some(at(61_830)));
+    assert_eq!(bucket.quota_at(bucket.account().now()).unwrap().reset, Some(at(61_830)));
     bucket.set_capacity(9);
     assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))));
     bucket.set_rate(rate(1, 10));

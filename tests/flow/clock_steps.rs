@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, FixedWindowLimiter, LeakyBucket, Limiter, Passed, SlidingWindowLimiter, TokenBucket,
-    WarmUp, WarmUpConfig,
+    Ask, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Passed,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
     Clock, ForwardClock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig,
@@ -179,8 +179,8 @@ fn wrong_time_does_not_keep_the_count_of_direct_entries() {
     let node = Passes(ManualClock::new(at(60_000)), Cell::new(0));
     let limiter = FixedWindowLimiter::new(ms(60_000), 10).unwrap().with_node_passes();
     // An hour ahead. It is decided in the interval of the clock, and counts the passes there.
-    assert!(limiter.try_acquire_for(&node, at(3_660_000), 1).is_admitted());
+    assert!(limiter.ask(&Ask::at(at(3_660_000)).over(&node)).is_admitted());
     node.1.set(10);
-    assert!(limiter.try_acquire_for(&node, at(61_499), 1).is_admitted(), "not counted yet");
-    assert!(limiter.try_acquire_for(&node, at(61_500), 1).is_refused(), "the lead has passed");
+    assert!(limiter.ask(&Ask::at(at(61_499)).over(&node)).is_admitted(), "not counted yet");
+    assert!(limiter.ask(&Ask::at(at(61_500)).over(&node)).is_refused(), "the lead has passed");
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit,
-    FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, Reason, Refusal, Retry,
-    SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+    Account, AdaptiveBreaker, Ask, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision,
+    FeedbackPermit, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, RandomSource, Rate,
+    Reason, Refusal, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{
     ManualClock, NodeConfig, OnDrop, Outcome, Permit, Refusals, ResourceNode, Timestamp,
@@ -108,14 +108,14 @@ fn quota_of_each_limiter() {
     let quota = warm_up.quota_at(now).unwrap();
     assert_eq!((quota.limit, quota.remaining, quota.reset), (3, 0, None));
     let concurrency = ConcurrencyLimiter::new(3);
-    assert_eq!(concurrency.quota_at(now).reset, Some(now), "all permits remain");
+    assert_eq!(concurrency.quota_at(now).unwrap().reset, Some(now), "all permits remain");
     let _permit = concurrency.try_acquire();
-    for quota in [Some(concurrency.quota_at(now)), (&concurrency).quota()] {
+    for quota in [concurrency.quota_at(now), (&concurrency).quota_at(now)] {
         let quota = quota.unwrap();
         assert_eq!((quota.remaining, quota.reset), (2, None));
     }
     assert_eq!(LeakyBucket::new(Rate::per_second(1).unwrap(), ms(0)).quota_at(now), None);
-    assert_eq!((&AdaptiveBreaker::new(BreakerConfig::default())).quota(), None);
+    assert_eq!(AdaptiveBreaker::new(BreakerConfig::default()).quota_at(now), None);
     let boxed = Arc::new(sliding).boxed();
     assert_eq!(boxed.quota_at(now).unwrap().remaining, 3, "through a box and an `Arc`");
 }
@@ -193,12 +193,18 @@ struct Closed;
 impl Limiter for Closed {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        at(60_000)
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Refused(Refusal::new(Reason::Custom("closed"), Retry::Unknown))
     }
 
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
-        Decision::Refused(Refusal::new(Reason::Custom("closed"), Retry::Unknown))
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Closed {
+    fn now(&self) -> Timestamp {
+        at(60_000)
     }
 }
 
@@ -209,7 +215,7 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
     let both = |node| {
         let permits = (&concurrency).try_acquire_at(at(60_000), 1).at_once().unwrap();
-        let decision = breaker.try_acquire_owned_at(at(60_000)).map(|permit| (permit, permits));
+        let decision = breaker.try_acquire_at(at(60_000), 1).map(|permit| (permit, permits));
         decision.enter_many_at(node, at(60_000), 1).sleep().unwrap()
     };
     let reported =
@@ -310,13 +316,20 @@ struct Paced<'a>(&'a AdaptiveBreaker<ManualClock>);
 impl<'a> Limiter for Paced<'a> {
     type Permit = FeedbackPermit<&'a AdaptiveBreaker<ManualClock>>;
 
-    fn now(&self) -> Timestamp {
-        at(60_000)
+    fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
+        let now = ask.now();
+        let permit = self.0.try_acquire_at(now, 1).at_once().unwrap();
+        Decision::after(permit, ms(100))
     }
 
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
-        let permit = self.0.try_acquire_at(now).at_once().unwrap();
-        Decision::after(permit, ms(100))
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<'a> Account for Paced<'a> {
+    fn now(&self) -> Timestamp {
+        at(60_000)
     }
 }
 

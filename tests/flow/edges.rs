@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::Timestamp;
 use leaparray::WindowConfig;
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, RateError, Reason, Retry,
+    ConcurrencyLimiter, Decision, LeakyBucket, Limiter, LimiterExt, Rate, RateError, Reason, Retry,
     SlidingWindowLimiter, TokenBucket,
 };
 use proptest::prelude::*;

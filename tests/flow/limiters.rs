@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Reason, Retry,
-    SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Reason,
+    Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
@@ -214,7 +214,7 @@ fn settings_can_be_read() {
 fn reference_to_a_limiter_is_a_limiter() {
     fn asked(limiter: impl Limiter) -> (Timestamp, bool, bool) {
         let [one, other] = [(); 2].map(|()| limiter.try_acquire_at(at(7_000), 1).is_admitted());
-        (limiter.now(), one, other)
+        (limiter.account().now(), one, other)
     }
     let limiter =
         || FixedWindowLimiter::with_clock(ms(1_000), 1, ManualClock::new(at(7_000))).unwrap();

@@ -9,6 +9,7 @@ mod decisions;
 mod edges;
 mod keyed;
 mod limiters;
+mod own;
 mod peek;
 mod rates;
 mod refund;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket,
-    Limiter, Rate, SlidingWindowLimiter, TokenBucket,
+    Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, TokenBucket};
+use leaparray::flow::{Decision, LeakyBucket, LimiterExt, Rate, TokenBucket};
 use proptest::prelude::*;
 
 use crate::{at, ms, rate};

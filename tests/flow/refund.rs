@@ -5,7 +5,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Rate,
+    Ask, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
@@ -273,7 +273,7 @@ fn permits_of_a_time_that_was_cut_are_not_given_back_later() {
         clock.advance(ms(hour));
         assert!(!limiter.try_acquire_at(ahead, 10).is_refused(), "{name}");
         assert!(!limiter.refund_at(ahead, 5, AT_ONCE), "{name}");
-        assert!(limiter.try_acquire_at_once(None, ahead, 5).is_refused(), "{name}: 15 of 10");
+        assert!(limiter.ask(&Ask::at(ahead).many(5).at_once()).is_refused(), "{name}: 15 of 10");
         // A later request is given back as ever.
         let later = at(3_680_000);
         clock.advance(ms(20_000));

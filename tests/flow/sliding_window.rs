@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, Passed, SlidingWindowLimiter};
+use leaparray::flow::{Ask, LimiterExt, Passed, SlidingWindowLimiter};
 use leaparray::{
     Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
 };
@@ -116,9 +116,9 @@ fn direct_entries_of_a_node_count() {
     let enter = || limiter.try_enter(&node).map(Entry::success).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
-    let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
+    let refusal = limiter.enter_at(&node, Ask::at(clock.now()).many(5)).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(60_500)), "direct requests may leave then");
-    let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
+    let refusal = limiter.enter_at(&node, Ask::at(clock.now()).many(7)).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(61_000)), "some of the four must have left");
     assert_eq!(node.now().long().sum(MetricEvent::Pass), 10);
     assert_eq!(node.now().long().sum(MetricEvent::Block), 6 + 5 + 7);
@@ -192,7 +192,7 @@ fn node_is_read_once_in_each_bucket() {
         let limiter = SlidingWindowLimiter::new(window, 100).unwrap().with_node_passes();
         let limiter = limiter.with_max_lead(Duration::MAX);
         for now in time {
-            let ask = || limiter.try_acquire_for(&node, at(*now), 1);
+            let ask = || limiter.ask(&Ask::at(at(*now)).over(&node));
             assert!((0..5).all(|_| ask().is_admitted()));
         }
         node.0.get()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leaparray::flow::{
     AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, Headroom,
-    KeyedLimiter, LeakyBucket, Limiter, OfKey, SlidingWindowLimiter, TokenBucket,
+    KeyedLimiter, LeakyBucket, LimiterExt, OfKey, SlidingWindowLimiter, TokenBucket,
     TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, FixedWindowLimiter, LeakyBucket, Limiter, Rate, Reason, SlidingWindowLimiter,
-    TokenBucket,
+    Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate, Reason,
+    SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{Timestamp, WindowConfig};
 

@@ -6,8 +6,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::{
-    AllOf, Decision, KeyedLimiter, Limiter, LimiterPerKey, OfKey, Passed, Quota, Reason, Refusal,
-    Retry, WaitQueue,
+    Account, AllOf, Ask, Decision, KeyedLimiter, Limiter, LimiterExt, LimiterPerKey, OfKey, Quota,
+    Reason, Refusal, Retry, WaitQueue,
 };
 use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
 
@@ -28,54 +28,58 @@ impl Witness {
     }
 }
 
+/// A decision and a peek, by what the question says: neither, over a node, at once, both.
+const DECIDE: [&str; 4] = ["decide", "decide over", "decide at once", "decide over, at once"];
+const PEEK: [&str; 4] = ["peek", "peek over", "peek at once", "peek over, at once"];
+
+/// Returns the index of what a question says.
+fn kind(ask: &Ask<'_>) -> usize {
+    assert_eq!((ask.now(), ask.permits()), (at(60_000), 3));
+    usize::from(ask.node().is_some()) + 2 * usize::from(!ask.can_wait())
+}
+
 impl Limiter for Witness {
     type Permit = ();
 
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.note(DECIDE[kind(ask)]);
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.note(PEEK[kind(ask)]);
+        None
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Witness {
     fn now(&self) -> Timestamp {
         at(60_000)
     }
 
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
-        self.note("try_acquire_at");
-        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
-    }
-
-    fn try_acquire_for(&self, _node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        self.note("try_acquire_for");
-        self.try_acquire_at(now, permits)
-    }
-
-    fn try_acquire_at_once(
-        &self,
-        _node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        self.note("try_acquire_at_once");
-        self.try_acquire_at(now, permits)
-    }
-
-    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
-        self.note("peek_at");
-        None
-    }
-
-    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+    fn refund(&self, _ask: &Ask<'_>, _wait: Duration) -> bool {
         self.note("refund_at");
         true
     }
 
-    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
+    fn quota(&self, _now: Timestamp) -> Option<Quota> {
         self.note("quota_at");
         Some(Quota::new(7, 3, None))
     }
 
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
         self.note("each_quota_at");
-        [self.quota_at(now), self.quota_at(now)].into_iter().flatten().for_each(visit);
+        [Account::quota(self, now), Account::quota(self, now)]
+            .into_iter()
+            .flatten()
+            .for_each(visit);
     }
 
-    fn is_as_new_at(&self, _now: Timestamp) -> bool {
+    fn is_as_new(&self, _now: Timestamp) -> bool {
         self.note("is_as_new_at");
         false
     }
@@ -96,14 +100,14 @@ fn check<L: Limiter>(name: &str, witness: &Witness, limiter: &L, lacks: &[&str])
         assert_eq!(saw, !lacks.contains(&method), "{name}: {method}");
         saw
     };
-    assert!(limiter.try_acquire_at(now, 1).is_refused() && saw("try_acquire_at"), "{name}");
-    assert!(limiter.try_acquire_for(&node, now, 1).is_refused(), "{name}");
-    saw("try_acquire_for");
-    assert!(limiter.try_acquire_at_once(Some(&node), now, 1).is_refused(), "{name}");
-    saw("try_acquire_at_once");
-    assert_eq!(limiter.peek_at(now, 1), None, "{name}");
-    saw("peek_at");
-    let is_back = limiter.refund_at(now, 1, Duration::ZERO);
+    let ask = Ask::at(now).many(3);
+    for ask in [ask, ask.over(&node), ask.at_once(), ask.over(&node).at_once()] {
+        assert!(limiter.ask(&ask).is_refused(), "{name}");
+        saw(DECIDE[kind(&ask)]);
+        assert_eq!(limiter.foretell(&ask), None, "{name}");
+        saw(PEEK[kind(&ask)]);
+    }
+    let is_back = limiter.refund_at(now, 3, Duration::ZERO);
     assert_eq!(is_back, saw("refund_at"), "{name}");
     assert_eq!(limiter.quota_at(now).map(|it| it.remaining), Some(3), "{name}");
     saw("quota_at");
@@ -113,7 +117,7 @@ fn check<L: Limiter>(name: &str, witness: &Witness, limiter: &L, lacks: &[&str])
     saw("each_quota_at");
     assert!(!limiter.is_as_new_at(now), "{name}");
     saw("is_as_new_at");
-    assert!(limiter.wake_on_answer(Waker::noop()), "{name}");
+    assert!(limiter.account().wake_on_answer(Waker::noop()), "{name}");
     saw("wake_on_answer");
 }
 
@@ -126,6 +130,7 @@ fn every_question_is_passed_on() {
     check("Box", &witness, &Box::new(inner()), &[]);
     check("Arc", &witness, &Arc::new(inner()), &[]);
     check("boxed", &witness, &inner().boxed(), &[]);
+    check("Option", &witness, &Some(inner()), &[]);
     check("named", &witness, &inner().named("orders"), &[]);
     check("queue", &witness, &WaitQueue::new(inner()), &[]);
     check("tuple", &witness, &AllOf::new((inner(), AllOf::new(Vec::<Witness>::new()))), &[]);
@@ -136,7 +141,8 @@ fn every_question_is_passed_on() {
     let clock = ManualClock::new(at(60_000));
     let keyed = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap();
     let key = OfKey::new(Arc::new(keyed), Box::new(7));
-    assert!(key.try_acquire().is_refused());
+    assert!(key.try_acquire_many(3).is_refused());
     witness.saw("");
-    check("key", &witness, &key, &["try_acquire_for", "refund_at", "is_as_new_at"]);
+    let over = [DECIDE[1], DECIDE[3], PEEK[1], PEEK[3]];
+    check("key", &witness, &key, &[&over[..], &["refund_at", "is_as_new_at"]].concat());
 }

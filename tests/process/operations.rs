@@ -7,7 +7,7 @@ use leaparray::MetricEvent::{Pass, Success};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, BreakerConfig, CircuitBreaker, CircuitConfig,
     ConcurrencyLimiter, FixedWindowLimiter, FixedWindowPerKey, KeyedLimiter, LeakyBucket,
-    LeakyBucketPerKey, Limiter, LimiterPerKey, RandomSource, Rate, RollingWindow,
+    LeakyBucketPerKey, Limiter, LimiterExt, LimiterPerKey, RandomSource, Rate, RollingWindow,
     SlidingWindowLimiter, ThreadRandom, TokenBucket, TokenBucketPerKey, WaitQueue, WarmUp,
     WarmUpConfig,
 };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, Rate, TokenBucket};
+use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 use leaparray::{ManualClock, MetricEvent, NodeConfig, Registry, Resource, WindowConfig};
 
 use crate::{SECOND, registry, together};

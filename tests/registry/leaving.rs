@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
-use leaparray::flow::ConcurrencyLimiter;
+use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
 use leaparray::{Clock, Entry, ManualClock, RegistryConfig, Resource, SecondsCursor, TrafficType};
 
 use crate::{SECOND, names, registry, registry_of, together};
@@ -156,7 +156,7 @@ fn removed_resource_and_its_successor_limit_apart() {
     let (registry, _) = registry_of(RegistryConfig::default());
     let admits = |resource: &Resource<ManualClock>| {
         let limiter = resource.data_or_insert_with(|| Arc::new(ConcurrencyLimiter::new(1)));
-        limiter.try_acquire_owned().at_once().ok()
+        limiter.try_acquire().at_once().ok()
     };
     let former = registry.resource("a").unwrap();
     let permit = admits(&former).unwrap();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Cause, CircuitBreaker, CircuitConfig, CircuitState,
-    ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, Quota, Rate, TokenBucket,
-    TokenBucketPerKey, WaitQueue, Watch, WatchedState,
+    Account, AdaptiveBreaker, Ask, BreakerConfig, Cause, CircuitBreaker, CircuitConfig,
+    CircuitState, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Quota, Rate,
+    TokenBucket, TokenBucketPerKey, WaitQueue, Watch, WatchedState,
 };
 use leaparray::{ManualClock, Registry, Timestamp, WatchError};
 
@@ -123,15 +123,17 @@ struct Panics(AtomicBool);
 impl Limiter for Panics {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
 
-    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Panics {
+    fn quota(&self, _: Timestamp) -> Option<Quota> {
         assert!(!self.0.load(Ordering::Relaxed), "a limiter of the user");
         None
     }

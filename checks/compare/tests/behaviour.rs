@@ -45,7 +45,7 @@ fn leaparray_has_a_cap_and_drops_idle_keys_for_new_ones() {
 fn request_above_the_burst_never_passes() {
     use governor::clock::FakeRelativeClock;
     use governor::{InsufficientCapacity, Quota, RateLimiter};
-    use leaparray::flow::{Limiter, TokenBucket};
+    use leaparray::flow::{LimiterExt, TokenBucket};
 
     let (ten, eleven) =
         (NonZeroU32::new(10).expect("positive"), NonZeroU32::new(11).expect("positive"));

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
-use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm};
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm, LimiterExt};
 use leaparray::{ManualClock, Timestamp};
 
 use crate::algorithms::{Algorithm, BusyWorkers};
@@ -189,7 +189,7 @@ pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observ
             // Of this library, and not of the system's, so that all machines get the same result.
             let gap = -libm::log(1.0 - rng.f64()) / phase.arrivals;
             arrival = now.saturating_add(Duration::from_secs_f64(gap * f64::from(scale)));
-            if let Ok(permit) = limiter.try_acquire_at(now).at_once() {
+            if let Ok(permit) = limiter.try_acquire_at(now, 1).at_once() {
                 backend.queue.push_back(Call { arrived: now, phase: index, permit });
             }
         } else if let Some(call) = backend.take_ended() {

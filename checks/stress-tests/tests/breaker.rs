@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
 use leaparray::{ManualClock, OnDrop, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::ConcurrencyLimiter;
+use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
 use leaparray_stress_tests::{Round, rounds, stall, work};
 
 /// The permits that a writer holds at most, in two requests.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveLimiter, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimitAlgorithm,
-    LimitEvidence, LimitPlan, RatioLimit, Transitions, Wait,
+    LimitEvidence, LimitPlan, LimiterExt, RatioLimit, Transitions, Wait,
 };
 use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};

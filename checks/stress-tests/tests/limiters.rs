@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::{Limiter, SlidingWindowLimiter};
+use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
 use leaparray_stress_tests::{AdvancedTime, Round, Time, number_of, rounds, stall, work};
 
 /// The decision about one request, and the buckets in which it may have been made: from the bucket

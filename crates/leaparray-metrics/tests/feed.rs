@@ -418,7 +418,7 @@ fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
 
 #[test]
 fn watched_limiters_are_fed() {
-    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Limiter, Rate, TokenBucketPerKey};
+    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey};
 
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry));

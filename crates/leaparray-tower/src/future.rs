@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::Limiter;
+use leaparray::flow::{Limiter, LimiterExt};
 use leaparray::{Clock, OnDrop, Outcome, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};

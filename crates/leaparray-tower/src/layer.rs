@@ -66,7 +66,7 @@ use crate::resources::Resources;
 /// and waits until a clone of the service is ready after it. It is in flight while it waits, and
 /// its wait is part of its response time. If its future is dropped while it waits, the request
 /// is cancelled and never reaches the service. The layer calls
-/// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the
+/// [`refund_at`](leaparray::flow::LimiterExt::refund_at) once, and the limiter decides whether the
 /// permits can be given back.
 ///
 /// # Panics

@@ -5,8 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use http::Request;
-use leaparray::flow::{Decision, Limiter};
-use leaparray::{MonotonicClock, Resource, Timestamp};
+use leaparray::flow::{Ask, Decision, Limiter};
+use leaparray::{MonotonicClock, Resource};
 
 /// A choice of the limiter that decides on a request.
 ///
@@ -33,11 +33,7 @@ pub struct Unlimited;
 impl Limiter for Unlimited {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Decision, Limiter, Refusal};
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Refusal};
 use leaparray::{Clock, MonotonicClock, OnDrop, Timestamp};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -74,14 +74,13 @@ where
         let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
         let decision = layer.limits.with(&request, &resource, |limiter| {
-            let Some(limiter) = limiter else { return Decision::Admitted(None) };
-            let decision = limiter.try_acquire_for(&*resource, now, 1).map(Some);
+            let decision = limiter.ask(&Ask::at(now).over(&*resource));
             match &decision {
                 Decision::Refused(refusal) => {
-                    refused_at = time_of(refusal, limiter, now);
+                    refused_at = time_of(refusal, &limiter, now);
                     limiter.each_quota_at(refused_at, &mut |quota| quotas.push(quota));
                 }
-                Decision::Wait(_) => refunded_by = Some(limiter.clone()),
+                Decision::Wait(_) => refunded_by = limiter.cloned(),
                 Decision::Admitted(_) => {}
             }
             decision
@@ -141,7 +140,7 @@ fn time_of(refusal: &Refusal, limiter: &impl Limiter, now: Timestamp) -> Timesta
     if refusal.retry_at().is_none_or(|at| at > now) {
         return now;
     }
-    match limiter.now() {
+    match limiter.account().now() {
         // The limiter has no clock.
         Timestamp::MIN => now,
         time => time.min(now),

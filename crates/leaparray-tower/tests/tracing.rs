@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body_util::Empty;
 use leaparray::flow::{
-    Decision, FixedWindowLimiter, Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
+    Ask, Decision, FixedWindowLimiter, Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
 };
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::ResourceLayer;
@@ -90,11 +90,7 @@ struct Closed(Arc<Mutex<Option<Reason>>>);
 impl Limiter for Closed {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         let reason = *self.0.lock().unwrap();
         let refused = |reason| Decision::Refused(Refusal::new(reason, Retry::Unknown));
         reason.map_or(Decision::Admitted(()), refused)

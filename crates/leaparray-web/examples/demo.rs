@@ -14,7 +14,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BoxPermit, BreakerConfig, CircuitBreaker,
-    CircuitConfig, Headroom, Limiter, SlidingWindowLimiter,
+    CircuitConfig, Headroom, LimiterExt, SlidingWindowLimiter,
 };
 use leaparray::{
     Clock, Entry, HistogramConfig, MonotonicClock, NodeConfig, Outcome, Registry, RegistryConfig,
@@ -53,7 +53,7 @@ enum Kind {
 
 struct Simulated {
     resource: Resource,
-    limiter: Option<Arc<BoxLimiter>>,
+    limiter: Option<BoxLimiter>,
     kind: Kind,
     rate: f64,
     /// The median response time in seconds.
@@ -138,7 +138,7 @@ fn simulate(
             Kind::Refusing => {
                 let second = *resource.config().short();
                 let limiter = SlidingWindowLimiter::with_clock(second, 40, clock())?;
-                let limiter = Arc::new(limiter.boxed());
+                let limiter = limiter.boxed();
                 registry.watch(&name, Arc::clone(&limiter))?;
                 all.push(Simulated {
                     resource,
@@ -163,14 +163,12 @@ fn simulate(
             }
             Kind::Healthy | Kind::Idle => None,
         };
-        let limiter = limiter.map(Arc::new);
         let rate = if kind == Kind::Healthy { args.rate * 2.0 * random.f64() } else { 30.0 };
         let median = 0.002 * f64::exp(4.0 * random.f64());
         all.push(Simulated { resource, limiter, kind, rate, median });
     }
     Ok(all)
 }
-
 fn plan(index: usize) -> (String, Kind, TrafficType) {
     let inbound = |name: &str, kind| (name.to_owned(), kind, TrafficType::Inbound);
     match index {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, Limiter,
+    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, LimiterExt,
 };
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leaparray::Resource;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BreakerConfig, CircuitBreaker, CircuitConfig,
-    Headroom, LeakyBucket, Limiter, Rate, RatioLimit, SlidingWindowLimiter, Wait,
+    Headroom, LeakyBucket, LimiterExt, Rate, RatioLimit, SlidingWindowLimiter, Wait,
 };
 
 use crate::Args;
@@ -24,7 +24,7 @@ const WAIT: Wait = Wait::new(Duration::from_secs(1));
 /// The limiter of each route that has one.
 #[derive(Clone)]
 pub(crate) struct Gates {
-    limiters: [Option<Arc<BoxLimiter>>; Route::COUNT],
+    limiters: [Option<BoxLimiter>; Route::COUNT],
     /// Those of the limiters whose states are shown.
     controllers: Vec<(Route, Controller)>,
 }
@@ -34,8 +34,7 @@ impl Gates {
     pub(crate) fn new(args: &Args, metrics: &Metrics) -> Result<Self, Box<dyn Error>> {
         let clock = || metrics.registry.clock().clone();
         let mut limiters = [const { None }; Route::COUNT];
-        let mut set =
-            |route: Route, limiter: BoxLimiter| limiters[route as usize] = Some(Arc::new(limiter));
+        let mut set = |route: Route, limiter: BoxLimiter| limiters[route as usize] = Some(limiter);
         // The limit holds for any window of the length of the resource's short window.
         let second = *metrics.of(Route::Limited).config().short();
         let limited = SlidingWindowLimiter::with_clock(second, args.limit.into(), clock())?;
@@ -76,7 +75,7 @@ impl Gates {
     }
 
     /// Returns the limiter of a resource; `None` if it has none.
-    pub(crate) fn of(&self, resource: &Resource) -> Option<Arc<BoxLimiter>> {
+    pub(crate) fn of(&self, resource: &Resource) -> Option<BoxLimiter> {
         self.limiters[Route::of_path(resource.name())? as usize].clone()
     }
 }

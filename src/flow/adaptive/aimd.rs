@@ -17,7 +17,7 @@ use super::range::{LimitRange, float, floor};
 /// Therefore a backend with a queue is always at the edge of its timeout.
 ///
 /// ```
-/// use leaparray::flow::{AdaptiveLimiter, Aimd};
+/// use leaparray::flow::{AdaptiveLimiter, Aimd, LimiterExt};
 ///
 /// let limiter = AdaptiveLimiter::new(Aimd::default());
 /// assert_eq!(limiter.limit(), 20);

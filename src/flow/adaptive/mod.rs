@@ -12,15 +12,12 @@ mod epoch_length;
 mod epochs;
 mod gradient2;
 mod headroom;
-mod limiter;
 mod plan;
 mod range;
 mod token;
 mod vegas;
 
 use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
 
 pub use aimd::Aimd;
 pub use algorithm::{EndedCall, EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
@@ -34,8 +31,9 @@ pub use vegas::Vegas;
 use super::concurrency::CountedPermits;
 use super::feedback_permit::sealed::{Admission, Decide};
 use super::horizon::Horizon;
-use super::{Decision, FeedbackPermit, Limiter, Quota, Reason, Refusal};
-use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
+use super::limiter::lend;
+use super::{Account, Ask, Decision, FeedbackPermit, Quota, Reason, Refusal};
+use crate::node::{OnDrop, Outcome};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use epochs::Epochs;
@@ -58,15 +56,17 @@ use token::Token;
 /// do not exceed a limit that applied during it. An algorithm learns the number of calls in flight
 /// at each admission, so that number is one atomic, and threads compete for its cache line. A
 /// [`ConcurrencyLimiter`](super::ConcurrencyLimiter) divides its permits among threads, and this
-/// limiter does not. Calls that are in flight when the limit falls go on. A waiter of a
-/// [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when
-/// the limit rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
+/// limiter does not. A request for several permits is one call to the algorithm. One for more
+/// permits than the limit has is refused for the reason [`Reason::MoreThanLimit`]. Calls that are
+/// in flight when the limit falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken
+/// when a permit of the queue is given back, and not when the limit rises: call
+/// [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///
 /// Plans are made at the times of the calls. A time that is more than a second ahead of the clock
 /// of the limiter counts as one second ahead.
 ///
 /// ```
-/// use leaparray::flow::AdaptiveLimiter;
+/// use leaparray::flow::{AdaptiveLimiter, LimiterExt};
 ///
 /// let limiter = AdaptiveLimiter::default();
 /// let call = limiter.try_acquire().at_once()?;
@@ -180,90 +180,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         &self.clock
     }
 
-    /// Asks for one permit now.
-    #[inline]
-    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
-        self.try_acquire_at(self.clock.now())
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), at `now`.
-    #[inline]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
-        self.try_acquire_many_at(now, 1)
-    }
-
-    /// Asks at `now` for `permits` permits: all of them or none. A call for more permits than the
-    /// limit has is refused for the reason
-    /// [`Reason::MoreThanLimit`](crate::node::Reason::MoreThanLimit).
-    ///
-    /// To the algorithm, it is one call.
     #[inline(always)]
-    pub fn try_acquire_many_at(
-        &self,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<FeedbackPermit<&Self>> {
-        match self.admit(now, permits) {
-            Ok(admission) => Decision::Admitted(FeedbackPermit::of(self, admission)),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the limiter.
-    #[inline]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
-        self.try_acquire_many_owned_at(self.clock.now(), 1)
-    }
-
-    /// Like [`try_acquire_many_at`](Self::try_acquire_many_at), for a permit that does not borrow
-    /// the limiter.
-    #[inline]
-    pub fn try_acquire_many_owned_at(
-        self: &Arc<Self>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<FeedbackPermit<Arc<Self>>> {
-        match self.admit(now, permits) {
-            // Cloned only after the decision: a refused call does not write the shared reference
-            // count.
-            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-
-    /// Enters a call into a node, or refuses it and counts it there as blocked; see
-    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
-    /// not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::enter(&self, node)
-    }
-
-    /// Enters a call into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::try_enter(&self, node)
-    }
-
-    /// Returns the limit and the permits that are left. The time at which the permits in use are
-    /// free again is not known.
-    #[must_use]
-    pub fn quota_at(&self, now: Timestamp) -> Quota {
-        self.permits.quota_at(now)
-    }
-
-    #[inline(always)]
-    fn admit(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
+    fn take(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
         let due = self.due.load(Ordering::Relaxed);
         if now.as_nanos() >= due && due != Self::EACH_CALL {
             self.plan_after_epoch(now);
@@ -312,8 +230,12 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
     }
 
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
-        self.admit(now, 1)
+    fn admit(&self, ask: &Ask<'_>) -> Result<Admission, Refusal> {
+        self.take(ask.now(), ask.permits())
+    }
+
+    fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
+        Some(self.permits.peek(ask.permits()))
     }
 
     #[inline]
@@ -347,6 +269,26 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
         }
     }
 }
+
+impl<A: LimitAlgorithm, C: Clock> Account for AdaptiveLimiter<A, C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns the limit and the permits that are left. The time at which the permits in use are
+    /// free again is not known.
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        Some(self.permits.quota_at(now))
+    }
+
+    /// Returns `false`: a new limiter has not learned what this one has.
+    fn is_as_new(&self, _now: Timestamp) -> bool {
+        false
+    }
+}
+
+lend!(FeedbackPermit, [A: LimitAlgorithm, C: Clock] AdaptiveLimiter<A, C>);
 
 impl<A, C> fmt::Debug for AdaptiveLimiter<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

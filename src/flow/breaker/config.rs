@@ -127,7 +127,7 @@ impl BreakerConfig {
     ///
     /// ```
     /// use leaparray::OnDrop;
-    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
     ///
     /// let config = BreakerConfig::default().on_drop(OnDrop::Cancelled);
     /// let breaker = AdaptiveBreaker::new(config);

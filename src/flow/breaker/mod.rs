@@ -5,21 +5,20 @@ mod chance;
 mod config;
 mod evidence;
 mod last_pass;
-mod limiter;
 mod random;
 mod settings;
 mod sums;
-
-use std::ops::Deref;
-use std::sync::Arc;
 
 pub use config::BreakerConfig;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use super::feedback_permit::sealed::{Admission, Decide};
-use super::{BreakerConfigError, Decision, FeedbackPermit, Limiter, Reason, Refusal, Retry};
+use super::limiter::lend;
+use super::{
+    Account, Ask, BreakerConfigError, FeedbackPermit, Reason, Refusal, Retry, WatchedState,
+};
 use crate::metric::MetricEvent;
-use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
+use crate::node::{OnDrop, Outcome};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
@@ -86,6 +85,13 @@ use settings::Settings;
 /// the first answers come. The [reference](crate::reference::adaptive_breaker) has the numbers. A
 /// window of one bucket has neither recovery nor overdue attempts.
 ///
+/// # Refusals
+///
+/// A refusal has the reason [`Reason::Failing`]. Its time to ask again is only advice, because each
+/// decision is random. It is the time of the next probe while more than half of the requests are
+/// dropped, and otherwise unknown. Each attempt counts as a request, whatever number of permits it
+/// asks for, and so raises the probability.
+///
 /// # Freshness
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a
@@ -109,7 +115,7 @@ use settings::Settings;
 /// for long, it also reads buckets one by one, up to all of them.
 ///
 /// ```
-/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
+/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt, Reason, SeededRandom};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
@@ -176,82 +182,12 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         }
     }
 
-    /// Asks for one request now.
-    ///
-    /// The time to ask again in a refusal is only advice, because each decision is random. It is
-    /// the time of the next probe while more than half of the requests are dropped, and otherwise
-    /// unknown. Each attempt counts as a request, and so raises the probability.
-    #[inline(always)]
-    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
-        FeedbackPermit::try_acquire(self)
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), at `now`.
-    #[inline(always)]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
-        FeedbackPermit::try_acquire_at(self, now)
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
-    ///
-    /// ```
-    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
-    /// use std::sync::Arc;
-    ///
-    /// let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
-    /// let permit = breaker.try_acquire_owned().at_once()?;
-    /// std::thread::spawn(move || permit.accept()).join().unwrap();
-    /// # Ok::<_, leaparray::flow::Refusal>(())
-    /// ```
-    #[inline(always)]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
-        self.try_acquire_owned_at(self.clock().now())
-    }
-
-    /// Like [`try_acquire_owned`](Self::try_acquire_owned), at `now`.
-    #[inline(always)]
-    pub fn try_acquire_owned_at(
-        self: &Arc<Self>,
-        now: Timestamp,
-    ) -> Decision<FeedbackPermit<Arc<Self>>> {
-        match self.decide(now) {
-            // Cloned only after the decision: a dropped request does not write the shared reference
-            // count.
-            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-
-    /// Enters a request into a node, or refuses it and counts it there as blocked; see
-    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
-    /// not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::enter(&self, node)
-    }
-
-    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::try_enter(&self, node)
-    }
-
     /// Decides whether a request goes ahead at `now`. A dropped request is counted.
     //
     // One place makes the refusal. Two places would write it to memory, and the caller would wait
     // for the store.
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
+    fn draw_lots(&self, now: Timestamp) -> Result<Admission, Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
         // The time of the last pass that the request has replaced by its own.
         let token =
@@ -343,7 +279,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// nothing is changed.
     ///
     /// ```
-    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
     ///
     /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
     /// for _ in 0..20 {
@@ -402,8 +338,8 @@ impl<C: Clock, R: RandomSource> Decide for AdaptiveBreaker<C, R> {
     }
 
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
-        Self::decide(self, now)
+    fn admit(&self, ask: &Ask<'_>) -> Result<Admission, Refusal> {
+        self.draw_lots(ask.now())
     }
 
     #[inline(always)]
@@ -411,3 +347,16 @@ impl<C: Clock, R: RandomSource> Decide for AdaptiveBreaker<C, R> {
         self.count(now, admission, outcome);
     }
 }
+
+impl<C: Clock, R> Account for AdaptiveBreaker<C, R> {
+    #[inline(always)]
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        WatchedState::Breaker { drop_probability: self.drop_probability_at(now) }
+    }
+}
+
+lend!(FeedbackPermit, [C: Clock, R: RandomSource] AdaptiveBreaker<C, R>);

@@ -143,7 +143,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::flow::{CircuitBreaker, CircuitConfig, CircuitState, Wait};
+    use crate::flow::{CircuitBreaker, CircuitConfig, CircuitState, LimiterExt, Wait};
     use crate::time::ManualClock;
 
     const SECOND: Duration = Duration::from_secs(1);

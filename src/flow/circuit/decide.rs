@@ -11,7 +11,7 @@ use super::state::Cause;
 use super::word::{Phase, Probes, Word};
 use crate::flow::breaker::RandomSource;
 use crate::flow::feedback_permit::sealed::{Admission, Decide};
-use crate::flow::{Decision, Reason, Refusal, Retry};
+use crate::flow::{Ask, Decision, Reason, Refusal, Retry};
 use crate::node::{OnDrop, Outcome};
 use crate::time::{Clock, Timestamp};
 
@@ -28,8 +28,8 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
     }
 
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
-        let found = self.load();
+    fn admit(&self, ask: &Ask<'_>) -> Result<Admission, Refusal> {
+        let (now, found) = (ask.now(), self.load());
         if found.closed_era().is_some() {
             return Ok(admission(found, now));
         }
@@ -41,6 +41,28 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
             return Err(Refusal::until(Reason::Failing, Some(until)));
         }
         self.decide_unless_closed(found, now)
+    }
+
+    /// Returns the decision that a request would get at `now`; `None` if it depends on a wait that
+    /// is not drawn yet, because the breaker is half-open and its time is over.
+    fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
+        let (now, word) = (ask.now(), self.load());
+        let refusal = match word.phase() {
+            Phase::Closed { .. } | Phase::MetricsOnly { .. } | Phase::Disabled => None,
+            Phase::ForcedOpen => Some(Retry::Unknown),
+            Phase::Open { until } => {
+                Some(self.time_of(until)).filter(|&it| now < it).map(Retry::At)
+            }
+            Phase::HalfOpen(probes) => {
+                let until = self.half_open_until(word.generation(), probes);
+                if until.is_some_and(|until| now >= until) {
+                    return None;
+                }
+                (probes.taken >= self.config.probes.into()).then_some(Retry::Unknown)
+            }
+        };
+        let refused = refusal.map(|retry| Decision::Refused(Refusal::new(Reason::Failing, retry)));
+        Some(refused.unwrap_or(Decision::Admitted(())))
     }
 
     /// Counts the outcome of a request, if it was admitted in the present generation.
@@ -173,28 +195,6 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                 Err(other) => found = other,
             }
         }
-    }
-
-    /// Returns the decision that a request would get at `now`; `None` if it depends on a wait that
-    /// is not drawn yet, because the breaker is half-open and its time is over.
-    pub(super) fn peek_at(&self, now: Timestamp) -> Option<Decision> {
-        let word = self.load();
-        let refusal = match word.phase() {
-            Phase::Closed { .. } | Phase::MetricsOnly { .. } | Phase::Disabled => None,
-            Phase::ForcedOpen => Some(Retry::Unknown),
-            Phase::Open { until } => {
-                Some(self.time_of(until)).filter(|&it| now < it).map(Retry::At)
-            }
-            Phase::HalfOpen(probes) => {
-                let until = self.half_open_until(word.generation(), probes);
-                if until.is_some_and(|until| now >= until) {
-                    return None;
-                }
-                (probes.taken >= self.config.probes.into()).then_some(Retry::Unknown)
-            }
-        };
-        let refused = refusal.map(|retry| Decision::Refused(Refusal::new(Reason::Failing, retry)));
-        Some(refused.unwrap_or(Decision::Admitted(())))
     }
 }
 

@@ -5,7 +5,6 @@ mod config;
 mod decide;
 mod evidence;
 mod fact;
-mod limiter;
 mod log;
 mod presets;
 mod ratio;
@@ -16,8 +15,6 @@ mod state;
 mod wait;
 mod word;
 
-use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use config::CircuitConfig;
@@ -30,8 +27,8 @@ pub use wait::Wait;
 use super::breaker::{RandomSource, ThreadRandom};
 use super::feedback_permit::sealed::Decide;
 use super::horizon::Horizon;
-use super::{CircuitStateError, Decision, FeedbackPermit, Limiter, Refusal};
-use crate::node::{Entry, ResourceNode};
+use super::limiter::lend;
+use super::{Account, CircuitStateError, FeedbackPermit, WatchedState};
 use crate::sync::AtomicU64;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use evidence::Evidence;
@@ -81,6 +78,10 @@ use word::{Generation, Phase, Probes, Word};
 /// more than the interval of the window just after the breaker has closed, outcomes from before may
 /// count again. [`ForwardClock`](crate::ForwardClock) goes on instead.
 ///
+/// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time of
+/// the next probe if the breaker is open. A request is one call, whatever number of permits it asks
+/// for.
+///
 /// A window of time is not emptied for another closed state. Each one has times of its own, two
 /// intervals after those of the one before. Once these times reach the end of time, the calls of
 /// all further closed states count together: after two million closed states with a window of an
@@ -92,7 +93,7 @@ use word::{Generation, Phase, Probes, Word};
 /// until the breaker has made as many transitions again.
 ///
 /// ```
-/// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+/// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, LimiterExt};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
@@ -198,7 +199,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
     /// use leaparray::{ManualClock, Timestamp};
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -221,65 +222,6 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.horizon.lead()
     }
 
-    /// Asks for one request now.
-    ///
-    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time
-    /// of the next probe if the breaker is open.
-    #[inline]
-    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
-        self.try_acquire_at(self.clock.now())
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), at `now`.
-    #[inline]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
-        FeedbackPermit::try_acquire_at(self, now)
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
-    #[inline]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
-        self.try_acquire_owned_at(self.clock.now())
-    }
-
-    /// Like [`try_acquire_owned`](Self::try_acquire_owned), at `now`.
-    #[inline]
-    pub fn try_acquire_owned_at(
-        self: &Arc<Self>,
-        now: Timestamp,
-    ) -> Decision<FeedbackPermit<Arc<Self>>> {
-        match self.decide(now) {
-            // Cloned only after the decision: a refused request does not write the shared reference
-            // count.
-            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-
-    /// Enters a request into a node, or refuses it and counts it there as blocked; see
-    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
-    /// not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::enter(&self, node)
-    }
-
-    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::try_enter(&self, node)
-    }
-
     /// Sets the state now; see [`set_state_at`](Self::set_state_at).
     ///
     /// # Errors
@@ -298,7 +240,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// breaker is not open. Then nothing is changed.
     ///
     /// ```
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, LimiterExt};
     ///
     /// let breaker = CircuitBreaker::new(CircuitConfig::default());
     /// breaker.set_state(CircuitState::ForcedOpen)?;
@@ -346,7 +288,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// memory until it goes on. The reader may also return a transition from just before this call.
     ///
     /// ```
-    /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};
+    /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState, LimiterExt};
     ///
     /// let breaker = CircuitBreaker::new(CircuitConfig::default().consecutive_exceptions(1));
     /// let mut transitions = breaker.transitions();
@@ -390,3 +332,17 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         &self.clock
     }
 }
+
+impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        let snapshot = self.snapshot_at(now);
+        WatchedState::Circuit { at: now, snapshot, last: self.last_transition() }
+    }
+}
+
+lend!(FeedbackPermit, [C: Clock, R: RandomSource] CircuitBreaker<C, R>);

@@ -4,7 +4,6 @@ use super::CircuitBreaker;
 use super::state::CircuitState;
 use super::word::{Phase, Probes};
 use crate::count_window::CountTotals;
-use crate::flow::WatchedState;
 use crate::flow::breaker::RandomSource;
 use crate::time::{Clock, Timestamp};
 
@@ -23,11 +22,6 @@ pub struct CircuitSnapshot {
 }
 
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
-    pub(super) fn watched_at(&self, at: Timestamp) -> WatchedState {
-        let snapshot = self.snapshot_at(at);
-        WatchedState::Circuit { at, snapshot, last: self.last_transition() }
-    }
-
     /// Returns the state now; see [`snapshot_at`](Self::snapshot_at).
     #[must_use]
     pub fn state(&self) -> CircuitState {
@@ -50,7 +44,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// Returns the state, the calls that count, and the end of a wait, at `now`.
     ///
     /// ```
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, LimiterExt};
     ///
     /// let breaker = CircuitBreaker::new(CircuitConfig::default());
     /// breaker.try_acquire().at_once()?.reject();

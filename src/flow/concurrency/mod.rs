@@ -7,9 +7,6 @@ mod permit;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::ops::Deref;
-use std::sync::Arc;
-
 use crossbeam_utils::CachePadded;
 
 pub(super) use counted::CountedPermits;
@@ -17,11 +14,11 @@ pub use permit::ConcurrencyPermit;
 
 use held::Held;
 
+use super::limiter::lend;
 use super::stripes::{Shares, Stripes};
-use super::{Decision, Limiter, Quota, QuotaUnit, Reason, Refusal, Retry};
-use crate::node::{Entry, ResourceNode};
+use super::{Account, Ask, Decision, Quota, QuotaUnit, Reason, Refusal, Retry};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 
 /// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit
 /// makes room for another request.
@@ -45,7 +42,7 @@ use crate::time::{Clock, Timestamp};
 /// A request that gets the permit of an earlier request sees everything that was done under it.
 ///
 /// ```
-/// use leaparray::flow::ConcurrencyLimiter;
+/// use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
 ///
 /// let limit = ConcurrencyLimiter::new(2);
 /// let (first, second) = (limit.try_acquire(), limit.try_acquire());
@@ -88,7 +85,7 @@ impl ConcurrencyLimiter {
     /// time. Permits that are held stay valid, even if their number exceeds the new limit.
     ///
     /// ```
-    /// use leaparray::flow::ConcurrencyLimiter;
+    /// use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
     ///
     /// let limit = ConcurrencyLimiter::new(2);
     /// let both = [limit.try_acquire(), limit.try_acquire()];
@@ -112,78 +109,15 @@ impl ConcurrencyLimiter {
         self.count()
     }
 
-    /// Asks for one permit.
+    /// Asks for permits. The refusal of a request for more permits than the limit has the reason
+    /// [`Reason::MoreThanLimit`].
     #[inline]
-    pub fn try_acquire(&self) -> Decision<ConcurrencyPermit<&Self>> {
-        self.try_acquire_many(1)
+    fn admit(&self, ask: &Ask<'_>) -> Result<Held, Refusal> {
+        self.take(ask.permits())
     }
 
-    /// Asks for `permits` permits: all of them or none. The refusal of a request for more permits
-    /// than the limit has the reason [`Reason::MoreThanLimit`].
-    #[inline]
-    pub fn try_acquire_many(&self, permits: u64) -> Decision<ConcurrencyPermit<&Self>> {
-        ConcurrencyPermit::try_acquire(self, permits)
-    }
-
-    /// Asks for one permit that does not borrow the limiter.
-    ///
-    /// ```
-    /// use leaparray::flow::ConcurrencyLimiter;
-    /// use std::sync::Arc;
-    ///
-    /// let limit = Arc::new(ConcurrencyLimiter::new(1));
-    /// let permit = limit.try_acquire_owned().at_once()?;
-    /// std::thread::spawn(move || drop(permit)).join().unwrap();
-    /// assert_eq!(limit.in_use(), 0);
-    /// # Ok::<_, leaparray::flow::Refusal>(())
-    /// ```
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<ConcurrencyPermit<Arc<Self>>> {
-        self.try_acquire_many_owned(1)
-    }
-
-    /// Like [`try_acquire_owned`](Self::try_acquire_owned), for `permits` permits: all of them or
-    /// none.
-    pub fn try_acquire_many_owned(
-        self: &Arc<Self>,
-        permits: u64,
-    ) -> Decision<ConcurrencyPermit<Arc<Self>>> {
-        match self.take(permits) {
-            // Cloned only after the decision: a refused request does not write the shared reference
-            // count.
-            Ok(held) => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), held }),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-
-    /// Enters a request into a node, or refuses it and counts it there as blocked; see
-    /// [`Limiter::enter`]. The entry borrows this value: enter through an [`Arc`] for one that does
-    /// not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, ConcurrencyPermit<&Self>>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::enter(&self, node)
-    }
-
-    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, ConcurrencyPermit<&Self>>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        Limiter::try_enter(&self, node)
-    }
-
-    /// Returns the limit and the permits that are left, as [`in_use`](Self::in_use). The time at
-    /// which the permits in use are free again is not known.
-    #[must_use]
-    pub fn quota_at(&self, now: Timestamp) -> Quota {
-        quota(self.limit(), self.in_use(), now)
+    fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
+        Some(self.peek(ask.permits()))
     }
 
     /// Takes `permits` permits.
@@ -262,46 +196,12 @@ fn quota(limit: u64, in_use: u64, now: Timestamp) -> Quota {
     Quota::new(limit, limit.saturating_sub(in_use), reset).with_unit(QuotaUnit::InFlight)
 }
 
-impl<'a> Limiter for &'a ConcurrencyLimiter {
-    type Permit = ConcurrencyPermit<&'a ConcurrencyLimiter>;
-
-    /// Returns [`Timestamp::MIN`]: the limiter has no clock.
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    #[inline]
-    fn try_acquire_at(&self, _now: Timestamp, permits: u64) -> Decision<Self::Permit> {
-        ConcurrencyLimiter::try_acquire_many(self, permits)
-    }
-
-    fn peek_at(&self, _now: Timestamp, permits: u64) -> Option<Decision> {
-        Some(self.peek(permits))
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        Some(ConcurrencyLimiter::quota_at(self, now))
+impl Account for ConcurrencyLimiter {
+    /// Returns the limit and the permits that are left, as [`in_use`](ConcurrencyLimiter::in_use).
+    /// The time at which the permits in use are free again is not known.
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        Some(quota(self.limit(), self.in_use(), now))
     }
 }
 
-impl Limiter for Arc<ConcurrencyLimiter> {
-    type Permit = ConcurrencyPermit<Self>;
-
-    /// Returns [`Timestamp::MIN`]: the limiter has no clock.
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    #[inline]
-    fn try_acquire_at(&self, _now: Timestamp, permits: u64) -> Decision<Self::Permit> {
-        self.try_acquire_many_owned(permits)
-    }
-
-    fn peek_at(&self, _now: Timestamp, permits: u64) -> Option<Decision> {
-        Some(self.peek(permits))
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        Some(ConcurrencyLimiter::quota_at(self, now))
-    }
-}
+lend!(ConcurrencyPermit, [] ConcurrencyLimiter);

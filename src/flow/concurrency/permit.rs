@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use super::ConcurrencyLimiter;
 use super::held::Held;
-use crate::flow::Decision;
+use crate::flow::{Ask, Decision};
 use crate::node::{Outcome, Permit};
 use crate::time::Timestamp;
 
@@ -20,13 +20,18 @@ pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
 }
 
 impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
-    /// Asks for `permits` permits, through any reference to the limiter: all of them or none.
+    /// Asks a limiter through any reference to it, such as an [`Rc`](std::rc::Rc) or a guard.
     #[inline]
-    pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
-        match limit.take(permits) {
+    pub fn ask(limit: L, ask: &Ask<'_>) -> Decision<Self> {
+        match limit.admit(ask) {
             Ok(held) => Decision::Admitted(Self { limit, held }),
             Err(refusal) => Decision::Refused(refusal),
         }
+    }
+
+    #[inline]
+    pub(super) const fn of(limit: L, held: Held) -> Self {
+        Self { limit, held }
     }
 
     /// Returns the number of permits.

@@ -1,7 +1,7 @@
 //! Tests of a limiter in an epoch, on one thread: it decides as a limiter of one word does.
 
 use super::{ConcurrencyLimiter, ConcurrencyPermit, Held};
-use crate::flow::{Decision, Retry};
+use crate::flow::{Decision, LimiterExt, Retry};
 
 type Permits<'a> = Vec<ConcurrencyPermit<&'a ConcurrencyLimiter>>;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::PerKey;
-use crate::flow::{Decision, Limiter, Quota};
+use crate::flow::{Ask, Decision, Limiter, Quota};
 use crate::sync::{Ordering, fence};
 use crate::time::Timestamp;
 
@@ -17,10 +17,10 @@ use crate::time::Timestamp;
 /// same for all keys, [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes
 /// a key.
 ///
-/// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`,
-/// such as a permit in flight. Most limiters are as new if all of their permits remain, and if
-/// their quota tells since when. A limiter without a quota, such as a breaker, never is. Nor is one
-/// that learns, such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), or an
+/// A limiter is as new if [it says so](crate::flow::Account::is_as_new), and if nothing else has
+/// its `Arc`, such as a permit in flight. Most limiters are as new if all of their permits remain,
+/// and if their quota tells since when. A limiter without a quota, such as a breaker, never is. Nor
+/// is one that learns, such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), or an
 /// [`AllOf`](crate::flow::AllOf) with one of these. Their keys stay, and count towards the cap,
 /// until [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when
 /// the limiter is first found as new.
@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 /// bounds times by its own lead as well.
 ///
 /// ```
-/// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterPerKey};
+/// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, LimiterPerKey};
 ///
 /// let limiter = KeyedLimiter::<String, _>::new(
 ///     LimiterPerKey::new(|| ConcurrencyLimiter::new(1)),
@@ -70,10 +70,10 @@ impl<L> LimiterPerKey<L> {
 
     /// Sets how to tell whether a limiter is as new at a time: whether from then on it decides as a
     /// limiter that `make` has just returned. By default, the limiter [says
-    /// so](Limiter::is_as_new_at).
+    /// so](crate::flow::Account::is_as_new).
     ///
     /// ```
-    /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, Limiter, LimiterPerKey, Rate};
+    /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, LimiterExt, LimiterPerKey, Rate};
     /// use std::time::Duration;
     ///
     /// let rate = Rate::per_second(100)?;
@@ -101,10 +101,9 @@ impl<L> LimiterState<L> {
         &self.limiter
     }
 
-    /// Returns the time at which a request is decided.
-    fn decide_at(&mut self, now: Timestamp) -> Timestamp {
-        self.as_new_at.set(None);
-        now.max(self.since)
+    /// Returns the question, at a time at which it is decided.
+    fn no_earlier<'a>(&self, ask: &Ask<'a>) -> Ask<'a> {
+        ask.with_now(ask.now().max(self.since))
     }
 }
 
@@ -132,7 +131,7 @@ where
         let now = now.max(state.since);
         let is_as_new = match &self.as_new {
             Some(as_new) => as_new(&state.limiter, now),
-            None => state.limiter.is_as_new_at(now),
+            None => state.limiter.account().is_as_new(now),
         };
         if !is_as_new {
             return None;
@@ -143,40 +142,25 @@ where
         Some(found)
     }
 
-    fn try_acquire_at(
-        &self,
-        state: &mut LimiterState<L>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit> {
-        let now = state.decide_at(now);
-        state.limiter.try_acquire_at(now, permits)
+    fn decide(&self, state: &mut LimiterState<L>, ask: &Ask<'_>) -> Decision<Self::Permit> {
+        state.as_new_at.set(None);
+        state.limiter.decide(&state.no_earlier(ask))
     }
 
-    fn try_acquire_at_once(
-        &self,
-        state: &mut LimiterState<L>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit> {
-        let now = state.decide_at(now);
-        state.limiter.try_acquire_at_once(None, now, permits)
+    fn peek(&self, state: &LimiterState<L>, ask: &Ask<'_>) -> Option<Decision> {
+        state.limiter.peek(&state.no_earlier(ask))
     }
 
-    fn peek_at(&self, state: &LimiterState<L>, now: Timestamp, permits: u64) -> Option<Decision> {
-        state.limiter.peek_at(now.max(state.since), permits)
+    fn quota(&self, state: &LimiterState<L>, now: Timestamp) -> Option<Quota> {
+        state.limiter.account().quota(now.max(state.since))
     }
 
-    fn quota_at(&self, state: &LimiterState<L>, now: Timestamp) -> Option<Quota> {
-        state.limiter.quota_at(now.max(state.since))
-    }
-
-    fn each_quota_at(&self, state: &LimiterState<L>, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        state.limiter.each_quota_at(now.max(state.since), visit);
+    fn each_quota(&self, state: &LimiterState<L>, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        state.limiter.account().each_quota(now.max(state.since), visit);
     }
 
     fn wake_on_answer(&self, state: &LimiterState<L>, waker: &Waker) -> bool {
-        state.limiter.wake_on_answer(waker)
+        state.limiter.account().wake_on_answer(waker)
     }
 }
 

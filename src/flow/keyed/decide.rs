@@ -6,26 +6,11 @@ use std::hash::{BuildHasher, Hash};
 use super::shard::KeyHash;
 use super::{KeyedLimiter, NO_ROOM_FOR_KEY, PerKey};
 use crate::collections::KeyTable;
-use crate::flow::{Decision, Refusal, Retry};
+use crate::flow::{Ask, Decision, Refusal, Retry};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 
 type Table<'a, K, R> = MutexGuard<'a, KeyTable<K, <R as PerKey>::State>>;
-
-/// A request of a key. With `AT_ONCE`, it cannot wait.
-pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
-    pub(super) key: &'a Q,
-    pub(super) now: Timestamp,
-    pub(super) permits: u64,
-}
-
-impl<Q: ?Sized, const AT_ONCE: bool> Copy for Request<'_, Q, AT_ONCE> {}
-
-impl<Q: ?Sized, const AT_ONCE: bool> Clone for Request<'_, Q, AT_ONCE> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
 impl<K, R, C, S> KeyedLimiter<K, R, C, S>
 where
@@ -37,58 +22,39 @@ where
     /// the state is under the lock of the shard.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(super) fn decide<Q, const AT_ONCE: bool>(
-        &self,
-        hash: KeyHash,
-        request: Request<'_, Q, AT_ONCE>,
-    ) -> Decision<R::Permit>
+    pub(super) fn decide<Q>(&self, hash: KeyHash, key: &Q, ask: &Ask<'_>) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        let now = Timestamp::from_nanos(self.horizon.bound(request.now.as_nanos(), &self.clock));
+        let now = Timestamp::from_nanos(self.horizon.bound(ask.now().as_nanos(), &self.clock));
         let mut table = self.shard(hash).lock();
-        match table.find(hash.tag(), request.key) {
-            Some(slot) => self.decide_known(&mut table, slot, Request { now, ..request }),
-            // Built here: a request that is passed to another function lies in memory.
-            None => self.decide_unknown(table, hash, Request { now, ..request }),
+        match table.find(hash.tag(), key) {
+            Some(slot) => self.decide_known(&mut table, slot, &ask.of_key(now)),
+            // Built here: a question that is passed to another function lies in memory.
+            None => self.decide_unknown(table, hash, key, &ask.of_key(now)),
         }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn decide_known<Q: ?Sized, const AT_ONCE: bool>(
+    fn decide_known(
         &self,
         table: &mut KeyTable<K, R::State>,
         slot: usize,
-        request: Request<'_, Q, AT_ONCE>,
+        ask: &Ask<'_>,
     ) -> Decision<R::Permit> {
         let mut found = table.slot_mut(slot);
         // The key has come back.
-        if !found.is_marked() && self.is_as_new(found.value, request.now) {
+        if !found.is_marked() && self.is_as_new(found.value, ask.now()) {
             found.mark();
             self.room.add_known();
         }
-        let decision = self.apply(found.value, request);
+        let decision = self.limit.decide(found.value, ask);
         if decision.is_refused() {
             table.count(slot);
         }
         decision
-    }
-
-    /// Asks the limit, with the state of a key.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn apply<Q: ?Sized, const AT_ONCE: bool>(
-        &self,
-        state: &mut R::State,
-        request: Request<'_, Q, AT_ONCE>,
-    ) -> Decision<R::Permit> {
-        if AT_ONCE {
-            self.limit.try_acquire_at_once(state, request.now, request.permits)
-        } else {
-            self.limit.try_acquire_at(state, request.now, request.permits)
-        }
     }
 
     #[inline]
@@ -98,42 +64,43 @@ where
 
     /// Decides on a request of a key that its shard does not have.
     #[inline(never)]
-    fn decide_unknown<'a, Q, const AT_ONCE: bool>(
+    fn decide_unknown<'a, Q>(
         &'a self,
         mut table: Table<'a, K, R>,
         hash: KeyHash,
-        request: Request<'_, Q, AT_ONCE>,
+        key: &Q,
+        ask: &Ask<'_>,
     ) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.sweep(&mut table, request.now, Self::SWEEP);
+        self.sweep(&mut table, ask.now(), Self::SWEEP);
         if table.is_full() || !self.room.take() {
             drop(table);
-            self.sweep_next(request.now);
+            self.sweep_next(ask.now());
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
-            if let Some(slot) = table.find(hash.tag(), request.key) {
-                return self.decide_known(&mut table, slot, request);
+            if let Some(slot) = table.find(hash.tag(), key) {
+                return self.decide_known(&mut table, slot, ask);
             }
             if table.is_full() || !self.room.take() {
                 drop(table);
-                return self.decide_without_room(request);
+                return self.decide_without_room(ask);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
         let since = self.evicted_until();
         let mut state = self.limit.new_state(since);
-        let decision = self.apply(&mut state, request);
+        let decision = self.limit.decide(&mut state, ask);
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
-        if self.is_as_new(&state, request.now.max(since)) {
+        if self.is_as_new(&state, ask.now().max(since)) {
             if decision.is_refused() {
                 self.counts.unknown_refused.fetch_add(1, Ordering::Relaxed);
             }
             return decision;
         }
-        let slot = table.insert(hash.tag(), request.key.to_owned(), state);
+        let slot = table.insert(hash.tag(), key.to_owned(), state);
         if decision.is_refused() {
             table.count(slot);
         }
@@ -144,12 +111,9 @@ where
     /// Decides on a request of a key for which there is no room: by the shared state, or with a
     /// refusal.
     #[cold]
-    fn decide_without_room<Q: ?Sized, const AT_ONCE: bool>(
-        &self,
-        request: Request<'_, Q, AT_ONCE>,
-    ) -> Decision<R::Permit> {
+    fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<R::Permit> {
         let decision = match &self.overflow {
-            Some(shared) => self.apply(&mut super::locked(shared), request),
+            Some(shared) => self.limit.decide(&mut super::locked(shared), ask),
             None => Decision::Refused(Refusal::new(NO_ROOM_FOR_KEY, Retry::Unknown)),
         };
         if decision.is_refused() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::PerKey;
 use super::word::Word;
 use crate::flow::packed_bucket::Layout;
-use crate::flow::{Decision, LimitError, Quota, Reason, Refusal};
+use crate::flow::{Ask, Decision, LimitError, Quota, Reason, Refusal};
 use crate::time::{Timestamp, WindowConfig};
 
 /// A [`FixedWindowLimiter`](crate::flow::FixedWindowLimiter) for each key of a
@@ -104,13 +104,9 @@ impl PerKey for FixedWindowPerKey {
     }
 
     #[inline]
-    fn try_acquire_at(
-        &self,
-        state: &mut FixedWindowState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        let (number, taken) = self.bucket_of(*state, now);
+    fn decide(&self, state: &mut FixedWindowState, ask: &Ask<'_>) -> Decision {
+        let permits = ask.permits();
+        let (number, taken) = self.bucket_of(*state, ask.now());
         if permits <= self.limit - taken {
             if permits > 0 {
                 state.0 = Word::new(self.layout.word(number, taken + permits));
@@ -124,12 +120,12 @@ impl PerKey for FixedWindowPerKey {
         })
     }
 
-    fn peek_at(&self, state: &FixedWindowState, now: Timestamp, permits: u64) -> Option<Decision> {
+    fn peek(&self, state: &FixedWindowState, ask: &Ask<'_>) -> Option<Decision> {
         let mut state = *state;
-        Some(self.try_acquire_at(&mut state, now, permits))
+        Some(self.decide(&mut state, ask))
     }
 
-    fn quota_at(&self, state: &FixedWindowState, now: Timestamp) -> Option<Quota> {
+    fn quota(&self, state: &FixedWindowState, now: Timestamp) -> Option<Quota> {
         let (number, taken) = self.bucket_of(*state, now);
         let reset = if taken == 0 { Some(now) } else { self.end(number) };
         let quota = Quota::new(self.limit, self.limit - taken, reset);

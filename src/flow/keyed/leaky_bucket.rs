@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::PerKey;
 use super::word::Word;
-use crate::flow::{Decision, Rate, Reason, Refusal};
+use crate::flow::{Ask, Decision, Rate, Reason, Refusal};
 use crate::time::{Timestamp, saturating_nanos};
 
 /// A leaky bucket for each key of a [`KeyedLimiter`](super::KeyedLimiter), which spaces the
@@ -62,33 +62,6 @@ impl LeakyBucketPerKey {
     pub const fn max_wait(&self) -> Duration {
         Duration::from_nanos(self.max_wait)
     }
-
-    /// Returns the decision, and the state after an admitted request.
-    #[inline]
-    fn decide(
-        &self,
-        state: LeakyBucketState,
-        now: Timestamp,
-        permits: u64,
-        max_wait: u64,
-    ) -> (Decision, LeakyBucketState) {
-        if permits == 0 {
-            return (Decision::Admitted(()), state);
-        }
-        let (empty_at, now) = (state.0.get(), now.as_nanos());
-        let wait = empty_at.saturating_sub(now);
-        if wait > max_wait {
-            let retry_at = Timestamp::from_nanos(empty_at - max_wait);
-            return (Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at))), state);
-        }
-        match self.rate.after(empty_at.max(now), permits) {
-            Some(then) if then < u64::MAX => {
-                (Decision::after((), Duration::from_nanos(wait)), LeakyBucketState(Word::new(then)))
-            }
-            // After the end of time.
-            _ => (Decision::Refused(Refusal::until(Reason::WaitTooLong, None)), state),
-        }
-    }
 }
 
 impl PerKey for LeakyBucketPerKey {
@@ -106,30 +79,29 @@ impl PerKey for LeakyBucketPerKey {
     }
 
     #[inline]
-    fn try_acquire_at(
-        &self,
-        state: &mut LeakyBucketState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        let (decision, then) = self.decide(*state, now, permits, self.max_wait);
-        *state = then;
-        decision
+    fn decide(&self, state: &mut LeakyBucketState, ask: &Ask<'_>) -> Decision {
+        if ask.permits() == 0 {
+            return Decision::Admitted(());
+        }
+        let (empty_at, now) = (state.0.get(), ask.now().as_nanos());
+        let max_wait = if ask.can_wait() { self.max_wait } else { 0 };
+        let wait = empty_at.saturating_sub(now);
+        if wait > max_wait {
+            let retry_at = Timestamp::from_nanos(empty_at - max_wait);
+            return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
+        }
+        match self.rate.after(empty_at.max(now), ask.permits()) {
+            Some(then) if then < u64::MAX => {
+                state.0 = Word::new(then);
+                Decision::after((), Duration::from_nanos(wait))
+            }
+            // After the end of time.
+            _ => Decision::Refused(Refusal::until(Reason::WaitTooLong, None)),
+        }
     }
 
-    /// A request that would have to wait takes no permits, and is refused until it is due.
-    fn try_acquire_at_once(
-        &self,
-        state: &mut LeakyBucketState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        let (decision, then) = self.decide(*state, now, permits, 0);
-        *state = then;
-        decision
-    }
-
-    fn peek_at(&self, state: &LeakyBucketState, now: Timestamp, permits: u64) -> Option<Decision> {
-        Some(self.decide(*state, now, permits, self.max_wait).0)
+    fn peek(&self, state: &LeakyBucketState, ask: &Ask<'_>) -> Option<Decision> {
+        let mut state = *state;
+        Some(self.decide(&mut state, ask))
     }
 }

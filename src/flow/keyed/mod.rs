@@ -64,7 +64,6 @@ use std::task::Waker;
 use std::time::Duration;
 
 pub use any_limiter::{LimiterPerKey, LimiterState};
-use decide::Request;
 pub use error::KeyedError;
 pub use fixed_window::{FixedWindowPerKey, FixedWindowState};
 pub use leaky_bucket::{LeakyBucketPerKey, LeakyBucketState};
@@ -77,7 +76,7 @@ pub use stats::{KeyedCounts, RefusedKey};
 pub use token_bucket::{TokenBucketPerKey, TokenBucketState};
 
 use super::horizon::Horizon;
-use super::{Decision, Quota, Reason};
+use super::{Ask, Decision, Quota, Reason};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, least_shards};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -412,8 +411,8 @@ where
     {
         // The hash is computed first: on Zen 4, a decision takes longer if the clock is read first.
         let hash = self.hash(key);
-        let now = self.clock.now();
-        self.decide(hash, Request::<_, false> { key, now, permits })
+        let ask = Ask::at(self.clock.now()).many(permits);
+        self.decide(hash, key, &ask)
     }
 
     /// Asks for `permits` permits of a key at `now`: all of them or none.
@@ -426,7 +425,18 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.decide(self.hash(key), Request::<_, false> { key, now, permits })
+        self.ask(key, &Ask::at(now).many(permits))
+    }
+
+    /// Asks for permits of a key. The limit is not told of the node of the question: a key has no
+    /// node of its own.
+    #[inline]
+    pub fn ask<Q>(&self, key: &Q, ask: &Ask<'_>) -> Decision<R::Permit>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        ask.settled(self.decide(self.hash(key), key, ask))
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
@@ -449,12 +459,20 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        self.read(key, now, |state, now| self.limit.peek_at(state, now, permits))
+        self.foretell(key, &Ask::at(now).many(permits).again())
+    }
+
+    fn foretell<Q>(&self, key: &Q, ask: &Ask<'_>) -> Option<Decision>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.read(key, ask.now(), |state, now| self.limit.peek(state, &ask.of_key(now)))
     }
 
     /// Returns the state of a key's limit at `now`, as
-    /// [`Limiter::quota_at`](super::Limiter::quota_at); `None` if the limit has no such numbers, or
-    /// if the key has no place and there is no room for it.
+    /// [`LimiterExt::quota_at`](super::LimiterExt::quota_at); `None` if the limit has no such
+    /// numbers, or if the key has no place and there is no room for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -475,7 +493,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        self.read(key, now, |state, now| self.limit.quota_at(state, now))
+        self.read(key, now, |state, now| self.limit.quota(state, now))
     }
 
     /// Returns the number of requests of a key that were refused while it was stored; `None` if it
@@ -507,7 +525,7 @@ where
     /// the key, see [`OfKey::new`].
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Limiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey};
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
     ///
     /// let node = ResourceNode::new(NodeConfig::default());
@@ -554,7 +572,7 @@ where
     {
         let quotas = self.read(key, now, |state, now| {
             let mut quotas = Vec::new();
-            self.limit.each_quota_at(state, now, &mut |quota| quotas.push(quota));
+            self.limit.each_quota(state, now, &mut |quota| quotas.push(quota));
             Some(quotas)
         });
         quotas.unwrap_or_default()

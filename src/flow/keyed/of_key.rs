@@ -6,15 +6,14 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
 use std::task::Waker;
 
-use super::decide::Request;
 use super::{KeyedLimiter, PerKey};
-use crate::flow::{Decision, Limiter, Passed, Quota};
+use crate::flow::{Account, Ask, Decision, Limiter, Quota};
 use crate::time::{Clock, Timestamp};
 
 /// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
 ///
 /// Permits of type `()`, such as the tokens of a [`TokenBucketPerKey`](super::TokenBucketPerKey),
-/// cannot be given back: [`refund_at`](Limiter::refund_at) returns `false`. Other permits are given
+/// cannot be given back: [`refund`](Account::refund) returns `false`. Other permits are given
 /// back when they are dropped.
 #[derive(Clone, Copy)]
 pub struct OfKey<L, Q> {
@@ -29,7 +28,7 @@ impl<L, Q> OfKey<L, Q> {
     /// `Cow::<u64>::Owned(7)`.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Limiter, OfKey, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, LimiterExt, OfKey, Rate, TokenBucketPerKey};
     /// use std::sync::Arc;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
@@ -55,36 +54,42 @@ where
 {
     type Permit = R::Permit;
 
+    #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision<R::Permit> {
+        self.limiter.ask(&*self.key, ask)
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.limiter.foretell(&*self.key, ask)
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<L, K, R, C, S, Q> Account for OfKey<L, Q>
+where
+    L: Deref<Target = KeyedLimiter<K, R, C, S>>,
+    R: PerKey,
+    C: Clock,
+    S: BuildHasher,
+    Q: Deref,
+    K: Borrow<Q::Target> + Eq + Hash,
+    Q::Target: Eq + Hash + ToOwned<Owned = K>,
+{
+    #[inline]
     fn now(&self) -> Timestamp {
         self.limiter.clock.now()
     }
 
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<R::Permit> {
-        self.limiter.try_acquire_at(&*self.key, now, permits)
-    }
-
-    #[inline]
-    fn try_acquire_at_once(
-        &self,
-        _node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<R::Permit> {
-        let key = &*self.key;
-        self.limiter.decide(self.limiter.hash(key), Request::<_, true> { key, now, permits })
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.limiter.peek_at(&*self.key, now, permits)
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
         self.limiter.quota_at(&*self.key, now)
     }
 
     /// Calls `visit` with each quota of the key, after the lock of its shard is released.
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
         self.limiter.quotas_at(&*self.key, now).into_iter().for_each(visit);
     }
 

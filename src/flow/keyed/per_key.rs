@@ -2,8 +2,8 @@
 
 use std::task::Waker;
 
-use crate::flow::{Decision, Quota, Reason, Refusal, Retry};
-use crate::node::{Outcome, Permit};
+use crate::flow::{Ask, Decision, Quota};
+use crate::node::Permit;
 use crate::time::Timestamp;
 
 /// A limit for each key of a [`KeyedLimiter`](super::KeyedLimiter): settings that all keys share,
@@ -43,57 +43,32 @@ pub trait PerKey {
     /// or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
-    /// Asks for `permits` permits at `now`, as
-    /// [`Limiter::try_acquire_at`](crate::flow::Limiter::try_acquire_at).
-    fn try_acquire_at(
-        &self,
-        state: &mut Self::State,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit>;
-
-    /// Asks for `permits` permits at `now`, for a request that cannot wait, as
-    /// [`Limiter::try_acquire_at_once`](crate::flow::Limiter::try_acquire_at_once). A limit that
-    /// paces overrides this. By default, the permits of a request that would have to wait are
-    /// spent.
-    #[inline]
-    fn try_acquire_at_once(
-        &self,
-        state: &mut Self::State,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit> {
-        match self.try_acquire_at(state, now, permits) {
-            Decision::Wait(delayed) => {
-                delayed.into_parts().0.end_at(now, Outcome::Cancelled);
-                Decision::Refused(Refusal::new(Reason::WaitTooLong, Retry::Unknown))
-            }
-            decision => decision,
-        }
-    }
+    /// Decides on a request, as [`Limiter::decide`](crate::flow::Limiter::decide). The question
+    /// names no node.
+    fn decide(&self, state: &mut Self::State, ask: &Ask<'_>) -> Decision<Self::Permit>;
 
     /// Returns the decision that a request would get, and takes no permits; `None` if the limit
     /// cannot tell.
-    fn peek_at(&self, _state: &Self::State, _now: Timestamp, _permits: u64) -> Option<Decision> {
+    fn peek(&self, _state: &Self::State, _ask: &Ask<'_>) -> Option<Decision> {
         None
     }
 
     /// Returns the state of the limit for HTTP headers, as
-    /// [`Limiter::quota_at`](crate::flow::Limiter::quota_at).
-    fn quota_at(&self, _state: &Self::State, _now: Timestamp) -> Option<Quota> {
+    /// [`Account::quota`](crate::flow::Account::quota).
+    fn quota(&self, _state: &Self::State, _now: Timestamp) -> Option<Quota> {
         None
     }
 
     /// Calls `visit` with each quota of the key's limit, as
-    /// [`Limiter::each_quota_at`](crate::flow::Limiter::each_quota_at). By default, that is the
-    /// [quota](Self::quota_at), if there is one.
-    fn each_quota_at(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.quota_at(state, now).into_iter().for_each(visit);
+    /// [`Account::each_quota`](crate::flow::Account::each_quota). By default, that is the
+    /// [quota](Self::quota), if there is one.
+    fn each_quota(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.quota(state, now).into_iter().for_each(visit);
     }
 
     /// Wakes `waker` once, when the limit of the key has an answer from elsewhere, and returns
     /// whether one is to come, as
-    /// [`Limiter::wake_on_answer`](crate::flow::Limiter::wake_on_answer).
+    /// [`Account::wake_on_answer`](crate::flow::Account::wake_on_answer).
     fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) -> bool {
         false
     }

@@ -4,7 +4,7 @@ use super::PerKey;
 use super::word::Word;
 use crate::flow::live::NotAdmitted;
 use crate::flow::token_bucket::{Fill, SATURATED};
-use crate::flow::{Decision, Quota, Rate, Reason, Refusal};
+use crate::flow::{Ask, Decision, Quota, Rate, Reason, Refusal};
 use crate::time::Timestamp;
 
 /// A [`TokenBucket`](crate::flow::TokenBucket) for each key of a
@@ -70,16 +70,11 @@ impl PerKey for TokenBucketPerKey {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn try_acquire_at(
-        &self,
-        state: &mut TokenBucketState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        if permits == 0 {
+    fn decide(&self, state: &mut TokenBucketState, ask: &Ask<'_>) -> Decision {
+        if ask.permits() == 0 {
             return Decision::Admitted(());
         }
-        let not_admitted = match self.0.take(state.0.get(), now.as_nanos(), permits) {
+        let not_admitted = match self.0.take(state.0.get(), ask.now().as_nanos(), ask.permits()) {
             Ok(full_at) => {
                 state.0 = Word::new(full_at);
                 return Decision::Admitted(());
@@ -95,12 +90,12 @@ impl PerKey for TokenBucketPerKey {
         })
     }
 
-    fn peek_at(&self, state: &TokenBucketState, now: Timestamp, permits: u64) -> Option<Decision> {
+    fn peek(&self, state: &TokenBucketState, ask: &Ask<'_>) -> Option<Decision> {
         let mut state = *state;
-        Some(self.try_acquire_at(&mut state, now, permits))
+        Some(self.decide(&mut state, ask))
     }
 
-    fn quota_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Quota> {
+    fn quota(&self, state: &TokenBucketState, now: Timestamp) -> Option<Quota> {
         let remaining = self.0.available(state.0.get(), now.as_nanos());
         Some(self.0.quota(remaining, self.as_new_at(state, now)))
     }

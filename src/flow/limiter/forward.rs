@@ -1,11 +1,17 @@
-//! Limiters behind references, and in boxes with a permit of one type.
+//! Limiters behind references, in an `Option`, and behind a pointer of one type.
 
-use std::task::Waker;
-use std::time::Duration;
+use std::sync::Arc;
 
-use super::{BoxPermit, Limiter, Passed};
-use crate::flow::{Decision, Quota, WatchedState};
-use crate::time::Timestamp;
+use super::{Account, Ask, Limiter, NoAccount};
+use crate::flow::Decision;
+use crate::node::Permit;
+
+/// A limiter of any kind: see [`LimiterExt::boxed`](super::LimiterExt::boxed). Its clones share its
+/// state.
+pub type BoxLimiter = Arc<dyn Limiter<Permit = BoxPermit> + Send + Sync>;
+
+/// The permit of a [`BoxLimiter`].
+pub type BoxPermit = Box<dyn Permit + Send>;
 
 /// A limiter whose permits are boxed.
 pub(super) struct Boxed<L>(pub(super) L);
@@ -16,58 +22,42 @@ where
 {
     type Permit = BoxPermit;
 
-    fn now(&self) -> Timestamp {
-        self.0.now()
+    fn decide(&self, ask: &Ask<'_>) -> Decision<BoxPermit> {
+        self.0.decide(ask).map(|permit| Box::new(permit) as BoxPermit)
     }
 
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<BoxPermit> {
-        self.0.try_acquire_at(now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.0.peek(ask)
     }
 
-    fn try_acquire_for(
-        &self,
-        node: &dyn Passed,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<BoxPermit> {
-        self.0.try_acquire_for(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    fn account(&self) -> &dyn Account {
+        self.0.account()
+    }
+}
+
+impl<L: Limiter> Limiter for Option<L> {
+    type Permit = Option<L::Permit>;
+
+    /// Admits the request if there is no limiter.
+    #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
+        match self {
+            Some(limiter) => limiter.decide(ask).map(Some),
+            None => Decision::Admitted(None),
+        }
     }
 
-    fn try_acquire_at_once(
-        &self,
-        node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<BoxPermit> {
-        self.0.try_acquire_at_once(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    #[inline]
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        match self {
+            Some(limiter) => limiter.peek(ask),
+            None => Some(Decision::Admitted(())),
+        }
     }
 
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.peek_at(now, permits)
-    }
-
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.0.refund_at(now, permits, wait)
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        self.0.quota_at(now)
-    }
-
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.0.each_quota_at(now, visit);
-    }
-
-    fn watched_at(&self, now: Timestamp) -> WatchedState {
-        self.0.watched_at(now)
-    }
-
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.0.is_as_new_at(now)
-    }
-
-    fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.0.wake_on_answer(waker)
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self.as_ref().map_or(&NoAccount, Limiter::account)
     }
 }
 
@@ -77,70 +67,21 @@ macro_rules! forward {
             type Permit = L::Permit;
 
             #[inline]
-            fn now(&self) -> Timestamp {
-                (**self).now()
+            fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
+                (**self).decide(ask)
             }
 
             #[inline]
-            fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<L::Permit> {
-                (**self).try_acquire_at(now, permits)
+            fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+                (**self).peek(ask)
             }
 
             #[inline]
-            fn try_acquire_for(
-                &self,
-                node: &dyn Passed,
-                now: Timestamp,
-                permits: u64,
-            ) -> Decision<L::Permit> {
-                (**self).try_acquire_for(node, now, permits)
-            }
-
-            #[inline]
-            fn try_acquire_at_once(
-                &self,
-                node: Option<&dyn Passed>,
-                now: Timestamp,
-                permits: u64,
-            ) -> Decision<L::Permit> {
-                (**self).try_acquire_at_once(node, now, permits)
-            }
-
-            #[inline]
-            fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-                (**self).peek_at(now, permits)
-            }
-
-            #[inline]
-            fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-                (**self).refund_at(now, permits, wait)
-            }
-
-            #[inline]
-            fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-                (**self).quota_at(now)
-            }
-
-            #[inline]
-            fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-                (**self).each_quota_at(now, visit);
-            }
-
-            fn watched_at(&self, now: Timestamp) -> WatchedState {
-                (**self).watched_at(now)
-            }
-
-            #[inline]
-            fn is_as_new_at(&self, now: Timestamp) -> bool {
-                (**self).is_as_new_at(now)
-            }
-
-            #[inline]
-            fn wake_on_answer(&self, waker: &Waker) -> bool {
-                (**self).wake_on_answer(waker)
+            fn account(&self) -> &dyn Account {
+                (**self).account()
             }
         }
     )*};
 }
 
-forward!(&L, Box<L>, std::sync::Arc<L>);
+forward!(&L, Box<L>, Arc<L>);

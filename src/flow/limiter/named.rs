@@ -3,11 +3,12 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{Limiter, Passed};
+use super::{Account, Ask, Limiter};
 use crate::flow::{Decision, Quota, WatchedState};
 use crate::time::Timestamp;
 
-/// A limiter whose [quotas](Quota::name) have a name: see [`Limiter::named`].
+/// A limiter whose [quotas](Quota::name) have a name: see
+/// [`LimiterExt::named`](super::LimiterExt::named).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<L> {
     name: &'static str,
@@ -40,63 +41,50 @@ impl<L: Limiter> Limiter for Named<L> {
     type Permit = L::Permit;
 
     #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
+        self.limiter.decide(ask)
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.limiter.peek(ask)
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<L: Limiter> Account for Named<L> {
+    #[inline]
     fn now(&self) -> Timestamp {
-        self.limiter.now()
+        self.limiter.account().now()
     }
 
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<L::Permit> {
-        self.limiter.try_acquire_at(now, permits)
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        self.limiter.account().quota(now).map(|quota| self.name_of(quota))
     }
 
-    #[inline]
-    fn try_acquire_for(
-        &self,
-        node: &dyn Passed,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<L::Permit> {
-        self.limiter.try_acquire_for(node, now, permits)
-    }
-
-    #[inline]
-    fn try_acquire_at_once(
-        &self,
-        node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<L::Permit> {
-        self.limiter.try_acquire_at_once(node, now, permits)
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.limiter.peek_at(now, permits)
-    }
-
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.limiter.refund_at(now, permits, wait)
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        self.limiter.quota_at(now).map(|quota| self.name_of(quota))
-    }
-
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.limiter.each_quota_at(now, &mut |quota| visit(self.name_of(quota)));
+    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.limiter.account().each_quota(now, &mut |quota| visit(self.name_of(quota)));
     }
 
     fn watched_at(&self, now: Timestamp) -> WatchedState {
-        match self.limiter.watched_at(now) {
+        match self.limiter.account().watched_at(now) {
             WatchedState::Quota(quota) => WatchedState::Quota(self.name_of(quota)),
             state => state,
         }
     }
 
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.limiter.is_as_new_at(now)
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        self.limiter.account().is_as_new(now)
+    }
+
+    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        self.limiter.account().refund(ask, wait)
     }
 
     fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.limiter.wake_on_answer(waker)
+        self.limiter.account().wake_on_answer(waker)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{FullWindow, PermitWindow, Ration};
-use crate::flow::{Decision, Limiter, Refusal, SlidingWindowLimiter};
+use crate::flow::{Decision, LimiterExt, Refusal, SlidingWindowLimiter};
 use crate::node::{NodeConfig, ResourceNode};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 

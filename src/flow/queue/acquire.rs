@@ -3,9 +3,9 @@
 use std::future::ready;
 use std::time::Duration;
 
-use super::attempts::Direct;
 use super::park::Timers;
 use super::{Begun, Limiter, QueuePermit, Refusal, WaitQueue};
+use crate::node::ResourceNode;
 use crate::time::Timestamp;
 
 /// The longest timeout that ends.
@@ -59,7 +59,7 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
         sleep: impl FnMut(Duration) -> F,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        self.acquire_with_at(self.limiter.now(), permits, timeout, sleep).await
+        self.acquire_with_at(self.limiter.account().now(), permits, timeout, sleep).await
     }
 
     /// Like [`acquire_with`](Self::acquire_with), with `now` as the time of the first question.
@@ -74,7 +74,7 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
         sleep: impl FnMut(Duration) -> F,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        match self.begin(Direct(self), now, permits, timeout)? {
+        match self.begin(None::<&ResourceNode>, now, permits, timeout)? {
             Begun::Admitted(permit) => Ok(permit),
             Begun::Waits(waiting) => Ok(waiting.run(sleep).await?.0),
         }
@@ -105,8 +105,8 @@ impl<L: Limiter> WaitQueue<L> {
         permits: u64,
         timeout: Duration,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        let now = self.limiter.now();
-        match self.begin(Direct(self), now, permits, timeout)? {
+        let now = self.limiter.account().now();
+        match self.begin(None::<&ResourceNode>, now, permits, timeout)? {
             Begun::Admitted(permit) => Ok(permit),
             Begun::Waits(waiting) => {
                 let timers = Timers::default();
@@ -148,7 +148,7 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
         sleep: impl FnMut(Duration),
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        self.acquire_by_at(self.limiter.now(), permits, timeout, sleep)
+        self.acquire_by_at(self.limiter.account().now(), permits, timeout, sleep)
     }
 
     /// Like [`acquire_by`](Self::acquire_by), with `now` as the time of the first question.

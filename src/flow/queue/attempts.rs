@@ -1,89 +1,18 @@
 //! The questions of one request to its limiter, and the times of them.
 
+use std::cell::Cell;
 use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
 use super::waiters::Notice;
 use super::{QueuePermit, WaitQueue};
-use crate::flow::{Decision, Limiter, Reason, Refusal, Retry};
-use crate::node::ResourceNode;
-use crate::time::{Clock, Timestamp};
+use crate::flow::{Ask, Decision, Limiter, Passed, Reason, Refusal, Retry};
+use crate::time::Timestamp;
 
 /// The time between two questions to a limiter that refuses until it has an answer, and does not
 /// tell when it has.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// A limiter, for requests that enter a node or that do not.
-pub(super) trait Source {
-    type Permit;
-
-    fn now(&self) -> Timestamp;
-
-    /// Returns the decision that a request would get. Takes nothing.
-    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision>;
-
-    /// Takes permits only for a request that can go ahead at `now`. The permit lets the head ask
-    /// when it is dropped, whatever panics until the request has it.
-    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
-
-    /// Wakes `waker` once, when the limiter has an answer from elsewhere. Returns whether one is to
-    /// come.
-    fn wake_on_answer(&self, waker: &Waker) -> bool;
-}
-
-/// The limiter of a queue, by itself.
-#[derive(Debug)]
-pub(super) struct Direct<'a, L>(pub(super) &'a WaitQueue<L>);
-
-impl<L: Limiter> Source for Direct<'_, L> {
-    type Permit = QueuePermit<L::Permit>;
-
-    fn now(&self) -> Timestamp {
-        self.0.limiter.now()
-    }
-
-    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.limiter.peek_at(now, permits)
-    }
-
-    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal> {
-        let decision = self.0.limiter.try_acquire_at_once(None, now, permits);
-        decision.at_once().map(|permit| self.0.permit(permit))
-    }
-
-    fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.0.limiter.wake_on_answer(waker)
-    }
-}
-
-/// The limiter of a queue, for the requests that enter a node, with the clock of the node.
-#[derive(Debug)]
-pub(super) struct OverNode<'a, L, C: Clock + Clone>(
-    pub(super) &'a WaitQueue<L>,
-    pub(super) &'a ResourceNode<C>,
-);
-
-impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
-    type Permit = QueuePermit<L::Permit>;
-
-    fn now(&self) -> Timestamp {
-        self.1.clock().now()
-    }
-
-    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.limiter.peek_at(now, permits)
-    }
-
-    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal> {
-        let decision = self.0.limiter.try_acquire_at_once(Some(self.1), now, permits);
-        decision.at_once().map(|permit| self.0.permit(permit))
-    }
-
-    fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.0.limiter.wake_on_answer(waker)
-    }
-}
 
 /// The next step of a request.
 #[derive(Debug)]
@@ -105,17 +34,19 @@ enum Answer<P> {
     Granted(P),
     Refused {
         refusal: Refusal,
-        /// The retry time is the time at which the request is due, as a limiter that paces has one,
-        /// or from which its wait is short enough for the limiter.
+        /// The retry time is the time at which the request is due, as a limiter that paces has one.
         is_due_then: bool,
     },
 }
 
-/// The questions of one request.
-#[derive(Debug)]
-pub(super) struct Attempts<S> {
-    source: S,
+/// The questions of one request to the limiter of a queue. Over a node, the times are those of its
+/// clock.
+pub(super) struct Attempts<'a, L, N> {
+    queue: &'a WaitQueue<L>,
+    node: Option<&'a N>,
     permits: u64,
+    /// No question was asked yet.
+    is_first: Cell<bool>,
     /// The time that has passed for this request: of its arrival, and later of its last sleep. It
     /// may be ahead of a clock that stands still, as one that the sleeping thread refreshes.
     now: Timestamp,
@@ -129,11 +60,33 @@ pub(super) struct Attempts<S> {
     has_slept: bool,
 }
 
-impl<S: Source> Attempts<S> {
-    pub(super) fn begin(source: S, now: Timestamp, permits: u64, timeout: Duration) -> Self {
+impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
+    pub(super) fn begin(
+        queue: &'a WaitQueue<L>,
+        node: Option<&'a N>,
+        now: Timestamp,
+        permits: u64,
+        timeout: Duration,
+    ) -> Self {
         let until = now.saturating_add(timeout);
         let (clock, wakes, has_slept) = (now, (now, false), false);
-        Self { source, permits, now, until, clock, wakes, has_slept }
+        let is_first = Cell::new(true);
+        Self { queue, node, permits, is_first, now, until, clock, wakes, has_slept }
+    }
+
+    /// Returns the time of the clock.
+    fn clock(&self) -> Timestamp {
+        self.node.map_or_else(|| self.queue.limiter.account().now(), Passed::now)
+    }
+
+    /// Returns the question at a time.
+    fn question(&self, now: Timestamp) -> Ask<'a> {
+        let ask = Ask::at(now).many(self.permits).at_once();
+        let ask = if self.is_first.replace(false) { ask } else { ask.again() };
+        match self.node {
+            Some(node) => ask.over(node),
+            None => ask,
+        }
     }
 
     /// Notes that the sleep of [`Next::Sleep`] is over.
@@ -149,19 +102,19 @@ impl<S: Source> Attempts<S> {
 
     /// Returns the time that is left until the timeout.
     pub(super) fn left(&self) -> Duration {
-        self.until.saturating_since(self.source.now().max(self.now))
+        self.until.saturating_since(self.clock().max(self.now))
     }
 
     /// Wakes `waker` once, when the limiter has an answer from elsewhere. Returns whether one is to
     /// come.
     pub(super) fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.source.wake_on_answer(waker)
+        self.queue.limiter.account().wake_on_answer(waker)
     }
 
     /// Returns whether the limiter tells that it would admit the request now.
     pub(super) fn would_go(&self) -> bool {
-        let peek = self.source.peek(self.source.now().max(self.now), self.permits);
-        matches!(peek, Some(Decision::Admitted(())))
+        let ask = self.question(self.clock().max(self.now));
+        matches!(ask.foretold_by(&self.queue.limiter), Some(Decision::Admitted(())))
     }
 
     /// Begins a pause before the next question, which ends before the timeout; `None` if that has
@@ -169,7 +122,7 @@ impl<S: Source> Attempts<S> {
     pub(super) fn pause(&mut self) -> Option<Duration> {
         let left = self.left();
         let pause = PAUSE.min(left);
-        self.wakes = (self.source.now().max(self.now).saturating_add(pause), false);
+        self.wakes = (self.clock().max(self.now).saturating_add(pause), false);
         (!left.is_zero()).then_some(pause)
     }
 
@@ -191,17 +144,17 @@ impl<S: Source> Attempts<S> {
 
     /// Asks the limiter at the time of the arrival. `gave_back` is called after each decision that
     /// admits no request: the limiter may have held permits for a moment.
-    pub(super) fn ask_at_arrival(&mut self, gave_back: impl Fn()) -> Next<S::Permit> {
+    pub(super) fn ask_at_arrival(&mut self, gave_back: impl Fn()) -> Next<QueuePermit<L::Permit>> {
         self.ask_at(self.now, &gave_back)
     }
 
     /// Asks the limiter now, as [`ask_at_arrival`](Self::ask_at_arrival) does.
-    pub(super) fn ask(&mut self, gave_back: impl Fn()) -> Next<S::Permit> {
-        self.ask_at(self.source.now(), &gave_back)
+    pub(super) fn ask(&mut self, gave_back: impl Fn()) -> Next<QueuePermit<L::Permit>> {
+        self.ask_at(self.clock(), &gave_back)
     }
 
     /// Asks the limiter at the time `clock` of the clock.
-    fn ask_at(&mut self, clock: Timestamp, gave_back: &impl Fn()) -> Next<S::Permit> {
+    fn ask_at(&mut self, clock: Timestamp, gave_back: &impl Fn()) -> Next<QueuePermit<L::Permit>> {
         let former = mem::replace(&mut self.clock, clock);
         // The clock may stand still while the request waits. The wait has passed all the same.
         let now = clock.max(self.now);
@@ -223,32 +176,25 @@ impl<S: Source> Attempts<S> {
         &self,
         now: Timestamp,
         gave_back: &impl Fn(),
-    ) -> Option<Answer<S::Permit>> {
-        let (mut due, mut is_due) = self.wakes;
-        // Twice: a limiter may first name the time from which the wait is short enough for it, and
-        // then the due time.
-        for _ in 0..2 {
-            if !is_due || due >= now {
-                break;
-            }
-            match self.answer(due, gave_back) {
-                granted @ Answer::Granted(_) => return Some(granted),
-                Answer::Refused { refusal, is_due_then } => match refusal.retry {
-                    Retry::At(later) => (due, is_due) = (later.max(due), is_due_then),
-                    Retry::OnAnswer | Retry::Unknown | Retry::Never => break,
-                },
-            }
+    ) -> Option<Answer<QueuePermit<L::Permit>>> {
+        let (due, is_due) = self.wakes;
+        if !is_due || due >= now {
+            return None;
         }
-        None
+        let answer = self.answer(due, gave_back);
+        matches!(answer, Answer::Granted(_)).then_some(answer)
     }
 
     /// Returns what the limiter says at `now`. It makes a decision only for a request that it would
     /// admit at once, or if it cannot tell.
-    fn answer(&self, now: Timestamp, gave_back: &impl Fn()) -> Answer<S::Permit> {
+    fn answer(&self, now: Timestamp, gave_back: &impl Fn()) -> Answer<QueuePermit<L::Permit>> {
         self.foretold(now).unwrap_or_else(|| {
             let notice = Notice::new(gave_back);
-            match self.source.take(now, self.permits) {
+            match self.question(now).decided_by(&self.queue.limiter).at_once() {
+                // The permit lets the head ask when it is dropped, whatever panics until the
+                // request has it.
                 Ok(permit) => {
+                    let permit = self.queue.permit(permit);
                     notice.cancel();
                     Answer::Granted(permit)
                 }
@@ -259,15 +205,9 @@ impl<S: Source> Attempts<S> {
 
     /// Returns the refusal that the request would get; `None` if it would be admitted at once, or
     /// if the limiter cannot tell.
-    fn foretold(&self, now: Timestamp) -> Option<Answer<S::Permit>> {
-        match self.source.peek(now, self.permits)? {
-            Decision::Admitted(()) => None,
-            Decision::Wait(delayed) => {
-                let due = Retry::At(now.saturating_add(delayed.wait()));
-                Some(refused(Refusal::new(Reason::WaitTooLong, due)))
-            }
-            Decision::Refused(refusal) => Some(refused(refusal)),
-        }
+    fn foretold(&self, now: Timestamp) -> Option<Answer<QueuePermit<L::Permit>>> {
+        let peek = self.question(now).foretold_by(&self.queue.limiter)?;
+        peek.refusal().map(refused)
     }
 
     /// Returns what to do after a refusal at `now`.
@@ -278,7 +218,7 @@ impl<S: Source> Attempts<S> {
         clock: Timestamp,
         now: Timestamp,
         stands_still: bool,
-    ) -> Next<S::Permit> {
+    ) -> Next<QueuePermit<L::Permit>> {
         let retry_at = match refusal.retry {
             Retry::At(time) => time,
             // The permits are held by other requests.

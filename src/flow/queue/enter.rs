@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use super::acquire::LONGEST;
-use super::attempts::OverNode;
 use super::park::Timers;
 use super::{Begun, Limiter, QueuePermit, Refusal, WaitQueue};
 use crate::node::{Entry, ResourceNode};
@@ -79,7 +78,7 @@ impl<L: Limiter> WaitQueue<L> {
         C: Clock + Clone,
         F: Future,
     {
-        let result = match self.begin(OverNode(self, &*node), now, permits, timeout) {
+        let result = match self.begin(Some(&*node), now, permits, timeout) {
             Ok(Begun::Admitted(permit)) => Ok((permit, now)),
             // Only a refusal reads the clock once more.
             Ok(Begun::Waits(waiting)) => {

@@ -12,10 +12,10 @@ use std::fmt;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{Decision, Limiter, Passed, Quota, Reason, Refusal, Retry, WatchedState};
+use super::{Account, Ask, Decision, Limiter, Passed, Quota, Reason, Refusal, Retry, WatchedState};
 use crate::sync::Arc;
 use crate::time::Timestamp;
-use attempts::{Attempts, Next, Source, out_of_time};
+use attempts::{Attempts, Next, out_of_time};
 pub use permit::QueuePermit;
 use waiters::{Notice, Waiters};
 use waiting::Waiting;
@@ -28,14 +28,14 @@ use waiting::Waiting;
 /// requests before it have left the queue: a request for many permits gets its turn beside any
 /// number of requests for few. A request for 0 permits waits for no other request.
 ///
-/// Only the first waiting request, the *head*, asks the limiter. It [peeks](Limiter::peek_at), and
+/// Only the first waiting request, the *head*, asks the limiter. It [peeks](Limiter::peek), and
 /// makes a decision when it would be admitted, so there is one decision for each permit that is
 /// granted, and one more whenever the decision refuses what the peek admits: if another request, or
 /// a change of the limit, comes between the two, or if the limiter also counts the [direct
-/// passes](Limiter::try_acquire_for) of a node, of which a peek knows nothing. Then there is one in
+/// passes](Ask::over) of a node, of which a peek knows nothing. Then there is one in
 /// each bucket until the direct passes have left the window. If the limiter cannot tell, the head
 /// makes a decision at each retry time. Each decision is made [at
-/// once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due.
+/// once](Ask::at_once): a limiter that paces gives out no permit before it is due.
 /// So a request holds no permit while it waits.
 ///
 /// # Cancellation
@@ -84,7 +84,7 @@ use waiting::Waiting;
 /// limit: call [`recheck`](Self::recheck) after either.
 ///
 /// If a limiter refuses until it has [an answer](Retry::OnAnswer), as one that asks a server for
-/// permits, the head waits until the limiter [wakes](Limiter::wake_on_answer) it.
+/// permits, the head waits until the limiter [wakes](Account::wake_on_answer) it.
 ///
 /// Any other refusal without a retry time is final: an [`AdaptiveBreaker`](super::AdaptiveBreaker),
 /// for example, draws anew for each request.
@@ -129,9 +129,9 @@ pub struct WaitQueue<L> {
 }
 
 /// A request after its first question.
-enum Begun<'a, S: Source> {
-    Admitted(S::Permit),
-    Waits(Waiting<'a, S>),
+enum Begun<'a, L: Limiter, N> {
+    Admitted(QueuePermit<L::Permit>),
+    Waits(Waiting<'a, L, N>),
 }
 
 impl<L: Limiter> WaitQueue<L> {
@@ -227,14 +227,14 @@ impl<L: Limiter> WaitQueue<L> {
     }
 
     /// Asks the limiter at `now`, or takes a place in the queue.
-    fn begin<S: Source>(
-        &self,
-        source: S,
+    fn begin<'a, N: Passed>(
+        &'a self,
+        node: Option<&'a N>,
         now: Timestamp,
         permits: u64,
         timeout: Duration,
-    ) -> Result<Begun<'_, S>, Refusal> {
-        let mut attempts = Attempts::begin(source, now, permits, timeout);
+    ) -> Result<Begun<'a, L, N>, Refusal> {
+        let mut attempts = Attempts::begin(self, node, now, permits, timeout);
         let next = if permits == 0 || !self.is_behind() {
             match attempts.ask_at_arrival(|| self.waiters.released()) {
                 Next::Go(permit, _) => return Ok(Begun::Admitted(permit)),
@@ -266,73 +266,60 @@ impl<L: Limiter> WaitQueue<L> {
         let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
         (permits > 0 && self.is_behind()).then_some(refusal)
     }
+}
 
-    /// Makes a decision on a request that does not wait.
-    fn decide(
-        &self,
-        permits: u64,
-        ask: impl FnOnce() -> Decision<L::Permit>,
-    ) -> Decision<QueuePermit<L::Permit>> {
-        if let Some(refusal) = self.refusal(permits) {
+impl<L: Limiter> Limiter for WaitQueue<L> {
+    type Permit = QueuePermit<L::Permit>;
+
+    /// Asks the limiter, unless an earlier request waits. If the limiter refuses, or panics, the
+    /// head asks once more: the limiter may have held permits for a moment.
+    fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
+        if let Some(refusal) = self.refusal(ask.permits()) {
             return Decision::Refused(refusal);
         }
         let notice = Notice::new(|| self.waiters.released());
-        let decision = ask().map(|permit| self.permit(permit));
+        let decision = ask.decided_by(&self.limiter).map(|permit| self.permit(permit));
         if !decision.is_refused() {
             notice.cancel();
         }
         decision
     }
-}
 
-/// Decides on requests that do not wait. While others wait, they are refused, unless the newest is
-/// served first.
-///
-/// ```
-/// use leaparray::flow::{Limiter, Rate, TokenBucket, WaitQueue};
-///
-/// let queue = WaitQueue::new(TokenBucket::new(Rate::per_minute(1)?, 1));
-/// assert!(queue.try_acquire().is_admitted() && queue.try_acquire().is_refused());
-/// # Ok::<_, leaparray::flow::RateError>(())
-/// ```
-impl<L: Limiter> Limiter for WaitQueue<L> {
-    type Permit = QueuePermit<L::Permit>;
-
-    fn now(&self) -> Timestamp {
-        self.limiter.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit> {
-        self.decide(permits, || self.limiter.try_acquire_at(now, permits))
-    }
-
-    fn try_acquire_for(
-        &self,
-        node: &dyn Passed,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit> {
-        self.decide(permits, || self.limiter.try_acquire_for(node, now, permits))
-    }
-
-    fn try_acquire_at_once(
-        &self,
-        node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Self::Permit> {
-        self.decide(permits, || self.limiter.try_acquire_at_once(node, now, permits))
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        match self.refusal(permits) {
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        match self.refusal(ask.permits()) {
             Some(refusal) => Some(Decision::Refused(refusal)),
-            None => self.limiter.peek_at(now, permits),
+            None => self.limiter.peek(ask),
         }
     }
 
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        let is_given_back = self.limiter.refund_at(now, permits, wait);
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<L: Limiter> Account for WaitQueue<L> {
+    fn now(&self) -> Timestamp {
+        self.limiter.account().now()
+    }
+
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        self.limiter.account().quota(now)
+    }
+
+    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.limiter.account().each_quota(now, visit);
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        self.limiter.account().watched_at(now)
+    }
+
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        self.limiter.account().is_as_new(now)
+    }
+
+    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        let is_given_back = self.limiter.account().refund(ask, wait);
         if is_given_back {
             // Also a head that sleeps until a known time: the permits are there before.
             self.waiters.notify_head();
@@ -340,24 +327,8 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
         is_given_back
     }
 
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        self.limiter.quota_at(now)
-    }
-
-    fn watched_at(&self, now: Timestamp) -> WatchedState {
-        self.limiter.watched_at(now)
-    }
-
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.limiter.each_quota_at(now, visit);
-    }
-
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.limiter.is_as_new_at(now)
-    }
-
     fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.limiter.wake_on_answer(waker)
+        self.limiter.account().wake_on_answer(waker)
     }
 }
 

@@ -5,17 +5,17 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::attempts::{Attempts, Next, Source, out_of_time};
+use super::QueuePermit;
+use super::attempts::{Attempts, Next, out_of_time};
 use super::waiters::{Place, Turn, Waiters};
-use crate::flow::{Reason, Refusal, Retry};
+use crate::flow::{Limiter, Passed, Reason, Refusal, Retry};
 use crate::sync::Arc;
 use crate::time::Timestamp;
 
 /// A request that waits in the queue. Dropping it gives up its place, and holds no permit.
-#[derive(Debug)]
-pub(super) struct Waiting<'a, S> {
+pub(super) struct Waiting<'a, L, N> {
     place: Place<'a>,
-    attempts: Attempts<S>,
+    attempts: Attempts<'a, L, N>,
     plan: Plan,
     /// The last answer was that permits are given back at an unknown time. The head announces that
     /// it waits for that before it asks.
@@ -46,13 +46,16 @@ enum Plan {
     AwaitAnswer,
 }
 
-impl<'a, S: Source> Waiting<'a, S> {
+/// The permit of an admitted request, and the time at which it was admitted.
+type Admitted<L> = (QueuePermit<<L as Limiter>::Permit>, Timestamp);
+
+impl<'a, L: Limiter, N: Passed> Waiting<'a, L, N> {
     /// Joins the queue, after the answer `next`, or without a question if another request is before
     /// this one.
     pub(super) fn join(
         waiters: &'a Arc<Waiters>,
-        attempts: Attempts<S>,
-        next: Option<&Next<S::Permit>>,
+        attempts: Attempts<'a, L, N>,
+        next: Option<&Next<QueuePermit<L::Permit>>>,
         has_deadline: bool,
     ) -> Result<Self, Refusal> {
         let Ok(place) = Waiters::join(waiters) else { return Err(no_room()) };
@@ -78,7 +81,7 @@ impl<'a, S: Source> Waiting<'a, S> {
     pub(super) async fn run<F: Future>(
         mut self,
         mut sleep: impl FnMut(Duration) -> F,
-    ) -> Result<(S::Permit, Timestamp), Refusal> {
+    ) -> Result<Admitted<L>, Refusal> {
         let (mut timer, mut deadline) = (pin!(None), pin!(None));
         poll_fn(|cx| self.poll(cx, &mut sleep, timer.as_mut(), deadline.as_mut())).await
     }
@@ -91,7 +94,7 @@ impl<'a, S: Source> Waiting<'a, S> {
         sleep: &mut impl FnMut(Duration) -> F,
         mut timer: Pin<&mut Option<F>>,
         mut deadline: Pin<&mut Option<F>>,
-    ) -> Poll<Result<(S::Permit, Timestamp), Refusal>> {
+    ) -> Poll<Result<Admitted<L>, Refusal>> {
         loop {
             // Before the turn: a request that has become the head by then asks once more.
             if has_ended(deadline.as_mut(), cx) {
@@ -145,7 +148,7 @@ impl<'a, S: Source> Waiting<'a, S> {
     }
 
     /// Asks the limiter, as the head. Returns the result, if that ends the wait.
-    fn ask(&mut self, announced: bool) -> Option<Result<(S::Permit, Timestamp), Refusal>> {
+    fn ask(&mut self, announced: bool) -> Option<Result<Admitted<L>, Refusal>> {
         if self.awaits_release && !announced && !self.place.announce() {
             // A newer request has become the head.
             return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::horizon::Horizon;
 use super::live::{CLOSED, Live, NotAdmitted, Version};
-use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
+use super::{Account, Ask, Decision, Limiter, Quota, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 pub(super) use fill::{Fill, SATURATED};
@@ -22,7 +22,7 @@ pub(super) use fill::{Fill, SATURATED};
 /// per nanosecond, these nanoseconds may add or remove one token in a burst.
 ///
 /// ```
-/// use leaparray::flow::{Limiter, Rate, TokenBucket};
+/// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
@@ -63,7 +63,7 @@ pub(super) use fill::{Fill, SATURATED};
 ///   more may fit before the end of time.
 ///
 /// ```
-/// use leaparray::flow::{Limiter, Rate, Reason, Retry, TokenBucket};
+/// use leaparray::flow::{LimiterExt, Rate, Reason, Retry, TokenBucket};
 /// use std::time::Duration;
 ///
 /// let slowest = TokenBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, 5);
@@ -109,7 +109,7 @@ impl<C: Clock> TokenBucket<C> {
     /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -160,7 +160,7 @@ impl<C: Clock> TokenBucket<C> {
     /// settings.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -192,7 +192,7 @@ impl<C: Clock> TokenBucket<C> {
     /// are added at the rate.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -213,7 +213,7 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the number of tokens in the bucket now.
     pub fn available(&self) -> u64 {
-        self.available_at(self.now())
+        self.available_at(self.clock.now())
     }
 
     /// Returns the number of tokens in the bucket at `now`.
@@ -312,13 +312,10 @@ fn give_back_to(
 impl<C: Clock> Limiter for TokenBucket<C> {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
     #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let (now, permits) = (ask.now().as_nanos(), ask.permits());
+        let now = self.horizon.bound(now, &self.clock);
         if permits == 0 {
             return Decision::Admitted(());
         }
@@ -333,16 +330,28 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         }
     }
 
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        if permits == 0 {
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        if ask.permits() == 0 {
             return Some(Decision::Admitted(()));
         }
-        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let now = self.horizon.bounded(ask.now().as_nanos(), &self.clock);
         let peek = self.live.with(|version| {
             let full_at = version.word.load(Ordering::Relaxed);
-            decision(version.settings.take(full_at, now, permits).map(drop))
+            decision(version.settings.take(full_at, now, ask.permits()).map(drop))
         });
         Some(peek)
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for TokenBucket<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the
@@ -372,7 +381,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// Nor are those of other requests between the earliest and the latest such time.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     /// use leaparray::{Clock, ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -387,8 +396,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// assert_eq!(bucket.available(), 5);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
-    fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
-        let now = now.as_nanos();
+    fn refund(&self, ask: &Ask<'_>, _wait: Duration) -> bool {
+        let (now, permits) = (ask.now().as_nanos(), ask.permits());
         // The tokens of a later time were taken at an earlier one, which is not known.
         if !self.horizon.decided_at(now) {
             return permits == 0;
@@ -398,7 +407,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
 
     /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if
     /// that is after the end of time.
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
         self.read(|fill, full_at| {
             let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
             let remaining = fill.available(full_at, now.as_nanos());
@@ -407,8 +416,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     }
 
     /// Returns whether the bucket is full at `now`, which is bounded as for a request.
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
+    fn is_as_new(&self, now: Timestamp) -> bool {
         let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
-        self.quota_at(now).is_some_and(|quota| quota.is_whole_at(now))
+        self.quota(now).is_some_and(|quota| quota.is_whole_at(now))
     }
 }

@@ -11,7 +11,7 @@ pub use config::WarmUpConfig;
 use std::time::Duration;
 
 use super::permit_window::PermitWindow;
-use super::{BucketPermits, Decision, LimitError, Limiter, Quota};
+use super::{Account, Ask, BucketPermits, Decision, LimitError, Limiter, Quota};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use ration::CurveRation;
 use view::View;
@@ -61,7 +61,7 @@ use view::View;
 /// The state is replaced when a bucket of the window is closed, which allocates once.
 ///
 /// ```
-/// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+/// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
 /// use leaparray::{ManualClock, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
@@ -129,7 +129,7 @@ impl<C: Clock> WarmUp<C> {
     /// is not read, as for a simulation whose times are ahead of a clock that stands still.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
     /// use leaparray::{ManualClock, Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -170,7 +170,7 @@ impl<C: Clock> WarmUp<C> {
     /// As for [`new`](WarmUp::new). The limit is then unchanged.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -241,7 +241,7 @@ impl<C: Clock> WarmUp<C> {
     /// has left.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
     /// use leaparray::{Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
@@ -285,34 +285,41 @@ impl<C: Clock> Limiter for WarmUp<C> {
     type Permit = ();
 
     #[inline]
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, &self.ration, &self.clock)
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.window.take(ask.now(), ask.permits(), &self.ration, &self.clock)
     }
 
     /// Returns the decision that a request would get. Takes no permits, and does not count a
     /// refusal as demand.
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        let number = self.window.config().bucket_number(now);
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        let number = self.window.config().bucket_number(ask.now());
         let number = self.window.within_horizon(number, &self.clock);
-        Some(View::peek(&self.ration, &self.window, number, permits))
+        Some(View::peek(&self.ration, &self.window, number, ask.permits()))
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for WarmUp<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Returns `false`: permits are not given back, since they have warmed the service up as far as
     /// the limiter knows. In an [`AllOf`](super::AllOf), put a warm-up last: it is then asked after
     /// the other limiters have given their permits.
-    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+    fn refund(&self, _ask: &Ask<'_>, _wait: Duration) -> bool {
         false
     }
 
     /// Returns the permits that can be taken at once when the credit is full, which rise and fall
-    /// with the load, and those that [can be taken](Self::available_at) now. The time at which the
-    /// whole limit remains is not known.
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+    /// with the load, and those that [can be taken](WarmUp::available_at) now. The time at which
+    /// the whole limit remains is not known.
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
         let view = self.view_at(now);
         let quota = Quota::new(view.burst(), view.available(), None);
         Some(quota.with_window(self.window.config().interval()))

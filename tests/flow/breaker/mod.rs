@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, FeedbackPermit, RandomSource, Reason, Retry, SeededRandom,
-    ThreadRandom,
+    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LimiterExt, RandomSource, Reason, Retry,
+    SeededRandom, ThreadRandom,
 };
 use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
 

@@ -44,7 +44,7 @@ fn permit_counts_once_however_it_ends() {
 async fn owned_permit_is_accepted_on_another_task() {
     let clock = ManualClock::new(NOON);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
-    let acquire = || breaker.try_acquire_owned().at_once().expect("too few requests to drop one");
+    let acquire = || breaker.try_acquire().at_once().expect("too few requests to drop one");
     let permit = acquire();
     tokio::spawn(async move { permit.accept() }).await.expect("the task does not panic");
     let permit = acquire();

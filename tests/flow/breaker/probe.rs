@@ -17,7 +17,7 @@ fn refusal_has_the_retry_time() {
     assert!(ask(&breaker, false) && ask(&breaker, false));
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 2 / 3");
     assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(SECOND)), "the next probe");
-    assert!(breaker.try_acquire_at(refusal.retry_at().unwrap()).is_admitted());
+    assert!(breaker.try_acquire_at(refusal.retry_at().unwrap(), 1).is_admitted());
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);
     for _ in 0..2 {
-        breaker.try_acquire_at(in_time).at_once().unwrap().reject_at(in_time);
+        breaker.try_acquire_at(in_time, 1).at_once().unwrap().reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
-        assert!(breaker.try_acquire_at(now).map(FeedbackPermit::cancel).is_refused(), "{now}");
+        assert!(breaker.try_acquire_at(now, 1).map(FeedbackPermit::cancel).is_refused(), "{now}");
     }
 }

@@ -1,6 +1,6 @@
 //! Settings that change while the breaker runs.
 
-use leaparray::flow::BreakerConfigError;
+use leaparray::flow::{BreakerConfigError, LimiterExt};
 
 use super::*;
 

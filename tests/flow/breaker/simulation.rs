@@ -11,7 +11,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FeedbackPermit, RandomSource, SeededRandom};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LimiterExt, RandomSource, SeededRandom,
+};
 use leaparray::{ManualClock, Outcome, Timestamp};
 
 /// The answer of the backend to a request.
@@ -157,7 +159,7 @@ pub(crate) fn simulate(
             }
             let tenth = &mut report.tenths[tenth];
             tenth.asked += 1;
-            if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
+            if let Ok(permit) = breaker.try_acquire_at(now, 1).at_once() {
                 tenth.admitted += 1;
                 let draw = f64::from(random.next_u32()) / f64::from(u32::MAX);
                 let Answer { after, outcome } = backend(secs, draw);

@@ -18,14 +18,15 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let (breaker, _) = breaker(config, Strict);
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);
     let [first, second, third] =
-        [(); 3].map(|()| breaker.try_acquire_at(held_up).at_once().unwrap());
+        [(); 3].map(|()| breaker.try_acquire_at(held_up, 1).at_once().unwrap());
     first.reject_at(NOON);
-    let _probe = breaker.try_acquire_at(NOON).at_once().expect("a probe is due");
-    assert!(breaker.try_acquire_at(NOON).is_refused(), "the probe is used up");
+    let _probe = breaker.try_acquire_at(NOON, 1).at_once().expect("a probe is due");
+    assert!(breaker.try_acquire_at(NOON, 1).is_refused(), "the probe is used up");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
-        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(FeedbackPermit::cancel).is_admitted())
+        (0..100)
+            .all(|_| !breaker.try_acquire_at(NOON, 1).map(FeedbackPermit::cancel).is_admitted())
     );
     third.accept_at(NOON);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveLimiter, Aimd, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
-    FixedWindowLimiter, KeyedLimiter, LeakyBucket, LimitRange, Limiter, LimiterPerKey, PerKey,
-    Quota, SlidingWindowLimiter, TokenBucket,
+    FixedWindowLimiter, KeyedLimiter, LeakyBucket, LimitRange, Limiter, LimiterExt, LimiterPerKey,
+    PerKey, Quota, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Outcome, Permit, WindowConfig};
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, KeyedError, KeyedLimiter, NO_ROOM_FOR_KEY, PerKey, Retry, TokenBucketPerKey,
+    Ask, Decision, KeyedError, KeyedLimiter, NO_ROOM_FOR_KEY, PerKey, Retry, TokenBucketPerKey,
     TokenBucketState,
 };
 use leaparray::{MonotonicClock, Timestamp};
@@ -186,13 +186,8 @@ impl PerKey for Counting<'_> {
         self.limit.as_new_at(state, now)
     }
 
-    fn try_acquire_at(
-        &self,
-        state: &mut TokenBucketState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        self.limit.try_acquire_at(state, now, permits)
+    fn decide(&self, state: &mut TokenBucketState, ask: &Ask<'_>) -> Decision {
+        self.limit.decide(state, ask)
     }
 }
 

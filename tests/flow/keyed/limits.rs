@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, FixedWindowPerKey, KeyedLimiter, LeakyBucketPerKey, LimitError, Limiter, OfKey,
-    PerKey, Reason, Retry, TokenBucketPerKey, WaitQueue,
+    Ask, Decision, FixedWindowPerKey, KeyedLimiter, LeakyBucketPerKey, LimitError, LimiterExt,
+    OfKey, PerKey, Reason, Retry, TokenBucketPerKey, WaitQueue,
 };
 use leaparray::{ManualClock, Timestamp};
 
@@ -21,7 +21,7 @@ fn leaky_bucket_delays_the_next_request_by_the_permits_of_this_one() {
     assert_eq!(ask(60_000, 1).refusal().unwrap().retry_at(), Some(at(60_050)));
     assert_eq!(ask(60_050, 1), Decision::after((), ms(250)));
     assert_eq!(limiter.peek_at(&1, at(60_200), 9), Some(Decision::after((), ms(200))));
-    let at_once = |now| limiter.of_key(&1).try_acquire_at_once(None, at(now), 1);
+    let at_once = |now| limiter.of_key(&1).ask(&Ask::at(at(now)).at_once());
     assert_eq!(at_once(60_399).refusal().unwrap().retry_at(), Some(at(60_400)));
     assert_eq!(at_once(60_400), Decision::Admitted(()));
     assert_eq!([60_499, 60_500].map(|now| limiter.evict_at(at(now), 9)), [0, 1]);
@@ -97,9 +97,9 @@ impl PerKey for Panicking {
         self.0.as_new_at(state, now)
     }
 
-    fn try_acquire_at(&self, state: &mut Self::State, now: Timestamp, permits: u64) -> Decision {
-        assert!(permits != 13, "a limit of a user may panic");
-        self.0.try_acquire_at(state, now, permits)
+    fn decide(&self, state: &mut Self::State, ask: &Ask<'_>) -> Decision {
+        assert!(ask.permits() != 13, "a limit of a user may panic");
+        self.0.decide(state, ask)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::{
-    Decision, FixedWindowLimiter, FixedWindowPerKey, LeakyBucket, LeakyBucketPerKey, Limiter,
+    Decision, FixedWindowLimiter, FixedWindowPerKey, LeakyBucket, LeakyBucketPerKey, LimiterExt,
     LimiterPerKey, NO_ROOM_FOR_KEY, PerKey, Rate, TokenBucket, TokenBucketPerKey,
 };
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState,
+    Ask, ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState,
 };
 
 use super::{Keyed, keyed};
@@ -76,18 +76,13 @@ impl PerKey for Stopping<'_> {
         self.bucket.as_new_at(state, now)
     }
 
-    fn try_acquire_at(
-        &self,
-        state: &mut TokenBucketState,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision {
-        if permits == Self::STOPPED {
+    fn decide(&self, state: &mut TokenBucketState, ask: &Ask<'_>) -> Decision {
+        if ask.permits() == Self::STOPPED {
             for barrier in self.barriers {
                 barrier.wait();
             }
         }
-        self.bucket.try_acquire_at(state, now, permits)
+        self.bucket.decide(state, ask)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Limiter, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+    ConcurrencyLimiter, Limiter, LimiterExt, Reason, Refusal, Retry, TokenBucket, WaitQueue,
 };
 
 use super::simulation::{Simulation, Timers};

@@ -5,7 +5,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, LeakyBucket, Limiter, Rate, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+    Account, Ask, Decision, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
+    TokenBucket, WaitQueue,
 };
 use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
 
@@ -73,13 +74,20 @@ impl Closed {
 impl Limiter for Closed {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let now = ask.now();
         let retry_at = now.saturating_add(self.retry_in);
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::At(retry_at)))
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Closed {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }
 
@@ -250,17 +258,24 @@ struct Third<'a>(ManualClock, &'a std::cell::Cell<u32>);
 impl Limiter for Third<'_> {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let now = ask.now();
         self.1.set(self.1.get() + 1);
         if self.1.get().is_multiple_of(3) {
             return Decision::Admitted(());
         }
         let retry = Retry::At(now.saturating_add(ms(5)));
         Decision::Refused(Refusal::new(Reason::Custom("not the third"), retry))
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Third<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
     }
 }
 

@@ -14,7 +14,7 @@ mod turns;
 use std::cell::Cell;
 
 use leaparray::Timestamp;
-use leaparray::flow::{Decision, Limiter, Passed};
+use leaparray::flow::{Account, Ask, Decision, Limiter, LimiterExt};
 
 /// A limiter that counts the decisions, and tells in advance whether it would admit a request.
 struct Counted<L> {
@@ -38,34 +38,24 @@ impl<L> Counted<L> {
 impl<L: Limiter> Limiter for Counted<L> {
     type Permit = L::Permit;
 
-    fn now(&self) -> Timestamp {
-        self.limiter.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<L::Permit> {
+    fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
         self.decisions.set(self.decisions.get() + 1);
-        self.limiter.try_acquire_at(now, permits)
+        self.limiter.decide(ask)
     }
 
-    fn try_acquire_at_once(
-        &self,
-        node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<L::Permit> {
-        self.decisions.set(self.decisions.get() + 1);
-        self.limiter.try_acquire_at_once(node, now, permits)
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
         if !self.can_tell {
             return None;
         }
-        if (self.would_admit)(&self.limiter, now, permits) {
+        if (self.would_admit)(&self.limiter, ask.now(), ask.permits()) {
             return Some(Decision::Admitted(()));
         }
-        let decision = self.limiter.try_acquire_at_once(None, now, permits).map(drop);
+        let decision = self.limiter.ask(&ask.at_once()).map(drop);
         assert!(decision.is_refused());
         Some(decision)
+    }
+
+    fn account(&self) -> &dyn Account {
+        self.limiter.account()
     }
 }

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason, Refusal, Retry,
-    TokenBucket, WaitQueue,
+    Account, Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, LimiterExt,
+    QueuePermit, Reason, Refusal, Retry, TokenBucket, WaitQueue,
 };
 use leaparray::{ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
 
@@ -26,11 +26,7 @@ struct One {
 impl Limiter for One {
     type Permit = Self;
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Self> {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision<Self> {
         if self.is_taken.swap(true, Ordering::Relaxed) {
             Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
         } else {
@@ -101,11 +97,9 @@ struct Lends {
 impl Limiter for Lends {
     type Permit = ConcurrencyPermit<Arc<ConcurrencyLimiter>>;
 
-    fn now(&self) -> Timestamp {
-        at(60_000)
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit> {
+    fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
+        let now = ask.now();
+        let permits = ask.permits();
         let decision = self.limiter.try_acquire_at(now, permits);
         let Some(meanwhile) = self.meanwhile.take() else { return decision };
         assert!(decision.is_admitted());
@@ -113,8 +107,20 @@ impl Limiter for Lends {
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::At(at(60_010))))
     }
 
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        let now = ask.now();
+        let permits = ask.permits();
         self.limiter.peek_at(now, permits)
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Lends {
+    fn now(&self) -> Timestamp {
+        at(60_000)
     }
 }
 
@@ -184,9 +190,9 @@ const ASKS: [fn(&Queue); 6] = [
     |queue| assert!(queue.try_acquire().is_refused()),
     |queue| {
         let node = ResourceNode::new(NodeConfig::default());
-        assert!(queue.try_acquire_for(&node, at(60_000), 1).is_refused());
+        assert!(queue.ask(&Ask::at(at(60_000)).over(&node)).is_refused());
     },
-    |queue| assert!(queue.try_acquire_at_once(None, at(60_000), 1).is_refused()),
+    |queue| assert!(queue.ask(&Ask::at(at(60_000)).at_once()).is_refused()),
 ];
 
 /// A request is refused after it held the only permit for a moment, or the limiter panics. The one
@@ -229,18 +235,20 @@ struct Refunds(AtomicBool);
 impl Limiter for Refunds {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         if self.0.swap(true, Ordering::Relaxed) {
             return Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown));
         }
         Decision::Admitted(())
     }
 
-    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Refunds {
+    fn refund(&self, _ask: &Ask<'_>, _wait: Duration) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
@@ -269,11 +277,7 @@ struct Asks {
 impl Limiter for Asks {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         let retry = match self.decisions.fetch_add(1, Ordering::Relaxed) {
             0 | 1 => Retry::Unknown,
             2 => Retry::OnAnswer,
@@ -283,6 +287,12 @@ impl Limiter for Asks {
         Decision::Refused(Refusal::new(Reason::LimitReached, retry))
     }
 
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Asks {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         let is_asking = self.decisions.load(Ordering::Relaxed) < 3;
         if is_asking {
@@ -325,21 +335,23 @@ struct AsksTwice(AtomicBool);
 impl Limiter for AsksTwice {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         if self.0.load(Ordering::Relaxed) {
             return Decision::Admitted(());
         }
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer))
     }
 
-    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
         self.0.load(Ordering::Relaxed).then_some(Decision::Admitted(()))
     }
 
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for AsksTwice {
     fn wake_on_answer(&self, _waker: &Waker) -> bool {
         self.0.store(true, Ordering::Relaxed);
         true
@@ -361,11 +373,7 @@ struct Contradicts(AtomicU32);
 impl Limiter for Contradicts {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         self.0.fetch_add(1, Ordering::Relaxed);
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer))
     }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, LeakyBucket, Limiter, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+    ConcurrencyLimiter, LeakyBucket, Limiter, LimiterExt, Reason, Refusal, Retry, TokenBucket,
+    WaitQueue,
 };
 
 use super::simulation::{BEGIN, Simulation, Timers};

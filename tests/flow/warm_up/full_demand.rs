@@ -2,7 +2,7 @@
 //! rate.
 
 use leaparray::WindowConfig;
-use leaparray::flow::{Limiter, SlidingWindowLimiter, WarmUp, WarmUpConfig};
+use leaparray::flow::{LimiterExt, SlidingWindowLimiter, WarmUp, WarmUpConfig};
 
 use super::{Service, config, second};
 use crate::{at, ms};

@@ -8,7 +8,7 @@ mod views;
 
 use std::time::Duration;
 
-use leaparray::flow::{Decision, Limiter, WarmUp, WarmUpConfig};
+use leaparray::flow::{Decision, LimiterExt, WarmUp, WarmUpConfig};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 
 use crate::ms;

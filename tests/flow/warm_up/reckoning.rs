@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaparray::WindowConfig;
-use leaparray::flow::{Limiter, Retry, WarmUpConfig};
+use leaparray::flow::{LimiterExt, Retry, WarmUpConfig};
 use proptest::prelude::*;
 
 use super::Service;

@@ -1,6 +1,6 @@
 //! Readings of a warm-up: available permits, quota and peeks.
 
-use leaparray::flow::{Limiter, Reason, Retry};
+use leaparray::flow::{LimiterExt, Reason, Retry};
 
 use super::Service;
 

@@ -5,10 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::{
-    AdaptiveLimiter, Aimd, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Headroom,
-    LimitRange, RatioLimit, Wait,
-};
+use leaparray::flow::{AdaptiveLimiter, Aimd, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Headroom, LimitRange, LimiterExt, RatioLimit, Wait};
 use leaparray::{Clock, HistogramConfig, MonotonicClock, SlidingWindow};
 
 use crate::goals::Row;
@@ -152,16 +149,16 @@ impl Cases<'_> {
         let now = self.clock.now();
         self.add(END_EXCEPTIONS, move || {
             (0..9).for_each(|_| accept(&breaker, now));
-            breaker.try_acquire_at(black_box(now)).at_once().expect("a closed breaker").reject();
+            breaker.try_acquire_at(black_box(now), 1).at_once().expect("a closed breaker").reject();
         });
     }
 
     fn limiters(&mut self) {
         let now = self.clock.now();
         let limiter = self.limiter(Headroom::new(range(1_000)));
-        self.add(END_HEADROOM, move || end(limiter.try_acquire_at(black_box(now))));
+        self.add(END_HEADROOM, move || end(limiter.try_acquire_at(black_box(now), 1)));
         let limiter = self.limiter(Aimd::new(range(1_000)).timeout(HOUR));
-        self.add(END_AIMD, move || end(limiter.try_acquire_at(black_box(now))));
+        self.add(END_AIMD, move || end(limiter.try_acquire_at(black_box(now), 1)));
     }
 
     fn limiter<A: leaparray::flow::LimitAlgorithm>(
@@ -191,7 +188,7 @@ fn of_last_calls() -> CircuitConfig {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a side of a measurement has no call of its own")]
 fn accept(breaker: &CircuitBreaker, now: leaparray::Timestamp) {
-    end(breaker.try_acquire_at(black_box(now)));
+    end(breaker.try_acquire_at(black_box(now), 1));
 }
 
 #[inline(always)]

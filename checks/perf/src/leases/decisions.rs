@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::{Decision, Limiter, SlidingWindowLimiter};
+use leaparray::flow::{Decision, Limiter, LimiterExt, SlidingWindowLimiter};
 use leaparray::{Clock, ManualClock, MonotonicClock, WindowConfig};
 use leaparray_redis::BootClock;
 use leaparray_redis::lease::LeaseConfig;
@@ -170,7 +170,7 @@ impl Cases<'_> {
         match times {
             Times::Given => self.suite.add_made(&name, threads, move || {
                 let limiter = CachePadded::new(make());
-                let now = limiter.now();
+                let now = limiter.account().now();
                 move |_| check(limiter.try_acquire_at(black_box(now), 1))
             }),
             Times::Clock => self.suite.add_made(&name, threads, move || {

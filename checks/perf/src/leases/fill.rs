@@ -1,6 +1,6 @@
 //! Limiters in the state that a case measures.
 
-use leaparray::flow::{Limiter, SlidingWindowLimiter};
+use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
 use leaparray::{Clock, ManualClock, WindowConfig};
 use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
 use leaparray_redis::{Engine, LeaseState, LeasedLimiter, MemoryEngine};

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::Limiter;
+use leaparray::flow::LimiterExt;
 use leaparray::{Clock, MonotonicClock};
 
 use super::one_word::OneWord;
@@ -41,7 +41,7 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
     for threads in THREADS.into_iter().filter(|&threads| threads <= cores) {
         for limit in LIMITS {
             let make = move || OneWord::new(limit, now);
-            let take = move |word: &OneWord| word.try_acquire_at(black_box(now));
+            let take = move |word: &OneWord| word.try_acquire_at(black_box(now), 1);
             add_fill(suite, WORD, threads, limit, make, take);
             let clock = clock.clone();
             let make = move || {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState, Decision,
-    FixedWindowLimiter, KeyedLimiter, Limiter, Quota, Rate, Reason, TokenBucketPerKey,
+    Account, AdaptiveBreaker, Ask, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
+    Decision, FixedWindowLimiter, KeyedLimiter, Limiter, LimiterExt, Quota, Rate, Reason,
+    TokenBucketPerKey,
 };
 use leaparray::{
     HistogramConfig, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
@@ -219,15 +220,17 @@ struct Panics;
 impl Limiter for Panics {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
 
-    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Panics {
+    fn quota(&self, _now: Timestamp) -> Option<Quota> {
         panic!("a limiter of the user");
     }
 }

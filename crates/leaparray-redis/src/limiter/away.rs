@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use leaparray::flow::{Limiter, SlidingWindowLimiter};
+use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
 use leaparray::{Clock, Timestamp, WindowConfig};
 
 use crate::lease::{LeaseConfig, LeaseConfigError};

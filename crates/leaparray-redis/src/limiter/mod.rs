@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Decision, Limiter, Passed, Quota, Refusal, Retry};
+use leaparray::flow::{self, Account, Decision, Limiter, Quota, Refusal, Retry};
 use leaparray::{Clock, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::clock::BootClock;
 use crate::lease::{LeaseConfig, LeaseKeys};
-use shared::{Request, Shared};
+use shared::Shared;
 
 pub use away::{ShareError, WhenAway};
 pub use builder::{LimiterBuilder, StartError};
@@ -33,8 +33,8 @@ pub use state::{LeaseCounts, LeaseState};
 /// asks for more at once; [`acquire`](Self::acquire) waits for the answer. Clones share the
 /// permits. When the last clone is dropped, unused permits are given back.
 ///
-/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket,
-/// it takes a lock that is held for about a microsecond.
+/// A request never waits for the server in [`try_acquire`](LimiterExt::try_acquire). Once in a
+/// bucket, it takes a lock that is held for about a microsecond.
 ///
 /// Do not fork a process that has one: the child would use the permits of its parent once more.
 ///
@@ -140,14 +140,18 @@ impl<C: Clock> LeasedLimiter<C> {
 
     async fn acquire_by(&self, permits: u64, deadline: Option<Timestamp>) -> Result<(), Refusal> {
         let shared = &self.inner.shared;
-        let mut request = Request::First;
+        let decide = |now, is_again| {
+            let ask = flow::Ask::at(now).many(permits);
+            shared.decide(&if is_again { ask.again() } else { ask })
+        };
+        let mut is_again = false;
         let mut answers = 0;
         loop {
             let mut answered = std::pin::pin!(shared.answered.notified());
             // From here on, no answer is missed.
             answered.as_mut().enable();
             let now = shared.clock.now();
-            let Some(refusal) = shared.decide(now, permits, request).refusal() else {
+            let Some(refusal) = decide(now, is_again).refusal() else {
                 return Ok(());
             };
             let gives_up = match (refusal.retry, deadline) {
@@ -163,17 +167,14 @@ impl<C: Clock> LeasedLimiter<C> {
                 // A request that is refused is not noted in a shortage, and this one waits.
                 shared.want(permits);
             }
-            request = Request::Again;
+            is_again = true;
             answers += 1;
             match deadline {
                 None => answered.await,
                 Some(deadline) => {
                     let rest = deadline.saturating_since(now);
                     if tokio::time::timeout(rest, answered).await.is_err() {
-                        return shared
-                            .decide(shared.clock.now(), permits, Request::Again)
-                            .refusal()
-                            .map_or(Ok(()), Err);
+                        return decide(shared.clock.now(), true).refusal().map_or(Ok(()), Err);
                     }
                 }
             }
@@ -189,7 +190,7 @@ impl<C: Clock> LeasedLimiter<C> {
     /// Returns the permits in hand.
     #[must_use]
     pub fn in_hand(&self) -> u64 {
-        self.inner.shared.in_hand(self.now())
+        self.inner.shared.in_hand(self.account().now())
     }
 
     /// Returns whether the limiter gets leases.
@@ -229,37 +230,45 @@ impl<C: Clock> LeasedLimiter<C> {
 impl<C: Clock> Limiter for LeasedLimiter<C> {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        self.inner.shared.clock.now()
-    }
-
+    /// Decides at the time of the limiter's clock on a request that enters a node. A refused
+    /// request counts as demand once for each question: it does not wait for an answer here.
     #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.inner.shared.decide(now, permits, Request::Once)
-    }
-
-    /// Decides at the time of the limiter's clock.
-    fn try_acquire_for(&self, _node: &dyn Passed, _now: Timestamp, permits: u64) -> Decision {
-        self.try_acquire_at(self.now(), permits)
+    fn decide(&self, ask: &flow::Ask<'_>) -> Decision {
+        let shared = &self.inner.shared;
+        let now = if ask.node().is_some() { shared.clock.now() } else { ask.now() };
+        shared.decide(&flow::Ask::at(now).many(ask.permits()).at_once())
     }
 
     /// Returns that the request is admitted, if the permits are in hand. The decision of another
     /// request is not known before it is made: it tells the server of the demand.
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
+    fn peek(&self, ask: &flow::Ask<'_>) -> Option<Decision> {
+        let in_hand = self.inner.shared.in_hand(ask.now());
+        (in_hand >= ask.permits()).then_some(Decision::Admitted(()))
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for LeasedLimiter<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.inner.shared.clock.now()
+    }
+
+    /// Returns the limit of the fleet, the permits in hand, and the window of the limit. A process
+    /// at rest has no permits in hand, and asks for some with its next request.
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        let shared = &self.inner.shared;
+        Some(Quota::new(shared.limit, shared.in_hand(now), None).with_window(shared.window))
     }
 
     /// Wakes `waker` once, after the next answer of the server, or when it is given up. Returns
     /// whether there is one to come.
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.inner.shared.wake_on_answer(waker)
-    }
-
-    /// Returns the limit of the fleet, the permits in hand, and the window of the limit. A process
-    /// at rest has no permits in hand, and asks for some with its next request.
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let shared = &self.inner.shared;
-        Some(Quota::new(shared.limit, shared.in_hand(now), None).with_window(shared.window))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Decision, Reason, Refusal, Retry};
+use leaparray::flow::{self, Decision, Reason, Refusal, Retry};
 use leaparray::{Clock, Timestamp};
 use tokio::sync::{Notify, watch};
 
@@ -73,17 +73,6 @@ struct Counts {
     new_epochs: AtomicU64,
 }
 
-/// How a request asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
-    /// It does not wait.
-    Once,
-    /// It waits for an answer if it is refused.
-    First,
-    /// It has waited: its demand was counted before.
-    Again,
-}
-
 /// A step of the driver.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -122,18 +111,20 @@ impl<C: Clock> Shared<C> {
         }
     }
 
-    /// Decides on a request for `permits` permits at `now`.
+    /// Decides on a request. If it [can wait](flow::Ask::can_wait), it asks
+    /// [again](flow::Ask::again) after an answer, and its demand counts with its first question.
     #[inline]
-    pub(super) fn decide(&self, mut now: Timestamp, permits: u64, request: Request) -> Decision {
+    pub(super) fn decide(&self, ask: &flow::Ask<'_>) -> Decision {
+        let mut now = ask.now();
         loop {
-            match self.hand.take(now, permits) {
+            match self.hand.take(now, ask.permits()) {
                 Taken::Permits => {
-                    if request == Request::Again {
-                        self.demand.retried.fetch_add(permits, Ordering::Relaxed);
+                    if !ask.is_first() {
+                        self.demand.retried.fetch_add(ask.permits(), Ordering::Relaxed);
                     }
                     return Decision::Admitted(());
                 }
-                Taken::TooFew => return self.decide_without(now, permits, request),
+                Taken::TooFew => return self.decide_without(now, ask),
                 Taken::Stale => now = self.renew(now),
             }
         }
@@ -141,12 +132,13 @@ impl<C: Clock> Shared<C> {
 
     /// Decides on a request that finds too few permits.
     #[cold]
-    fn decide_without(&self, now: Timestamp, permits: u64, request: Request) -> Decision {
+    fn decide_without(&self, now: Timestamp, ask: &flow::Ask<'_>) -> Decision {
+        let permits = ask.permits();
         // Not demand: it can never be met.
         if permits > self.limit {
             return Decision::Refused(Refusal::new(Reason::MoreThanLimit, Retry::Never));
         }
-        if request != Request::Again {
+        if ask.is_first() {
             self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
         }
         if self.is_closing.load(Ordering::Relaxed) {
@@ -161,7 +153,7 @@ impl<C: Clock> Shared<C> {
         let retry_at = self.hand.retry_at();
         let is_short = now < retry_at;
         if !is_short {
-            if request == Request::Once {
+            if !ask.can_wait() {
                 self.demand.refused.fetch_max(permits, Ordering::Relaxed);
             }
             self.want(permits);

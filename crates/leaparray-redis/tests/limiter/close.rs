@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, Reason, Retry};
+use leaparray::flow::{LimiterExt, Reason, Retry};
 use leaparray_redis::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
 use leaparray_redis::{Engine, EngineError, LeaseState, LeasedLimiter, MemoryEngine};
 use tokio::runtime::Builder;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use leaparray::Clock;
-use leaparray::flow::Limiter;
+use leaparray::flow::LimiterExt;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, BreakerConfig, CircuitBreaker,
     CircuitConfig, ConcurrencyLimiter, FixedWindowLimiter, Headroom, KeyedLimiter, LeakyBucket,
-    Limiter, LimiterPerKey, OfKey, Rate, Reason, Retry, SlidingWindowLimiter, TokenBucket,
-    TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
+    Limiter, LimiterExt, LimiterPerKey, OfKey, Rate, Reason, Retry, SlidingWindowLimiter,
+    TokenBucket, TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{Clock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 use leaparray_redis::{LeaseState, LeasedLimiter};
@@ -175,9 +175,9 @@ async fn closed_limiter_has_no_answer_to_come() {
     sleep(Duration::from_secs(120)).await;
     network.set_hangs(true);
     assert_eq!(limiter.try_acquire().refusal().unwrap().retry, Retry::OnAnswer);
-    assert!(limiter.wake_on_answer(Waker::noop()));
+    assert!(limiter.account().wake_on_answer(Waker::noop()));
     limiter.close().await;
-    assert!(!limiter.wake_on_answer(Waker::noop()));
+    assert!(!limiter.account().wake_on_answer(Waker::noop()));
 }
 
 /// A combination that refuses while an ask is in flight tells the limiter of its demand, as a

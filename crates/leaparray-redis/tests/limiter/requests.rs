@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{AllOf, ConcurrencyLimiter, Limiter, Reason, Retry};
+use leaparray::flow::{AllOf, ConcurrencyLimiter, Limiter, LimiterExt, Reason, Retry};
 use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
 use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError};
 use tokio::time::sleep;
@@ -196,9 +196,9 @@ async fn quota_is_what_is_in_hand() {
     let limiter = opened(clock, &Network::new(clock)).await;
     assert!(limiter.try_acquire_many(20).is_refused());
     sleep(Duration::from_millis(11)).await;
-    let quota = limiter.quota().unwrap();
+    let quota = limiter.quota_at(limiter.account().now()).unwrap();
     assert_eq!((quota.limit, quota.remaining), (100, limiter.in_hand()));
-    let now = limiter.now();
+    let now = limiter.account().now();
     assert!(limiter.peek_at(now, quota.remaining).unwrap().is_admitted());
     assert_eq!(limiter.peek_at(now, quota.remaining + 1), None);
     assert_eq!(limiter.in_hand(), quota.remaining);

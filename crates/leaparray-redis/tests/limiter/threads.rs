@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::Limiter;
+use leaparray::flow::LimiterExt;
 use leaparray_redis::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
 use leaparray_redis::{Engine, EngineError, LeasedLimiter, MemoryEngine};
 

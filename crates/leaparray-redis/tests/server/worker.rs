@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use leaparray::flow::Limiter;
+use leaparray::flow::LimiterExt;
 use leaparray::{Clock, Timestamp};
 use leaparray_redis::LeasedLimiter;
 

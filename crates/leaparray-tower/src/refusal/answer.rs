@@ -16,13 +16,13 @@ use crate::grpc::Code;
 /// the time until the next attempt is known, it is in `Retry-After`, in whole seconds, at least
 /// one.
 ///
-/// If the limiter has [quotas](leaparray::flow::Limiter::each_quota_at), the response has the
+/// If the limiter has [quotas](leaparray::flow::LimiterExt::each_quota_at), the response has the
 /// headers `RateLimit-Policy` and `RateLimit` of the IETF's [draft 11][ietf], with an item for each
 /// limit:
 ///
 /// | parameter | value |
 /// |---|---|
-/// | the item itself | the [name](leaparray::flow::Limiter::named) of the limit, or `default`; for a further limit with that name `default-2`, and so on. Characters other than printable ASCII are written as `_` |
+/// | the item itself | the [name](leaparray::flow::LimiterExt::named) of the limit, or `default`; for a further limit with that name `default-2`, and so on. Characters other than printable ASCII are written as `_` |
 /// | `q` | the limit |
 /// | `qu` | `concurrent-requests` for a limit of the requests in flight |
 /// | `w` | the [window](leaparray::flow::Quota::window) in seconds, rounded up, if it has at least one |
@@ -40,7 +40,7 @@ use crate::grpc::Code;
 /// ```
 /// use http::{Request, Response};
 /// use leaparray::Registry;
-/// use leaparray::flow::{Limiter, Rate};
+/// use leaparray::flow::{LimiterExt, Rate};
 /// use leaparray_tower::ResourceLayer;
 /// use std::convert::Infallible;
 /// use std::sync::Arc;

@@ -22,8 +22,8 @@ pub struct Refused {
     /// The time of the refusal. If the refusal refers to a time that is past for the registry,
     /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
-    /// The state of [each limit](leaparray::flow::Limiter::each_quota_at) of the limiter that has
-    /// one.
+    /// The state of [each limit](leaparray::flow::LimiterExt::each_quota_at) of the limiter that
+    /// has one.
     pub quotas: Vec<Quota>,
     /// Whether the request is one of gRPC, by its content type.
     pub is_grpc: bool,
@@ -70,7 +70,7 @@ impl Refused {
     /// }
     /// # use std::{convert::Infallible, sync::Arc};
     /// # use http::Request;
-    /// # use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// # use leaparray::flow::{FixedWindowLimiter, LimiterExt};
     /// # use leaparray_tower::ResourceLayer;
     /// # use tower::{ServiceBuilder, ServiceExt, service_fn};
     /// # #[tokio::main(flavor = "current_thread")]

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, Aimd, AllOf, BreakerConfig, CircuitBreaker, CircuitConfig,
-    CircuitState, ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom, LeakyBucket,
-    LimitRange, Limiter, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
+    Account, AdaptiveBreaker, AdaptiveLimiter, Aimd, AllOf, Ask, BreakerConfig, CircuitBreaker,
+    CircuitConfig, CircuitState, ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom,
+    LeakyBucket, LimitRange, Limiter, LimiterExt, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
 };
 use leaparray::{Clock, ManualClock, OnDrop, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
@@ -77,11 +77,7 @@ struct Closed(Reason);
 impl Limiter for Closed {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Refused(Refusal::new(self.0, Retry::Unknown))
     }
 }
@@ -456,15 +452,25 @@ struct Recording(Arc<LeakyBucket<ManualClock>>, Refunds);
 impl Limiter for Recording {
     type Permit = ();
 
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        let now = ask.now();
+        let permits = ask.permits();
+        self.0.try_acquire_at(now, permits)
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Recording {
     fn now(&self) -> Timestamp {
         self.0.now()
     }
 
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.0.try_acquire_at(now, permits)
-    }
-
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        let now = ask.now();
+        let permits = ask.permits();
         self.1.lock().unwrap().push((now, permits, wait));
         self.0.refund_at(now, permits, wait)
     }
@@ -538,15 +544,17 @@ struct Full;
 impl Limiter for Full {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
     }
 
-    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Full {
+    fn quota(&self, _: Timestamp) -> Option<Quota> {
         Some(Quota::new(u64::MAX, u64::MAX - 1, None))
     }
 }

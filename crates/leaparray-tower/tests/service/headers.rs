@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, Request, Response, StatusCode};
 use leaparray::flow::{
     Aimd, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowPerKey, KeyedLimiter, LimitRange,
-    Limiter, OfKey, Rate, TokenBucketPerKey, WarmUpConfig,
+    Limiter, LimiterExt, OfKey, Rate, TokenBucketPerKey, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
 use leaparray_tower::{Refuse, Refused};

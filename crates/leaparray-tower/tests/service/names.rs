@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response};
-use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, Limiter, Rate, TokenBucket};
+use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, LimiterExt, Rate, TokenBucket};
 use leaparray::{ManualClock, Registry, RegistryConfig, RegistryError, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service, service_fn};
@@ -192,10 +192,10 @@ async fn turn_away(request: Request<()>) -> Result<Response<Steps>, Broken> {
 }
 
 /// Chooses the limiter that the header `refuser` says.
-fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<Arc<BoxLimiter>> {
+fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<BoxLimiter> {
     let registry = leaparray::Timeline::with_clock(resource.clock().clone());
     let minute = Duration::from_secs(60);
-    Some(Arc::new(match refuser(request) {
+    Some(match refuser(request) {
         "limiter" => registry.fixed_window_limiter(minute, 0).unwrap().boxed(),
         "limiter in its wait" => {
             let pace = registry.leaky_bucket(Rate::per_minute(1).unwrap(), minute);
@@ -203,7 +203,7 @@ fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<Ar
             pace.boxed()
         }
         _ => return None,
-    }))
+    })
 }
 
 fn names_that_no_response_confirms<N: Name<()> + Clone>(name: &N, method: &Method) {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
-use leaparray::flow::{BoxLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Rate};
+use leaparray::flow::{BoxLimiter, Decision, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate};
 use leaparray::{Clock, ManualClock, Resource};
 use leaparray_tower::{CallError, Fail, Limits, Name, OTHER, Refuse, Refused, ResourceLayer};
 use tokio::time::{sleep, timeout};
@@ -183,13 +183,13 @@ impl Name<()> for Case {
 }
 
 impl Limits<(), ManualClock> for Case {
-    type Limiter = BoxedLimiter;
+    type Limiter = BoxLimiter;
 
     fn with<T>(
         &self,
         request: &Request<()>,
         resource: &Resource<ManualClock>,
-        then: impl FnOnce(Option<&BoxedLimiter>) -> T,
+        then: impl FnOnce(Option<&BoxLimiter>) -> T,
     ) -> T {
         let clock = resource.clock().clone();
         let minute = Duration::from_secs(60);
@@ -199,20 +199,18 @@ impl Limits<(), ManualClock> for Case {
                 "waits" | "is dropped in its wait" => {
                     let pace = LeakyBucket::with_clock(Rate::per_minute(1).unwrap(), minute, clock);
                     assert!(pace.try_acquire().is_admitted());
-                    Some(Arc::new(pace.boxed()))
+                    Some(pace.boxed())
                 }
                 "is admitted" | "is dropped unpolled" | "fails" | "panics" => None,
                 _ => {
                     let none = FixedWindowLimiter::with_clock(minute, 0, clock).unwrap();
-                    Some(Arc::new(none.boxed()))
+                    Some(none.boxed())
                 }
             }
             .as_ref(),
         )
     }
 }
-
-type BoxedLimiter = Arc<BoxLimiter>;
 
 impl<E> Refuse<Steps, E> for Case {
     type Error = CallError<E>;

@@ -176,7 +176,7 @@ async fn names_are_text_whatever_they_contain() {
 async fn controllers_are_shown_with_their_states() {
     use leaparray::flow::{
         AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter,
-        KeyedLimiter, Limiter, Rate, TokenBucketPerKey,
+        KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey,
     };
     use leaparray_web::format::ControllerState::{Circuit, Drop, Keyed, Limit};
     use std::sync::Arc;

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Response;
 use leaparray::Timestamp;
-use leaparray::flow::{Decision, Limiter, Quota};
+use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
 use leaparray_web::format::VERSION;
 use leaparray_web::{Access, Page};
 use sha2::{Digest, Sha256};
@@ -168,15 +168,17 @@ struct Panics;
 impl Limiter for Panics {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
 
-    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Panics {
+    fn quota(&self, _now: Timestamp) -> Option<Quota> {
         panic!("a limiter of the user");
     }
 }

@@ -4,8 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::MetricEvent::Block;
-use leaparray::flow::Reason;
-use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
+use leaparray::flow::{Account, Ask, ConcurrencyLimiter, Decision, Limiter, Quota, Reason};
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
 };
@@ -68,15 +67,17 @@ struct Panics;
 impl Limiter for Panics {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
 
-    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Panics {
+    fn quota(&self, _now: Timestamp) -> Option<Quota> {
         panic!("a limiter of the user");
     }
 }

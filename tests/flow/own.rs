@@ -1,0 +1,137 @@
+//! A limiter of one's own, in each place in which a limiter fits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::flow::{
+    Account, AllOf, Ask, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt,
+    LimiterPerKey, OfKey, Quota, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+
+use crate::{at, ms, rate};
+
+/// A number of permits for good, and the number of requests that have reached the limiter.
+#[derive(Debug)]
+struct Budget {
+    limit: u64,
+    left: AtomicU64,
+    reached: AtomicU64,
+}
+
+impl Limiter for Budget {
+    type Permit = ();
+
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.reached.fetch_add(ask.is_first().into(), Ordering::Relaxed);
+        let take = |left: u64| left.checked_sub(ask.permits());
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Decision::Admitted(()),
+            Err(_) => Decision::Refused(Refusal::new(Reason::Custom("spent"), Retry::Never)),
+        }
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.reached.fetch_add(ask.is_first().into(), Ordering::Relaxed);
+        (self.left.load(Ordering::Relaxed) >= ask.permits()).then_some(Decision::Admitted(()))
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Budget {
+    fn quota(&self, _now: Timestamp) -> Option<Quota> {
+        Some(Quota::new(self.limit, self.left.load(Ordering::Relaxed), None))
+    }
+
+    fn refund(&self, ask: &Ask<'_>, _wait: Duration) -> bool {
+        self.left.fetch_add(ask.permits(), Ordering::Relaxed);
+        true
+    }
+}
+
+fn budget(limit: u64) -> Budget {
+    Budget { limit, left: AtomicU64::new(limit), reached: AtomicU64::new(0) }
+}
+
+impl Budget {
+    /// Returns the permits that are left, and the requests that have reached it.
+    fn seen(&self) -> (u64, u64) {
+        (self.left.load(Ordering::Relaxed), self.reached.load(Ordering::Relaxed))
+    }
+}
+
+fn tokens(clock: &ManualClock, capacity: u64) -> TokenBucket<ManualClock> {
+    TokenBucket::with_clock(rate(1, 1_000), capacity, clock.clone())
+}
+
+#[test]
+fn limiter_of_ones_own_enters_a_node() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
+    let own = budget(3);
+    own.try_enter_at(&node, Ask::at(at(60_000)).many(3)).unwrap().success();
+    let refusal = own.try_enter(&node).unwrap_err();
+    assert_eq!((refusal.reason, refusal.retry), (Reason::Custom("spent"), Retry::Never));
+    let counts = [MetricEvent::Pass, MetricEvent::Block].map(|event| node.now().long().sum(event));
+    assert_eq!((counts, own.seen()), ([3, 1], (0, 2)));
+}
+
+/// Both limiters are told of each request once: also of those that only one of them refuses.
+#[test]
+fn combination_reaches_each_limiter_once_for_a_request() {
+    let clock = ManualClock::new(at(60_000));
+    let (first, own) = (budget(10), budget(4));
+    let tuple = AllOf::new((&first, &own, tokens(&clock, 3)));
+    assert!(tuple.try_acquire_at(at(60_000), 3).is_admitted());
+    assert!(tuple.try_acquire_at(at(60_000), 1).is_refused(), "no token");
+    assert!(tuple.try_acquire_at(at(61_000), 1).is_admitted());
+    assert!(tuple.try_acquire_at(at(62_000), 1).is_refused(), "the budget is spent");
+    assert_eq!((first.seen(), own.seen()), ((6, 4), (0, 4)));
+    let list = AllOf::new(vec![&first, &own]);
+    assert!(list.try_acquire_at(at(62_000), 1).is_refused());
+    assert_eq!((first.seen(), own.seen()), ((6, 5), (0, 5)));
+}
+
+/// A request that asks five times reaches the limiter once, and a look reaches it never.
+#[test]
+fn queue_reaches_the_limiter_once_for_a_request() {
+    let clock = ManualClock::new(at(60_000));
+    let own = budget(10);
+    let queue = WaitQueue::new(AllOf::new((tokens(&clock, 1), &own)));
+    for _ in 0..5 {
+        queue.acquire_by(1, ms(2_000), |wait| clock.advance(wait)).unwrap();
+    }
+    assert_eq!((clock.now(), own.seen()), (at(64_000), (5, 5)));
+    assert!(queue.peek_at(at(65_000), 5).is_some());
+    assert_eq!(own.seen(), (5, 5));
+}
+
+#[test]
+fn limiter_of_ones_own_is_boxed_and_keyed() {
+    let clock = ManualClock::new(at(60_000));
+    let boxed = budget(1).named("own").boxed();
+    let layers = [boxed.clone(), boxed];
+    assert!(layers[0].try_acquire().is_admitted() && layers[1].try_acquire().is_refused());
+    assert_eq!(layers[0].quota_at(at(60_000)).and_then(|quota| quota.name), Some("own"));
+    let limit = LimiterPerKey::new(|| budget(2));
+    let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());
+    let [seven, eight] = [7, 8].map(|key| OfKey::new(Arc::clone(&keyed), Box::new(key)));
+    let none = None::<Budget>;
+    assert!(Some(&seven).try_acquire_many(2).is_admitted() && seven.try_acquire().is_refused());
+    assert!(eight.try_acquire().is_admitted() && none.try_acquire_many(9).is_admitted());
+}
+
+/// A controller whose permits refer to it is boxed by itself, and each clone shares it.
+#[test]
+fn controller_is_boxed_without_an_arc() {
+    let boxed = ConcurrencyLimiter::new(4).boxed();
+    let held: Vec<_> = (0..4).map(|_| boxed.clone().try_acquire().at_once().unwrap()).collect();
+    assert!(boxed.try_acquire().is_refused());
+    drop(held);
+    assert!(boxed.try_acquire_many(4).is_admitted());
+    let named = ConcurrencyLimiter::new(1).named("in flight");
+    assert_eq!(named.quota_at(at(0)).and_then(|quota| quota.name), Some("in flight"));
+}
