@@ -3,7 +3,9 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision, FeedbackPermit, RandomSource};
+use leaparray::flow::{
+    AdaptiveBreaker, Ask, BreakerConfig, Decision, FeedbackPermit, RandomSource,
+};
 use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
@@ -36,7 +38,7 @@ fn breaker(min_requests: u64, random: Draw) -> Breaker {
 }
 
 fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
-    match FeedbackPermit::try_acquire_at(breaker.clone(), start(number)) {
+    match FeedbackPermit::ask(breaker.clone(), &Ask::at(start(number))) {
         Decision::Admitted(permit) => Some(permit),
         _ => None,
     }
@@ -139,7 +141,7 @@ fn rejection_beside_a_thread_that_follows_the_time() {
         // that say nothing about the word.
         let later = start(1).saturating_add(LEN / 2);
         let ask =
-            move |breaker: Breaker| FeedbackPermit::try_acquire_at(breaker, later).at_once().ok();
+            move |breaker: Breaker| FeedbackPermit::ask(breaker, &Ask::at(later)).at_once().ok();
         let rejected = permit(&breaker, 1);
         let other = {
             let breaker = breaker.clone();

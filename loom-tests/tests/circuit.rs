@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, Transitions, Wait,
+    Ask, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, Transitions, Wait,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
 use leaparray_loom_tests::{LEN, explore};
@@ -151,7 +151,7 @@ fn late_outcome(preemptions: usize, config: CircuitConfig) {
     explore(Some(preemptions), move || {
         let breaker = breaker(config);
         fail(&breaker, START);
-        let late = FeedbackPermit::try_acquire_at(breaker.clone(), START).at_once().unwrap();
+        let late = FeedbackPermit::ask(breaker.clone(), &Ask::at(START)).at_once().unwrap();
         let late = thread::spawn(move || late.reject_at(START));
         fail(&breaker, START);
         let now = after_wait();

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use leaparray::Timestamp;
-use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
+use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,9 @@ fn own(
     limiter: &Arc<ConcurrencyLimiter>,
     permits: u64,
 ) -> ConcurrencyPermit<Arc<ConcurrencyLimiter>> {
-    ConcurrencyPermit::try_acquire(limiter.clone(), permits).at_once().unwrap()
+    ConcurrencyPermit::ask(limiter.clone(), &Ask::at(Timestamp::MIN).many(permits))
+        .at_once()
+        .unwrap()
 }
 
 fn on_thread<T: 'static>(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Decision, LimiterExt, SlidingWindowLimiter};
+use leaparray::flow::{Ask, Decision, LimiterExt, SlidingWindowLimiter};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;
@@ -329,7 +329,7 @@ fn entries_of_an_epoch_leave_room_for_direct_passes() {
             node.enter_at(start(1)).success_at(start(1));
         }
         let enter = |limiter: &Sliding, node: &Node, permits| {
-            let entry = limiter.enter_many_at(node, start(1), permits).into_result();
+            let entry = limiter.enter_at(node, Ask::at(start(1)).many(permits)).into_result();
             entry.map(|it| it.into_parts().0.success_at(start(1))).is_ok()
         };
         // Counts the direct passes, for this bucket.
