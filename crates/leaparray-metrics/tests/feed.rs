@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leaparray::{
-    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+    HistogramConfig, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, Timestamp,
+    TrafficType,
 };
 use leaparray_metrics::RegistryFeed;
 use metrics::{Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
@@ -65,8 +66,8 @@ fn publication_feeds_what_is_new() {
     }
     let in_flight = orders.enter();
     let first = publish(&feed).numbers;
-    // All counters of a new resource, also the counters that are 0.
-    assert_eq!(first.len(), 7, "{first:?}");
+    // All counters of a new resource, also the counters that are 0, and the requests in flight.
+    assert_eq!(first.len(), MetricEvent::OF_PERMITS.len() + 1, "{first:?}");
     let number = |name: &str| first[&format!("leaparray_{name} orders  inbound")];
     assert_eq!((number("pass"), number("success"), number("exception")), (4.0, 3.0, 0.0));
     assert_eq!(number("in_flight"), 1.0);

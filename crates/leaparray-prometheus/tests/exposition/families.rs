@@ -9,7 +9,7 @@ use leaparray::flow::{
     TokenBucketPerKey,
 };
 use leaparray::{
-    HistogramConfig, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
+    HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
 };
 use leaparray_prometheus::RegistryCollector;
 
@@ -138,7 +138,7 @@ fn windows_of_the_same_length_are_exposed_once() {
     // The parser refuses two samples with the same labels.
     let samples = Samples::scrape(RegistryCollector::new(registry).windows(true));
     let rates = samples.0.keys().filter(|(family, _)| family == "leaparray_window_rate");
-    assert_eq!(rates.count(), 6);
+    assert_eq!(rates.count(), MetricEvent::OF_PERMITS.len());
 }
 
 #[test]

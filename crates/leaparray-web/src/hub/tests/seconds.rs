@@ -256,7 +256,7 @@ fn hello_and_resources_come_first() {
         panic!("{messages:?}")
     };
     assert_eq!((hello.version, hello.history, hello.pid), (VERSION, 60, std::process::id()));
-    assert_eq!(hello.reasons.len(), 6);
+    assert_eq!(hello.reasons.len(), Reason::ALL.len());
     let names: Vec<_> =
         resources.resources.iter().map(|it| (it.name.as_str(), it.context.as_deref())).collect();
     assert_eq!(names, [("orders", None), ("orders", Some("web"))]);
