@@ -93,13 +93,15 @@ pub struct BucketTotals {
 
 impl<'a> WindowReading<'a> {
     /// Creates the reading of a window whose counts are all in one array.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
     pub(super) fn of(view: View<'a>, now: Timestamp) -> Self {
         Self { framed: view.framed(), counts: ReadFrom::Array(view.array), now }
     }
 
     /// Creates the reading of a window whose counts may be in several arrays.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
     pub(crate) const fn of_spread(
         framed: Framed<'a>,
         spread: &'a dyn Spread,
@@ -110,12 +112,13 @@ impl<'a> WindowReading<'a> {
 
     /// Returns the sum of `event` over the window. The sum of [`MetricEvent::Rt`] is in
     /// nanoseconds. Sums saturate at `u64::MAX`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
     #[must_use]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         match self.counts() {
             Ok(view) => view.sum(self.now, event),
-            Err(spread) => spread.sum_in(&self.span(), event),
+            Err(spread) => sum_of_spread(spread, self.framed, self.now, event),
         }
     }
 
@@ -152,16 +155,17 @@ impl<'a> WindowReading<'a> {
     /// assert_eq!(window.now().qps(MetricEvent::Pass).round(), 1_001.0);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
-        let (sum, nanos) = match self.counts() {
-            Ok(view) => view.sum_and_covered_nanos(self.now, event),
+        match self.counts() {
+            Ok(view) => view.qps(self.now, event),
             Err(spread) => {
-                (spread.sum_in(&self.span(), event), self.framed.covered_nanos(self.now))
+                let sum = sum_of_spread(spread, self.framed, self.now, event);
+                per_second(sum, self.framed.covered_nanos(self.now))
             }
-        };
-        per_second(sum, nanos)
+        }
     }
 
     /// Returns the sum of `event` over the window, divided by the whole interval, per second.
@@ -404,7 +408,8 @@ impl<'a> WindowReading<'a> {
     ///
     /// For each read, and not once for the reading: a count that is recorded in another array after
     /// the reading was made is in each read that begins later.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
     fn counts(&self) -> Result<View<'a>, &'a dyn Spread> {
         let array = match self.counts {
             ReadFrom::Array(array) => array,
@@ -438,6 +443,18 @@ impl<'a> WindowReading<'a> {
         };
         Some(BucketTotals { start, totals })
     }
+}
+
+/// Returns the sum of `event` over a window whose counts are in several arrays. Apart from the
+/// methods that call it, which are small enough to be inlined without it.
+#[inline(never)]
+fn sum_of_spread(
+    spread: &dyn Spread,
+    framed: Framed<'_>,
+    now: Timestamp,
+    event: MetricEvent,
+) -> u64 {
+    spread.sum_in(&framed.span(now), event)
 }
 
 impl fmt::Debug for WindowReading<'_> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::coverage::RateDivisor;
+use super::coverage::{RateDivisor, per_second};
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
 use crate::time::{Span, Timestamp, ViewError, WindowConfig, run};
@@ -183,26 +183,26 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the sum of `event` over the window at `now`, and the divisor of rates.
+    /// Returns the rate of `event` per second over the window at `now`.
     #[inline]
-    pub(super) fn sum_and_covered_nanos(self, now: Timestamp, event: MetricEvent) -> (u64, u64) {
+    pub(super) fn qps(self, now: Timestamp, event: MetricEvent) -> f64 {
         if event != MetricEvent::Rt {
             // The steady read already has the age of the bucket, which otherwise takes a division.
             let steady = self.array.steady_sums::<false, 1>(now, self.frame.steady_within, [event]);
             if let Some(([sum], age)) = steady {
-                return (sum, self.frame.divisor.at_age(now, age));
+                return per_second(sum, self.frame.divisor.at_age(now, age));
             }
         }
-        self.other_sum_and_covered_nanos(now, event)
+        self.other_qps(now, event)
     }
 
     #[inline(never)]
-    fn other_sum_and_covered_nanos(self, now: Timestamp, event: MetricEvent) -> (u64, u64) {
+    fn other_qps(self, now: Timestamp, event: MetricEvent) -> f64 {
         let sum = match event {
             MetricEvent::Rt => self.totals(now).sum(event),
             event => self.other_sums(now, [event])[0],
         };
-        (sum, self.framed().covered_nanos(now))
+        per_second(sum, self.framed().covered_nanos(now))
     }
 
     /// Returns the sum of `event` over the bucket of the window that is `age` buckets before the
