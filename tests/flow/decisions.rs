@@ -110,7 +110,7 @@ fn quota_of_each_limiter() {
     let concurrency = ConcurrencyLimiter::new(3);
     assert_eq!(concurrency.quota_at(now).unwrap().reset, Some(now), "all permits remain");
     let _permit = concurrency.try_acquire();
-    for quota in [concurrency.quota_at(now), (&concurrency).quota_at(now)] {
+    for quota in [concurrency.quota_at(now), concurrency.quota_at(now)] {
         let quota = quota.unwrap();
         assert_eq!((quota.remaining, quota.reset), (2, None));
     }
@@ -214,7 +214,7 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
     let concurrency = ConcurrencyLimiter::new(1);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
     let both = |node| {
-        let permits = (&concurrency).try_acquire_at(at(60_000), 1).at_once().unwrap();
+        let permits = concurrency.try_acquire_at(at(60_000), 1).at_once().unwrap();
         let decision = breaker.try_acquire_at(at(60_000), 1).map(|permit| (permit, permits));
         decision.enter_many_at(node, at(60_000), 1).sleep().unwrap()
     };
@@ -327,7 +327,7 @@ impl<'a> Limiter for Paced<'a> {
     }
 }
 
-impl<'a> Account for Paced<'a> {
+impl Account for Paced<'_> {
     fn now(&self) -> Timestamp {
         at(60_000)
     }

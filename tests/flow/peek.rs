@@ -76,7 +76,7 @@ fn peek_closes_no_bucket() {
 fn peek_of_a_concurrency_limiter_takes_nothing() {
     let limit = Arc::new(ConcurrencyLimiter::new(2));
     let peek = |permits| {
-        let peeks = [(&*limit).peek_at(at(0), permits), limit.peek_at(at(0), permits)];
+        let peeks = [(*limit).peek_at(at(0), permits), limit.peek_at(at(0), permits)];
         assert_eq!(peeks[0], peeks[1], "through either reference");
         peeks[0].unwrap()
     };
@@ -93,7 +93,7 @@ fn peek_of_a_concurrency_limiter_takes_nothing() {
 #[test]
 fn limiter_that_cannot_tell_says_so() {
     let breaker = AdaptiveBreaker::new(BreakerConfig::default());
-    assert_eq!((&breaker).peek_at(Timestamp::MIN, 1), None);
+    assert_eq!(breaker.peek_at(Timestamp::MIN, 1), None);
     let boxed =
         [Arc::new(breaker).boxed(), TokenBucket::new(Rate::per_second(1).unwrap(), 0).boxed()];
     assert_eq!(boxed[0].peek_at(at(0), 1), None);

@@ -257,7 +257,7 @@ fn first_request_of_a_leaky_bucket_can_be_given_back() {
     }
     assert!(bucket.try_acquire_at(at(60_000), 1).is_admitted());
     assert!(bucket.refund_at(at(60_000), 0, AT_ONCE), "no permits");
-    assert!(!(&ConcurrencyLimiter::new(1)).refund_at(at(0), 1, AT_ONCE), "its permits are dropped");
+    assert!(!ConcurrencyLimiter::new(1).refund_at(at(0), 1, AT_ONCE), "its permits are dropped");
 }
 
 /// A request is an hour ahead of the clock, and takes its permits at the horizon. When the clock

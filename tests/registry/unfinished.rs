@@ -42,7 +42,7 @@ fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
         }
         Visited::Second(second) => delivered += second.counts[Pass] + second.counts[Block],
         Visited::Delisted(second) => {
-            delivered += second.metrics.counts[Pass] + second.metrics.counts[Block]
+            delivered += second.metrics.counts[Pass] + second.metrics.counts[Block];
         }
         _ => {}
     });

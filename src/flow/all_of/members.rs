@@ -90,7 +90,9 @@ impl<L: Limiter> Members for Vec<L> {
     }
 
     fn each_account(&self, visit: &mut dyn FnMut(&dyn Account)) {
-        self.iter().for_each(|limiter| visit(limiter.account()));
+        for limiter in self {
+            visit(limiter.account());
+        }
     }
 
     fn outlook(&self, ask: &Ask<'_>) -> Outlook {

@@ -116,6 +116,7 @@ impl ConcurrencyLimiter {
         self.take(ask.permits())
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "as of the controllers that cannot tell")]
     fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
         Some(self.peek(ask.permits()))
     }

@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
     /// Asks for a request that is about to enter `node`.
     #[must_use]
     #[inline]
-    pub const fn over<'b>(self, node: &'b dyn Passed) -> Ask<'b> {
+    pub const fn over(self, node: &dyn Passed) -> Ask<'_> {
         let Self { now, permits, can_wait, is_first, .. } = self;
         Ask { now, permits, node: Some(node), can_wait, is_first }
     }

@@ -110,7 +110,7 @@ fn windows_are_exposed_by_choice() {
         let of_window = |label| [&labels[..], &[("window", name), label]].concat();
         assert_eq!(
             samples.number("leaparray_window_rate", &of_window(("event", "success"))),
-            window.qps(leaparray::MetricEvent::Success),
+            window.qps(MetricEvent::Success),
         );
         let p99 = window.quantiles.unwrap().p99.as_secs_f64();
         let family = "leaparray_window_response_time_seconds";

@@ -24,6 +24,7 @@ use super::verdict::{Levels, Verdict};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "a reader has one message at a time")]
 pub enum Message {
     /// The first message: the server.
     Hello(Hello),
