@@ -118,7 +118,6 @@ impl MetricTotals {
     }
 }
 
-#[expect(clippy::missing_fields_in_debug, reason = "each is in what its accessor returns")]
 impl fmt::Debug for MetricTotals {
     /// Names each event. The response times are durations.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
