@@ -65,7 +65,7 @@ with_events!(declare!(Totals {
     max_concurrency: Option<u64>,
 }));
 
-with_events!(declare!(OfSecond<H> {
+with_events!(declare!(Metrics<H> {
     second: Timestamp,
     ..
     min_rt: Option<Nanos<u64>>,
@@ -109,14 +109,14 @@ impl Serialize for SecondMetrics {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self { second, counts, min_rt, max_rt, concurrency, histogram } = self;
         let [min_rt, max_rt] = [min_rt, max_rt].map(|rt| rt.map(saturating_nanos).map(Nanos));
-        OfSecond::new(*second, counts, min_rt, max_rt, *concurrency, histogram.as_ref())
+        Metrics::new(*second, counts, min_rt, max_rt, *concurrency, histogram.as_ref())
             .serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for SecondMetrics {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let form = OfSecond::<LatencyHistogram>::deserialize(from)?;
+        let form = Metrics::<LatencyHistogram>::deserialize(from)?;
         let duration = |rt: Nanos<u64>| Duration::from_nanos(rt.0);
         Ok(Self {
             second: form.second,

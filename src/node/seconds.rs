@@ -144,7 +144,8 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     /// let cursor = SecondsCursor::new();
     /// node.block_many(3);
     /// clock.advance(Duration::from_secs(1));
-    /// let delivered: u64 = node.now().poll_seconds(&cursor).map(|it| it.block).sum();
+    /// let seconds = node.now().poll_seconds(&cursor);
+    /// let delivered: u64 = seconds.map(|it| it.counts[MetricEvent::Block]).sum();
     ///
     /// node.block_many(2);
     /// // A stalled thread has a time of the second that was delivered.

@@ -41,10 +41,10 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// date. A line contains no line break.
 ///
 /// `success` has Sentinel's meaning: the requests that completed, however they ended. It is the sum
-/// of the fields [`success`](SecondMetrics::success), [`exception`](SecondMetrics::exception) and
-/// [`cancelled`](SecondMetrics::cancelled) of [`SecondMetrics`], so each exception is counted in
-/// `success` and in `exception`. `rt` is the mean over the requests that completed: Sentinel's
-/// dashboard multiplies it by `success`.
+/// of the counts of [`Success`](MetricEvent::Success), [`Exception`](MetricEvent::Exception) and
+/// [`Cancelled`](MetricEvent::Cancelled), so each exception is counted in `success` and in
+/// `exception`. `rt` is the mean over the requests that completed: Sentinel's dashboard multiplies
+/// it by `success`.
 ///
 /// ```
 /// use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
