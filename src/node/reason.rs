@@ -130,8 +130,7 @@ impl fmt::Display for Reason {
 /// moment they may add up to more or less than the blocks. They belong to the node: those of a
 /// resource that was evicted or removed go with it.
 ///
-/// They are indexed by [`Reason`]. The count of any [reason of your own](Reason::Custom) is that of
-/// all of them.
+/// They are indexed by [`Reason`]. All [reasons of your own](Reason::Custom) have one count.
 ///
 /// ```
 /// use leaparray::flow::Reason;
