@@ -30,10 +30,13 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+// Not loom's: it is taken under the lock of `Delisted`.
+use std::sync::Mutex;
 
 use super::config::TrafficType;
 use super::listed::Listed;
 use super::reading::RegistryReading;
+use super::series::DeliveredRefusals;
 use crate::metric::SecondMetrics;
 use crate::node::{SecondsCursor, number_of, oldest_second};
 use crate::sync::{Arc, Name};
@@ -49,13 +52,14 @@ use crate::time::{Clock, Timestamp};
 #[derive(Debug)]
 pub struct RegistryCursor {
     pub(super) position: Arc<SecondsCursor>,
+    pub(super) refusals: Mutex<DeliveredRefusals>,
 }
 
 impl RegistryCursor {
     /// Creates a cursor before all seconds that the resources still have.
     #[must_use]
     pub fn new() -> Self {
-        Self { position: Arc::new(SecondsCursor::new()) }
+        Self { position: Arc::new(SecondsCursor::new()), refusals: Mutex::default() }
     }
 
     /// Returns the number of seconds that left the registry's long window between two polls, and so
@@ -158,7 +162,6 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// assert!(registry.now().poll_seconds(&cursor).is_empty(), "they were delivered");
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
-    #[expect(clippy::must_use_candidate, reason = "a first poll begins the seconds of the cursor")]
     pub fn poll_seconds(&self, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
         let mut seconds = Vec::new();
         self.poll_seconds_into(cursor, &mut seconds);

@@ -6,15 +6,17 @@
 
 use std::hint::black_box;
 use std::ops::Range;
+use std::sync::PoisonError;
 
 use super::config::TrafficType;
 use super::id::ResourceId;
 use super::listed::Listed;
 use super::reading::RegistryReading;
 use super::seconds::{RegistryCursor, ResourceSecond, add_up_equal};
+use super::series::{NewRefusals, SeriesKey};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricTotals, SecondMetrics};
-use crate::node::{ResourceNode, number_of, oldest_second};
+use crate::node::{Refusals, ResourceNode, number_of, oldest_second};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
@@ -31,6 +33,9 @@ pub enum Visited<'a, C> {
     /// A second of a resource that is no longer listed, if no listed resource has its name, context
     /// and direction.
     Delisted(&'a ResourceSecond),
+    /// The [new refusals](VisitedNode::refused) of a resource that is no longer listed, if no
+    /// listed resource has its name, context and direction. Visited after all others.
+    DelistedRefusals(&'a SeriesKey, Refusals),
 }
 
 /// A listed node, in [`Visited`].
@@ -47,6 +52,11 @@ pub struct VisitedNode<'a, C> {
     pub traffic_type: TrafficType,
     /// The node.
     pub node: &'a ResourceNode<C>,
+    /// The refused permits by reason since the last visit with this cursor that has delivered a
+    /// second, also those of the resources before this one with its name, context and direction: of
+    /// its [series](Registry::series). None in a visit that delivers no second. The first visit has
+    /// those since the series began. A refusal has no second of its own.
+    pub refused: Refusals,
 }
 
 /// The seconds and the totals of one [`RegistryReading::visit_seconds`].
@@ -143,6 +153,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
         _released = delisted.reclaim_released();
         let oldest = oldest_second(registry.config().long(), now);
         let seconds = cursor.position.advance(oldest, number_of(now));
+        let mut refusals = cursor.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = refusals.begin(&mut delisted, !seconds.is_empty());
         visit(Visited::Seconds(seconds.clone()));
         let mut apart: Vec<_> = delisted.undelivered().of(&seconds).cloned().collect();
         let mut totals = delisted.reclaimed(TrafficType::Inbound).clone();
@@ -164,12 +176,14 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
         registry.names.for_each_prepared(Listed::<C>::STAGES, prepare, |listed| {
             // A resource that is gone is among the others.
             if !listed.holders().is_gone() {
-                listed.visit(now, &seconds, &mut apart, &mut histogram, &mut visit);
+                let new = &mut refusals;
+                listed.visit(now, &seconds, &mut apart, new, &mut histogram, &mut visit);
             }
         });
         for second in apart.rest() {
             visit(Visited::Delisted(second));
         }
+        refusals.finish(|key, new| visit(Visited::DelistedRefusals(key, new)));
         delisted.undelivered().forget_before(oldest);
         Visit { seconds, delisted: totals, unfinished }
     }
@@ -181,12 +195,14 @@ impl<C: Clock + Clone> Listed<C> {
         now: Timestamp,
         seconds: &Range<u64>,
         apart: &mut Apart,
+        refusals: &mut NewRefusals<'_>,
         histogram: &mut LatencyHistogram,
         visit: &mut impl FnMut(Visited<'_, C>),
     ) {
         for (id, context, node) in self.identified_nodes() {
             let (name, traffic_type) = (self.name(), self.traffic_type());
-            visit(Visited::Node(VisitedNode { id, name, context, traffic_type, node }));
+            let refused = refusals.of(self, context, node.refusals());
+            visit(Visited::Node(VisitedNode { id, name, context, traffic_type, node, refused }));
             let of_node = apart.take(self, context);
             if !of_node.is_empty() {
                 self.visit_sum(context, of_node, node.seconds_in_window(now, seconds), visit);

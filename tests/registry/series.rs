@@ -9,8 +9,8 @@ use fastrand::Rng;
 use leaparray::MetricEvent::{Block, Success};
 use leaparray::flow::Reason;
 use leaparray::{
-    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, SeriesKey,
-    SeriesReader, TrafficType,
+    Clock, HistogramConfig, ManualClock, NodeConfig, Refusals, Registry, RegistryConfig,
+    RegistryCursor, Resource, SeriesKey, SeriesReader, TrafficType, Visited,
 };
 
 use crate::{SECOND, registry, registry_of, together};
@@ -308,4 +308,59 @@ fn first_reader_begins_the_series_and_all_find_the_same() {
     let mut third = registry.series();
     assert!(sums(&mut third, &registry).is_empty());
     assert_conserved(&mut third, &registry);
+}
+
+#[test]
+fn visit_has_the_new_refusals_of_each_series() {
+    let (registry, clock) = registry();
+    let cursor = RegistryCursor::new();
+    let visit = || {
+        let mut new = BTreeMap::new();
+        let mut add = |key: SeriesKey, refused: Refusals| {
+            if refused.sum() > 0 {
+                assert!(new.insert(key, refused).is_none(), "each series once");
+            }
+        };
+        registry.at(clock.now()).visit_seconds(&cursor, |visited| match visited {
+            Visited::Node(it) => {
+                let (name, context) = (it.name.clone(), it.context.cloned());
+                add(SeriesKey::new(name, context, it.traffic_type), it.refused);
+            }
+            Visited::DelistedRefusals(key, refused) => add(key.clone(), refused),
+            _ => {}
+        });
+        new
+    };
+    let refuse = |permits, reason| {
+        registry.resource("orders").unwrap().refuse_many_at(clock.now(), permits, reason);
+    };
+    let expect = |counts: &[(Reason, u64)]| {
+        let refused = counts.iter().fold(Refusals::default(), |mut sum, &(reason, count)| {
+            sum[reason] = count;
+            sum
+        });
+        BTreeMap::from([(key("orders", None), refused)])
+    };
+    refuse(7, Reason::Failing);
+    // Before a second is over: the first visit has them nevertheless.
+    assert_eq!(visit(), expect(&[(Reason::Failing, 7)]));
+    refuse(1, Reason::Failing);
+    assert!(visit().is_empty(), "without a second");
+    let held = registry.resource("orders").unwrap();
+    assert!(registry.remove("orders"));
+    refuse(2, Reason::LimitReached);
+    held.refuse(Reason::LimitReached);
+    clock.advance(SECOND);
+    assert_eq!(visit(), expect(&[(Reason::Failing, 1), (Reason::LimitReached, 3)]));
+    held.refuse(Reason::QueueFull);
+    drop(held);
+    refuse(1, Reason::QueueFull);
+    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    clock.advance(SECOND);
+    assert_eq!(visit(), expect(&[(Reason::QueueFull, 2)]), "not listed");
+    refuse(1, Reason::Failing);
+    clock.advance(SECOND);
+    assert_eq!(visit(), expect(&[(Reason::Failing, 1)]));
+    clock.advance(SECOND);
+    assert!(visit().is_empty());
 }

@@ -15,7 +15,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::counts::SeriesCounts;
+use super::key::SeriesKey;
 use crate::metric::MetricTotals;
+use crate::node::Refusals;
 use crate::registry::listed::Listed;
 use crate::registry::{ResourceId, TrafficType};
 use crate::sync::Name;
@@ -168,6 +170,17 @@ impl Departed {
         }
         let names = (Name::clone(listed.name()), listed.traffic_type());
         self.resources.get(&names).map_or(listed.id(), |it| it.incarnation)
+    }
+
+    /// Returns the incarnation of a series that has departed counts, and its refusals.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = (SeriesKey, ResourceId, Refusals)> {
+        self.resources.iter().flat_map(|((name, traffic_type), resource)| {
+            resource.nodes.iter().map(|node| {
+                let (name, context) = (Name::clone(name), node.context.clone());
+                let key = SeriesKey { name, context, traffic_type: *traffic_type };
+                (key, resource.incarnation, node.counts.refusals)
+            })
+        })
     }
 
     pub(super) fn resources(&self) -> impl Iterator<Item = (&Names, &DepartedResource)> {

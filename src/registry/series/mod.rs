@@ -3,6 +3,7 @@
 mod counts;
 mod departed;
 mod key;
+mod refused;
 
 use std::collections::HashSet;
 use std::collections::btree_map::{BTreeMap, Entry, Values};
@@ -12,6 +13,7 @@ pub use counts::SeriesCounts;
 pub use departed::DroppedSeries;
 pub(crate) use departed::{Departed, Registration};
 pub use key::SeriesKey;
+pub(crate) use refused::{DeliveredRefusals, NewRefusals};
 
 use super::delisted::Delisted;
 use super::listed::Listed;
@@ -399,7 +401,7 @@ impl<C> Resource<C> {
 }
 
 impl<C> Listed<C> {
-    fn series_key(&self, context: Option<&Name>) -> SeriesKey {
+    pub(super) fn series_key(&self, context: Option<&Name>) -> SeriesKey {
         let (name, context) = (Name::clone(self.name()), context.cloned());
         SeriesKey { name, context, traffic_type: self.traffic_type() }
     }

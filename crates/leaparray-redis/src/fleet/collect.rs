@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use leaparray::MetricEvent::Block;
 use leaparray::{
-    Clock, EventCounts, MetricTotals, Refusals, Registry, RegistryCursor, ResourceId, ResourceNode,
-    SecondMetrics, Timestamp, Visited, VisitedNode,
+    Clock, EventCounts, MetricTotals, Refusals, Registry, RegistryCursor, ResourceNode,
+    SecondMetrics, SeriesKey, Timestamp, Visited, VisitedNode,
 };
 
 use super::budget::Budget;
@@ -58,8 +58,9 @@ pub struct Collector<C> {
     registry: Arc<Registry<C>>,
     cursor: RegistryCursor,
     budget: Budget,
-    /// The refusals of each node at the last reading, and the number of that reading.
-    refusals: HashMap<ResourceId, (u64, RefusedBefore)>,
+    /// The refusals of each series that are in no second yet, and the number of the last reading
+    /// with the series.
+    refusals: HashMap<ResourceKey, (u64, RefusedBefore)>,
     readings: u64,
     /// The counts from before the first second.
     before: EventCounts,
@@ -94,12 +95,10 @@ impl<C: Clock + Clone> Collector<C> {
     pub fn new(registry: Arc<Registry<C>>, now: Timestamp, budget: Budget) -> Self {
         let cursor = RegistryCursor::new();
         let mut before = EventCounts::default();
-        let mut refusals = HashMap::new();
         let visit = registry.at(now).visit_seconds(&cursor, |visited| {
             if let Visited::Node(visited) = visited {
                 let (lifetime, unfinished) = coherent(visited.node, now);
                 before += &lifetime.saturating_sub(&unfinished);
-                refusals.insert(visited.id, (0, RefusedBefore::new(visited.node.refusals())));
             }
         });
         before += &finished(&visit.delisted, &visit.unfinished);
@@ -108,7 +107,7 @@ impl<C: Clock + Clone> Collector<C> {
             missed: cursor.missed(),
             cursor,
             budget,
-            refusals,
+            refusals: HashMap::new(),
             readings: 0,
             before,
             read: EventCounts::default(),
@@ -203,16 +202,15 @@ struct Reading<'a> {
     /// The part of it in finished seconds.
     finished: EventCounts,
     names: &'a mut Names,
-    refusals: &'a mut HashMap<ResourceId, (u64, RefusedBefore)>,
+    refusals: &'a mut HashMap<ResourceKey, (u64, RefusedBefore)>,
     current: Option<Current>,
 }
 
 /// The node that was visited last.
 struct Current {
-    id: ResourceId,
     key: ResourceKey,
-    /// Its refusals since it was made.
-    refusals: Refusals,
+    /// Its refusals since the last reading.
+    refused: Refusals,
     newest: FleetCounts,
     /// The counts in the seconds before the newest one, the oldest first.
     older: Vec<SecondMetrics>,
@@ -245,6 +243,10 @@ impl Reading<'_> {
                 let key = ResourceKey::new(&second.name, context, second.traffic_type);
                 self.add(key, second.metrics.clone(), Refusals::default());
             }
+            Visited::DelistedRefusals(key, refused) => {
+                self.finish_node();
+                self.add_delisted_refusals(key, refused);
+            }
             _ => {}
         }
     }
@@ -261,8 +263,8 @@ impl Reading<'_> {
         let key = ResourceKey::new(visited.name, visited.context, visited.traffic_type);
         let mut newest = FleetCounts::new(self.seconds.end - 1);
         newest.in_flight = node.concurrency();
-        let (id, refusals) = (visited.id, node.refusals());
-        self.current = Some(Current { id, key, refusals, newest, older: Vec::new() });
+        let refused = visited.refused;
+        self.current = Some(Current { key, refused, newest, older: Vec::new() });
     }
 
     fn add(&mut self, key: ResourceKey, metrics: SecondMetrics, refusals: Refusals) {
@@ -274,16 +276,35 @@ impl Reading<'_> {
         }
     }
 
+    /// Adds the refusals of a series that is no longer listed to its rows.
+    fn add_delisted_refusals(&mut self, key: &SeriesKey, newly: Refusals) {
+        let key = ResourceKey::new(&key.name, key.context.as_ref(), key.traffic_type);
+        let name = self.names.number(key.clone());
+        // Rows without a name of their own may be of other resources.
+        let is_of_series = |row: &Row| row.name == name && name < Names::MAX;
+        let found = self.rows.iter_mut().filter_map(|rows| {
+            Some(&mut rows.iter_mut().rev().find(|row| is_of_series(row))?.counts)
+        });
+        let mut found: Vec<_> = found.collect();
+        let refused = found.iter().map(|it| it.metrics.counts[Block]).fold(0, u64::saturating_add);
+        let (number, before) = self.refusals.entry(key).or_default();
+        *number = self.number;
+        let mut rest = before.read(newly, refused);
+        for counts in &mut found {
+            counts.refusals = rest.next(counts.metrics.counts[Block]);
+        }
+    }
+
     /// Adds the rows of the node.
     fn finish_node(&mut self) {
-        let Some(Current { id, key, refusals, mut newest, older }) = self.current.take() else {
+        let Some(Current { key, refused: newly, mut newest, older }) = self.current.take() else {
             return;
         };
         let refused = older.iter().map(|it| it.counts[Block]).chain([newest.metrics.counts[Block]]);
         let refused = refused.fold(0, u64::saturating_add);
-        let (number, before) = self.refusals.entry(id).or_default();
+        let (number, before) = self.refusals.entry(key.clone()).or_default();
         *number = self.number;
-        let mut rest = before.read(refusals, refused);
+        let mut rest = before.read(newly, refused);
         for metrics in older {
             let refusals = rest.next(metrics.counts[Block]);
             self.add(key.clone(), metrics, refusals);

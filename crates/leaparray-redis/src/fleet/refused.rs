@@ -1,6 +1,6 @@
 //! The refused permits of a node by reason, sorted into the seconds in which they were refused.
 //!
-//! A node counts its refused permits by second, and by reason since it was made. A second is read
+//! A node counts its refused permits by second, and by reason without a time. A second is read
 //! some time after its end, so a reading finds reasons of two kinds: those of the seconds that it
 //! reads, and those of refusals after their end. The latter are carried to the next reading, where
 //! they come first. So no second has more refusals with a reason than refusals. Which of the
@@ -11,9 +11,7 @@ use leaparray::Refusals;
 /// The refused permits of a node up to its last reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RefusedBefore {
-    /// The refused permits since the node was made.
-    total: Refusals,
-    /// Of these, those that were refused after the end of the newest second.
+    /// Those that were refused after the end of the newest second.
     carried: Refusals,
 }
 
@@ -22,14 +20,9 @@ pub(super) struct RefusedBefore {
 pub(super) struct Unsorted(Refusals);
 
 impl RefusedBefore {
-    /// Begins with the counts of a node, none of which are in a second that will be read.
-    pub(super) fn new(total: Refusals) -> Self {
-        Self { total, carried: Refusals::default() }
-    }
-
-    /// Takes the counts of a reading. `refused` is the number of refused permits in its seconds.
-    pub(super) fn read(&mut self, total: Refusals, refused: u64) -> Unsorted {
-        let newly = total.saturating_sub(&std::mem::replace(&mut self.total, total));
+    /// Takes the refusals since the reading before. `refused` is the number of refused permits in
+    /// the seconds of this one.
+    pub(super) fn read(&mut self, newly: Refusals, refused: u64) -> Unsorted {
         let mut rest = share(self.carried, refused);
         let late = share(newly, refused - rest.sum());
         // The rest of the carried refusals is in no second: they were recorded late.
@@ -75,9 +68,9 @@ mod tests {
         [(LimitReached, limit_reached), (Failing, failing)].into()
     }
 
-    /// Reads the total of each reason, with the refused permits of some seconds.
-    fn read(before: &mut RefusedBefore, total: (u64, u64), seconds: &[u64]) -> Vec<(u64, u64)> {
-        let mut rest = before.read(refusals(total.0, total.1), seconds.iter().sum());
+    /// Reads the new refusals of each reason, with the refused permits of some seconds.
+    fn read(before: &mut RefusedBefore, newly: (u64, u64), seconds: &[u64]) -> Vec<(u64, u64)> {
+        let mut rest = before.read(refusals(newly.0, newly.1), seconds.iter().sum());
         let of_second = |&refused| {
             let found = rest.next(refused);
             (found[LimitReached], found[Failing])
@@ -90,14 +83,14 @@ mod tests {
         let mut before = RefusedBefore::default();
         // Four were refused after the end of the second: two of each reason.
         assert_eq!(read(&mut before, (6, 6), &[8]), [(4, 4)]);
-        assert_eq!(read(&mut before, (6, 9), &[6]), [(2, 4)]);
-        assert_eq!(read(&mut before, (6, 9), &[1]), [(0, 1)]);
+        assert_eq!(read(&mut before, (0, 3), &[6]), [(2, 4)]);
+        assert_eq!(read(&mut before, (0, 0), &[1]), [(0, 1)]);
     }
 
     #[test]
     fn reading_of_several_seconds_divides_the_reasons_among_them() {
-        let mut before = RefusedBefore::new(refusals(10, 10));
-        assert_eq!(read(&mut before, (13, 19), &[4, 0, 8]), [(1, 3), (0, 0), (2, 6)]);
+        let mut before = RefusedBefore::default();
+        assert_eq!(read(&mut before, (3, 9), &[4, 0, 8]), [(1, 3), (0, 0), (2, 6)]);
     }
 
     #[test]
@@ -111,8 +104,8 @@ mod tests {
     fn late_refusals_are_in_no_later_second() {
         let mut before = RefusedBefore::default();
         assert_eq!(read(&mut before, (5, 0), &[]), []);
-        assert_eq!(read(&mut before, (5, 0), &[]), []);
-        assert_eq!(read(&mut before, (5, 2), &[2]), [(0, 2)]);
+        assert_eq!(read(&mut before, (0, 0), &[]), []);
+        assert_eq!(read(&mut before, (0, 2), &[2]), [(0, 2)]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::fleet::{FleetView, FleetWindow, ProcessId, ProcessState, Record, Reso
 /// | name | further labels | value |
 /// |---|---|---|
 /// | `leaparray_fleet_rate` | `event` | permits in the second |
-/// | `leaparray_fleet_refusals` | `reason` | permits that were refused in the second, by the reasons of `leaparray_refusals_total`. Those of a resource that was evicted are missing |
+/// | `leaparray_fleet_refusals` | `reason` | permits that were refused in the second, by the reasons of `leaparray_refusals_total`. |
 /// | `leaparray_fleet_in_flight` | | requests in flight |
 /// | `leaparray_fleet_response_time_seconds` | `quantile` | a quantile of the response times, if there are any and all processes have histograms |
 /// | `leaparray_fleet_response_time_mean_seconds` | | their mean, if there are any |

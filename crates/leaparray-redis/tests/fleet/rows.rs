@@ -74,6 +74,30 @@ fn refusals_are_those_of_the_second() {
     assert_eq!(refused.collect::<Vec<_>>(), [2, 5]);
 }
 
+#[test]
+fn refusals_of_an_evicted_resource_are_in_its_row() {
+    let mut process = Process::new(1, START);
+    let refuse = |process: &Process, refused| {
+        let orders = process.registry.resource("orders").unwrap();
+        orders.refuse_many_at(process.now(), refused, Reason::LimitReached);
+        drop(orders);
+        assert_eq!(process.registry.evict_idle(Duration::ZERO), 1);
+    };
+    refuse(&process, 2);
+    refuse(&process, 3);
+    process.next_second();
+    refuse(&process, 4);
+    process.registry.resource("orders").unwrap().refuse(Reason::LimitReached);
+    process.next_second();
+    let delivery = process.delivery();
+    let rows = delivery.seconds.iter().map(|it| {
+        let rows = ProcessSecond::decode(it.second, &it.bytes).unwrap().rows;
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        (row.counts.metrics.counts[Block], row.counts.refusals[Reason::LimitReached])
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), [(5, 5), (5, 5)]);
+}
+
 /// A reading finds the reasons since the reading before, and no times of them.
 #[test]
 fn refusals_of_a_second_have_as_many_reasons() {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use leaparray::{
-    Clock, MetricEvent, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode,
+    Clock, MetricEvent, Refusals, ResourceSecond, SecondMetrics, SeriesKey, Timestamp, Visited,
+    VisitedNode,
 };
 
 use super::HISTORY;
@@ -22,6 +23,9 @@ pub(super) struct Collected<'a> {
     current: Option<Current>,
     /// The refused requests of the current node.
     refusing: Refusing,
+    /// The seconds of the nodes that are no longer listed: the position of the node, the second,
+    /// and its refused requests.
+    delisted: Vec<(usize, u64, u64)>,
 }
 
 /// One reading of the registry.
@@ -52,7 +56,16 @@ struct Current {
 impl<'a> Collected<'a> {
     pub(super) fn new(nodes: &'a mut Nodes, ledger: &'a mut LedgerSum, reading: Reading) -> Self {
         let (sums, changes, refusing) = (Vec::new(), Changes::default(), Refusing::default());
-        Self { sums, changes, nodes, ledger, reading, current: None, refusing }
+        Self {
+            sums,
+            changes,
+            nodes,
+            ledger,
+            reading,
+            current: None,
+            refusing,
+            delisted: Vec::new(),
+        }
     }
 
     pub(super) fn visit<C: Clock + Clone>(&mut self, visited: Visited<'_, C>) {
@@ -73,6 +86,10 @@ impl<'a> Collected<'a> {
             Visited::Delisted(second) => {
                 self.finish_node();
                 self.add_delisted(second);
+            }
+            Visited::DelistedRefusals(key, refused) => {
+                self.finish_node();
+                self.add_delisted_refusals(key, refused);
             }
             _ => {}
         }
@@ -99,8 +116,7 @@ impl<'a> Collected<'a> {
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
         let later = || visited.node.at(settled).unfinished().counts()[MetricEvent::Block];
-        let refusals = visited.node.refusals();
-        self.refusing.begin(&mut node.refused, refusals, is_first.then(later));
+        self.refusing.begin(visited.refused, is_first.then(later));
         self.ledger.read(node, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;
@@ -124,7 +140,29 @@ impl<'a> Collected<'a> {
         };
         let Some((sums, is_newest)) = sums_of(&mut self.sums, &second.metrics) else { return };
         let position = self.nodes.named(label, &mut self.changes);
-        sums.add(self.nodes.at(position).id, &second.metrics, is_newest.then_some(0));
+        let id = self.nodes.at(position).id;
+        self.delisted.push((position, sums.t, second.metrics.counts[MetricEvent::Block]));
+        sums.add(id, &second.metrics, is_newest.then_some(0));
+    }
+
+    /// Adds the refused requests of a node that is no longer listed by reason, to its seconds.
+    fn add_delisted_refusals(&mut self, key: &SeriesKey, refused: Refusals) {
+        let label = Label {
+            name: &key.name,
+            context: key.context.as_deref(),
+            direction: direction(key.traffic_type),
+        };
+        let Some(position) = self.nodes.find(label) else { return };
+        self.refusing.begin(refused, self.reading.is_first.then_some(0));
+        for (_, t, blocked) in self.delisted.iter().filter(|it| it.0 == position) {
+            self.refusing.add(*t, *blocked);
+        }
+        let node = self.nodes.at(position);
+        for (t, counts) in self.refusing.finish(&mut node.refused) {
+            if let Some(sums) = self.sums.iter_mut().find(|it| it.t == t) {
+                sums.add_refused(node.id, counts);
+            }
+        }
     }
 
     /// Adds the refused requests of the node by reason, and a row to the newest second if the node

@@ -103,8 +103,6 @@ impl Nodes {
         let position = known.unwrap_or_else(|| {
             let position = self.named(label, changes);
             let node = &mut self.all[position];
-            // It counts its refused requests from 0.
-            node.refused = RefusedBefore::default();
             // The known ledger belongs to the former node, whose events are in the delisted totals.
             node.ledger_read = None;
             if let Some(before) = node.identity.replace(identity) {
@@ -170,7 +168,7 @@ impl Nodes {
         self.all.iter().filter(|it| self.family_of(it.id) == Some(it.id)).count() as u64
     }
 
-    fn find(&self, label: Label<'_>) -> Option<usize> {
+    pub(super) fn find(&self, label: Label<'_>) -> Option<usize> {
         let positions = self.by_name.get(label.name)?;
         positions.iter().copied().find(|&it| self.all[it].is(label))
     }

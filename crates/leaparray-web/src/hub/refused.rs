@@ -1,6 +1,6 @@
 //! The refused requests of a node by reason, sorted into the seconds in which they were refused.
 //!
-//! A node counts its refused requests by second, and by reason since it was made. A second is read
+//! A node counts its refused requests by second, and by reason without a time. A second is read
 //! some time after its end, so a reading finds reasons of two kinds: those of the seconds that it
 //! reads, and those of refusals after their end. The latter are carried to the next reading, where
 //! they come first. So no second has more refusals with a reason than refusals. Which of the newest
@@ -11,9 +11,7 @@ use leaparray::Refusals;
 /// The refused requests of a node up to its last reading.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RefusedBefore {
-    /// The refused requests since the node was made.
-    total: Refusals,
-    /// Of these, the requests that were refused after the end of the newest second.
+    /// The requests that were refused after the end of the newest second.
     carried: Refusals,
 }
 
@@ -29,21 +27,12 @@ pub(super) struct Refusing {
 }
 
 impl Refusing {
-    /// Begins a node, which has refused `total` requests since it was made. The first reading of
-    /// all cannot tell in which seconds: it passes the number of those that were refused after the
-    /// end of its newest second. Their reasons are taken for those of all.
-    pub(super) fn begin(
-        &mut self,
-        before: &mut RefusedBefore,
-        total: Refusals,
-        later: Option<u64>,
-    ) {
-        self.newly = match later {
-            Some(later) => share(total, later),
-            None => total.saturating_sub(&before.total),
-        };
+    /// Begins a node, with the requests that its series has refused since the reading before. The
+    /// first reading of all cannot tell in which seconds: it passes the number of those that were
+    /// refused after the end of its newest second. Their reasons are taken for those of all.
+    pub(super) fn begin(&mut self, newly: Refusals, later: Option<u64>) {
+        self.newly = later.map_or(newly, |later| share(newly, later));
         self.is_first = later.is_some();
-        before.total = total;
         self.seconds.clear();
     }
 
@@ -116,11 +105,11 @@ mod tests {
 
     fn read(
         before: &mut RefusedBefore,
-        total: ByReason,
+        newly: ByReason,
         seconds: &[(u64, u64)],
     ) -> Vec<(u64, ByReason)> {
         let mut refusing = Refusing::default();
-        refusing.begin(before, refusals(total), None);
+        refusing.begin(refusals(newly), None);
         for &(second, count) in seconds {
             refusing.add(second, count);
         }
@@ -133,9 +122,9 @@ mod tests {
         // Four were refused after the end of the second: two of each reason.
         let found = read(&mut before, [6, 0, 0, 6, 0, 0], &[(10, 8)]);
         assert_eq!(found, [(10, [4, 0, 0, 4, 0, 0])]);
-        let found = read(&mut before, [6, 0, 0, 9, 0, 0], &[(11, 6)]);
+        let found = read(&mut before, [0, 0, 0, 3, 0, 0], &[(11, 6)]);
         assert_eq!(found, [(11, [2, 0, 0, 4, 0, 0])]);
-        let found = read(&mut before, [6, 0, 0, 9, 0, 0], &[(12, 1)]);
+        let found = read(&mut before, [0; 6], &[(12, 1)]);
         assert_eq!(found, [(12, [0, 0, 0, 1, 0, 0])]);
     }
 
@@ -149,13 +138,13 @@ mod tests {
     #[test]
     fn refusals_after_the_second_of_the_first_reading_belong_to_the_next() {
         let (mut before, mut refusing) = (RefusedBefore::default(), Refusing::default());
-        refusing.begin(&mut before, refusals([10, 0, 0, 30, 0, 0]), Some(4));
+        refusing.begin(refusals([10, 0, 0, 30, 0, 0]), Some(4));
         refusing.add(10, 8);
         assert_eq!(refusing.finish(&mut before).collect::<Vec<_>>(), []);
         // Three were refused after the end of the second 11, and none after that of 12.
-        let found = read(&mut before, [14, 0, 0, 45, 0, 0], &[(11, 20)]);
+        let found = read(&mut before, [4, 0, 0, 15, 0, 0], &[(11, 20)]);
         assert_eq!(found, [(11, [4, 0, 0, 16, 0, 0])]);
-        let found = read(&mut before, [19, 0, 0, 57, 0, 0], &[(12, 20)]);
+        let found = read(&mut before, [5, 0, 0, 12, 0, 0], &[(12, 20)]);
         assert_eq!(found, [(12, [6, 0, 0, 14, 0, 0])]);
     }
 
@@ -163,8 +152,8 @@ mod tests {
     fn late_refusals_are_in_no_later_second() {
         let mut before = RefusedBefore::default();
         assert_eq!(read(&mut before, [5, 0, 0, 0, 0, 0], &[]), []);
-        assert_eq!(read(&mut before, [5, 0, 0, 0, 0, 0], &[]), []);
-        let found = read(&mut before, [5, 0, 0, 2, 0, 0], &[(12, 2)]);
+        assert_eq!(read(&mut before, [0; 6], &[]), []);
+        let found = read(&mut before, [0, 0, 0, 2, 0, 0], &[(12, 2)]);
         assert_eq!(found, [(12, [0, 0, 0, 2, 0, 0])]);
     }
 

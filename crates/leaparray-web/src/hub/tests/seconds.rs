@@ -170,6 +170,30 @@ fn refused_requests_are_counted_by_reason_from_message_to_message() {
 }
 
 #[test]
+fn refused_requests_have_a_reason_although_the_resource_was_evicted() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    let refuse = |tested: &Tested, reason| {
+        tested.registry.resource("orders").unwrap().refuse(reason);
+    };
+    refuse(&tested, Reason::Failing);
+    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    refuse(&tested, Reason::LimitReached);
+    tested.next_second();
+    refuse(&tested, Reason::QueueFull);
+    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    tested.next_second();
+    let seconds = &take_seconds(&viewer)[1..];
+    let of = |second: &crate::format::Second| second.refused.as_ref().unwrap()[0].counts;
+    let first = Refusals::from([(Reason::Failing, 1), (Reason::LimitReached, 1)]);
+    assert_eq!(
+        seconds.iter().map(of).collect::<Vec<_>>(),
+        [first, Refusals::from([(Reason::QueueFull, 1)])]
+    );
+}
+
+#[test]
 fn reasons_of_a_second_add_up_to_its_refused_requests() {
     let mut tested = Tested::new();
     let orders = tested.registry.resource("orders").unwrap();
