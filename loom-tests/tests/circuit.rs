@@ -188,7 +188,7 @@ fn cancelled_probe_gives_its_place_back_once() {
         let breaker = breaker(of_last_calls());
         open(&breaker);
         let now = after_wait();
-        let probe = CircuitBreaker::try_acquire_at(&breaker, now).at_once().unwrap();
+        let probe = breaker.try_acquire_at(now, 1).at_once().unwrap();
         let other = breaker.clone();
         let other = thread::spawn(move || {
             let permit = other.try_acquire_at(now, 1).at_once();

@@ -8,7 +8,6 @@ use std::sync::Arc as Invisible;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use leaparray::Timestamp;
 use leaparray::flow::{
     Account, Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason,
     Refusal, Retry, WaitQueue,

@@ -148,7 +148,8 @@ impl<C: Clock> FixedWindowLimiter<C> {
 impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     type Permit = ();
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as of the sliding window")]
     fn decide(&self, ask: &Ask<'_>) -> Decision {
         self.0.decide(ask)
     }

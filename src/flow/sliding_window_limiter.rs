@@ -307,12 +307,32 @@ impl<C: Clock> SlidingWindowLimiter<C> {
 impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     type Permit = ();
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "with both cases in it, it is not inlined otherwise")]
     fn decide(&self, ask: &Ask<'_>) -> Decision {
+        match ask.node() {
+            Some(node) => self.decide_over(node, ask),
+            None => self.window.take(ask.now(), ask.permits(), self, &self.clock),
+        }
+    }
+
+    /// Returns the decision on a request that does not enter a node. Reads each bucket of the
+    /// window, and allocates nothing.
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        Some(self.window.peek(ask.now(), ask.permits(), self.limit(), &self.clock))
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> SlidingWindowLimiter<C> {
+    /// Decides on a request that enters a node.
+    #[inline]
+    fn decide_over(&self, node: &dyn Passed, ask: &Ask<'_>) -> Decision {
         let (now, permits) = (ask.now(), ask.permits());
-        let Some(node) = ask.node() else {
-            return self.window.take(now, permits, self, &self.clock);
-        };
         let Some(direct) = &self.direct else {
             return self.window.take(now, permits, self, &NodeClock(node));
         };
@@ -325,17 +345,6 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
             fence(Ordering::Release);
         }
         decision
-    }
-
-    /// Returns the decision on a request that does not enter a node. Reads each bucket of the
-    /// window, and allocates nothing.
-    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        Some(self.window.peek(ask.now(), ask.permits(), self.limit(), &self.clock))
-    }
-
-    #[inline]
-    fn account(&self) -> &dyn Account {
-        self
     }
 }
 
