@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{LimitAlgorithm, LimitRange};
+use leaparray::flow::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
 use leaparray_simulations::algorithms::{Algorithm, BusyWorkers};
-use leaparray_simulations::histories::{History, Lengths, Range, Stage, judge, search, traps};
+use leaparray_simulations::histories::{
+    History, Lengths, Maker, Range, Stage, judge, search, traps,
+};
 
 fn fixed(limit: u64) -> impl Fn(LimitRange, &BusyWorkers) -> Box<dyn LimitAlgorithm> {
     move |_, load| Algorithm::Fixed(limit).create(load)
@@ -52,4 +54,25 @@ fn run_has_the_same_result_for_its_seed() {
     let [one, other, third] = [1, 1, 2].map(|seed| judge(&history, &fixed(7), seed));
     assert_eq!(one, other);
     assert_ne!(one, third);
+}
+
+/// The algorithms whose calls may fail, with a time-out above all response times.
+fn aimd(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+    Box::new(Aimd::new(range).timeout(Duration::from_secs(3_600)))
+}
+
+#[test]
+fn calls_heavier_than_a_fallen_limit_raise_it() {
+    let verdict = judge(&traps::heavier_than_the_limit(), &aimd, 1);
+    assert!(verdict.holds(), "{verdict:?}");
+}
+
+#[test]
+fn clock_that_was_ahead_for_one_call_stops_no_limit() {
+    let headroom: Maker<'_> = &|range, _| Box::new(Headroom::new(range));
+    let bbr: Maker<'_> = &|range, load| Box::new(Bbr::new(load.clone()).range(range));
+    for maker in [headroom, bbr] {
+        let verdict = judge(&traps::clock_step(), maker, 1);
+        assert!(verdict.holds(), "{verdict:?}");
+    }
 }

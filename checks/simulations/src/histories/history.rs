@@ -90,8 +90,8 @@ impl Stage {
         float(self.weights[0] + self.weights[1]) / 2.0 * self.lengths.mean().as_secs_f64()
     }
 
-    /// Returns the time within which a limiter finds the capacity of a healthy backend: 2 s, and 200
-    /// times the mean length of a call, and the time in which 2,000 calls are served. A limiter
+    /// Returns the time within which a limiter finds the capacity of a healthy backend: 2 s, and
+    /// 200 times the mean length of a call, and the time in which 2,000 calls are served. A limiter
     /// learns from calls, and few workers serve few.
     #[must_use]
     pub fn settling_time(&self) -> Duration {
