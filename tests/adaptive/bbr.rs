@@ -40,13 +40,12 @@ fn limit_is_the_product_of_the_best_epochs() {
         scene.calls(1, millis(40));
         scene.clock.advance(millis(60));
     }
-    // 800 calls in a second, 10 ms.
-    assert_eq!(scene.limiter.limit(), 8);
+    // 800 calls in a second, 10 ms, and one more.
+    assert_eq!(scene.limiter.limit(), 9);
 }
 
 #[test]
 fn epochs_are_forgotten_after_10_seconds() {
-    // The limit applies after the first seconds: one that is too low at first would stay so.
     let scene = scene(Busy { from: 3_607, to: 10_000 }, 0.01);
     // 1,000 calls in a second, 10 ms.
     for _ in 0..50 {
@@ -54,11 +53,11 @@ fn epochs_are_forgotten_after_10_seconds() {
         scene.clock.advance(millis(90));
     }
     scene.clock.advance(millis(3_600_000));
-    // 20 calls in a second, 100 ms: two in flight.
+    // 20 calls in a second, 100 ms: two in flight, and one more.
     for _ in 0..60 {
         scene.calls(2, millis(100));
     }
-    assert_eq!(scene.limiter.limit(), 2);
+    assert_eq!(scene.limiter.limit(), 3);
 }
 
 /// 100 calls in a second.
@@ -76,7 +75,7 @@ fn calls_that_are_longer_than_an_epoch_count() {
             calls.extend(scene.limiter.try_acquire().at_once().ok());
             scene.clock.advance(millis(10));
         }
-        assert_eq!(scene.limiter.limit(), in_flight, "{service} ms");
+        assert_eq!(scene.limiter.limit(), in_flight + 1, "{service} ms");
         calls.into_iter().for_each(FeedbackPermit::cancel);
     }
 }
@@ -94,7 +93,8 @@ fn load_that_is_not_a_number_is_ignored() {
         scene.calls(10, millis(10));
         scene.clock.advance(millis(90));
     }
-    assert_eq!(scene.limiter.limit(), 1);
+    // 100 calls in a second, 10 ms, and one more.
+    assert_eq!(scene.limiter.limit(), 2);
 }
 
 #[test]
@@ -114,4 +114,31 @@ fn limit_applies_for_a_second_after_the_load() {
     let last = *limited.last().unwrap();
     assert!((39..=42).contains(&last), "{limited:?}");
     assert!(limited.windows(2).all(|it| it[0] + 1 == it[1]));
+}
+
+/// Without the one call more than the product, as many calls as the limit would keep it as it is.
+#[test]
+fn limit_that_is_reached_rises_from_1() {
+    let scene = Scene::new(Bbr::new(Busy { from: 0, to: 1_000 }).range(range(1, 1, 500)));
+    for _ in 0..40 {
+        scene.calls(50, millis(100));
+    }
+    assert_eq!(scene.limiter.limit(), 51, "the calls in flight, and one more");
+}
+
+/// The epochs before a step back of the clock would else count until the clock has caught up.
+#[test]
+fn epochs_before_a_step_back_are_forgotten() {
+    let scene = scene(Busy { from: 0, to: 100_000 }, 0.01);
+    scene.clock.advance(millis(3_600_000));
+    for _ in 0..20 {
+        scene.calls(100, millis(10));
+        scene.clock.advance(millis(90));
+    }
+    assert_eq!(scene.limiter.limit(), 11, "1,000 calls in a second, 10 ms, and one more");
+    scene.clock.set(NOON);
+    for _ in 0..60 {
+        scene.calls(2, millis(100));
+    }
+    assert_eq!(scene.limiter.limit(), 3, "20 calls in a second, 100 ms, and one more");
 }

@@ -7,7 +7,7 @@ use leaparray::flow::{
     AdaptiveConfigError, AdaptiveLimiter, Aimd, ConcurrencyLimiter, Headroom, LimitAlgorithm,
     LimitEvidence, LimitPlan, LimitRange, LimiterExt, Reason, Retry,
 };
-use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, OnDrop, ResourceNode, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, millis, range};
 
@@ -35,12 +35,47 @@ fn several_permits_are_taken_together() {
     let call = limiter.try_acquire_at(NOON, 7).at_once().unwrap();
     assert!(limiter.try_acquire_at(NOON, 4).is_refused());
     assert_eq!(limiter.in_use(), 7);
-    let reason = limiter.try_acquire_at(NOON, 11).refusal().unwrap().reason;
-    assert_eq!(reason, Reason::MoreThanLimit);
+    let refusal = limiter.try_acquire_at(NOON, 11).refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
     call.accept_at(NOON);
     assert_eq!(limiter.in_use(), 0);
     let quota = limiter.quota_at(NOON).unwrap();
     assert_eq!((quota.limit, quota.remaining), (10, 10));
+}
+
+/// Such a call would else wait for a limit that no call teaches.
+#[test]
+fn call_for_more_permits_than_the_limit_is_admitted_alone() {
+    let limiter = AdaptiveLimiter::with_clock(Aimd::new(range(1, 2, 5)), ManualClock::new(NOON));
+    let one = limiter.try_acquire().at_once().unwrap();
+    let refusal = limiter.try_acquire_at(NOON, 3).refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
+    assert!(limiter.peek_at(NOON, 3).unwrap().is_refused());
+    one.accept_at(NOON);
+    assert_eq!(limiter.limit(), 3, "one of two permits was in use");
+    assert!(limiter.peek_at(NOON, 5).unwrap().is_admitted());
+    let alone = limiter.try_acquire_at(NOON, 5).at_once().unwrap();
+    assert!(limiter.try_acquire().is_refused());
+    assert_eq!((limiter.in_use(), limiter.quota_at(NOON).unwrap().remaining), (5, 0));
+    alone.accept_at(NOON);
+    assert_eq!((limiter.in_use(), limiter.limit()), (0, 4));
+    let never = limiter.try_acquire_at(NOON, 6).refusal().unwrap();
+    assert_eq!((never.reason, never.retry), (Reason::MoreThanLimit, Retry::Never));
+}
+
+/// A weight of 2 after failures that have lowered the limit to 1.
+#[test]
+fn calls_heavier_than_a_fallen_limit_raise_it() {
+    let scene = Scene::new(Aimd::new(range(1, 20, 200)));
+    for _ in 0..14 {
+        scene.call().reject();
+    }
+    assert_eq!(scene.limiter.limit(), 1);
+    for _ in 0..20 {
+        let now = scene.clock.now();
+        scene.limiter.try_acquire_at(now, 2).at_once().unwrap().accept_at(now);
+    }
+    assert_eq!(scene.limiter.limit(), 5, "until two are less than half of it");
 }
 
 #[test]
@@ -166,6 +201,23 @@ fn clock_may_step_back_and_plans_go_on() {
         scene.call().accept();
     }
     assert_eq!(scene.limiter.limit(), 5);
+}
+
+/// The clock shows a time an hour ahead, for one call.
+#[test]
+fn clock_that_was_ahead_for_one_call_delays_no_plan() {
+    for plan in [LimitPlan::epoch(3, TENTH), LimitPlan::epoch(3, millis(30_000))] {
+        let script = Script::new([plan, plan, LimitPlan::epoch(5, TENTH)]);
+        let scene = Scene::new(script);
+        scene.clock.advance(millis(3_600_000));
+        scene.call().accept();
+        scene.clock.set(NOON);
+        for _ in 0..1_000 {
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        assert_eq!(scene.limiter.limit(), 5);
+    }
 }
 
 #[test]

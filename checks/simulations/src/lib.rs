@@ -5,6 +5,7 @@
 pub mod algorithms;
 pub mod backend;
 pub mod fleet;
+pub mod histories;
 pub mod parallel;
 mod queue;
 pub mod report;

@@ -77,6 +77,10 @@ impl Aimd {
 }
 
 impl LimitAlgorithm for Aimd {
+    fn highest_limit(&self) -> u64 {
+        self.range.max()
+    }
+
     fn first_plan(&mut self) -> LimitPlan {
         LimitPlan::each_call(floor(self.limit))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::range::LimitRange;
 use crate::histogram::LatencyHistogram;
 use crate::time::Timestamp;
 
@@ -41,6 +42,13 @@ pub trait LimitAlgorithm {
     /// Returns the next limit.
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
 
+    /// Returns the highest limit of all plans. A plan with a higher limit has this one. Asked once,
+    /// when the limiter is made: a call for more permits can never be admitted. By default
+    /// [`LimitRange::MAX`].
+    fn highest_limit(&self) -> u64 {
+        LimitRange::MAX
+    }
+
     /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in
     /// which it began, so that all calls of an epoch were admitted under its limit. Asked once,
     /// when the limiter is made.
@@ -56,6 +64,10 @@ impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
 
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         (**self).next_plan(evidence)
+    }
+
+    fn highest_limit(&self) -> u64 {
+        (**self).highest_limit()
     }
 
     fn counts_calls_at_their_end(&self) -> bool {
@@ -136,7 +148,8 @@ pub struct EndedCall {
     pub response_time: Duration,
     /// Whether the call ended with an exception.
     pub is_exception: bool,
-    /// The permits in use after the call got its own.
+    /// The permits in use after the call got its own. It is above the limit if the call was
+    /// admitted alone, for more permits than the limit.
     pub in_flight: u64,
 }
 

@@ -14,15 +14,14 @@ use crate::time::Timestamp;
 /// the shortest response time, while the processors are busy.
 ///
 /// Of the epochs that ended in the last 10 s, 100 ms each: the highest number of calls in a second,
-/// and the shortest mean response time. Their product is the number of calls in flight. It is the
-/// limit while the average [load of the processors](CpuLoad) is at least the
+/// and the shortest mean response time. Their product is the number of calls in flight. One call
+/// more is the limit while the average [load of the processors](CpuLoad) is at least the
 /// [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one.
 /// The load is measured at the ends of epochs, at most every 0.5 s, and each measurement counts
 /// for 0.05 of the average.
 ///
 /// This is the formula of Kratos, with these differences:
 ///
-/// - No call is admitted beyond the limit. Kratos admits one more.
 /// - The product is rounded to the nearest number. Kratos adds 0.5 after it has rounded down, which
 ///   changes nothing.
 /// - The time of 1 s begins with the last high load. In Kratos, it begins with the first refusal.
@@ -97,7 +96,9 @@ impl<L: CpuLoad> Bbr<L> {
     }
 
     fn record(&mut self, epoch: &EpochCalls<'_>) {
-        self.epochs.retain(|it| epoch.now.saturating_since(it.end) <= Self::WINDOW);
+        // An epoch that ends in the future is from before a step of the clock.
+        let window = epoch.now.saturating_sub(Self::WINDOW)..=epoch.now;
+        self.epochs.retain(|it| window.contains(&it.end));
         let seconds = epoch.end.saturating_since(epoch.start).as_secs_f64();
         let Some(mean) = epoch.response_times.mean() else { return };
         let rate = float(epoch.response_times.count()) / seconds.max(1e-3);
@@ -105,7 +106,8 @@ impl<L: CpuLoad> Bbr<L> {
     }
 
     fn is_busy(&mut self, now: Timestamp) -> bool {
-        let is_due = |measured| now.saturating_since(measured) >= Self::MEASURE;
+        // After a step of the clock, the last measurement is in the future.
+        let is_due = |at: Timestamp| at > now || now.saturating_since(at) >= Self::MEASURE;
         if self.measured.is_none_or(is_due) {
             self.measured = Some(now);
             if let Some(load) = self.cpu.load(now).filter(|load| !load.is_nan()) {
@@ -115,7 +117,7 @@ impl<L: CpuLoad> Bbr<L> {
         if self.load.is_some_and(|load| load >= self.threshold) {
             self.until = Some(now.saturating_add(Self::COOL));
         }
-        self.until.is_some_and(|until| now <= until)
+        self.until.is_some_and(|until| now <= until && until <= now.saturating_add(Self::COOL))
     }
 
     fn limit(&mut self, now: Timestamp) -> f64 {
@@ -124,11 +126,16 @@ impl<L: CpuLoad> Bbr<L> {
         }
         let rate = self.epochs.iter().map(|it| it.rate).fold(0.0, f64::max);
         let mean = self.epochs.iter().map(|it| it.mean).fold(f64::INFINITY, f64::min);
-        self.range.clamp((rate * mean).round())
+        // One call more than the product: without it, a limit that is reached would never rise.
+        self.range.clamp((rate * mean).round() + 1.0)
     }
 }
 
 impl<L: CpuLoad> LimitAlgorithm for Bbr<L> {
+    fn highest_limit(&self) -> u64 {
+        self.range.max()
+    }
+
     fn counts_calls_at_their_end(&self) -> bool {
         true
     }

@@ -58,6 +58,10 @@ impl Gradient2 {
 }
 
 impl LimitAlgorithm for Gradient2 {
+    fn highest_limit(&self) -> u64 {
+        self.range.max()
+    }
+
     fn first_plan(&mut self) -> LimitPlan {
         LimitPlan::each_call(floor(self.limit))
     }

@@ -53,14 +53,16 @@ use token::Token;
 /// that.
 ///
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use
-/// do not exceed a limit that applied during it. An algorithm learns the number of calls in flight
-/// at each admission, so that number is one atomic, and threads compete for its cache line. A
+/// do not exceed a limit that applied during it, unless one call takes all of them: a call for more
+/// permits than the limit is admitted while no permit is in use, since the limit may rise, and
+/// learns from the calls that are admitted. An algorithm learns the number of calls in flight at
+/// each admission, so that number is one atomic, and threads compete for its cache line. A
 /// [`ConcurrencyLimiter`](super::ConcurrencyLimiter) divides its permits among threads, and this
 /// limiter does not. A request for several permits is one call to the algorithm. One for more
-/// permits than the limit has is refused for the reason [`Reason::MoreThanLimit`]. Calls that are
-/// in flight when the limit falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken
-/// when a permit of the queue is given back, and not when the limit rises: call
-/// [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
+/// permits than the [highest limit](LimitAlgorithm::highest_limit) is refused for the reason
+/// [`Reason::MoreThanLimit`]. Calls that are in flight when the limit falls go on. A waiter of a
+/// [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when
+/// the limit rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///
 /// Plans are made at the times of the calls. A time that is more than a second ahead of the clock
 /// of the limiter counts as one second ahead.
@@ -74,6 +76,19 @@ use token::Token;
 /// call.accept();
 /// assert_eq!(limiter.in_use(), 0);
 /// # Ok::<_, leaparray::flow::Refusal>(())
+/// ```
+///
+/// A call for more permits than the limit:
+///
+/// ```
+/// use leaparray::flow::{AdaptiveLimiter, Headroom, LimitRange, LimiterExt, Reason};
+///
+/// let limiter = AdaptiveLimiter::new(Headroom::new(LimitRange::new(1, 2, 10)?));
+/// let alone = limiter.try_acquire_many(5).at_once();
+/// assert!(alone.is_ok() && limiter.in_use() == 5 && limiter.limit() == 2);
+/// let refusal = limiter.try_acquire_many(11).refusal().expect("more than 10");
+/// assert_eq!(refusal.reason, Reason::MoreThanLimit);
+/// # Ok::<_, leaparray::flow::AdaptiveConfigError>(())
 /// ```
 //
 // # Orderings
@@ -124,6 +139,9 @@ impl<A: LimitAlgorithm> AdaptiveLimiter<A> {
 impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// The value of `due` if the plan is for each call.
     const EACH_CALL: u64 = u64::MAX;
+    /// More nanoseconds than the next plan is ahead of the clock: it is due in [`plan::POLL`] or
+    /// earlier, and an epoch may begin a lead of the horizon ahead of the clock.
+    const AHEAD: u64 = 4_000_000_000;
 
     /// Creates a limiter that reads `clock`.
     #[must_use]
@@ -131,8 +149,9 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let counts_calls_at_their_end = algorithm.counts_calls_at_their_end();
         let mut planner = Planner::new(algorithm, clock.now());
         let first = planner.first();
+        let most = planner.most();
         Self {
-            permits: CountedPermits::new(first.limit),
+            permits: CountedPermits::new(first.limit, most),
             due: AtomicU64::new(first.due),
             epoch: AtomicU64::new(first.epoch),
             peak: AtomicU64::new(0),
@@ -183,7 +202,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     #[inline(always)]
     fn take(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
         let due = self.due.load(Ordering::Relaxed);
-        if now.as_nanos() >= due && due != Self::EACH_CALL {
+        if Self::is_due(due, now) {
             self.plan_after_epoch(now);
         }
         // Acquire: pairs with the Release in `publish`. Loaded before the limit.
@@ -206,6 +225,14 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             Token::of_epoch(epoch, permits)
         };
         Ok(Admission { start: now, token: token.0 })
+    }
+
+    /// Whether a plan is due at `now`: at or after `due`, or so long before it that the clock must
+    /// have stepped back since the plan was made.
+    #[inline]
+    const fn is_due(due: u64, now: Timestamp) -> bool {
+        // The time until `due`, minus 1: it wraps around at `due`, and is large after it.
+        due != Self::EACH_CALL && due.wrapping_sub(now.as_nanos()).wrapping_sub(1) >= Self::AHEAD
     }
 
     /// Raises the peak to `in_use`. Most calls only read it.
@@ -250,7 +277,7 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        let is_due = || now.as_nanos() >= self.due.load(Ordering::Relaxed);
+        let is_due = || Self::is_due(self.due.load(Ordering::Relaxed), now);
         if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
             // Before the plan: the algorithm may panic.
             self.permits.give_back(token.permits());

@@ -10,10 +10,17 @@ use super::range::LimitRange;
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 
+/// The longest time after which it is looked at again whether an epoch is over.
+pub(super) const POLL: Duration = Duration::from_secs(1);
+/// The time by which an epoch begins after the clock if the clock has stepped back. A call may
+/// begin one that is a lead of the horizon ahead.
+const STEP: Duration = Duration::from_secs(2);
+
 /// The algorithm, and the current plan.
 #[derive(Debug)]
 pub(super) struct Planner<A> {
     algorithm: A,
+    most: u64,
     plan: LimitPlan,
     /// The number of the current epoch.
     epoch: u64,
@@ -36,18 +43,24 @@ impl<A: LimitAlgorithm> Planner<A> {
     const SHORTEST: Duration = Duration::from_millis(1);
 
     pub(super) fn new(mut algorithm: A, now: Timestamp) -> Self {
+        let most = algorithm.highest_limit().clamp(1, LimitRange::MAX);
         let plan = algorithm.first_plan();
         let times = EpochTimes::default();
-        Self { algorithm, plan, epoch: 1, start: now, previous: None, times }
+        Self { algorithm, most, plan, epoch: 1, start: now, previous: None, times }
     }
 
     pub(super) fn first(&mut self) -> Published {
         self.begin(self.plan, self.start)
     }
 
+    /// Returns the highest limit of all plans.
+    pub(super) const fn most(&self) -> u64 {
+        self.most
+    }
+
     /// Begins an epoch with that plan.
     fn begin(&mut self, plan: LimitPlan, now: Timestamp) -> Published {
-        self.plan = LimitPlan { limit: plan.limit.clamp(1, LimitRange::MAX), ..plan };
+        self.plan = LimitPlan { limit: plan.limit.clamp(1, self.most), ..plan };
         self.epoch += 1;
         self.start = now;
         let due = match plan.next {
@@ -59,7 +72,7 @@ impl<A: LimitAlgorithm> Planner<A> {
 
     fn due(now: Timestamp, length: Duration) -> u64 {
         // The highest value stands for a plan for each call.
-        now.saturating_add(length.max(Self::SHORTEST)).as_nanos().min(u64::MAX - 1)
+        now.saturating_add(length.clamp(Self::SHORTEST, POLL)).as_nanos().min(u64::MAX - 1)
     }
 }
 
@@ -75,9 +88,16 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         };
         let planner = &mut *planner;
         let Next::Epoch { length, calls, longest } = planner.plan.next else { return };
+        if now < planner.start {
+            self.begin_again_after_step_back(planner);
+            return;
+        }
         let elapsed = now.saturating_since(planner.start);
         if elapsed < length.max(Planner::<A>::SHORTEST) {
             // Another thread has begun an epoch since this thread found that the last one was over.
+            // Or the epoch is so long that it is looked at before its end.
+            let left = length.max(Planner::<A>::SHORTEST).saturating_sub(elapsed);
+            self.due.store(Planner::<A>::due(now, left), Ordering::Relaxed);
             return;
         }
         if elapsed < longest && self.epochs.begun(planner.epoch) < calls {
@@ -107,6 +127,21 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.publish(planner.begin(plan, now.max(held_at)));
     }
 
+    /// Begins the epoch again if the clock has stepped back: its start would come again only after
+    /// the time of the step. A call with an earlier time, of which the clock tells that it is late,
+    /// changes nothing.
+    fn begin_again_after_step_back(&self, planner: &mut Planner<A>) {
+        let now = self.clock.now();
+        if planner.start.saturating_since(now) <= STEP {
+            return;
+        }
+        self.held_at.store(0, Ordering::Relaxed);
+        self.peak.store(self.permits.in_use(), Ordering::Relaxed);
+        // The lengths of the epochs about the step tell nothing.
+        planner.previous = None;
+        self.publish(planner.begin(planner.plan, now));
+    }
+
     fn bounded(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock))
     }
@@ -122,7 +157,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         }
         let plan = planner.algorithm.next_plan(&LimitEvidence::Call(call));
         if plan.next == Next::EachCall {
-            planner.plan.limit = plan.limit.clamp(1, LimitRange::MAX);
+            planner.plan.limit = plan.limit.clamp(1, planner.most);
             self.permits.set_limit(planner.plan.limit);
         } else {
             planner.previous = None;

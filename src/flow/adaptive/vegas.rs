@@ -83,6 +83,10 @@ impl Vegas {
 }
 
 impl LimitAlgorithm for Vegas {
+    fn highest_limit(&self) -> u64 {
+        self.range.max()
+    }
+
     fn first_plan(&mut self) -> LimitPlan {
         LimitPlan::each_call(floor(self.limit))
     }

@@ -1,23 +1,29 @@
 //! Permits in use that each admission counts.
 
-use super::{quota, refuse};
-use crate::flow::{Decision, Quota, Refusal};
+use super::quota;
+use crate::flow::{Decision, Quota, Reason, Refusal, Retry};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 
 /// A limit of the permits in use, of which each admission learns the number.
+///
+/// The limit moves, up to `most` permits. A request for more permits than the limit, and for at
+/// most that many, is admitted while no permit is in use: alone, as in the API priority and
+/// fairness of Kubernetes. Otherwise a limit below all requests would admit none, and learn
+/// nothing.
 ///
 /// The number is that of one word, so threads compete for its cache line. Permits in stripes would
 /// have no number at the time of an admission.
 #[derive(Debug)]
 pub(in crate::flow) struct CountedPermits {
     limit: AtomicU64,
+    most: u64,
     in_use: AtomicU64,
 }
 
 impl CountedPermits {
-    pub(in crate::flow) fn new(limit: u64) -> Self {
-        Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
+    pub(in crate::flow) fn new(limit: u64, most: u64) -> Self {
+        Self { limit: AtomicU64::new(limit), most, in_use: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -41,7 +47,7 @@ impl CountedPermits {
 
     /// Returns the decision that a request for `permits` permits would get now, and takes none.
     pub(in crate::flow) fn peek(&self, permits: u64) -> Decision {
-        let refusal = refuse(self.limit(), self.in_use(), permits);
+        let refusal = self.refuse(self.in_use(), permits);
         refusal.map_or(Decision::Admitted(()), Decision::Refused)
     }
 
@@ -50,7 +56,7 @@ impl CountedPermits {
     pub(in crate::flow) fn take(&self, permits: u64) -> Result<u64, Refusal> {
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if let Some(refusal) = refuse(self.limit(), in_use, permits) {
+            if let Some(refusal) = self.refuse(in_use, permits) {
                 return Err(refusal);
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an
@@ -65,6 +71,18 @@ impl CountedPermits {
                 Err(found) => in_use = found,
             }
         }
+    }
+
+    /// Returns the refusal of a request that finds `in_use` permits in use.
+    #[inline]
+    fn refuse(&self, in_use: u64, permits: u64) -> Option<Refusal> {
+        if permits <= self.limit().saturating_sub(in_use) {
+            return None;
+        }
+        if permits > self.most {
+            return Some(Refusal::never());
+        }
+        (in_use > 0).then(|| Refusal::new(Reason::LimitReached, Retry::Unknown))
     }
 
     #[inline]

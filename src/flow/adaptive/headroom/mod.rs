@@ -420,6 +420,11 @@ impl Headroom {
 
     fn is_dip_due(&mut self, now: Timestamp) -> bool {
         let last = *self.last_dip.get_or_insert(now);
+        if last > now {
+            // The clock has stepped back.
+            self.last_dip = Some(now);
+            return false;
+        }
         let interval = self.dip_interval.min(Duration::from_secs(1 << self.dips.min(16)));
         let epochs = self.epoch_length.get().as_secs_f64() / Self::EPOCH.as_secs_f64();
         let interval = interval.mul_f64(epochs);
@@ -434,6 +439,10 @@ impl Headroom {
 }
 
 impl LimitAlgorithm for Headroom {
+    fn highest_limit(&self) -> u64 {
+        self.range.max()
+    }
+
     fn first_plan(&mut self) -> LimitPlan {
         self.steady_plan()
     }

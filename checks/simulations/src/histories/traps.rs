@@ -1,0 +1,78 @@
+//! Histories from which limiters did not return to health.
+
+use std::time::Duration;
+
+use super::{Asks, Failures, History, Lengths, Range, Stage};
+
+const fn range(min: u64, initial: u64, max: u64) -> Range {
+    Range { min, initial, max }
+}
+
+/// A limit that begins at 1, calls of 10 ms, and 100 workers.
+#[must_use]
+pub fn lowest_limit() -> History {
+    let lengths = Lengths::Constant(Duration::from_millis(10));
+    let health = Stage::healthy(100, 0.8, lengths, [1, 1]);
+    History { range: range(1, 1, 200), past: Vec::new(), health }
+}
+
+/// Eight workers, of which one was left for five minutes, at a load of three quarters.
+#[must_use]
+pub fn one_worker_of_eight() -> History {
+    let lengths = Lengths::Exponential(Duration::from_millis(10));
+    let health = Stage::healthy(8, 0.75, lengths, [1, 1]);
+    let past = Stage { workers: 1, length: Duration::from_secs(300), ..health };
+    History { range: range(1, 20, 200), past: vec![past], health }
+}
+
+/// Calls of a minute, give or take a tenth, on 220 workers of which 200 are needed.
+#[must_use]
+pub fn long_calls() -> History {
+    let health = Stage::healthy(220, 0.9, Lengths::Around(Duration::from_secs(60)), [1, 1]);
+    History { range: range(4, 20, 10_000), past: Vec::new(), health }
+}
+
+/// Calls of a mean of 20 s, exponential.
+#[must_use]
+pub fn long_exponential_calls() -> History {
+    let health = Stage::healthy(100, 0.8, Lengths::Exponential(Duration::from_secs(20)), [1, 1]);
+    History { range: range(4, 20, 10_000), past: Vec::new(), health }
+}
+
+/// 20 calls of 10 ms in a second, of which `share` are streams of 120 s, and 1,000 workers.
+#[must_use]
+pub fn streams(share: f64) -> History {
+    let (short, stream) = (Duration::from_millis(10), Duration::from_secs(120));
+    let lengths = Lengths::Streams { short, stream, share };
+    let load = 20.0 * lengths.mean().as_secs_f64() / 1_000.0;
+    let health = Stage::healthy(1_000, load, lengths, [1, 1]);
+    History { range: range(4, 20, 10_000), past: Vec::new(), health }
+}
+
+/// Calls for two permits, after calls that all fail.
+#[must_use]
+pub fn heavier_than_the_limit() -> History {
+    let lengths = Lengths::Constant(Duration::from_millis(10));
+    let health = Stage::healthy(100, 0.8, lengths, [2, 2]);
+    let failures = Failures { fast: 1.0, ..Failures::NONE };
+    let past = Stage { failures, length: Duration::from_secs(1), ..health };
+    History { range: range(1, 20, 200), past: vec![past], health }
+}
+
+/// A clock that shows a time an hour ahead, for one call.
+#[must_use]
+pub fn clock_step() -> History {
+    let lengths = Lengths::Exponential(Duration::from_millis(10));
+    let health = Stage::healthy(100, 0.8, lengths, [1, 1]);
+    let ahead = Duration::from_secs(3_600);
+    let past = Stage { step: ahead, length: Duration::from_secs(1), ..health };
+    History { range: range(4, 20, 10_000), past: vec![past], health }
+}
+
+/// A caller that peeks before it asks, so that the limiter is asked only while it has room.
+#[must_use]
+pub fn peeks() -> History {
+    let mut history = lowest_limit();
+    history.health.asks = Asks::AfterPeek;
+    history
+}

@@ -1,0 +1,211 @@
+//! A backend of workers with one queue, behind a limiter.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use fastrand::Rng;
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm, LimiterExt};
+use leaparray::{ManualClock, Timestamp};
+
+use super::history::float;
+use super::{Asks, Stage};
+use crate::algorithms::BusyWorkers;
+
+type Limiter = AdaptiveLimiter<Box<dyn LimitAlgorithm>, ManualClock>;
+
+/// The calls of a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The calls that arrived.
+    pub offered: u64,
+    /// The calls that arrived and were refused.
+    pub refused: u64,
+    /// Of the refused calls, those for which enough workers were idle, while no call waited.
+    pub refused_while_idle: u64,
+    /// The permits of the calls that arrived, were admitted and waited for less than the [longest
+    /// wait](Stage::longest_wait).
+    pub good: u64,
+}
+
+struct Call<'a> {
+    permit: FeedbackPermit<&'a Limiter>,
+    arrived: Timestamp,
+    /// The time that a worker takes for it.
+    length: Duration,
+    weight: u64,
+    fails: bool,
+    is_judged: bool,
+    has_worker: bool,
+}
+
+/// Events of the call with that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    End,
+    GiveUp,
+}
+
+struct World<'a> {
+    limiter: &'a Limiter,
+    clock: ManualClock,
+    stage: Stage,
+    calls: Vec<Option<Call<'a>>>,
+    free: Vec<usize>,
+    queue: VecDeque<usize>,
+    /// With the number of the call's arrival, by which a call is told from a later one in its
+    /// place.
+    events: BinaryHeap<Reverse<(Timestamp, Event, usize, Timestamp)>>,
+    busy: u64,
+    counts: Counts,
+}
+
+impl<'a> World<'a> {
+    fn idle(&self) -> u64 {
+        self.stage.workers.saturating_sub(self.busy)
+    }
+
+    fn arrive(&mut self, now: Timestamp, rng: &mut Rng, is_judged: bool) {
+        // All drawn whatever becomes of the call, so that two limiters get the same calls.
+        let length = self.stage.lengths.draw(rng);
+        let weight = rng.u64(self.stage.weights[0]..=self.stage.weights[1]);
+        let fails_fast = rng.f64() < self.stage.failures.fast;
+        let fails = rng.f64() < self.stage.failures.late;
+        let counts = if is_judged { &mut self.counts } else { &mut Counts::default() };
+        counts.offered += 1;
+        let limiter = self.limiter;
+        let is_asked = match self.stage.asks {
+            Asks::Direct => true,
+            Asks::AfterPeek => limiter.peek_at(now, weight).is_some_and(|it| it.is_admitted()),
+        };
+        let permit = is_asked.then(|| limiter.try_acquire_at(now, weight).at_once().ok());
+        let Some(permit) = permit.flatten() else {
+            counts.refused += 1;
+            let is_idle =
+                self.queue.is_empty() && self.stage.workers.saturating_sub(self.busy) >= weight;
+            counts.refused_while_idle += u64::from(is_idle);
+            return;
+        };
+        if fails_fast {
+            permit.reject_at(now);
+            return;
+        }
+        let call =
+            Call { permit, arrived: now, length, weight, fails, is_judged, has_worker: false };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.calls.push(None);
+            self.calls.len() - 1
+        });
+        self.calls[number] = Some(call);
+        self.queue.push_back(number);
+        if let Some(patience) = self.stage.failures.patience {
+            self.events.push(Reverse((now.saturating_add(patience), Event::GiveUp, number, now)));
+        }
+        self.serve(now);
+    }
+
+    fn serve(&mut self, now: Timestamp) {
+        while let Some(&number) = self.queue.front() {
+            let idle = self.idle();
+            let call = self.calls[number].as_mut().expect("a call that waits");
+            // A call for more workers than there are begins when all are idle.
+            if call.weight > idle && self.busy > 0 {
+                return;
+            }
+            self.queue.pop_front();
+            self.busy += call.weight;
+            call.has_worker = true;
+            let waited = now.saturating_since(call.arrived);
+            if call.is_judged && waited <= self.stage.longest_wait() {
+                self.counts.good += call.weight;
+            }
+            let end = now.saturating_add(call.length);
+            self.events.push(Reverse((end, Event::End, number, call.arrived)));
+        }
+    }
+
+    fn handle(&mut self, now: Timestamp, event: Event, number: usize, arrived: Timestamp) {
+        if self.calls[number].as_ref().is_none_or(|call| call.arrived != arrived) {
+            return;
+        }
+        let call = self.calls[number].take().expect("checked");
+        self.free.push(number);
+        if call.has_worker {
+            self.busy -= call.weight;
+        } else {
+            self.queue.retain(|&it| it != number);
+        }
+        match event {
+            Event::GiveUp => call.permit.cancel_at(now),
+            Event::End if call.fails => call.permit.reject_at(now),
+            Event::End => call.permit.accept_at(now),
+        }
+        self.serve(now);
+    }
+}
+
+/// Simulates stages one after the other, of which the calls that arrive at or after `judged_from`
+/// in the last stage are counted. Returns them and the last limit.
+pub(super) fn simulate(
+    algorithm: Box<dyn LimitAlgorithm>,
+    load: &BusyWorkers,
+    stages: &[Stage],
+    judged_from: Duration,
+    seed: u64,
+) -> (Counts, u64) {
+    let begin = Timestamp::from_secs(1_000_000);
+    let clock = ManualClock::new(begin);
+    let limiter = AdaptiveLimiter::with_clock(algorithm, clock.clone());
+    let mut world = World {
+        limiter: &limiter,
+        clock,
+        stage: stages[0],
+        calls: Vec::new(),
+        free: Vec::new(),
+        queue: VecDeque::new(),
+        events: BinaryHeap::new(),
+        busy: 0,
+        counts: Counts::default(),
+    };
+    let mut start = begin;
+    for (index, stage) in stages.iter().enumerate() {
+        world.stage = *stage;
+        let is_last = index + 1 == stages.len();
+        // By the place from the end: a run of the last stage alone gets the same calls.
+        let rng = &mut Rng::with_seed(seed ^ (stages.len() - index) as u64);
+        let end = start.saturating_add(stage.length);
+        let mut steps_ahead = !stage.step.is_zero();
+        let mut arrival = start;
+        loop {
+            let gap = -libm::log(1.0 - rng.f64()) / stage.arrivals;
+            arrival = arrival.saturating_add(Duration::from_secs_f64(gap.min(1e9)));
+            while let Some(&Reverse((now, event, number, arrived))) = world.events.peek()
+                && now <= arrival.min(end)
+            {
+                world.events.pop();
+                world.clock.set(now);
+                world.handle(now, event, number, arrived);
+            }
+            if arrival >= end {
+                break;
+            }
+            let now = arrival;
+            let is_judged = is_last && now.saturating_since(start) >= judged_from;
+            world.clock.set(now);
+            if steps_ahead {
+                steps_ahead = false;
+                let ahead = now.saturating_add(stage.step);
+                world.clock.set(ahead);
+                if let Ok(permit) = limiter.try_acquire_at(ahead, 1).at_once() {
+                    permit.accept_at(ahead);
+                }
+                world.clock.set(now);
+            }
+            load.set((float(world.busy) / float(stage.workers)).min(1.0));
+            world.arrive(now, rng, is_judged);
+        }
+        start = end;
+    }
+    let limit = limiter.limit();
+    (world.counts, limit)
+}

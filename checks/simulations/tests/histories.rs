@@ -1,0 +1,78 @@
+//! The harness of histories: it accepts the best fixed limit, and finds one that is too low or too
+//! high.
+
+use std::time::Duration;
+
+use leaparray::flow::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
+use leaparray_simulations::algorithms::{Algorithm, BusyWorkers};
+use leaparray_simulations::histories::{
+    History, Lengths, Maker, Range, Stage, judge, search, traps,
+};
+
+fn fixed(limit: u64) -> impl Fn(LimitRange, &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+    move |_, load| Algorithm::Fixed(limit).create(load)
+}
+
+fn eight_workers(load: f64) -> History {
+    let lengths = Lengths::Exponential(Duration::from_millis(10));
+    let health = Stage::healthy(8, load, lengths, [1, 1]);
+    History { range: Range { min: 1, initial: 20, max: 200 }, past: Vec::new(), health }
+}
+
+#[test]
+fn limit_above_the_workers_holds() {
+    for load in [0.5, 1.2, 3.0] {
+        let verdict = judge(&eight_workers(load), &fixed(16), 1);
+        assert!(verdict.holds(), "{load}: {verdict:?}");
+    }
+}
+
+#[test]
+fn limit_below_the_workers_is_refused_while_idle() {
+    let verdict = judge(&eight_workers(3.0), &fixed(6), 1);
+    assert!(verdict.goodput < 0.8 && verdict.refused_while_idle > 0.5, "{verdict:?}");
+}
+
+#[test]
+fn limit_far_above_the_workers_makes_calls_wait() {
+    let verdict = judge(&eight_workers(3.0), &fixed(200), 1);
+    assert!(verdict.goodput < 0.1, "{verdict:?}");
+    assert!(verdict.refused_while_idle < 0.001, "{verdict:?}");
+}
+
+#[test]
+fn search_shrinks_what_it_finds() {
+    let found = search(&fixed(1), 0..20).expect("most histories have more than one worker");
+    assert!(found.history.past.is_empty(), "{found:?}");
+    assert!(matches!(found.history.health.lengths, Lengths::Constant(_)), "{found:?}");
+    assert!(!found.verdict.holds());
+}
+
+#[test]
+fn run_has_the_same_result_for_its_seed() {
+    let history = traps::one_worker_of_eight();
+    let [one, other, third] = [1, 1, 2].map(|seed| judge(&history, &fixed(7), seed));
+    assert_eq!(one, other);
+    assert_ne!(one, third);
+}
+
+/// The algorithms whose calls may fail, with a time-out above all response times.
+fn aimd(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+    Box::new(Aimd::new(range).timeout(Duration::from_secs(3_600)))
+}
+
+#[test]
+fn calls_heavier_than_a_fallen_limit_raise_it() {
+    let verdict = judge(&traps::heavier_than_the_limit(), &aimd, 1);
+    assert!(verdict.holds(), "{verdict:?}");
+}
+
+#[test]
+fn clock_that_was_ahead_for_one_call_stops_no_limit() {
+    let headroom: Maker<'_> = &|range, _| Box::new(Headroom::new(range));
+    let bbr: Maker<'_> = &|range, load| Box::new(Bbr::new(load.clone()).range(range));
+    for maker in [headroom, bbr] {
+        let verdict = judge(&traps::clock_step(), maker, 1);
+        assert!(verdict.holds(), "{verdict:?}");
+    }
+}
