@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use leaparray_redis::lease::LeaseConfig;
-use leaparray_simulations::fleet::{Failover, Faults, Observed, Scenario, Strategy, simulate};
+use leaparray_simulations::fleet::{
+    Failover, Faults, Observed, RoundTrips, Scenario, Sizes, Strategy, Waits, simulate,
+};
 
 fn scenario(drift_ppm: u32, faults: Faults) -> Scenario {
     let config = LeaseConfig::new(1_000, 10, Duration::from_secs(1)).expect("valid");
     let config = config.with_drift_ppm(drift_ppm).expect("valid");
-    Scenario { config, nodes: 20, demand: 1_500.0, secs: 12, faults }
+    Scenario { nodes: 20, demand: 1_500.0, faults, ..Scenario::alike(config, 12) }
 }
 
 /// Returns the worst results of some seeds.
@@ -29,6 +31,41 @@ fn leases_do_not_overshoot() {
 #[test]
 fn leases_are_used() {
     let worst = worst(Strategy::Leases, &scenario(500, Faults::NONE), 2);
+    assert!(worst.utilisation > 0.9, "{worst:?}");
+}
+
+/// Latency that differs by node and time, requests of all sizes, pairs of nodes with one number,
+/// and all faults.
+#[test]
+fn unlike_nodes_do_not_overshoot() {
+    for waits in [Waits::Not, Waits::Answer, Waits::Window] {
+        let (sizes, round_trips) = (Sizes::HeavyTail, RoundTrips::ByNodeAndTime);
+        let faults = Faults { twins: true, ..Faults::ALL };
+        let scenario = Scenario { sizes, waits, round_trips, ..scenario(500, faults) };
+        let worst = worst(Strategy::Leases, &scenario, 2);
+        assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
+    }
+}
+
+/// At half of the limit, a request for up to a tenth of the limit gets its permits within a window.
+#[test]
+fn large_requests_are_admitted_at_half_load() {
+    for (waits, least) in [(Waits::Answer, 0.9), (Waits::Window, 0.99)] {
+        let sizes = Sizes::HeavyTail;
+        let scenario = scenario(500, Faults::NONE);
+        let scenario = Scenario { nodes: 10, demand: 500.0, secs: 40, ..scenario };
+        let worst = worst(Strategy::Leases, &Scenario { sizes, waits, ..scenario }, 2);
+        assert!(worst.large_admitted >= least, "{waits:?}: {worst:?}");
+    }
+}
+
+/// Two nodes each have one number, as clones of one image. An ask of one of them does not get the
+/// answer to an ask of the other.
+#[test]
+fn nodes_with_one_number_do_not_overshoot() {
+    let faults = Faults { twins: true, ..Faults::NONE };
+    let worst = worst(Strategy::Leases, &scenario(500, faults), 5);
+    assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
     assert!(worst.utilisation > 0.9, "{worst:?}");
 }
 

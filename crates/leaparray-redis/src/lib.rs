@@ -7,6 +7,8 @@ pub mod engine;
 pub mod fleet;
 pub mod lease;
 mod limiter;
+mod random;
+mod runtime;
 mod sync;
 mod window;
 

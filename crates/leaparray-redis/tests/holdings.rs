@@ -20,7 +20,18 @@ fn holdings(drift_ppm: u32) -> Holdings {
 
 /// An answer by a server whose clock is at `now`.
 fn answer(seq: u64, epoch: Epoch, now: u64, granted: u64, bucket: u64) -> Answer {
-    Answer { seq, epoch, now, granted, bucket, retry_in: 0, open_in: 0, free: 0 }
+    Answer {
+        seq,
+        epoch,
+        now,
+        granted,
+        bucket,
+        retry_in: 0,
+        open_in: 0,
+        free: 0,
+        behind: 0,
+        is_taken: false,
+    }
 }
 
 /// Asks at the local time `sent`, and takes an answer at once. Nothing is returned. Returns what

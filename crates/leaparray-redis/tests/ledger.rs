@@ -24,7 +24,8 @@ fn with_limit(limit: u64) -> LeaseConfig {
 }
 
 fn ask(node: u64, seq: u64, epoch: Epoch, want: u64, moves: &[Move]) -> Ask {
-    Ask { node, seq, epoch: Some(epoch), want, validity: 1, moves: moves.to_vec() }
+    let (nonce, epoch, moves) = (1, Some(epoch), moves.to_vec());
+    Ask { node, seq, nonce, epoch, want, validity: 1, moves }
 }
 
 /// Returns a ledger that has opened.

@@ -20,14 +20,15 @@ fn node() -> Node {
 }
 
 fn settle(node: &mut Node, now: u64, used: u64, demanded: u64, missing: u64) {
-    node.settle(now, &Decided { used, demanded, missing, refused: 0 });
+    node.settle(now, &Decided { used, demanded, missing, ..Decided::default() });
 }
 
 /// Returns an answer by a server with the clock of the node.
 fn answer(ask: &Ask, now: u64, granted: u64, retry_in: u64) -> Answer {
     let bucket = now / B + u64::from(ask.validity.min(6));
     let Ask { seq, .. } = *ask;
-    Answer { seq, epoch: EPOCH, now, granted, bucket, retry_in, open_in: 0, free: 0 }
+    let (open_in, free, behind, is_taken) = (0, 10_000, 0, false);
+    Answer { seq, epoch: EPOCH, now, granted, bucket, retry_in, open_in, free, behind, is_taken }
 }
 
 /// Polls at `now`, and grants all that is wanted `round_trip` later. Returns the ask.
@@ -262,6 +263,46 @@ fn lease_of_a_chunk_lasts_for_two_round_trips() {
     assert_eq!(grant(&mut node, 31 * B, 10 * B).map(|it| it.validity), Some(5));
     node.wait(1);
     assert_eq!(node.poll(41 * B).map(|it| it.validity), Some(6), "at most the configured one");
+}
+
+/// A request for half of the limit that does not wait. As many permits are kept for two windows.
+#[test]
+fn size_that_is_not_repeated_is_forgotten() {
+    let mut node = node();
+    let decided = Decided { demanded: 5_000, largest: 5_000, at_once: 5_000, ..Decided::default() };
+    node.settle(0, &decided);
+    assert_eq!(node.target(), 5_000);
+    assert_eq!(node.poll(0).map(|it| it.want), Some(5_000));
+    node.on_lost(0);
+    node.postpone(0);
+    // Smaller ones do not count as repetitions.
+    settle(&mut node, 10 * B, 0, 1, 0);
+    node.poll(20 * B - 1);
+    assert!(node.target() >= 5_000);
+    node.on_lost(20 * B - 1);
+    node.postpone(0);
+    node.poll(20 * B);
+    assert!(node.target() < 100, "{}", node.target());
+}
+
+/// A node keeps no more for requests that do not wait than it leaves to the others.
+#[test]
+fn node_leaves_as_many_permits_as_it_keeps() {
+    let mut node = node();
+    node.settle(0, &Decided { at_once: 1_000, ..Decided::default() });
+    let ask = node.poll(0).expect("permits are to be kept");
+    assert_eq!(ask.want, 1_000);
+    let answer = Answer { free: 200, ..answer(&ask, 0, 1_000, 0) };
+    assert!(node.on_answer(0, &answer));
+    assert_eq!(node.target(), 600);
+}
+
+/// One large request is no sign that demand has moved here.
+#[test]
+fn large_request_counts_once() {
+    let mut node = node();
+    assert!(!node.take(0, 1_000));
+    assert_eq!((node.target(), grant(&mut node, 0, 0).map(|it| it.want)), (0, Some(1_000)));
 }
 
 #[test]

@@ -149,3 +149,19 @@ fn times_of_a_fleet_are_bounded_by_a_day_and_by_each_other() {
         "`departed` of a fleet is from 172810 to 4294967295 seconds, not 172809"
     );
 }
+
+#[tokio::test]
+async fn name_of_a_process_has_up_to_256_bytes() {
+    let start = |len: usize| report(FleetReporter::builder("shop", &"x".repeat(len)));
+    let max = FleetReporterBuilder::MAX_PROCESS_NAME_LEN;
+    assert_eq!((max, start(max)), (256, Ok(())));
+    assert_eq!(start(257), Err(FleetStartError::ProcessName { len: 257, max }));
+}
+
+#[test]
+fn fleet_needs_timers() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _guard = runtime.enter();
+    assert_eq!(report(reporter()), Err(FleetStartError::NoTimers));
+    assert_eq!(read(reader()), Err(FleetStartError::NoTimers));
+}

@@ -82,6 +82,6 @@ async fn other(
     want: u64,
 ) -> u64 {
     let validity = config.validity();
-    let ask = Ask { node: 0, seq, epoch: None, want, validity, moves: vec![] };
+    let ask = Ask { node: 0, seq, nonce: seq, epoch: None, want, validity, moves: vec![] };
     engine.lease(keys, config, &ask).await.expect("an engine in memory").granted
 }

@@ -56,7 +56,7 @@ fn config(limit: u64, buckets: u32, secs: u64) -> LeaseConfig {
 
 fn second(nodes: usize) -> Scenario {
     let config = config(10_000, 10, 1);
-    Scenario { config, nodes, demand: LOAD * 10_000.0, secs: 15, faults: Faults::NONE }
+    Scenario { nodes, demand: LOAD * 10_000.0, ..Scenario::alike(config, 15) }
 }
 
 fn minute(nodes: usize) -> Scenario {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Request;
 use super::run::Fleet;
 use super::server::{FailOver, Server};
 use super::window::Window;
@@ -87,14 +88,15 @@ impl Global {
 impl Fleet for Counts {
     type Event = Event;
 
-    fn arrive(&mut self, world: &mut World, index: usize) {
+    fn arrive(&mut self, world: &mut World, request: Request) {
         let bucket = world.bucket();
-        let Member { own, others, .. } = &mut self.members[index];
-        let is_free = own.sum_at(bucket) + others.sum_at(bucket) < world.config().limit();
+        let Member { own, others, .. } = &mut self.members[request.node];
+        let used = own.sum_at(bucket) + others.sum_at(bucket);
+        let is_free = used + request.size <= world.config().limit();
         if is_free {
-            own.add(bucket, 1);
+            own.add(bucket, request.size);
         }
-        world.decide(world.time, is_free);
+        world.decide(&request, is_free);
     }
 
     fn handle(&mut self, world: &mut World, event: Event) {
@@ -102,13 +104,13 @@ impl Fleet for Counts {
             Event::Send(index) => {
                 let member = &mut self.members[index];
                 member.own.sum_at(world.bucket());
-                world.send(&Event::Report(index, member.name, member.own.clone()));
+                world.send(index, &Event::Report(index, member.name, member.own.clone()));
                 world.at(world.time + self.every, Event::Send(index));
             }
             Event::Report(index, name, report) => {
                 world.operation();
                 let others = self.server.state.exchange(name, &report, world.bucket());
-                world.send(&Event::Answer(index, name, others));
+                world.send(index, &Event::Answer(index, name, others));
             }
             Event::Answer(index, name, others) => {
                 let member = &mut self.members[index];
@@ -119,7 +121,7 @@ impl Fleet for Counts {
         }
     }
 
-    fn crash(&mut self, world: &mut World, index: usize) -> Vec<u64> {
+    fn crash(&mut self, world: &mut World, index: usize) -> Vec<Request> {
         self.members[index] = self.member(world);
         Vec::new()
     }
@@ -128,7 +130,7 @@ impl Fleet for Counts {
         Some(&mut self.server)
     }
 
-    fn waiting(&self) -> Vec<u64> {
+    fn waiting(&self) -> Vec<Request> {
         Vec::new()
     }
 }

@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 
-use leaparray_redis::lease::{Answer, Ask, Ledger, Node};
+use leaparray_redis::lease::{Answer, Ask, Decided, Ledger, Node};
 
 use super::clock::Clock;
-use super::network::TIME_OUT;
 use super::run::Fleet;
 use super::server::{FailOver, Server};
-use super::world;
+use super::{Request, Waits, micros, world};
 
 type World = world::World<Event>;
 
@@ -19,6 +18,8 @@ pub(super) struct Leases {
     server: Server<Ledger>,
     /// The last name of an incarnation of a node.
     names: u64,
+    /// The number of asks of all nodes.
+    asks: u64,
 }
 
 #[derive(Debug)]
@@ -30,8 +31,8 @@ struct Member {
     asked: u64,
     /// The time of the earliest poll that is planned.
     wakes: Option<u64>,
-    /// When the requests arrived that wait.
-    waiting: VecDeque<u64>,
+    /// The requests that wait, and for how many answers they have.
+    waiting: VecDeque<(Request, u32)>,
 }
 
 /// With the index of a node, and mostly the name of its incarnation.
@@ -41,13 +42,19 @@ pub(super) enum Event {
     Ask(usize, Ask),
     Answer(usize, u64, Answer),
     GiveUp(usize, u64, u64),
+    /// A request has waited for long enough.
+    Over(usize),
 }
 
 impl Leases {
     pub(super) fn new(world: &mut World) -> Self {
         let server = Server::new(Ledger::new(*world.config()));
-        let mut fleet = Self { members: Vec::new(), server, names: 0 };
-        for _ in 0..world.scenario.nodes {
+        let mut fleet = Self { members: Vec::new(), server, names: 0, asks: 0 };
+        for index in 0..world.scenario.nodes {
+            // Clones of one image: each second one has the number of the one before.
+            if world.scenario.faults.twins && index % 2 == 1 {
+                fleet.names -= 1;
+            }
             let member = fleet.member(world);
             fleet.members.push(member);
         }
@@ -67,15 +74,27 @@ impl Leases {
     }
 
     /// Decides on the requests that wait, as far as the permits in hand last. If the server has
-    /// told the node to ask later, it refuses the rest.
+    /// told the node to ask later, or after their time, it refuses the rest.
     fn retry(&mut self, world: &mut World, index: usize) {
         let member = &mut self.members[index];
         let now = member.clock.read(world.time);
-        member.waiting.retain(|since| {
-            let is_admitted = member.node.retry(now, 1);
-            let is_decided = is_admitted || member.node.is_short(now);
+        let window = micros(world.config().bucket_len() * world.config().buckets());
+        let is_patient = world.scenario.waits == Waits::Window;
+        member.waiting.retain_mut(|(request, answers)| {
+            *answers += 1;
+            let is_admitted = member.node.retry(now, request.size);
+            let is_short = member.node.is_short(now);
+            let is_over = if is_patient {
+                world.time >= request.since + window
+            } else {
+                is_short || *answers == 2
+            };
+            let is_decided = is_admitted || is_over;
             if is_decided {
-                world.decide(*since, is_admitted);
+                world.decide(request, is_admitted);
+            } else if is_short {
+                // A request that waits longer is noted although the node is short.
+                member.node.wait(request.size);
             }
             !is_decided
         });
@@ -87,8 +106,13 @@ impl Leases {
         let now = member.clock.read(world.time);
         if let Some(ask) = member.node.poll(now) {
             member.asked += 1;
-            world.at(world.time + TIME_OUT, Event::GiveUp(index, member.name, member.asked));
-            world.send(&Event::Ask(index, ask));
+            self.asks += 1;
+            let ask = Ask { nonce: self.asks, ..ask };
+            world.at(
+                world.time + world.network.time_out,
+                Event::GiveUp(index, member.name, member.asked),
+            );
+            world.send(index, &Event::Ask(index, ask));
         } else if let Some(at) = member.node.next_poll(now) {
             let at = member.clock.time_of(at).max(world.time + 1);
             if member.wakes.is_none_or(|wakes| at < wakes) {
@@ -102,15 +126,32 @@ impl Leases {
 impl Fleet for Leases {
     type Event = Event;
 
-    fn arrive(&mut self, world: &mut World, index: usize) {
-        let member = &mut self.members[index];
-        let now = member.clock.read(world.time);
-        if member.node.take(now, 1) {
-            world.decide(world.time, true);
-        } else if member.node.is_short(now) {
-            world.decide(world.time, false);
+    fn arrive(&mut self, world: &mut World, request: Request) {
+        let Request { node: index, size, .. } = request;
+        let Member { node, clock, waiting, .. } = &mut self.members[index];
+        let now = clock.read(world.time);
+        let (waits, is_short) = (world.scenario.waits, node.is_short(now));
+        if waits == Waits::Not {
+            let is_admitted = node.holdings().in_hand(now) >= size;
+            let used = if is_admitted { size } else { 0 };
+            let missing = if is_admitted || is_short { 0 } else { size };
+            let at_once = if is_admitted || !is_short { size } else { 0 };
+            let decided = Decided { used, demanded: size, missing, largest: size, at_once };
+            node.settle(now, &decided);
+            world.decide(&request, is_admitted);
+        } else if node.take(now, size) {
+            world.decide(&request, true);
+        } else if waits == Waits::Window {
+            if is_short {
+                node.wait(size);
+            }
+            waiting.push_back((request, 0));
+            let window = micros(world.config().bucket_len() * world.config().buckets());
+            world.at(world.time + window, Event::Over(index));
+        } else if is_short {
+            world.decide(&request, false);
         } else {
-            member.waiting.push_back(world.time);
+            waiting.push_back((request, 0));
         }
         self.poll(world, index);
     }
@@ -126,7 +167,7 @@ impl Fleet for Leases {
                 world.operation();
                 let Server { state, identity, .. } = &mut self.server;
                 let answer = state.lease(world.time, *identity, &ask);
-                return world.send(&Event::Answer(index, ask.node, answer));
+                return world.send(index, &Event::Answer(index, ask.node, answer));
             }
             Event::Answer(index, name, answer) => {
                 let member = &mut self.members[index];
@@ -134,6 +175,15 @@ impl Fleet for Leases {
                 if member.name != name || !member.node.on_answer(now, &answer) {
                     return;
                 }
+                if answer.is_taken {
+                    self.names += 1;
+                    member.name = self.names;
+                    member.node.rename(self.names);
+                }
+                self.retry(world, index);
+                index
+            }
+            Event::Over(index) => {
                 self.retry(world, index);
                 index
             }
@@ -151,16 +201,17 @@ impl Fleet for Leases {
         self.poll(world, index);
     }
 
-    fn crash(&mut self, world: &mut World, index: usize) -> Vec<u64> {
+    fn crash(&mut self, world: &mut World, index: usize) -> Vec<Request> {
         let member = self.member(world);
-        std::mem::replace(&mut self.members[index], member).waiting.into()
+        let waiting = std::mem::replace(&mut self.members[index], member).waiting;
+        waiting.into_iter().map(|it| it.0).collect()
     }
 
     fn server(&mut self) -> Option<&mut dyn FailOver> {
         Some(&mut self.server)
     }
 
-    fn waiting(&self) -> Vec<u64> {
-        self.members.iter().flat_map(|it| &it.waiting).copied().collect()
+    fn waiting(&self) -> Vec<Request> {
+        self.members.iter().flat_map(|it| &it.waiting).map(|it| it.0).collect()
     }
 }

@@ -32,7 +32,7 @@ mod world;
 pub use cases::{Case, Results, all, run as run_all};
 pub use observed::Observed;
 pub use run::simulate;
-pub use scenario::{Failover, Faults, Scenario, Strategy};
+pub use scenario::{Failover, Faults, RoundTrips, Scenario, Sizes, Strategy, Waits};
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn float(number: u64) -> f64 {
@@ -42,6 +42,16 @@ fn float(number: u64) -> f64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
 fn whole(number: f64) -> u64 {
     number as u64
+}
+
+/// A request that waits, or is decided.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    node: usize,
+    /// When it arrived.
+    since: u64,
+    /// Its permits.
+    size: u64,
 }
 
 /// Draws the time to the next of events that come at random, in microseconds. The logarithm is of

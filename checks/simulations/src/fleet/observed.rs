@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::window::Window;
-use super::{Scenario, float};
+use super::{Request, Scenario, float};
 
 /// The results of a run. All but the overshoot are about the measured seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,9 +29,15 @@ pub struct Observed {
     pub p99_millis: f64,
     /// The share of the requests that were lost with their node.
     pub lost: f64,
+    /// The share of the requests for half of the largest size or more that were admitted, 1 if
+    /// there are none.
+    pub large_admitted: f64,
+    /// The least share of its demand that a node got, relative to that of all nodes. Nodes that
+    /// wanted fewer than a hundred permits do not count.
+    pub fairness: f64,
 }
 
-/// Counts requests and decisions.
+/// Counts requests, permits and decisions.
 #[derive(Debug)]
 pub(super) struct Observer {
     limit: u64,
@@ -44,15 +50,23 @@ pub(super) struct Observer {
     /// seconds.
     central: Window,
     central_measured: u64,
-    /// The requests that were admitted, by the bucket of the server's time.
+    /// The permits that were admitted, by the bucket of the server's time.
     admitted: BTreeMap<u64, u64>,
     admitted_measured: u64,
+    /// The number of the requests that were admitted.
+    admitted_requests: u64,
     admitted_locally: u64,
     operations: u64,
     arrived: u64,
     lost: u64,
     /// How long each decision took.
     waits: Vec<u64>,
+    /// The size from which on a request is large, and the large requests that were decided and
+    /// admitted.
+    large_from: u64,
+    large: [u64; 2],
+    /// The permits that the requests of each node wanted and got.
+    by_node: Vec<[u64; 2]>,
 }
 
 impl Observer {
@@ -68,22 +82,28 @@ impl Observer {
             central_measured: 0,
             admitted: BTreeMap::new(),
             admitted_measured: 0,
+            admitted_requests: 0,
             admitted_locally: 0,
             operations: 0,
             arrived: 0,
             lost: 0,
             waits: Vec::new(),
+            large_from: (config.limit() / 20).max(2),
+            large: [0; 2],
+            by_node: vec![[0; 2]; scenario.nodes],
         }
     }
 
     /// Counts a request that arrives.
-    pub(super) fn arrives(&mut self, time: u64) {
+    pub(super) fn arrives(&mut self, request: &Request) {
+        let Request { node, since: time, size } = *request;
         let bucket = time / self.bucket_micros;
-        if self.central.sum_at(bucket) < self.limit {
-            self.central.add(bucket, 1);
-            self.central_measured += self.measured(time);
+        if self.central.sum_at(bucket) + size <= self.limit {
+            self.central.add(bucket, size);
+            self.central_measured += self.measured(time) * size;
         }
         self.arrived += self.measured(time);
+        self.by_node[node][0] += self.measured(time) * size;
     }
 
     /// Counts a message that the server handles.
@@ -91,27 +111,32 @@ impl Observer {
         self.operations += self.measured(time);
     }
 
-    /// Counts a request that arrived at `since` and goes ahead at `time`.
-    pub(super) fn admits(&mut self, time: u64, since: u64) {
-        *self.admitted.entry(time / self.bucket_micros).or_default() += 1;
-        self.admitted_measured += self.measured(time);
+    /// Counts a request that goes ahead at `time`.
+    pub(super) fn admits(&mut self, time: u64, request: &Request) {
+        let Request { node, since, size } = *request;
+        *self.admitted.entry(time / self.bucket_micros).or_default() += size;
+        self.admitted_measured += self.measured(time) * size;
+        self.admitted_requests += self.measured(time);
         self.admitted_locally += self.measured(time) * u64::from(time == since);
-        self.decides(time, since);
+        self.by_node[node][1] += self.measured(since) * size;
+        self.large[1] += self.measured(since) * u64::from(size >= self.large_from);
+        self.decides(time, request);
     }
 
-    /// Counts a request that arrived at `since` and is refused at `time`.
-    pub(super) fn refuses(&mut self, time: u64, since: u64) {
-        self.decides(time, since);
+    /// Counts a request that is refused at `time`.
+    pub(super) fn refuses(&mut self, time: u64, request: &Request) {
+        self.decides(time, request);
     }
 
-    /// Counts a request that arrived at `since` and is lost.
-    pub(super) fn loses(&mut self, since: u64) {
-        self.lost += self.measured(since);
+    /// Counts a request that is lost.
+    pub(super) fn loses(&mut self, request: &Request) {
+        self.lost += self.measured(request.since);
     }
 
-    fn decides(&mut self, time: u64, since: u64) {
-        if self.measured(since) > 0 {
-            self.waits.push(time - since);
+    fn decides(&mut self, time: u64, request: &Request) {
+        if self.measured(request.since) > 0 {
+            self.waits.push(time - request.since);
+            self.large[0] += u64::from(request.size >= self.large_from);
         }
     }
 
@@ -119,15 +144,15 @@ impl Observer {
         u64::from(time >= self.start)
     }
 
-    /// Returns the results of a run that ended at `end`, with requests that wait since these times:
-    /// each counts as a decision that took until the end.
+    /// Returns the results of a run that ended at `end`, with these requests that wait: each
+    /// counts as a decision that took until the end.
     ///
     /// # Panics
     ///
     /// Panics if a request was neither decided, nor lost, nor waits.
-    pub(super) fn observed(mut self, end: u64, waiting: &[u64]) -> Observed {
-        for since in waiting {
-            self.decides(end, *since);
+    pub(super) fn observed(mut self, end: u64, waiting: &[Request]) -> Observed {
+        for request in waiting {
+            self.decides(end, request);
         }
         assert_eq!(self.waits.len() as u64 + self.lost, self.arrived, "each request counts once");
         let window =
@@ -138,16 +163,19 @@ impl Observer {
         let local = float(self.waits.partition_point(|it| *it == 0) as u64);
         let p99 = self.waits[(self.waits.len() * 99).div_ceil(100) - 1];
         let (admitted, operations) = (float(self.admitted_measured), float(self.operations));
+        let requests = float(self.admitted_requests);
         Observed {
             overshoot: float(most.saturating_sub(self.limit)) / float(self.limit),
             utilisation: admitted / float(self.central_measured),
             operations: operations / float(self.secs),
-            operations_per_admitted: operations / admitted,
+            operations_per_admitted: operations / requests,
             local: local / decided,
-            admitted_locally: float(self.admitted_locally) / admitted,
+            admitted_locally: float(self.admitted_locally) / requests,
             mean_millis: float(self.waits.iter().sum()) / decided / 1e3,
             p99_millis: float(p99) / 1e3,
             lost: float(self.lost) / float(self.arrived),
+            large_admitted: share(self.large[1], self.large[0]),
+            fairness: fairness(&self.by_node),
         }
     }
 }
@@ -168,6 +196,21 @@ impl Observed {
             mean_millis: self.mean_millis.max(other.mean_millis),
             p99_millis: self.p99_millis.max(other.p99_millis),
             lost: self.lost.max(other.lost),
+            large_admitted: self.large_admitted.min(other.large_admitted),
+            fairness: self.fairness.min(other.fairness),
         }
     }
+}
+
+/// Returns a part of a whole, 1 if there is nothing.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 1.0 } else { float(part) / float(whole) }
+}
+
+/// Returns the least share of the permits that a node wanted and got, relative to that of all.
+fn fairness(nodes: &[[u64; 2]]) -> f64 {
+    let sum = |at: usize| nodes.iter().map(|it| it[at]).sum();
+    let all = share(sum(1), sum(0));
+    let nodes = nodes.iter().filter(|it| it[0] >= 100);
+    nodes.map(|[wanted, got]| share(*got, *wanted) / all).fold(1.0, f64::min)
 }

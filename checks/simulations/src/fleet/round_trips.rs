@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::network::TIME_OUT;
+use super::Request;
 use super::run::Fleet;
 use super::server::{FailOver, Server};
 use super::window::Window;
@@ -15,15 +15,15 @@ type World = world::World<Event>;
 #[derive(Debug)]
 pub(super) struct RoundTrips {
     server: Server<Window>,
-    /// By its number: the node of a request that waits, and when it arrived.
-    waiting: BTreeMap<u64, (usize, u64)>,
+    /// The requests that wait, by their numbers.
+    waiting: BTreeMap<u64, Request>,
     requests: u64,
 }
 
 /// With the number of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    Ask(u64),
+    Ask(u64, Request),
     Answer(u64, bool),
     GiveUp(u64),
 }
@@ -38,35 +38,36 @@ impl RoundTrips {
 impl Fleet for RoundTrips {
     type Event = Event;
 
-    fn arrive(&mut self, world: &mut World, index: usize) {
+    fn arrive(&mut self, world: &mut World, request: Request) {
         self.requests += 1;
-        self.waiting.insert(self.requests, (index, world.time));
-        world.at(world.time + TIME_OUT, Event::GiveUp(self.requests));
-        world.send(&Event::Ask(self.requests));
+        self.waiting.insert(self.requests, request);
+        world.at(world.time + world.network.time_out, Event::GiveUp(self.requests));
+        world.send(request.node, &Event::Ask(self.requests, request));
     }
 
     fn handle(&mut self, world: &mut World, event: Event) {
         let (number, is_admitted) = match event {
-            Event::Ask(number) => {
+            Event::Ask(number, Request { node, size, .. }) => {
                 world.operation();
                 let bucket = world.bucket();
-                let is_free = self.server.state.sum_at(bucket) < world.config().limit();
+                let used = self.server.state.sum_at(bucket);
+                let is_free = used + size <= world.config().limit();
                 if is_free {
-                    self.server.state.add(bucket, 1);
+                    self.server.state.add(bucket, size);
                 }
-                return world.send(&Event::Answer(number, is_free));
+                return world.send(node, &Event::Answer(number, is_free));
             }
             Event::Answer(number, is_admitted) => (number, is_admitted),
             Event::GiveUp(number) => (number, false),
         };
-        if let Some((_, since)) = self.waiting.remove(&number) {
-            world.decide(since, is_admitted);
+        if let Some(request) = self.waiting.remove(&number) {
+            world.decide(&request, is_admitted);
         }
     }
 
-    fn crash(&mut self, _world: &mut World, index: usize) -> Vec<u64> {
-        let lost = self.waiting.values().filter(|it| it.0 == index).map(|it| it.1).collect();
-        self.waiting.retain(|_, it| it.0 != index);
+    fn crash(&mut self, _world: &mut World, index: usize) -> Vec<Request> {
+        let lost = self.waiting.values().filter(|it| it.node == index).copied().collect();
+        self.waiting.retain(|_, it| it.node != index);
         lost
     }
 
@@ -74,7 +75,7 @@ impl Fleet for RoundTrips {
         Some(&mut self.server)
     }
 
-    fn waiting(&self) -> Vec<u64> {
-        self.waiting.values().map(|it| it.1).collect()
+    fn waiting(&self) -> Vec<Request> {
+        self.waiting.values().copied().collect()
     }
 }

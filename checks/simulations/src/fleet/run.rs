@@ -6,7 +6,7 @@ use super::round_trips::RoundTrips;
 use super::server::{FailOver, LAG};
 use super::shares::Shares;
 use super::world::{Event, World};
-use super::{Failover, Observed, Scenario, Strategy, demand, float, gap};
+use super::{Failover, Observed, Request, Scenario, Strategy, demand, float, gap};
 
 /// The nodes and the server of a strategy.
 pub(super) trait Fleet {
@@ -14,21 +14,20 @@ pub(super) trait Fleet {
     type Event;
 
     /// A request arrives at a node.
-    fn arrive(&mut self, world: &mut World<Self::Event>, node: usize);
+    fn arrive(&mut self, world: &mut World<Self::Event>, request: Request);
 
     fn handle(&mut self, world: &mut World<Self::Event>, event: Self::Event);
 
-    /// A node crashes, and starts again at once. Returns when the requests had arrived that waited
-    /// on it.
-    fn crash(&mut self, world: &mut World<Self::Event>, node: usize) -> Vec<u64>;
+    /// A node crashes, and starts again at once. Returns the requests that waited on it.
+    fn crash(&mut self, world: &mut World<Self::Event>, node: usize) -> Vec<Request>;
 
     /// Returns the server, if the strategy has one.
     fn server(&mut self) -> Option<&mut dyn FailOver> {
         None
     }
 
-    /// Returns when the requests had arrived that wait.
-    fn waiting(&self) -> Vec<u64>;
+    /// Returns the requests that wait.
+    fn waiting(&self) -> Vec<Request>;
 }
 
 /// Simulates a scenario with a strategy.
@@ -66,21 +65,23 @@ fn run<F: Fleet>(
         world.time = time;
         match event {
             Event::Arrival => {
-                world.observer.arrives(time);
-                let node = world.demand.node();
-                fleet.arrive(&mut world, node);
+                let (node, size) = (world.demand.node(), world.demand.size());
+                let request = Request { node, since: time, size };
+                world.observer.arrives(&request);
+                fleet.arrive(&mut world, request);
                 let next = time + world.demand.gap();
                 world.queue.add(next, Event::Arrival);
             }
             Event::Deal => {
                 world.demand.deal();
+                world.network.deal();
                 world.queue.add(time + demand::DEAL_EVERY, Event::Deal);
             }
             Event::Crash => {
                 let nodes = world.scenario.nodes as u64;
                 let node = usize::try_from(world.crashes.u64(..nodes)).unwrap_or_default();
-                for since in fleet.crash(&mut world, node) {
-                    world.observer.loses(since);
+                for request in fleet.crash(&mut world, node) {
+                    world.observer.loses(&request);
                 }
                 let per_second = world.scenario.faults.crashes * float(nodes);
                 let next = time + gap(&mut world.crashes, per_second);

@@ -9,8 +9,14 @@ pub struct Scenario {
     pub config: LeaseConfig,
     /// The number of nodes.
     pub nodes: usize,
-    /// The requests of all nodes in a second.
+    /// The permits that the requests of all nodes want in a second.
     pub demand: f64,
+    /// The permits of a request.
+    pub sizes: Sizes,
+    /// For how long a request waits.
+    pub waits: Waits,
+    /// The round trips of the nodes.
+    pub round_trips: RoundTrips,
     /// The seconds that are measured, after the first quarantine and a window.
     pub secs: u64,
     /// The faults.
@@ -32,6 +38,38 @@ pub enum Strategy {
         /// The interval in milliseconds.
         every: u64,
     },
+}
+
+/// The permits that a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// One.
+    One,
+    /// From one to a tenth of the limit, by a heavy tail: k or more with a probability of about
+    /// 1 / k.
+    HeavyTail,
+}
+
+/// For how long a request waits that finds too few permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// It is refused at once.
+    Not,
+    /// Until the server answers, unless it has told the node to ask later.
+    Answer,
+    /// For the length of the window.
+    Window,
+}
+
+/// The mean round trips of the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundTrips {
+    /// 50 ms for all.
+    Even,
+    /// From 0.2 to 250 ms, evenly on a logarithmic scale, by the number of the node.
+    ByNode,
+    /// The same, and each node has another one every 5 s.
+    ByNodeAndTime,
 }
 
 /// The faults of a run.
@@ -56,6 +94,9 @@ pub struct Faults {
     /// Whether a server that is promoted has the identity of the one before it: a fault of the
     /// embedding, against the rules of the protocol.
     pub keeps_identity: bool,
+    /// Whether each two nodes start with the same number, as clones of one image would if they drew
+    /// it from their memory.
+    pub twins: bool,
 }
 
 /// The effect of a failover on the state of the server.
@@ -69,6 +110,24 @@ pub enum Failover {
     Promotion,
     /// In turn a restart and a promotion.
     InTurn,
+}
+
+impl Scenario {
+    /// Returns a scenario whose nodes and requests are all alike, of one node without demand and
+    /// without faults.
+    #[must_use]
+    pub const fn alike(config: LeaseConfig, secs: u64) -> Self {
+        Self {
+            config,
+            nodes: 1,
+            demand: 0.0,
+            sizes: Sizes::One,
+            waits: Waits::Answer,
+            round_trips: RoundTrips::Even,
+            secs,
+            faults: Faults::NONE,
+        }
+    }
 }
 
 impl Strategy {
@@ -106,6 +165,7 @@ impl Faults {
         failover_secs: 5,
         drift_ppm: 0,
         keeps_identity: false,
+        twins: false,
     };
 
     /// All faults at once.
@@ -118,5 +178,6 @@ impl Faults {
         failover_secs: 5,
         drift_ppm: 500,
         keeps_identity: false,
+        twins: false,
     };
 }

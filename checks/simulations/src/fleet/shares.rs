@@ -1,5 +1,6 @@
 //! Static shares of the limit.
 
+use super::Request;
 use super::run::Fleet;
 use super::window::Window;
 use super::world;
@@ -27,27 +28,28 @@ impl Shares {
 impl Fleet for Shares {
     type Event = NoEvent;
 
-    fn arrive(&mut self, world: &mut World, index: usize) {
+    fn arrive(&mut self, world: &mut World, request: Request) {
+        let index = request.node;
         let (limit, nodes) = (world.config().limit(), self.members.len() as u64);
         let share = limit / nodes + u64::from((index as u64) < limit % nodes);
         let bucket = world.bucket();
-        let is_free = self.members[index].sum_at(bucket) < share;
+        let is_free = self.members[index].sum_at(bucket) + request.size <= share;
         if is_free {
-            self.members[index].add(bucket, 1);
+            self.members[index].add(bucket, request.size);
         }
-        world.decide(world.time, is_free);
+        world.decide(&request, is_free);
     }
 
     fn handle(&mut self, _world: &mut World, event: NoEvent) {
         match event {}
     }
 
-    fn crash(&mut self, world: &mut World, index: usize) -> Vec<u64> {
+    fn crash(&mut self, world: &mut World, index: usize) -> Vec<Request> {
         self.members[index] = Window::new(world.config().buckets());
         Vec::new()
     }
 
-    fn waiting(&self) -> Vec<u64> {
+    fn waiting(&self) -> Vec<Request> {
         Vec::new()
     }
 }

@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::demand::Demand;
 use super::network::Network;
 use super::observed::Observer;
-use super::{Scenario, micros};
+use super::{Request, Scenario, micros};
 use crate::queue::Queue;
 
 /// The time, the events to come, the surroundings and the observer of a run.
@@ -18,7 +18,7 @@ pub(super) struct World<E> {
     pub(super) queue: Queue<Event<E>>,
     pub(super) observer: Observer,
     pub(super) demand: Demand,
-    network: Network,
+    pub(super) network: Network,
     /// Draws clocks, and phases of what repeats.
     nodes: Rng,
     /// Draws crashes.
@@ -45,14 +45,15 @@ impl<E> World<E> {
         let start = micros(config.quarantine() + config.bucket_len() * config.buckets());
         // A generator of its own for each purpose: so all strategies see the same requests.
         let mut seeds = Rng::with_seed(seed);
-        let [demand, network, nodes, crashes] = [(); 4].map(|()| Rng::with_seed(seeds.u64(..)));
+        let [demand, network, nodes, crashes, sizes] =
+            [(); 5].map(|()| Rng::with_seed(seeds.u64(..)));
         Self {
             scenario: *scenario,
             time: 0,
             queue: Queue::new(),
             observer: Observer::new(scenario, start),
-            demand: Demand::new(scenario.nodes, scenario.demand, demand),
-            network: Network::new(&scenario.faults, network),
+            demand: Demand::new(scenario, demand, sizes),
+            network: Network::new(scenario, network),
             nodes,
             crashes,
             start,
@@ -83,12 +84,12 @@ impl<E> World<E> {
         self.queue.add(time, Event::Of(event));
     }
 
-    /// Sends a message, of which each delivery is an event.
-    pub(super) fn send(&mut self, message: &E)
+    /// Sends a message to or from a node. Each delivery is an event.
+    pub(super) fn send(&mut self, node: usize, message: &E)
     where
         E: Clone,
     {
-        for delay in self.network.deliveries() {
+        for delay in self.network.deliveries(node) {
             self.queue.add(self.time + delay, Event::Of(message.clone()));
         }
     }
@@ -97,12 +98,11 @@ impl<E> World<E> {
         self.observer.operation(self.time);
     }
 
-    /// Decides on a request that arrived at `since`.
-    pub(super) fn decide(&mut self, since: u64, is_admitted: bool) {
+    pub(super) fn decide(&mut self, request: &Request, is_admitted: bool) {
         if is_admitted {
-            self.observer.admits(self.time, since);
+            self.observer.admits(self.time, request);
         } else {
-            self.observer.refuses(self.time, since);
+            self.observer.refuses(self.time, request);
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum EngineError {
         /// The part that is not.
         found: String,
     },
+    /// The operating system gave no random number for an ask.
+    Randomness(Box<dyn Error + Send + Sync>),
     /// The address of the server is not valid.
     Address(Box<dyn Error + Send + Sync>),
 }
@@ -39,13 +41,16 @@ impl fmt::Display for EngineError {
                 write!(f, "the server did not answer in {after:?}")
             }
             Self::Reply { found } => {
-                write!(f, "an answer has eight numbers from 0 to 2^53, and not {found:?}")
+                write!(f, "an answer has ten numbers from 0 to 2^53, and not {found:?}")
             }
             Self::FleetReply { found } => {
                 write!(
                     f,
                     "an answer about a fleet has an outcome, identities and versions, and not `{found}`"
                 )
+            }
+            Self::Randomness(error) => {
+                write!(f, "the operating system gives no random numbers: {error}")
             }
             Self::Address(error) => write!(f, "the address of the server is not valid: {error}"),
         }
@@ -55,7 +60,7 @@ impl fmt::Display for EngineError {
 impl Error for EngineError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Server(error) | Self::Address(error) => Some(&**error),
+            Self::Server(error) | Self::Address(error) | Self::Randomness(error) => Some(&**error),
             Self::Timeout { .. } | Self::Reply { .. } | Self::FleetReply { .. } => None,
         }
     }

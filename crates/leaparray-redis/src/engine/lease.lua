@@ -2,12 +2,12 @@
 -- `time` and `identity` are defined before. All numbers are whole and below 2^53.
 --
 -- KEYS: mark, charges, last ask of the node
--- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number of the ask, epoch of its moves
---       (identity, since), wanted permits, validity of the lease that is asked for, and for each move: from, to or -1, count
+-- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number and nonce of the ask, epoch of its
+--       moves (identity, since), wanted permits, validity of the lease that is asked for, and for each move: from, to or -1, count
 local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local seq, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local want, validity = math.min(tonumber(ARGV[8]), limit), math.min(tonumber(ARGV[9]), v)
-local FIRST_MOVE, MAX_MOVES = 10, 64
+local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local want, validity = math.min(tonumber(ARGV[9]), limit), math.min(tonumber(ARGV[10]), v)
+local FIRST_MOVE, MAX_MOVES = 11, 64
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
 -- Each is false if it is absent.
@@ -35,10 +35,11 @@ if first ~= oldest or not stored then
   charges = kept
 end
 
--- The last ask of the node: its number, epoch, grant and bucket.
-local last_seq, last_identity, last_since, last_granted, last_bucket
-if last then last_seq, last_identity, last_since, last_granted, last_bucket = unpacked(last) end
+-- The last ask of the node: its number, nonce, epoch, grant and bucket.
+local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket
+if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket = unpacked(last) end
 local is_new = not last_seq or last_seq < seq
+local is_same = last_seq == seq and last_nonce == nonce
 if last_seq and last_seq < seq and asked_identity == identity and asked_since == since then
   for i = FIRST_MOVE, math.min(#ARGV, FIRST_MOVE + 3 * MAX_MOVES) - 2, 3 do
     local from, to = tonumber(ARGV[i]) - oldest + 1, tonumber(ARGV[i + 1]) - oldest + 1
@@ -78,13 +79,14 @@ if is_new then
     charged_to = math.max(charged_to, bucket)
   end
   if granted < want then retry_in = open_in > 0 and open_in or (k + 1) * b - now end
-  redis.call('SET', KEYS[3], pack(seq, identity, since, granted, bucket), 'PX', kept_for)
+  redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket), 'PX', kept_for)
 else
   bucket = last_bucket
-  if last_seq == seq and last_identity == identity and last_since == since then granted = last_granted end
+  if is_same and last_identity == identity and last_since == since then granted = last_granted end
 end
 
 redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
 -- Also without a charge: absent charges are ones that were evicted.
 redis.call('SET', KEYS[2], pack(demand_bucket, demand_free, demand, demand_before, oldest, charges), 'PX', kept_for)
-return { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0) }
+return { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
+  (is_new or is_same) and 0 or 1, now - time }

@@ -22,7 +22,15 @@ use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 /// let engine = MemoryEngine::with_clock(clock.clone());
 /// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
 /// let keys = LeaseKeys::new("orders", &config)?;
-/// let ask = |seq| Ask { node: 7, seq, epoch: None, want: 5, validity: 2, moves: vec![] };
+/// let ask = |seq| Ask {
+///     node: 7,
+///     seq,
+///     nonce: seq,
+///     epoch: None,
+///     want: 5,
+///     validity: 2,
+///     moves: vec![],
+/// };
 /// // The limit is new, and begins with a quarantine.
 /// assert_eq!(engine.lease(&keys, &config, &ask(1)).await?.granted, 0);
 /// clock.advance(config.quarantine());

@@ -8,11 +8,12 @@
 //!
 //! let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
 //! let keys = LeaseKeys::new("orders", &config)?;
-//! let ask = Ask { node: 7, seq: 1, epoch: None, want: 5, validity: 2, moves: vec![] };
+//! let (node, seq, nonce, want, validity) = (7, 1, 77, 5, 2);
+//! let ask = Ask { node, seq, nonce, epoch: None, want, validity, moves: vec![] };
 //! // EVAL source 3 keys… arguments…
 //! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100:6}:node:7");
-//! assert_eq!(script::arguments(&config, &ask), [100, 10, 100_000, 6, 1, -1, -1, 5, 2]);
-//! let answer = script::answer(&ask, &[4, 1_000_000, 9_000_000, 5, 92, 0, 0, 95])?;
+//! assert_eq!(script::arguments(&config, &ask), [100, 10, 100_000, 6, 1, 77, -1, -1, 5, 2]);
+//! let answer = script::answer(&ask, &[4, 1_000_000, 9_000_000, 5, 92, 0, 0, 95, 0, 0])?;
 //! assert_eq!((answer.granted, answer.bucket, answer.free), (5, 92, 95));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
@@ -50,6 +51,7 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
         exact(config.bucket_micros()),
         config.validity().into(),
         exact(ask.seq),
+        exact(ask.nonce),
         identity,
         since,
         exact(ask.want),
@@ -65,19 +67,23 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
 ///
 /// # Errors
 ///
-/// Returns an [`EngineError`] if the reply does not have eight numbers from 0 to 2^53, or grants
+/// Returns an [`EngineError`] if the reply does not have ten numbers from 0 to 2^53, or grants
 /// more than was asked for.
 pub fn answer(ask: &Ask, reply: &[i64]) -> Result<Answer, EngineError> {
     let error = || EngineError::Reply { found: reply.to_vec() };
     let numbers: Vec<u64> = reply.iter().filter_map(|&it| u64::try_from(it).ok()).collect();
-    let [identity, since, now, granted, bucket, retry_in, open_in, free] = numbers[..] else {
+    let [identity, since, now, granted, bucket, retry_in, open_in, free, is_taken, behind] =
+        numbers[..]
+    else {
         return Err(error());
     };
     if numbers.iter().any(|it| *it > MAX_EXACT) || granted > ask.want {
         return Err(error());
     }
     let epoch = Epoch { identity, since };
-    Ok(Answer { seq: ask.seq, epoch, now, granted, bucket, retry_in, open_in, free })
+    let is_taken = is_taken > 0;
+    let seq = ask.seq;
+    Ok(Answer { seq, epoch, now, granted, bucket, retry_in, open_in, free, behind, is_taken })
 }
 
 /// Returns a number that a double holds exactly.

@@ -118,8 +118,16 @@ pub struct FleetView {
     begun: Option<u64>,
     /// The number of records and seconds of processes that could not be read.
     unreadable: u64,
-    /// The live processes whose records could not be read, and the versions of these.
-    strangers: BTreeMap<ProcessId, u64>,
+    /// The processes whose records could not be read.
+    strangers: BTreeMap<ProcessId, Stranger>,
+}
+
+/// A process whose record could not be read.
+#[derive(Clone, Copy, Debug)]
+struct Stranger {
+    version: u64,
+    /// Whether it is live, and was not known before.
+    is_expected: bool,
 }
 
 /// A process as of its newest record.
@@ -190,11 +198,12 @@ impl FleetView {
                 continue;
             }
             let Ok(mut record) = Record::decode(&known.record) else {
-                self.unreadable += u64::from(before.get(&known.process) != Some(&known.version));
+                let counted = before.get(&known.process).map(|it| it.version);
+                self.unreadable += u64::from(counted != Some(known.version));
                 let lost_at = known.contact.saturating_add(self.config.lost_after_micros());
-                if process.is_none() && survey.now < lost_at {
-                    self.strangers.insert(known.process, known.version);
-                }
+                let is_expected = process.is_none() && survey.now < lost_at;
+                let stranger = Stranger { version: known.version, is_expected };
+                self.strangers.insert(known.process, stranger);
                 continue;
             };
             let (version, contact) = (known.version, known.contact);

@@ -193,10 +193,20 @@ impl Holdings {
         }
         self.seq += 1;
         self.in_flight = Some(InFlight { seq: self.seq, sent: self.latest });
-        Some(Ask { node: self.node, seq: self.seq, epoch: self.epoch, want, validity, moves })
+        let Self { node, seq, epoch, .. } = *self;
+        Some(Ask { node, seq, nonce: 0, epoch, want, validity, moves })
+    }
+
+    /// Begins another incarnation of the node, with another number. Nothing is in hand, and nothing
+    /// is reported: if another process has a copy of the memory of this one, it may use the permits
+    /// in hand.
+    pub fn rename(&mut self, node: u64) {
+        *self = Self { latest: self.latest, ..Self::new(self.config, node) };
     }
 
     /// Takes the answer to the ask in flight. Returns whether it was: any other answer is ignored.
+    /// If the number of the node [is taken](Answer::is_taken), it has to be
+    /// [renamed](Self::rename).
     pub fn on_answer(&mut self, now: u64, answer: &Answer) -> bool {
         self.advance(now);
         // Each answer once: a grant is charged once.

@@ -16,7 +16,15 @@ use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 ///
 /// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
 /// let mut ledger = Ledger::new(config);
-/// let ask = |seq| Ask { node: 1, seq, epoch: None, want: 8, validity: 2, moves: vec![] };
+/// let ask = |seq| Ask {
+///     node: 1,
+///     seq,
+///     nonce: seq,
+///     epoch: None,
+///     want: 8,
+///     validity: 2,
+///     moves: vec![],
+/// };
 /// // The state is blank, so leases of a lost state may still be in use.
 /// let answer = ledger.lease(0, 1, &ask(1));
 /// assert_eq!((answer.granted, answer.open_in), (0, 1_700_000));
@@ -70,6 +78,7 @@ struct Demand {
 struct Last {
     expires: u64,
     seq: u64,
+    nonce: u64,
     epoch: Epoch,
     granted: u64,
     bucket: u64,
@@ -150,13 +159,17 @@ impl Ledger {
             retry_in: 0,
             open_in: mark.open.saturating_sub(now),
             free,
+            behind: now - time,
+            is_taken: false,
         };
         // A repeated ask gets the answer that may have been lost. An ask that was overtaken gets
-        // nothing: its node no longer waits for the answer.
+        // nothing: its node no longer waits for the answer. If it does, or if the nonce is
+        // another one, another process has sent the ask that the server knows: a grant to both
+        // would be charged once.
         if let Some(last) = last.filter(|_| !is_new) {
-            let is_same = last.seq == ask.seq && last.epoch == mark.epoch;
-            let granted = if is_same { last.granted } else { 0 };
-            return Answer { granted, bucket: last.bucket, ..answer };
+            let is_same = last.seq == ask.seq && last.nonce == ask.nonce;
+            let granted = if is_same && last.epoch == mark.epoch { last.granted } else { 0 };
+            return Answer { granted, bucket: last.bucket, is_taken: !is_same, ..answer };
         }
 
         let want = ask.want.min(config.limit());
@@ -168,8 +181,8 @@ impl Ledger {
             *charges.buckets.entry(answer.bucket).or_default() += granted;
             mark.charged_to = mark.charged_to.max(answer.bucket);
         }
-        let (seq, epoch, bucket) = (ask.seq, mark.epoch, answer.bucket);
-        self.last.insert(ask.node, Last { expires, seq, epoch, granted, bucket });
+        let (seq, nonce, epoch, bucket) = (ask.seq, ask.nonce, mark.epoch, answer.bucket);
+        self.last.insert(ask.node, Last { expires, seq, nonce, epoch, granted, bucket });
         self.mark = Some(mark);
         let retry_in = match () {
             () if granted == want => 0,

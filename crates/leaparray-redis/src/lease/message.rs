@@ -28,6 +28,10 @@ pub struct Ask {
     pub node: u64,
     /// The number of the ask, from 1. An ask that the transport repeats keeps its number.
     pub seq: u64,
+    /// A number below [`MAX_EXACT`] that the sender draws for each ask, from the randomness of the
+    /// operating system: not from memory, of which a clone of the process has a copy. An ask that
+    /// the transport repeats keeps it. [`Holdings::ask`](super::Holdings::ask) leaves it at 0.
+    pub nonce: u64,
     /// The epoch that the moves are about, if the node knows of one.
     pub epoch: Option<Epoch>,
     /// The permits that the node would like to have, 0 for a report.
@@ -73,6 +77,12 @@ pub struct Answer {
     pub open_in: u64,
     /// The permits that are left to grant.
     pub free: u64,
+    /// By how many microseconds the server's clock is behind [`now`](Self::now): it has stepped
+    /// back, and nothing leaves the window before it has caught up.
+    pub behind: u64,
+    /// Whether another process asks with the number of this node: the server knows a later ask of
+    /// the node, or another one with the number of this one. Nothing is granted.
+    pub is_taken: bool,
 }
 
 impl Answer {
@@ -92,6 +102,8 @@ impl Answer {
     ///     retry_in: 0,
     ///     open_in: 0,
     ///     free: 5,
+    ///     behind: 0,
+    ///     is_taken: false,
     /// };
     /// assert_eq!(answer.valid_for(1_000), 1_750);
     /// ```

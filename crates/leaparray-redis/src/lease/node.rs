@@ -5,8 +5,8 @@ use super::{Answer, Ask, Holdings, LeaseConfig};
 /// The most permits that a node keeps for longer than τ and a round trip.
 const FEW: u64 = 4;
 
-/// For how long after a request a node keeps permits for requests that do not wait, in
-/// microseconds.
+/// The longest time for which a node keeps permits for a request that does not wait and is not
+/// repeated, in microseconds.
 const SPARE_FOR: u64 = 60_000_000;
 
 /// A node of a limit: it decides locally, and asks by its demand.
@@ -47,9 +47,9 @@ pub struct Node {
     /// The permits for which requests lacked some since the last ask was sent.
     missing: u64,
     last_sent: Option<u64>,
-    /// The permits that are kept for requests that do not wait, and until when.
-    spare: u64,
-    spare_until: u64,
+    spare: Spare,
+    /// The most permits to keep for requests that do not wait, by the last answer.
+    room: u64,
     /// The next ask is due without a request: the node does not know whether the server grants
     /// anything.
     is_unsure: bool,
@@ -68,9 +68,11 @@ pub struct Decided {
     pub demanded: u64,
     /// The permits of the requests that lacked some, which the next ask wants.
     pub missing: u64,
-    /// The most permits of a request that lacked some and did not wait. From then on, the node
-    /// keeps as many in hand for requests that do not wait, up to a minute after the last request.
-    pub refused: u64,
+    /// The most permits of a request, of those in `demanded`.
+    pub largest: u64,
+    /// The most permits of a request that does not wait, whether it got them or not. The node keeps
+    /// as many in hand, as long as such requests are repeated, and as many are free on the server.
+    pub at_once: u64,
 }
 
 impl Node {
@@ -84,14 +86,14 @@ impl Node {
     /// Creates a node with these holdings.
     #[must_use]
     pub const fn with_holdings(holdings: Holdings) -> Self {
-        let demand = Demand { since: 0, count: 0, per_bucket: 0 };
+        let demand = Demand { since: 0, count: 0, largest: 0, per_bucket: 0 };
         Self {
             holdings,
             demand,
             missing: 0,
             last_sent: None,
-            spare: 0,
-            spare_until: 0,
+            spare: Spare { size: 0, until: 0, next: 0 },
+            room: u64::MAX,
             is_unsure: true,
             retry_at: 0,
             round_trip: 0,
@@ -121,7 +123,7 @@ impl Node {
     /// request may [`retry`](Self::retry) after an answer.
     pub fn take(&mut self, now: u64, count: u64) -> bool {
         let bucket = self.holdings.config().bucket_micros();
-        self.demand.add(now, count, bucket);
+        self.demand.add(now, count, count, bucket);
         self.retry(now, count)
     }
 
@@ -132,15 +134,14 @@ impl Node {
     ///
     /// Panics if more permits were used than there are in hand.
     pub fn settle(&mut self, now: u64, decided: &Decided) {
-        let Decided { used, demanded, missing, refused } = *decided;
+        let Decided { used, demanded, missing, largest, at_once } = *decided;
         let bucket = self.holdings.config().bucket_micros();
-        self.demand.add(now, demanded, bucket);
+        self.demand.add(now, demanded, largest, bucket);
         assert!(self.holdings.take(now, used), "{used} permits were used that were not in hand");
         self.wait(missing);
-        self.spare = self.spare.max(refused.min(self.holdings.config().limit()));
-        if demanded > 0 {
-            self.spare_until = now.saturating_add(SPARE_FOR);
-        }
+        // A request that has got a few permits is like those for which they are kept.
+        let few = demanded.min(self.spare.size).min(FEW);
+        self.spare.note(now, at_once.max(few), self.holdings.config());
     }
 
     /// Decides again on a request that has waited for an answer. It does not count as new demand.
@@ -179,24 +180,24 @@ impl Node {
         let config = *self.holdings.config();
         let bucket = config.bucket_micros();
         self.demand.roll(now, bucket);
-        if now >= self.spare_until {
-            self.spare = 0;
-        }
+        self.spare.note(now, 0, &config);
         if self.next_poll(now).is_none_or(|at| now < at) {
             return None;
         }
+        let (flow, spare) = (self.flow(), self.spare());
         let target = self.target();
-        let in_hand = self.lasting(now);
-        let needed = target.saturating_add(self.missing);
+        // What ends before the next ask is answered is asked for again, if it is kept.
+        let gap = if spare > 0 { micros(config.min_gap()) } else { 0 };
+        let in_hand = self.lasting(now.saturating_add(gap));
+        // The requests that lack permits may be those for which some are kept.
+        let needed = flow.saturating_add(self.missing.max(spare));
         let want = needed.saturating_sub(in_hand);
         let want = want.min(config.limit());
         // A request that waits uses its permit when the answer arrives. A chunk has to last for τ
         // and two round trips.
         let lasts = match target {
             0 => self.round_trip.saturating_add(self.round_trip / 4),
-            _ if target <= FEW.max(self.spare) => {
-                bucket.saturating_mul(u64::from(config.validity()))
-            }
+            _ if spare > 0 || flow <= FEW => bucket.saturating_mul(u64::from(config.validity())),
             _ => micros(config.min_gap()).saturating_add(self.round_trip.saturating_mul(2)),
         };
         let buckets = lasts / bucket + 1;
@@ -215,21 +216,25 @@ impl Node {
         if self.holdings.sent().is_some() {
             return None;
         }
-        let target = self.target();
+        let (target, spare) = (self.target(), self.spare());
         let in_hand = self.lasting(now);
         if self.missing > 0 || self.is_unsure || self.retry_at > 0 && in_hand == 0 && target > 0 {
             return Some(self.retry_at.max(now));
         }
         let gap = micros(self.holdings.config().min_gap());
         let background = self.last_sent.map_or(0, |it| it.saturating_add(gap)).max(now);
-        // Half of a chunk is in hand when the next is asked for.
-        if target > 0 && in_hand <= target / 2 {
+        // A large request has used most of what is kept, and the next one may not wait either.
+        if spare > FEW && in_hand < spare / 2 {
+            return Some(self.retry_at.max(now));
+        }
+        let low = self.low();
+        if low.is_some_and(|low| in_hand <= low) {
             return Some(background.max(self.retry_at));
         }
         // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
         let excess = in_hand.saturating_sub(target.saturating_mul(2));
         let reports = excess.saturating_add(self.holdings.unreported()) > target.max(1);
-        let ends = if self.spare > 0 { self.holdings.falls_to(target / 2) } else { None };
+        let ends = low.filter(|_| spare > 0).and_then(|low| self.holdings.falls_to(low));
         let renewal = ends.map(|end| end.saturating_sub(self.lead()).max(background));
         reports.then_some(background).into_iter().chain(renewal).min()
     }
@@ -237,13 +242,19 @@ impl Node {
     /// Returns the permits in hand, without those whose lease ends before another one can be asked
     /// for, if the node keeps spare ones.
     fn lasting(&self, now: u64) -> u64 {
-        let lead = if self.spare > 0 { self.lead() } else { 0 };
+        let lead = if self.spare() > 0 { self.lead() } else { 0 };
         self.holdings.in_hand(now.saturating_add(lead))
     }
 
     /// Returns how long before the end of a lease another one is asked for.
     const fn lead(&self) -> u64 {
         self.round_trip.saturating_mul(2).saturating_add(self.holdings.config().bucket_micros() / 8)
+    }
+
+    /// Returns the last round trip, in microseconds.
+    #[must_use]
+    pub const fn round_trip(&self) -> u64 {
+        self.round_trip
     }
 
     /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in
@@ -260,8 +271,18 @@ impl Node {
             let after = wait.saturating_add(self.round_trip / 4);
             self.retry_at = if wait == 0 { 0 } else { sent.saturating_add(after) };
             self.is_unsure = answer.open_in > 0;
+            // As many stay free for the other nodes.
+            let kept = self.holdings.in_hand(now).min(self.spare.size);
+            self.room = answer.free.saturating_add(kept) / 2;
         }
         is_next
+    }
+
+    /// Begins another incarnation of the node, with another number, after an answer that the number
+    /// [is taken](Answer::is_taken): see [`Holdings::rename`].
+    pub fn rename(&mut self, node: u64) {
+        self.holdings.rename(node);
+        self.is_unsure = true;
     }
 
     /// Gives up the ask in flight, at `now`: nothing is assumed about it. The next ask waits for τ.
@@ -294,19 +315,40 @@ impl Node {
     }
 
     /// Returns the permits that the node would like to have in hand: those that the demand needs
-    /// for τ and a round trip. A node with few requests keeps what half of the validity of a lease
-    /// needs, up to four, or what a request has lacked that does not wait; and nothing in a
-    /// shortage.
+    /// for τ and a round trip, and those of the largest request that does not wait. A node with few
+    /// requests keeps what half of the validity of a lease needs, up to four. In a shortage, it
+    /// keeps neither these few nor any for requests that do not wait.
     #[must_use]
     pub fn target(&self) -> u64 {
+        self.flow().saturating_add(self.spare()).min(self.holdings.config().limit())
+    }
+
+    /// Returns the permits that the demand needs, until another chunk is there.
+    fn flow(&self) -> u64 {
         let config = self.holdings.config();
         let lease = config.bucket_micros().saturating_mul(u64::from(config.validity()));
-        let target = self.needs(micros(config.min_gap()).saturating_add(self.round_trip));
+        let flow = self.needs(micros(config.min_gap()).saturating_add(self.round_trip));
         // In a shortage, a permit that waits for a request is one that another node lacks.
-        if target <= FEW.max(self.spare) && self.retry_at > 0 {
-            return 0;
+        match self.retry_at {
+            0 => flow.max(self.needs(lease / 2).min(FEW)),
+            _ if flow <= FEW => 0,
+            _ => flow,
         }
-        target.max(self.needs(lease / 2).min(FEW)).max(self.spare).min(config.limit())
+        .min(config.limit())
+    }
+
+    /// Returns how many permits are in hand when the next ask is due: half of a chunk, beside what
+    /// is kept for requests that do not wait. `None` if nothing is to be in hand.
+    fn low(&self) -> Option<u64> {
+        match self.flow() {
+            0 => self.spare().checked_sub(1),
+            flow => Some(self.spare().saturating_add(flow / 2)),
+        }
+    }
+
+    /// Returns the permits to keep for a request that does not wait.
+    fn spare(&self) -> u64 {
+        if self.retry_at > 0 { 0 } else { self.spare.size.min(self.room) }
     }
 
     /// Returns the permits that the demand needs for a time.
@@ -317,12 +359,50 @@ impl Node {
     }
 }
 
+/// The permits of the largest request that does not wait.
+///
+/// A kept permit is missing to the other nodes. So a size is kept for as long as what it keeps from
+/// them is at most the limit: for `limit / size` windows after the last request of about that size,
+/// and for at most a minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spare {
+    size: u64,
+    until: u64,
+    /// The largest of the smaller requests since the last one of about that size.
+    next: u64,
+}
+
+impl Spare {
+    /// Notes a request for `size` permits at `now`, 0 for none.
+    fn note(&mut self, now: u64, size: u64, config: &LeaseConfig) {
+        let size = size.min(config.limit());
+        if now >= self.until {
+            *self = Self { size: self.next, until: self.until, next: 0 };
+            self.until = now.saturating_add(self.kept_for(config));
+        }
+        if size > self.size / 2 {
+            *self = Self { size: self.size.max(size), until: 0, next: 0 };
+            self.until = now.saturating_add(self.kept_for(config));
+        } else {
+            self.next = self.next.max(size);
+        }
+    }
+
+    fn kept_for(&self, config: &LeaseConfig) -> u64 {
+        let window = config.bucket_micros() * u64::from(config.buckets());
+        let windows = config.limit() / self.size.max(1);
+        window.saturating_mul(windows).min(SPARE_FOR)
+    }
+}
+
 /// The permits that requests ask for in a bucket, on average.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Demand {
     /// The number of the local bucket that is counted.
     since: u64,
     count: u64,
+    /// The most permits of a request in it.
+    largest: u64,
     /// Scaled.
     per_bucket: u64,
 }
@@ -330,16 +410,20 @@ struct Demand {
 impl Demand {
     const SCALE: u64 = 256;
 
-    fn add(&mut self, now: u64, count: u64, bucket: u64) {
+    fn add(&mut self, now: u64, count: u64, largest: u64, bucket: u64) {
         self.roll(now, bucket);
         self.count = self.count.saturating_add(count);
+        self.largest = self.largest.max(largest);
     }
 
     /// Returns the scaled average, or the count of the current bucket if it is already four and
-    /// twice that: demand has moved here.
+    /// twice that without its largest request: demand has moved here. One large request says
+    /// nothing of the next ones.
     const fn estimate(&self) -> u64 {
-        let current = self.count.saturating_mul(Self::SCALE);
-        if self.count >= 4 && current / 2 > self.per_bucket { current } else { self.per_bucket }
+        let beside = if self.largest > 1 { self.largest } else { 0 };
+        let count = self.count.saturating_sub(beside);
+        let current = count.saturating_mul(Self::SCALE);
+        if count >= 4 && current / 2 > self.per_bucket { current } else { self.per_bucket }
     }
 
     /// Counts the buckets that have ended. Each counts for a quarter of the average.
@@ -349,7 +433,7 @@ impl Demand {
         for _ in 0..passed.min(64) {
             let last = self.count.saturating_mul(Self::SCALE);
             self.per_bucket = self.per_bucket - self.per_bucket / 4 + last / 4;
-            self.count = 0;
+            (self.count, self.largest) = (0, 0);
         }
         self.since = self.since.max(current);
     }

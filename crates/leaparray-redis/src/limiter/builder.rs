@@ -2,12 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::Clock;
-use tokio::runtime::Handle;
 
 use super::away::{Reserve, ShareError, WhenAway};
 use super::driver::Driver;
@@ -15,7 +13,9 @@ use super::shared::Shared;
 use super::{Inner, LeasedLimiter};
 use crate::clock::BootClock;
 use crate::engine::Engine;
-use crate::lease::{LeaseConfig, LeaseKeys, LeaseNameError, MAX_EXACT, Node};
+use crate::lease::{LeaseConfig, LeaseKeys, LeaseNameError, Node};
+use crate::random;
+use crate::runtime::NoRuntime;
 
 /// The settings of a [`LeasedLimiter`], from [`LeasedLimiter::builder`].
 #[derive(Clone, Debug)]
@@ -68,9 +68,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
     /// # Errors
     ///
     /// Returns a [`StartError`] if the name of the limit is not valid, if a [`WhenAway::Share`]
-    /// cannot be split, or outside of a Tokio runtime.
+    /// cannot be split, if the operating system gives no random number, or outside of a Tokio
+    /// runtime with timers.
     pub fn start(self, engine: impl Engine) -> Result<LeasedLimiter<C>, StartError> {
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let runtime = crate::runtime::current()?;
         let (config, reserve) = match self.when_away {
             WhenAway::Closed | WhenAway::Open => (self.config, None),
             WhenAway::Share { part, processes } => {
@@ -80,21 +81,16 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
             }
         };
         let keys = LeaseKeys::new(&self.name, &config).map_err(StartError::Name)?;
-        let node = Node::new(config, random_name());
+        let number = random::exact().map_err(|_| StartError::NoRandomness)?;
+        let node = Node::new(config, number);
         let is_open = self.when_away == WhenAway::Open;
-        let shared = Arc::new(Shared::new(keys, self.clock, node, is_open, reserve));
         let answer_timeout = self.answer_timeout;
+        let shared = Shared::new(keys, self.clock, node, is_open, reserve, answer_timeout);
+        let shared = Arc::new(shared);
         let driver = Driver { shared: Arc::clone(&shared), engine, config, answer_timeout };
         let task = Mutex::new(Some(runtime.spawn(driver.run())));
         Ok(LeasedLimiter { inner: Arc::new(Inner { shared, task }) })
     }
-}
-
-/// Returns the name of a node. Two nodes of the same name would get each other's grants, so it is
-/// drawn from the randomness of the operating system, and not from a clock, which machines may
-/// share.
-fn random_name() -> u64 {
-    RandomState::new().hash_one(std::process::id()) % MAX_EXACT
 }
 
 /// Why a limiter could not be started.
@@ -107,6 +103,19 @@ pub enum StartError {
     Share(ShareError),
     /// There is no Tokio runtime.
     NoRuntime,
+    /// The Tokio runtime has no timers: it was built without `enable_time`.
+    NoTimers,
+    /// The operating system gave no random number.
+    NoRandomness,
+}
+
+impl From<NoRuntime> for StartError {
+    fn from(error: NoRuntime) -> Self {
+        match error {
+            NoRuntime::None => Self::NoRuntime,
+            NoRuntime::NoTimers => Self::NoTimers,
+        }
+    }
 }
 
 impl fmt::Display for StartError {
@@ -115,6 +124,10 @@ impl fmt::Display for StartError {
             Self::Name(error) => error.fmt(f),
             Self::Share(error) => error.fmt(f),
             Self::NoRuntime => f.write_str("a leased limiter has to be started in a Tokio runtime"),
+            Self::NoTimers => {
+                f.write_str("a leased limiter needs a Tokio runtime with timers: enable them")
+            }
+            Self::NoRandomness => f.write_str("the operating system gives no random numbers"),
         }
     }
 }

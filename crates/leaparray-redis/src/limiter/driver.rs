@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::shared::{Shared, Step};
 use crate::engine::{Engine, EngineError};
 use crate::lease::{Answer, Ask, LeaseConfig};
+use crate::random;
 
 /// The longest wait between two asks after failures.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
@@ -36,18 +37,18 @@ impl<C: Clock, E: Engine> Driver<C, E> {
         let mut failures = 0;
         while !self.shared.is_closing() {
             match self.shared.step(self.shared.clock.now()) {
-                Step::Send(ask) => failures = self.send(&ask, failures).await,
+                Step::Send(ask) => failures = self.send(ask, failures).await,
                 Step::Wait(until) => self.wait(until).await,
             }
         }
         if let Some(ask) = self.shared.last_ask(self.shared.clock.now()) {
             // If it is lost, the permits are charged until the end of their leases.
-            drop(self.ask(&ask).await);
+            drop(self.ask(ask).await);
         }
     }
 
     /// Sends an ask and takes its answer. Returns the number of failures in a row.
-    async fn send(&self, ask: &Ask, failures: u32) -> u32 {
+    async fn send(&self, ask: Ask, failures: u32) -> u32 {
         let answer = self.ask(ask).await;
         let now = self.shared.clock.now();
         match answer {
@@ -63,8 +64,10 @@ impl<C: Clock, E: Engine> Driver<C, E> {
         }
     }
 
-    async fn ask(&self, ask: &Ask) -> Result<Answer, EngineError> {
-        let answer = self.engine.lease(&self.shared.keys, &self.config, ask);
+    async fn ask(&self, ask: Ask) -> Result<Answer, EngineError> {
+        let nonce = random::exact().map_err(|it| EngineError::Randomness(it.into()))?;
+        let ask = Ask { nonce, ..ask };
+        let answer = self.engine.lease(&self.shared.keys, &self.config, &ask);
         let after = self.answer_timeout;
         timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
     }
@@ -85,6 +88,6 @@ impl<C: Clock, E: Engine> Driver<C, E> {
     fn backoff(&self, failures: u32) -> Duration {
         let first = self.config.min_gap().clamp(Duration::from_millis(10), MAX_BACKOFF);
         let longest = first.saturating_mul(1 << failures.min(10)).min(MAX_BACKOFF);
-        longest.mul_f64(0.5 + fastrand::f64() / 2.0)
+        longest.mul_f64(0.5 + random::fraction() / 2.0)
     }
 }

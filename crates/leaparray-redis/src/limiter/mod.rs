@@ -36,7 +36,8 @@ pub use state::{LeaseCounts, LeaseState};
 /// A request never waits for the server in [`try_acquire`](LimiterExt::try_acquire). Once in a
 /// bucket, it takes a lock that is held for about a microsecond.
 ///
-/// Do not fork a process that has one: the child would use the permits of its parent once more.
+/// Start it after a fork, in the child. A child of a process that has one uses no permits of its
+/// parent once the bucket is over in which it was forked: see [`LeaseState::Forked`].
 ///
 /// Times given to the limiter are of [its clock](Self::clock). A time ahead of the clock counts as
 /// the time of the clock. A time behind it may use a lease that has ended. A request that enters a
@@ -170,7 +171,8 @@ impl<C: Clock> LeasedLimiter<C> {
             is_again = true;
             answers += 1;
             match deadline {
-                None => answered.await,
+                // The task may not be driven.
+                None => drop(tokio::time::timeout(shared.patience(), answered).await),
                 Some(deadline) => {
                     let rest = deadline.saturating_since(now);
                     if tokio::time::timeout(rest, answered).await.is_err() {
@@ -196,7 +198,7 @@ impl<C: Clock> LeasedLimiter<C> {
     /// Returns whether the limiter gets leases.
     #[must_use]
     pub fn state(&self) -> LeaseState {
-        self.inner.shared.watch().borrow().clone()
+        self.inner.shared.state()
     }
 
     /// Returns the state and its changes.

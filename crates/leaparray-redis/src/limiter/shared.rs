@@ -14,6 +14,7 @@ use super::away::Reserve;
 use super::hand::{Hand, Taken};
 use super::state::{LeaseCounts, LeaseState};
 use crate::lease::{Answer, Ask, Decided, Epoch, LeaseKeys, Node};
+use crate::random;
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
@@ -47,6 +48,14 @@ pub(super) struct Shared<C> {
     pub(super) reserve: Option<Reserve<C>>,
     counts: Counts,
     is_closing: AtomicBool,
+    /// The process that has started the limiter.
+    process: u32,
+    /// For how long an answer is waited for.
+    answer_timeout: Duration,
+    /// The time at which the driver has to act next, in nanoseconds.
+    due: AtomicU64,
+    /// Whether the driver has not acted in time.
+    is_stalled: AtomicBool,
 }
 
 /// The demand of the requests since the node was last told. Not part of the hand, so that nothing
@@ -59,8 +68,10 @@ struct Demand {
     lacked: AtomicU64,
     /// Permits that were taken by requests whose demand was counted before.
     retried: AtomicU64,
-    /// The most permits of a request that was refused at once.
-    refused: AtomicU64,
+    /// The most permits of a request, if it is more than a few.
+    largest: AtomicU64,
+    /// The most permits of a request that does not wait, if it is more than a few or was refused.
+    at_once: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +82,7 @@ struct Counts {
     reserved: AtomicU64,
     unlimited: AtomicU64,
     new_epochs: AtomicU64,
+    taken: AtomicU64,
 }
 
 /// A step of the driver.
@@ -89,7 +101,9 @@ impl<C: Clock> Shared<C> {
         node: Node,
         is_open: bool,
         reserve: Option<Reserve<C>>,
+        answer_timeout: Duration,
     ) -> Self {
+        let due = clock.now();
         Self {
             keys,
             clock,
@@ -108,6 +122,10 @@ impl<C: Clock> Shared<C> {
             reserve,
             counts: Counts::default(),
             is_closing: AtomicBool::new(false),
+            process: std::process::id(),
+            answer_timeout,
+            due: AtomicU64::new(due.as_nanos()),
+            is_stalled: AtomicBool::new(false),
         }
     }
 
@@ -119,13 +137,19 @@ impl<C: Clock> Shared<C> {
         loop {
             match self.hand.take(now, ask.permits()) {
                 Taken::Permits => {
+                    if ask.permits() > FEW {
+                        self.note_large(ask);
+                    }
                     if !ask.is_first() {
                         self.demand.retried.fetch_add(ask.permits(), Ordering::Relaxed);
                     }
                     return Decision::Admitted(());
                 }
                 Taken::TooFew => return self.decide_without(now, ask),
-                Taken::Stale => now = self.renew(now),
+                Taken::Stale => match self.renew(now) {
+                    Some(at) => now = at,
+                    None => return Decision::Refused(forked()),
+                },
             }
         }
     }
@@ -134,15 +158,21 @@ impl<C: Clock> Shared<C> {
     #[cold]
     fn decide_without(&self, now: Timestamp, ask: &flow::Ask<'_>) -> Decision {
         let permits = ask.permits();
+        self.watch_driver(now);
         // Not demand: it can never be met.
         if permits > self.limit {
             return Decision::Refused(Refusal::new(Reason::MoreThanLimit, Retry::Never));
         }
         if ask.is_first() {
             self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
+            self.demand.largest.fetch_max(permits, Ordering::Relaxed);
         }
         if self.is_closing.load(Ordering::Relaxed) {
             return Decision::Refused(Refusal::new(Reason::Custom(CLOSED), Retry::Never));
+        }
+        // A child has a copy of the share, which is its parent's.
+        if self.reserve.is_some() && self.is_forked() {
+            return Decision::Refused(forked());
         }
         // A time ahead of the clock would be charged when the share has recovered.
         let take = |it: &Reserve<C>| it.take(now.min(self.clock.now()), permits);
@@ -154,7 +184,7 @@ impl<C: Clock> Shared<C> {
         let is_short = now < retry_at;
         if !is_short {
             if !ask.can_wait() {
-                self.demand.refused.fetch_max(permits, Ordering::Relaxed);
+                self.demand.at_once.fetch_max(permits, Ordering::Relaxed);
             }
             self.want(permits);
         }
@@ -167,6 +197,20 @@ impl<C: Clock> Shared<C> {
         let retry = if is_short { Retry::At(retry_at) } else { Retry::OnAnswer };
         let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
         Decision::Refused(Refusal::new(reason, retry))
+    }
+
+    /// Notes a request that has got more than a few permits. The driver looks at what is left: of
+    /// smaller requests, it learns in time by itself.
+    #[cold]
+    fn note_large(&self, ask: &flow::Ask<'_>) {
+        let permits = ask.permits();
+        if ask.is_first() {
+            self.demand.largest.fetch_max(permits, Ordering::Relaxed);
+        }
+        if !ask.can_wait() {
+            self.demand.at_once.fetch_max(permits, Ordering::Relaxed);
+            self.wake.notify_one();
+        }
     }
 
     /// Wakes `waker` once, after the next answer, or the next loss of one. Returns whether there
@@ -192,22 +236,29 @@ impl<C: Clock> Shared<C> {
         // The driver resets the count before it decides whether to ask, so only the first request
         // has to wake it.
         if self.demand.missing.fetch_add(permits, Ordering::AcqRel) == 0 {
+            self.due.fetch_min(self.clock.now().as_nanos(), Ordering::Relaxed);
             self.wake.notify_one();
         }
     }
 
     /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead
     /// of the clock counts as the time of the clock. Otherwise, the next lease would count from the
-    /// later time, and end too late.
+    /// later time, and end too late. Returns `None` in a forked child: it has copies of the permits
+    /// of its parent, and nothing asks for others. Another thread may have had the lock during the
+    /// fork, so it is not taken.
     #[cold]
-    fn renew(&self, now: Timestamp) -> Timestamp {
+    fn renew(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.is_forked() {
+            self.set_state(LeaseState::Forked);
+            return None;
+        }
         let now = now.min(self.clock.now());
         let mut node = self.lock();
         // Another thread may have done so.
         if !self.hand.is_usable(now) {
             self.with_node(&mut node, now, |_, _| ());
         }
-        now
+        Some(now)
     }
 
     /// Closes the hand, tells the node what has happened, calls `change` with it and the time in
@@ -230,8 +281,9 @@ impl<C: Clock> Shared<C> {
         // All uses were before the end of the hand, and in the bucket of its last time.
         let at = micros.min(self.hand.last_micros());
         let demanded = used.saturating_sub(retried).saturating_add(lacked);
-        let refused = self.demand.refused.swap(0, Ordering::Relaxed);
-        node.settle(at, &Decided { used, demanded, missing, refused });
+        let largest = self.demand.largest.swap(0, Ordering::Relaxed);
+        let at_once = self.demand.at_once.swap(0, Ordering::Relaxed);
+        node.settle(at, &Decided { used, demanded, missing, largest, at_once });
         let result = change(node, micros);
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);
@@ -243,6 +295,39 @@ impl<C: Clock> Shared<C> {
 
     /// Returns what the driver has to do at `now`.
     pub(super) fn step(&self, now: Timestamp) -> Step {
+        if self.is_stalled.swap(false, Ordering::Relaxed) {
+            self.set_state(LeaseState::Connecting);
+        }
+        // Before the demand is taken: a request that comes later makes the driver due again.
+        self.due.store(Timestamp::MAX.as_nanos(), Ordering::Relaxed);
+        let step = self.next_step(now);
+        let due = match &step {
+            Step::Send(_) => Some(now.saturating_add(self.answer_timeout)),
+            Step::Wait(until) => *until,
+        };
+        self.due.fetch_min(due.unwrap_or(Timestamp::MAX).as_nanos(), Ordering::Relaxed);
+        step
+    }
+
+    /// Returns the longest time that a request waits for an answer, and that the driver may be late
+    /// by.
+    pub(super) fn patience(&self) -> Duration {
+        self.answer_timeout.saturating_add(MAX_LATE)
+    }
+
+    /// Notes if the driver is far too late: its runtime is not driven, or is blocked.
+    fn watch_driver(&self, now: Timestamp) {
+        let due = Timestamp::from_nanos(self.due.load(Ordering::Relaxed));
+        let is_late = now.saturating_since(due) > self.patience();
+        if is_late
+            && !self.is_closing.load(Ordering::Relaxed)
+            && !self.is_stalled.swap(true, Ordering::Relaxed)
+        {
+            self.set_state(LeaseState::Stalled { since: due });
+        }
+    }
+
+    fn next_step(&self, now: Timestamp) -> Step {
         let mut node = self.lock();
         self.with_node(&mut node, now, |node, now| {
             if let Some(ask) = node.poll(now) {
@@ -263,25 +348,58 @@ impl<C: Clock> Shared<C> {
     }
 
     pub(super) fn on_answer(&self, now: Timestamp, answer: &Answer) {
-        let before: Option<Epoch> = self.with_node(&mut self.lock(), now, |node, now| {
-            let before = node.holdings().epoch();
-            node.on_answer(now, answer);
-            before
+        let (before, round_trip, config) = self.with_node(&mut self.lock(), now, |node, now| {
+            let before: Option<Epoch> = node.holdings().epoch();
+            if node.on_answer(now, answer) && answer.is_taken {
+                self.rename(node);
+            }
+            (before, Duration::from_micros(node.round_trip()), *node.holdings().config())
         });
         self.counts.answers.fetch_add(1, Ordering::Relaxed);
         self.counts.granted.fetch_add(answer.granted, Ordering::Relaxed);
         if before.is_some_and(|it| it != answer.epoch) {
             self.counts.new_epochs.fetch_add(1, Ordering::Relaxed);
         }
+        let lease = config.bucket_len() * config.validity();
         let is_same_quarantine = before == Some(answer.epoch)
             && matches!(*self.state.borrow(), LeaseState::Quarantine { .. });
         if answer.open_in == 0 {
-            self.set_state(LeaseState::Leasing);
+            self.set_state(if round_trip >= lease {
+                LeaseState::TooSlow { round_trip, lease }
+            } else if answer.behind >= config.bucket_micros() {
+                self.standstill(now.saturating_add(Duration::from_micros(answer.behind)), lease)
+            } else {
+                LeaseState::Leasing
+            });
         } else if !is_same_quarantine {
             let until = now.saturating_add(Duration::from_micros(answer.open_in));
             self.set_state(LeaseState::Quarantine { until });
         }
         self.notify_answered();
+    }
+
+    /// Returns the state of a standstill, with the end that was told before if that is about the
+    /// same.
+    fn standstill(&self, until: Timestamp, about: Duration) -> LeaseState {
+        match *self.state.borrow() {
+            LeaseState::Standstill { until: known }
+                if until.saturating_since(known) < about
+                    && known.saturating_since(until) < about =>
+            {
+                LeaseState::Standstill { until: known }
+            }
+            _ => LeaseState::Standstill { until },
+        }
+    }
+
+    /// Gives the node another number, since another process has that of this one.
+    fn rename(&self, node: &mut Node) {
+        self.counts.taken.fetch_add(1, Ordering::Relaxed);
+        report_taken(&self.keys);
+        // Without a number, each ask is told the same, and is granted nothing.
+        if let Ok(number) = random::exact() {
+            node.rename(number);
+        }
     }
 
     /// Gives up the ask in flight. The next one is not sent before `retry_at`.
@@ -299,6 +417,17 @@ impl<C: Clock> Shared<C> {
         self.notify_answered();
     }
 
+    /// Returns the state.
+    pub(super) fn state(&self) -> LeaseState {
+        if self.is_forked() { LeaseState::Forked } else { self.state.borrow().clone() }
+    }
+
+    /// Returns whether this is a forked child of the process that has started the limiter. It takes
+    /// a system call, so it is not asked for each request.
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
     pub(super) fn watch(&self) -> watch::Receiver<LeaseState> {
         self.state.subscribe()
     }
@@ -306,8 +435,8 @@ impl<C: Clock> Shared<C> {
     /// Returns the permits in hand.
     pub(super) fn in_hand(&self, now: Timestamp) -> u64 {
         // The node has not been told yet what was used of a hand whose time is over.
-        if !self.hand.is_usable(now) {
-            self.renew(now);
+        if !self.hand.is_usable(now) && self.renew(now).is_none() {
+            return 0;
         }
         self.hand.left()
     }
@@ -321,6 +450,7 @@ impl<C: Clock> Shared<C> {
             reserved: read(&self.counts.reserved),
             unlimited: read(&self.counts.unlimited),
             new_epochs: read(&self.counts.new_epochs),
+            taken: read(&self.counts.taken),
         }
     }
 
@@ -375,7 +505,7 @@ fn report(keys: &LeaseKeys, before: &LeaseState, state: &LeaseState) {
     let limit = keys.name();
     match (before, state) {
         (LeaseState::Away { .. }, LeaseState::Away { .. }) => {}
-        (_, LeaseState::Away { .. } | LeaseState::Quarantine { .. }) => {
+        (_, state) if state.is_away() && *state != LeaseState::Connecting => {
             tracing::warn!(limit, %state, "no leases are granted");
         }
         _ => tracing::info!(limit, %state, "the state of the leases has changed"),
@@ -385,5 +515,27 @@ fn report(keys: &LeaseKeys, before: &LeaseState, state: &LeaseState) {
 #[cfg(not(feature = "tracing"))]
 const fn report(_keys: &LeaseKeys, _before: &LeaseState, _state: &LeaseState) {}
 
+/// Emits an event that another process has the number of this one.
+#[cfg(feature = "tracing")]
+fn report_taken(keys: &LeaseKeys) {
+    let limit = keys.name();
+    tracing::warn!(limit, "another process asks with the number of this one: a fork or a clone");
+}
+
+#[cfg(not(feature = "tracing"))]
+const fn report_taken(_keys: &LeaseKeys) {}
+
+/// Returns the refusal of a request in a forked child.
+fn forked() -> Refusal {
+    Refusal::new(Reason::Custom(FORKED), Retry::Never)
+}
+
+/// By how much the driver may be late.
+const MAX_LATE: Duration = Duration::from_secs(1);
+
+/// Requests for more permits than these are large.
+const FEW: u64 = 4;
+
 const AWAY: &str = "the server of the limit is away";
 const CLOSED: &str = "the limiter is closed";
+const FORKED: &str = "the limiter was started before a fork, in the parent of this process";

@@ -1,6 +1,7 @@
 //! The state of a limiter, as its user sees it.
 
 use std::fmt;
+use std::time::Duration;
 
 use leaparray::Timestamp;
 
@@ -18,6 +19,21 @@ pub enum LeaseState {
         /// The end, in time of the limiter's clock.
         until: Timestamp,
     },
+    /// The server's clock has stepped back, and nothing leaves the window before this time. The
+    /// server grants what was free before.
+    Standstill {
+        /// The end, in time of the limiter's clock.
+        until: Timestamp,
+    },
+    /// A round trip takes as long as a lease, or longer: permits arrive after they have ended. A
+    /// limit with a longer [validity](crate::lease::LeaseConfig::with_validity) works, of more than
+    /// the round trip.
+    TooSlow {
+        /// The last round trip.
+        round_trip: Duration,
+        /// The time for which a lease is valid.
+        lease: Duration,
+    },
     /// The server does not answer.
     Away {
         /// The time of the first ask that got no answer.
@@ -25,8 +41,18 @@ pub enum LeaseState {
         /// Why the last ask got none.
         error: String,
     },
+    /// The task of the limiter has not run since this time, by more than a second and the
+    /// [timeout of an answer](super::LimiterBuilder::with_answer_timeout): the runtime in which the
+    /// limiter was started is not driven, or is blocked. A request that finds no permit notes it.
+    Stalled {
+        /// The time at which the task had to run.
+        since: Timestamp,
+    },
     /// The limiter was [closed](super::LeasedLimiter::close).
     Closed,
+    /// This process is a forked child of the one that has started the limiter. Nothing is admitted:
+    /// the permits are those of the parent. Start a limiter in the child.
+    Forked,
 }
 
 impl LeaseState {
@@ -43,8 +69,12 @@ impl LeaseState {
             Self::Connecting => "connecting",
             Self::Leasing => "leasing",
             Self::Quarantine { .. } => "quarantine",
+            Self::Standstill { .. } => "standstill",
+            Self::TooSlow { .. } => "too slow",
             Self::Away { .. } => "away",
+            Self::Stalled { .. } => "stalled",
             Self::Closed => "closed",
+            Self::Forked => "forked",
         }
     }
 
@@ -52,7 +82,15 @@ impl LeaseState {
     /// requests without a lease.
     #[must_use]
     pub const fn is_away(&self) -> bool {
-        matches!(self, Self::Connecting | Self::Quarantine { .. } | Self::Away { .. })
+        matches!(
+            self,
+            Self::Connecting
+                | Self::Quarantine { .. }
+                | Self::Standstill { .. }
+                | Self::TooSlow { .. }
+                | Self::Away { .. }
+                | Self::Stalled { .. }
+        )
     }
 }
 
@@ -62,8 +100,17 @@ impl fmt::Display for LeaseState {
             Self::Connecting => f.write_str("connecting"),
             Self::Leasing => f.write_str("leasing"),
             Self::Quarantine { until } => write!(f, "in quarantine until {until}"),
+            Self::Standstill { until } => {
+                write!(f, "the server's clock has stepped back and catches up at {until}")
+            }
+            Self::TooSlow { round_trip, lease } => write!(
+                f,
+                "a round trip of {round_trip:?} is not shorter than a lease of {lease:?}: a longer validity would work"
+            ),
             Self::Away { since, error } => write!(f, "away since {since}: {error}"),
+            Self::Stalled { since } => write!(f, "its runtime is not driven since {since}"),
             Self::Closed => f.write_str("closed"),
+            Self::Forked => f.write_str("in a forked child of the process that has started it"),
         }
     }
 }
@@ -85,4 +132,7 @@ pub struct LeaseCounts {
     /// Epochs of the server's state after the first one: each is a loss of state, with a
     /// quarantine.
     pub new_epochs: u64,
+    /// Answers that another process asks with the number of this one. It has another number since,
+    /// and has given up the permits in hand. A fork, or clones of one image, lead to it.
+    pub taken: u64,
 }

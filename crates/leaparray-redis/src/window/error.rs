@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::lease::LeaseNameError;
+use crate::runtime::NoRuntime;
 
 /// The error of the start of a [`FleetReporter`](super::FleetReporter) or a
 /// [`FleetReader`](super::FleetReader).
@@ -15,6 +16,17 @@ pub enum FleetStartError {
     Name(LeaseNameError),
     /// There is no runtime of Tokio.
     NoRuntime,
+    /// The runtime of Tokio has no timers: it was built without `enable_time`.
+    NoTimers,
+    /// The name of the process is too long.
+    ProcessName {
+        /// The length of the name in bytes.
+        len: usize,
+        /// The longest length.
+        max: usize,
+    },
+    /// The operating system gave no random number.
+    NoRandomness,
     /// The long window of the registry is too short: its seconds would be lost while a delivery
     /// waits for an answer.
     ShortWindow {
@@ -68,11 +80,27 @@ pub(super) fn check_answer_timeout(
     Ok(())
 }
 
+impl From<NoRuntime> for FleetStartError {
+    fn from(error: NoRuntime) -> Self {
+        match error {
+            NoRuntime::None => Self::NoRuntime,
+            NoRuntime::NoTimers => Self::NoTimers,
+        }
+    }
+}
+
 impl fmt::Display for FleetStartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
             Self::NoRuntime => f.write_str("a fleet needs a runtime of Tokio: start it in a task"),
+            Self::NoTimers => {
+                f.write_str("a fleet needs a runtime of Tokio with timers: enable them")
+            }
+            Self::ProcessName { len, max } => {
+                write!(f, "the name of a process has up to {max} bytes, not {len}")
+            }
+            Self::NoRandomness => f.write_str("the operating system gives no random numbers"),
             Self::ShortWindow { seconds, min } => write!(
                 f,
                 "the long window of the registry has {seconds} seconds, and a fleet needs {min} or more"
@@ -96,6 +124,9 @@ impl Error for FleetStartError {
         match self {
             Self::Name(error) => Some(error),
             Self::NoRuntime
+            | Self::NoTimers
+            | Self::ProcessName { .. }
+            | Self::NoRandomness
             | Self::ShortWindow { .. }
             | Self::Period { .. }
             | Self::AnswerTimeout { .. }

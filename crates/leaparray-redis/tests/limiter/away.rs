@@ -1,10 +1,13 @@
 //! Requests while the server is away.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::Clock;
 use leaparray::flow::{Limiter, LimiterExt, Reason};
-use leaparray_redis::{LeaseState, ShareError, StartError, WhenAway};
+use leaparray::{Clock, ManualClock, Timestamp};
+use leaparray_redis::lease::LeaseConfig;
+use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, ShareError, StartError, WhenAway};
 use tokio::time::sleep;
 
 use crate::engine::{Network, Simulated, builder, config, opened};
@@ -14,7 +17,8 @@ async fn closed_limiter_uses_its_lease_and_then_refuses() {
     let clock = Simulated::start();
     let network = Network::new(clock);
     let limiter = opened(clock, &network).await;
-    limiter.acquire_many(20).await.unwrap();
+    assert!(limiter.try_acquire_many(20).is_refused());
+    sleep(Duration::from_millis(11)).await;
     assert!(limiter.in_hand() >= 5);
     network.set_away(true);
     assert!(limiter.try_acquire_many(5).is_admitted());
@@ -157,4 +161,56 @@ async fn share_that_cannot_be_split_is_refused() {
     }
     assert_eq!(start(0.5, 50), Ok(()));
     assert_eq!(config().limit(), 100);
+}
+
+/// The clock of a server that steps back.
+#[derive(Clone, Debug)]
+struct Stepping {
+    clock: ManualClock,
+    behind: Arc<AtomicU64>,
+}
+
+impl Clock for Stepping {
+    fn now(&self) -> Timestamp {
+        let behind = self.behind.load(Ordering::Relaxed);
+        Timestamp::from_micros(self.clock.now().as_micros() - behind)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn step_back_of_the_clock_of_the_server_is_a_standstill() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let behind = Arc::new(AtomicU64::new(0));
+    let server = Stepping { clock: clock.clone(), behind: Arc::clone(&behind) };
+    let builder = LeasedLimiter::builder("orders", config()).with_clock(clock.clone());
+    let builder = builder.with_when_away(WhenAway::Open);
+    let limiter = builder.start(MemoryEngine::with_clock(server)).unwrap();
+    sleep(Duration::from_millis(1)).await;
+    clock.advance(config().quarantine());
+    assert!(limiter.try_acquire().is_admitted());
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    behind.store(20_000_000, Ordering::Relaxed);
+    assert!(limiter.try_acquire_many(100).is_refused());
+    sleep(Duration::from_millis(1)).await;
+    let until = clock.now().saturating_add(Duration::from_secs(20));
+    assert_eq!(limiter.state(), LeaseState::Standstill { until });
+    // Nothing is left, and the policy decides.
+    let before = limiter.counts().unlimited;
+    assert!(limiter.try_acquire_many(100).is_admitted());
+    assert!(limiter.try_acquire_many(100).is_admitted());
+    assert!(limiter.counts().unlimited > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn round_trip_longer_than_a_lease_is_told() {
+    let clock = Simulated::start();
+    // Leases are valid for 6 ms, and a round trip takes 10 ms.
+    let config = LeaseConfig::new(100, 10, Duration::from_millis(10)).unwrap();
+    let builder = LeasedLimiter::builder("orders", config).with_clock(clock);
+    let limiter = builder.start(Network::new(clock)).unwrap();
+    sleep(Duration::from_millis(200)).await;
+    assert!(limiter.acquire().await.is_err());
+    let (round_trip, lease) = (Duration::from_millis(10), Duration::from_millis(6));
+    assert_eq!(limiter.state(), LeaseState::TooSlow { round_trip, lease });
 }

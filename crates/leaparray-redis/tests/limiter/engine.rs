@@ -1,7 +1,7 @@
 //! A clock of simulated time, and an engine that fails when it is told.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::{Clock, Timestamp};
@@ -35,13 +35,16 @@ struct State {
     is_away: AtomicBool,
     hangs: AtomicBool,
     asks: AtomicU64,
+    /// The numbers that are replaced by one, if there are any.
+    twins: Mutex<Option<Vec<u64>>>,
 }
 
 impl Network {
     pub(crate) fn new(clock: Simulated) -> Self {
         let server = MemoryEngine::with_clock(clock);
         let (is_away, hangs) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self(Arc::new(State { server, is_away, hangs, asks: AtomicU64::new(0) }))
+        let (asks, twins) = (AtomicU64::new(0), Mutex::default());
+        Self(Arc::new(State { server, is_away, hangs, asks, twins }))
     }
 
     /// From now on, each ask fails, or none.
@@ -52,6 +55,25 @@ impl Network {
     /// From now on, no answer arrives, or each.
     pub(crate) fn set_hangs(&self, hangs: bool) {
         self.0.hangs.store(hangs, Ordering::Relaxed);
+    }
+
+    /// Gives the first four nodes that ask one number, as if they were clones of one image.
+    pub(crate) fn set_twins(&self) {
+        *self.0.twins.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Returns the ask as it arrives.
+    fn sent(&self, ask: &Ask) -> Ask {
+        let mut ask = ask.clone();
+        if let Some(numbers) = &mut *self.0.twins.lock().unwrap() {
+            if numbers.len() < 4 && !numbers.contains(&ask.node) {
+                numbers.push(ask.node);
+            }
+            if numbers.contains(&ask.node) {
+                ask.node = 7;
+            }
+        }
+        ask
     }
 
     pub(crate) fn restart(&self) {
@@ -76,7 +98,7 @@ impl Engine for Network {
         if self.0.is_away.load(Ordering::Relaxed) {
             return Err(EngineError::Server("connection refused".into()));
         }
-        let answer = self.0.server.lease(keys, config, ask).await;
+        let answer = self.0.server.lease(keys, config, &self.sent(ask)).await;
         if self.0.hangs.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }

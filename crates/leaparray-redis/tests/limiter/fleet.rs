@@ -15,7 +15,10 @@ use crate::engine::{Network, Simulated, builder, config};
 /// Returns the most uses in a window of 20 s, and all uses.
 async fn simulate(seed: u64, faults: bool) -> (u64, u64) {
     let clock = Simulated::start();
-    let network = Network::new(clock);
+    simulate_with(seed, faults, clock, Network::new(clock)).await
+}
+
+async fn simulate_with(seed: u64, faults: bool, clock: Simulated, network: Network) -> (u64, u64) {
     let used = Rc::new(RefCell::new(BTreeMap::<u64, u64>::new()));
     let nodes = LocalSet::new();
     for node in 0..4 {
@@ -87,4 +90,33 @@ async fn limit_holds_under_faults() {
         all += total;
     }
     assert!(all >= 2_000, "{all}");
+}
+
+/// Clones of one image whose numbers are the same.
+#[tokio::test(start_paused = true)]
+async fn limiters_with_one_number_use_the_limit_and_no_more() {
+    for seed in 0..5 {
+        let clock = Simulated::start();
+        let network = Network::new(clock);
+        network.set_twins();
+        let (most, total) = simulate_with(seed, false, clock, network).await;
+        assert!(most <= 100, "seed {seed}: {most}");
+        assert!(total >= 1_600, "seed {seed}: {total}");
+    }
+}
+
+/// A clone is told at its first ask that has the number of an earlier one.
+#[tokio::test(start_paused = true)]
+async fn number_that_is_taken_is_given_up() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    network.set_twins();
+    let limiters: Vec<_> = (0..4).map(|_| builder(clock).start(network.clone()).unwrap()).collect();
+    sleep(Duration::from_secs(2)).await;
+    let taken: Vec<_> = limiters.iter().map(|it| it.counts().taken).collect();
+    assert_eq!(taken, [0, 1, 1, 1]);
+    for limiter in &limiters {
+        limiter.acquire().await.unwrap();
+    }
+    assert!(limiters.iter().all(|it| it.counts().taken <= 1));
 }

@@ -8,6 +8,7 @@ mod engine;
 mod fleet;
 mod queue;
 mod requests;
+mod sizes;
 mod threads;
 #[cfg(feature = "tracing")]
 mod tracing_events;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leaparray::flow::{AllOf, ConcurrencyLimiter, Limiter, LimiterExt, Reason, Retry};
 use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
-use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError};
+use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError, WhenAway};
 use tokio::time::sleep;
 
 use crate::engine::{Network, Simulated, builder, config, opened};
@@ -224,6 +224,54 @@ async fn idle_node_does_not_ask() {
     let before = network.asks();
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(network.asks(), before);
+}
+
+/// The task never runs, as on a current-thread runtime whose `block_on` has returned.
+#[test]
+fn limiter_whose_runtime_is_not_driven_says_so() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let guard = runtime.enter();
+    let builder = LeasedLimiter::builder("orders", config()).with_clock(clock.clone());
+    let engine = MemoryEngine::with_clock(clock.clone());
+    let limiter = builder.with_when_away(WhenAway::Open).start(engine).unwrap();
+    drop(guard);
+    // An answer is waited for 300 ms, and the task may be a second late.
+    clock.advance(Duration::from_millis(1_300));
+    assert!(limiter.try_acquire().is_admitted());
+    assert_eq!(limiter.state(), LeaseState::Connecting);
+    clock.advance(Duration::from_nanos(1));
+    assert!(limiter.try_acquire().is_admitted());
+    let since = Timestamp::from_secs(60);
+    assert_eq!(limiter.state(), LeaseState::Stalled { since });
+    assert!(limiter.state().is_away());
+    runtime.block_on(tokio::task::yield_now());
+    assert_eq!(limiter.state().name(), "quarantine");
+}
+
+/// A request that waits on another runtime is refused after the time of two answers.
+#[test]
+fn request_waits_for_a_bounded_time_if_nothing_is_driven() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let guard = runtime.enter();
+    let limiter = LeasedLimiter::builder("orders", config()).start(MemoryEngine::new()).unwrap();
+    drop(guard);
+    let mut other = tokio::runtime::Builder::new_current_thread();
+    let other = other.enable_time().start_paused(true).build().unwrap();
+    let waited = other.block_on(async {
+        let start = tokio::time::Instant::now();
+        assert!(limiter.acquire().await.is_err());
+        start.elapsed()
+    });
+    assert_eq!(waited, Duration::from_millis(2_600));
+}
+
+#[test]
+fn start_needs_timers() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _guard = runtime.enter();
+    let started = LeasedLimiter::builder("orders", config()).start(MemoryEngine::new());
+    assert_eq!(started.unwrap_err(), StartError::NoTimers);
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) evictions: u8,
     pub(crate) promotions: u8,
     pub(crate) clock_steps_back: u8,
+    /// A node becomes a clone of the other one.
+    pub(crate) clones: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,8 @@ pub(crate) struct State {
     replica: Option<Ledger>,
     /// With the name of the incarnation.
     nodes: [(u64, Holdings); 2],
+    /// Whether a node was told that another one has its number.
+    is_told: bool,
     /// Whether no node has acted since the start.
     untouched: bool,
     messages: Vec<Message>,
@@ -79,6 +83,8 @@ pub(crate) enum Action {
     Replicate,
     Promote,
     StepBack,
+    /// The memory of a node becomes a copy of that of the other one.
+    Clone(usize),
 }
 
 type Condition = fn(&Fleet, &State) -> bool;
@@ -117,13 +123,15 @@ impl State {
     fn ask(&mut self, node: usize, want: u64, keep: u64) -> Option<()> {
         let now = self.time * BUCKET;
         let ask = self.nodes[node].1.ask(now, want, 1, keep)?;
+        // The nodes draw different ones. With the number of the ask, it names the ask.
+        let ask = Ask { nonce: node as u64 + 1, ..ask };
         self.messages.push(Message::Ask(node, ask));
         self.faults.asks = self.faults.asks.saturating_sub(1);
         self.untouched = false;
         Some(())
     }
 
-    fn deliver(&mut self, message: Message) {
+    fn deliver(&mut self, fleet: &Fleet, message: Message) {
         match message {
             Message::Ask(node, ask) => {
                 let answer = self.ledger.lease(self.clock(), self.identity, &ask);
@@ -131,8 +139,10 @@ impl State {
             }
             Message::Answer(node, name, answer) => {
                 let (at, holdings) = &mut self.nodes[node];
-                if *at == name {
-                    holdings.on_answer(self.time * BUCKET, &answer);
+                if *at == name && holdings.on_answer(self.time * BUCKET, &answer) && answer.is_taken
+                {
+                    self.is_told = true;
+                    (*at, *holdings) = fleet.node(name + 2);
                 }
             }
         }
@@ -145,7 +155,8 @@ impl State {
 
     /// Returns the server's answer to a node that wants nothing.
     fn peek(&self) -> Answer {
-        let nothing = Ask { node: 0, seq: 1, epoch: None, want: 0, validity: 0, moves: vec![] };
+        let (node, seq, nonce) = (0, 1, 0);
+        let nothing = Ask { node, seq, nonce, epoch: None, want: 0, validity: 0, moves: vec![] };
         self.ledger.clone().lease(self.clock(), self.identity, &nothing)
     }
 
@@ -201,6 +212,7 @@ impl Model for Fleet {
             ledger: self.blank(),
             replica: None,
             nodes: [self.node(1), self.node(2)],
+            is_told: false,
             untouched: true,
             messages: Vec::new(),
             used: BTreeMap::new(),
@@ -211,7 +223,7 @@ impl Model for Fleet {
             for node in 0..2 {
                 state.ask(node, 0, 0).expect("none is in flight");
                 while let Some(message) = state.messages.pop() {
-                    state.deliver(message);
+                    state.deliver(self, message);
                 }
             }
         }
@@ -249,6 +261,10 @@ impl Model for Fleet {
             }
             if faults.crashes > 0 {
                 actions.push(Action::Crash(node));
+            }
+            // Permits in hand would be used twice: no message can prevent that.
+            if faults.clones > 0 && !holds {
+                actions.push(Action::Clone(1 - node));
             }
         }
         for index in 0..state.messages.len() {
@@ -291,12 +307,12 @@ impl Model for Fleet {
             }
             Action::Deliver(index) => {
                 let message = state.messages.remove(index);
-                state.deliver(message);
+                state.deliver(self, message);
             }
             Action::DeliverAndRepeat(index) => {
                 state.faults.repeats -= 1;
                 let message = state.messages[index].clone();
-                state.deliver(message);
+                state.deliver(self, message);
             }
             Action::Crash(node) => {
                 state.faults.crashes -= 1;
@@ -323,6 +339,14 @@ impl Model for Fleet {
                     state.identity += 1;
                 }
             }
+            Action::Clone(node) => {
+                state.faults.clones -= 1;
+                state.nodes[node] = state.nodes[1 - node].clone();
+                // No answer gets there by the connection of the other one.
+                state.nodes[node].1.on_lost();
+                state.messages.retain(|it| !matches!(it, Message::Answer(to, ..) if *to == node));
+                state.untouched = false;
+            }
             Action::StepBack => {
                 state.faults.clock_steps_back -= 1;
                 state.behind += 2;
@@ -343,12 +367,13 @@ impl Model for Fleet {
         let holds = |fleet: &Self, state: &State| state.most_used() <= fleet.limit;
         let mut properties = vec![Property::always(LIMIT, holds)];
         let faults = &self.faults;
-        let reached: [(bool, &str, Condition); 6] = [
+        let reached: [(bool, &str, Condition); 7] = [
             (true, "the whole limit is used", |fleet, it| it.most_used() == fleet.limit),
             (faults.repeats > 0, "an ask is answered twice", |_, it| it.is_answered_twice()),
             (faults.losses > 0, "two asks of a node are in flight", |_, it| it.is_overtaken()),
             (faults.crashes > 0, "a node has permits after a crash", |_, it| it.has_recovered()),
             (self.loses_state(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
+            (faults.clones > 0, "a clone is told", |_, it| it.is_told),
             (faults.clock_steps_back > 0, "a permit is granted at a standstill", |_, it| {
                 it.is_granted_at_a_standstill()
             }),

@@ -76,6 +76,22 @@ fn clock_steps_back_and_repeat() -> Fleet {
     Fleet::new(1, 3, Faults { asks: 3, repeats: 1, clock_steps_back: 1, ..Faults::default() })
 }
 
+fn clones() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, clones: 1, ..Faults::default() })
+}
+
+fn clones_and_losses() -> Fleet {
+    Fleet::new(1, 1, Faults { asks: 4, clones: 1, losses: 1, ..Faults::default() })
+}
+
+fn clones_and_repeats() -> Fleet {
+    Fleet::new(1, 2, Faults { asks: 3, clones: 1, repeats: 1, ..Faults::default() })
+}
+
+fn two_permits_and_clones() -> Fleet {
+    Fleet::new(2, 2, Faults { asks: 3, clones: 1, ..Faults::default() })
+}
+
 macro_rules! holds {
     ($($name:ident: $fleet:expr;)*) => {$(
         #[test]
@@ -102,6 +118,10 @@ holds! {
     limit_holds_under_a_crash_and_a_blank_restart: crash_and_blank_restart();
     limit_holds_under_a_repeat_and_a_promotion: repeat_and_promotion();
     limit_holds_under_an_eviction_and_a_loss: eviction_and_loss();
+    limit_holds_under_clones: clones();
+    limit_holds_under_clones_and_losses: clones_and_losses();
+    limit_holds_under_clones_and_repeats: clones_and_repeats();
+    limit_of_two_holds_under_clones: two_permits_and_clones();
     limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
 }
 

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod audit;
+mod connections;
 mod faults;
 mod fleet;
 mod fleet_scripts;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaparray_redis::engine::script;
-use leaparray_redis::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, Ledger, Move};
+use leaparray_redis::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, Ledger, MAX_EXACT, Move};
 
 use crate::server::Server;
 
@@ -150,8 +150,10 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
             last[node] = (seq, want);
         }
         let validity = random.u32(..validity + 3);
+        // Half of the asks that have a number again are of another process.
+        let nonce = random.u64(1..=2);
         let node = u64::try_from(node).unwrap() + 1;
-        let answer = pair.ask(&Ask { node, seq, epoch, want, validity, moves });
+        let answer = pair.ask(&Ask { node, seq, nonce, epoch, want, validity, moves });
         known = Some(answer.epoch);
         granted += answer.granted;
     }
@@ -186,7 +188,8 @@ fn state_expires_when_no_window_needs_it() {
     let Some(server) = Server::start("the expiry of the state") else { return };
     let config = config(10, 10, 60_000, 3);
     let mut pair = Pair::new(&server, "expiry", config);
-    let ask = Ask { node: 7, seq: 1, epoch: None, want: 5, validity: 1, moves: vec![] };
+    let (node, seq, nonce, want, validity) = (7, 1, 1, 5, 1);
+    let ask = Ask { node, seq, nonce, epoch: None, want, validity, moves: vec![] };
     pair.ask(&ask);
     let kept = 90_000;
     for key in [pair.keys.charges(), pair.keys.node(7)] {
@@ -207,7 +210,10 @@ fn most_moves_and_buckets_are_answered() {
     let Some(server) = Server::start("the largest ask") else { return };
     let config = config(LeaseConfig::MAX_LIMIT, 256, 256_000, 256);
     let mut pair = Pair::new(&server, "largest", config);
-    let ask = |seq, epoch, want, moves| Ask { node: 1, seq, epoch, want, validity: 256, moves };
+    let ask = |seq, epoch, want, moves| {
+        let (node, nonce, validity) = (1, MAX_EXACT - 1, 256);
+        Ask { node, seq, nonce, epoch, want, validity, moves }
+    };
     let epoch = Some(pair.ask(&ask(1, None, 0, vec![])).epoch);
     pair.time += u64::try_from(config.quarantine().as_micros()).unwrap();
     for seq in 2..258 {

@@ -81,7 +81,7 @@ impl Limit {
         self.seq.set(self.seq.get() + 1);
         let (epoch, seq) = (Some(seeded.epoch), self.seq.get());
         let moves = (0..self.moves as u64).map(|index| self.movement(seeded, index)).collect();
-        Ask { node: NODE, seq, epoch, want: WANT, validity: VALIDITY, moves }
+        Ask { node: NODE, seq, nonce: seq, epoch, want: WANT, validity: VALIDITY, moves }
     }
 
     /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still

@@ -1,9 +1,14 @@
 //! The connection of an engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager};
-use redis::{FromRedisValue, RedisResult, ScriptInvocation};
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisResult, ScriptInvocation};
+use tokio::sync::watch;
+
+/// The longest time in which a connection is opened: up to five round trips, with TLS.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that is opened again after a failure.
 #[derive(Clone)]
@@ -48,15 +53,30 @@ impl Link {
     }
 }
 
-/// A client, and a connection that it has opened.
+/// A client, and the connection that it has opened or opens.
+///
+/// A connection is opened by a task of its own: a call that is given up does not end it, so it may
+/// take longer than an answer. All calls wait for the same one.
 pub(in crate::engine) struct Reopened<K: Open> {
-    client: K,
-    current: Mutex<Option<K::Connection>>,
+    client: Arc<K>,
+    current: Mutex<Current<K::Connection>>,
 }
 
+/// The connection, once it is open. Each has a number.
+struct Current<C> {
+    number: u64,
+    opened: Option<watch::Receiver<Opened<C>>>,
+}
+
+/// `None` while it is opened.
+type Opened<C> = Option<RedisResult<C>>;
+
 /// A client that opens connections.
-pub(in crate::engine) trait Open {
-    type Connection: ConnectionLike + Clone + Send;
+pub(in crate::engine) trait Open: Send + Sync + 'static {
+    type Connection: ConnectionLike + Clone + Send + Sync + 'static;
+
+    /// Whether a connection finds a server by itself that answers.
+    const RECOVERS: bool = false;
 
     fn open(&self) -> impl Future<Output = RedisResult<Self::Connection>> + Send;
 }
@@ -66,39 +86,68 @@ pub(in crate::engine) trait Open {
 /// the primary then.
 struct Discard<'a, K: Open> {
     of: &'a Reopened<K>,
-    is_done: bool,
+    number: u64,
+    is_kept: bool,
 }
 
 impl<K: Open> Drop for Discard<'_, K> {
     fn drop(&mut self) {
-        if !self.is_done {
-            *self.of.lock() = None;
+        if !self.is_kept {
+            self.of.discard(self.number);
         }
     }
 }
 
 impl<K: Open> Reopened<K> {
     fn new(client: K) -> Arc<Self> {
-        Arc::new(Self { client, current: Mutex::new(None) })
+        let current = Mutex::new(Current { number: 0, opened: None });
+        Arc::new(Self { client: Arc::new(client), current })
     }
 
     async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        let mut discard = Discard { of: self, is_done: false };
-        let current = self.lock().clone();
-        let mut connection = if let Some(connection) = current {
-            connection
-        } else {
-            let opened = self.client.open().await?;
-            self.lock().insert(opened).clone()
-        };
+        let (number, mut opened) = self.current();
+        let found = opened.wait_for(Option::is_some).await.map(|it| it.clone());
+        // An error: the runtime of the call that began to open it has ended.
+        let ended = || (ErrorKind::Io, "the connection was not opened").into();
+        let result = found.ok().flatten().unwrap_or_else(|| Err(ended()));
+        let mut connection = result.inspect_err(|_| self.discard(number))?;
+        let mut discard = Discard { of: self, number, is_kept: K::RECOVERS };
         let result = script.invoke_async(&mut connection).await;
-        discard.is_done = result.is_ok();
+        discard.is_kept = result.is_ok();
         result
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<K::Connection>> {
+    /// Returns the connection with its number, and begins to open one if there is none.
+    fn current(&self) -> (u64, watch::Receiver<Opened<K::Connection>>) {
+        let mut current = self.lock();
+        if let Some(opened) = &current.opened {
+            return (current.number, opened.clone());
+        }
+        let (sender, receiver) = watch::channel(None);
+        let client = Arc::clone(&self.client);
+        tokio::spawn(async move { sender.send_replace(Some(client.open().await)) });
+        current.number += 1;
+        current.opened = Some(receiver.clone());
+        (current.number, receiver)
+    }
+
+    /// Discards the connection of this number. A newer one stays.
+    fn discard(&self, number: u64) {
+        let mut current = self.lock();
+        if current.number == number {
+            current.opened = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current<K::Connection>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the settings of a connection. The caller bounds the time that it waits for an answer.
+fn config() -> AsyncConnectionConfig {
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(OPEN_TIMEOUT));
+    config.set_response_timeout(None)
 }
 
 /// One server.
@@ -108,9 +157,7 @@ impl Open for Server {
     type Connection = redis::aio::MultiplexedConnection;
 
     async fn open(&self) -> RedisResult<Self::Connection> {
-        // The limiter bounds the time that it waits for an answer.
-        let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
-        self.0.get_multiplexed_async_connection_with_config(&config).await
+        self.0.get_multiplexed_async_connection_with_config(&config()).await
     }
 }
 
@@ -119,13 +166,15 @@ impl Open for tokio::sync::Mutex<redis::sentinel::SentinelClient> {
     type Connection = redis::aio::MultiplexedConnection;
 
     async fn open(&self) -> RedisResult<Self::Connection> {
-        self.lock().await.get_async_connection().await
+        self.lock().await.get_async_connection_with_config(&config()).await
     }
 }
 
 #[cfg(feature = "cluster")]
 impl Open for redis::cluster::ClusterClient {
     type Connection = redis::cluster_async::ClusterConnection;
+
+    const RECOVERS: bool = true;
 
     async fn open(&self) -> RedisResult<Self::Connection> {
         self.get_async_connection().await

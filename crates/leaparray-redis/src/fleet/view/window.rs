@@ -368,7 +368,8 @@ impl FleetView {
             window.presence.expected += 1;
             window.presence.present += u64::from(row.present == row.expected);
         }
-        window.presence.expected += self.strangers.len() as u64;
+        let strangers = self.strangers.values().filter(|it| it.is_expected);
+        window.presence.expected += strangers.count() as u64;
         window.left_out.in_flight = newest.map_or(0, |it| it.left_out().counts.in_flight);
         window.processes = processes.into_values().collect();
         window.processes.sort_by(|one, other| one.name.cmp(&other.name));

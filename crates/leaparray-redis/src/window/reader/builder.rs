@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::driver::{Driver, polls};
@@ -67,11 +66,12 @@ impl FleetReaderBuilder {
     /// # Errors
     ///
     /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the period or the
-    /// time for an answer is too short or too long, or if there is no runtime of Tokio.
+    /// time for an answer is too short or too long, or if there is no runtime of Tokio
+    /// with timers.
     pub fn start(self, engine: impl FleetEngine) -> Result<FleetReader, FleetStartError> {
         let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
         self.check()?;
-        let runtime = Handle::try_current().map_err(|_| FleetStartError::NoRuntime)?;
+        let runtime = crate::runtime::current()?;
         let shared = Arc::new(Shared {
             keys,
             view: Mutex::new(FleetView::new(self.config)),

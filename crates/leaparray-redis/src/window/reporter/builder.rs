@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::{Clock, Registry};
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use super::driver::Driver;
 use super::{FleetReporter, Shared};
 use crate::engine::FleetEngine;
 use crate::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use crate::random;
 use crate::window::error::{FleetStartError, MIN_ANSWER_TIMEOUT, check_answer_timeout};
 use crate::window::state::FleetState;
 
@@ -34,6 +34,8 @@ impl FleetReporterBuilder {
     pub const MIN_WAITING_BYTES: usize = 64 << 10;
     /// The most [bytes of the seconds that wait](Self::with_max_waiting_bytes), 1 GiB.
     pub const MAX_WAITING_BYTES: usize = 1 << 30;
+    /// The longest name of a process, in bytes.
+    pub const MAX_PROCESS_NAME_LEN: usize = 256;
     /// The shortest [time for an answer](Self::with_answer_timeout), 1 ms.
     pub const MIN_ANSWER_TIMEOUT: Duration = MIN_ANSWER_TIMEOUT;
 
@@ -87,8 +89,9 @@ impl FleetReporterBuilder {
     /// # Errors
     ///
     /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the time for an
-    /// answer or the bytes that wait are too few or too many, if there is no runtime of Tokio, or
-    /// if the long window of the registry has less than 10 seconds.
+    /// answer or the bytes that wait are too few or too many, if the name of the process is
+    /// too long, if there is no runtime of Tokio with timers or no random number of the operating
+    /// system, or if the long window of the registry has less than 10 seconds.
     pub fn start<C, E>(
         self,
         registry: &Arc<Registry<C>>,
@@ -100,12 +103,12 @@ impl FleetReporterBuilder {
     {
         let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
         self.check()?;
-        let runtime = Handle::try_current().map_err(|_| FleetStartError::NoRuntime)?;
+        let runtime = crate::runtime::current()?;
         let seconds = registry.config().long().interval().as_secs();
         if seconds < MIN_WINDOW {
             return Err(FleetStartError::ShortWindow { seconds, min: MIN_WINDOW });
         }
-        let process = ProcessId(fastrand::u64(..));
+        let process = ProcessId(random::number().map_err(|_| FleetStartError::NoRandomness)?);
         let now = registry.clock().now();
         let outbox =
             Outbox::new(self.config, process, &self.process, now.as_secs(), self.max_waiting_bytes);
@@ -129,6 +132,10 @@ impl FleetReporterBuilder {
     }
 
     fn check(&self) -> Result<(), FleetStartError> {
+        let (len, max) = (self.process.len(), Self::MAX_PROCESS_NAME_LEN);
+        if len > max {
+            return Err(FleetStartError::ProcessName { len, max });
+        }
         let max = Self::MAX_WAITING_BYTES;
         let second = self.budget.share(1).saturating_add(Budget::OVERHEAD);
         let two_seconds = second.saturating_mul(2);
