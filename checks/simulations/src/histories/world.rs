@@ -60,7 +60,7 @@ struct World<'a> {
     counts: Counts,
 }
 
-impl<'a> World<'a> {
+impl World<'_> {
     fn idle(&self) -> u64 {
         self.stage.workers.saturating_sub(self.busy)
     }
