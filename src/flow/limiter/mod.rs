@@ -11,7 +11,7 @@ use super::Decision;
 use crate::node::{Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 pub use account::Account;
-use account::NoAccount;
+use account::{NoAccount, NoLimiter};
 pub use ask::Ask;
 pub use ext::LimiterExt;
 pub use forward::{BoxLimiter, BoxPermit};
