@@ -436,7 +436,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        ask.settled(self.decide(self.hash(key), key, ask))
+        self.decide(self.hash(key), key, ask)
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
