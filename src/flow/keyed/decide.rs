@@ -93,7 +93,8 @@ where
         let place = Taken { room: &self.room, is_used: false };
         let since = self.evicted_until();
         let mut state = self.limit.new_state(since);
-        let decision = ask.settled(self.limit.decide(&mut state, ask));
+        // The first question to this state, also if the request has peeked at a temporary one.
+        let decision = ask.settled(self.limit.decide(&mut state, &ask.first()));
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
         if self.is_as_new(&state, ask.now().max(since)) {
             if decision.is_refused() {
