@@ -1,7 +1,7 @@
 //! A limiter of one's own, in each place in which a limiter fits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::flow::{
@@ -107,6 +107,27 @@ fn queue_reaches_the_limiter_once_for_a_request() {
     assert_eq!((clock.now(), own.seen()), (at(64_000), (5, 5)));
     assert!(queue.peek_at(at(65_000), 5).is_some());
     assert_eq!(own.seen(), (5, 5));
+}
+
+/// The peek at a key that is not stored asks a limiter that is dropped, so the decision is the
+/// first question to the limiter of the key.
+#[test]
+fn first_request_of_a_key_reaches_its_limiter() {
+    let clock = ManualClock::new(at(60_000));
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let limit = LimiterPerKey::new({
+        let made = Arc::clone(&made);
+        move || {
+            let own = Arc::new(budget(10));
+            made.lock().unwrap().push(Arc::clone(&own));
+            own
+        }
+    });
+    let keyed = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock.clone()).unwrap();
+    let both = AllOf::new((tokens(&clock, 3), keyed.of_key(&7)));
+    assert!((0..3).all(|_| both.try_acquire().is_admitted()) && both.try_acquire().is_refused());
+    let seen: Vec<_> = made.lock().unwrap().iter().map(|own| own.seen()).collect();
+    assert_eq!(seen, [(10, 0), (7, 4)]);
 }
 
 #[test]

@@ -26,6 +26,9 @@ use crate::resources::NewName;
 use crate::streams::OpenStream;
 
 /// A service of requests with the body `A`, whose responses have a body.
+///
+/// It is implemented for every [`Service`] of such requests and responses. It is a bound of
+/// [`ResponseFuture`]: see [`LayerOf`].
 pub trait HttpService<A>: Service<Request<A>, Response = Response<Self::Body>> {
     /// The body of a response.
     type Body: Body;
@@ -40,6 +43,18 @@ where
 }
 
 /// The types of a [`ResourceLayer`] around the service `S`.
+///
+/// It is implemented for every [`ResourceLayer`] that makes a service of `S`. A type with a
+/// [`ResponseFuture`] of any service and layer in it has both bounds:
+///
+/// ```
+/// use leaparray_tower::{HttpService, LayerOf, ResponseFuture};
+///
+/// struct TimedFuture<S: HttpService<A>, A, L: LayerOf<S, A>> {
+///     response: ResponseFuture<S, A, L>,
+///     began: std::time::Instant,
+/// }
+/// ```
 pub trait LayerOf<S: HttpService<A>, A> {
     /// How requests are named.
     type Name: Name<A>;

@@ -27,7 +27,7 @@ mod upload;
 pub use body::ResponseBody;
 pub use class::{ByHead, ByStatus, Classify, End};
 pub use first_byte::FirstByte;
-pub use future::ResponseFuture;
+pub use future::{HttpService, LayerOf, ResponseFuture};
 pub use layer::ResourceLayer;
 pub use limit::{Chosen, Limits, PerResource, SharedLimiter, Unlimited};
 #[cfg(feature = "tonic")]

@@ -19,7 +19,8 @@ where
     S: BuildHasher,
 {
     /// Decides on a request, by the state of its key. Everything from the look-up to the change of
-    /// the state is under the lock of the shard.
+    /// the state is under the lock of the shard. A wait of a request that cannot wait is a refusal,
+    /// before refusals are counted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn decide<Q>(&self, hash: KeyHash, key: &Q, ask: &Ask<'_>) -> Decision<R::Permit>
@@ -50,7 +51,7 @@ where
             found.mark();
             self.room.add_known();
         }
-        let decision = self.limit.decide(found.value, ask);
+        let decision = ask.settled(self.limit.decide(found.value, ask));
         if decision.is_refused() {
             table.count(slot);
         }
@@ -92,7 +93,8 @@ where
         let place = Taken { room: &self.room, is_used: false };
         let since = self.evicted_until();
         let mut state = self.limit.new_state(since);
-        let decision = self.limit.decide(&mut state, ask);
+        // The first question to this state, also if the request has peeked at a temporary one.
+        let decision = ask.settled(self.limit.decide(&mut state, &ask.first()));
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
         if self.is_as_new(&state, ask.now().max(since)) {
             if decision.is_refused() {
@@ -113,7 +115,7 @@ where
     #[cold]
     fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<R::Permit> {
         let decision = match &self.overflow {
-            Some(shared) => self.limit.decide(&mut super::locked(shared), ask),
+            Some(shared) => ask.settled(self.limit.decide(&mut super::locked(shared), ask)),
             None => Decision::Refused(Refusal::new(NO_ROOM_FOR_KEY, Retry::Unknown)),
         };
         if decision.is_refused() {

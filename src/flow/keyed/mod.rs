@@ -436,7 +436,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        ask.settled(self.decide(self.hash(key), key, ask))
+        self.decide(self.hash(key), key, ask)
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
@@ -467,7 +467,12 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        self.read(key, ask.now(), |state, now| self.limit.peek(state, &ask.of_key(now)))
+        self.read(key, ask.now(), |state, now, is_stored| {
+            // A temporary state is dropped. The decision on the request is the first question to
+            // the state that the key gets.
+            let ask = if is_stored { *ask } else { ask.again() };
+            self.limit.peek(state, &ask.of_key(now))
+        })
     }
 
     /// Returns the state of a key's limit at `now`, as
@@ -493,7 +498,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        self.read(key, now, |state, now| self.limit.quota(state, now))
+        self.read(key, now, |state, now, _| self.limit.quota(state, now))
     }
 
     /// Returns the number of requests of a key that were refused while it was stored; `None` if it
@@ -541,12 +546,13 @@ where
         OfKey::new(self, key)
     }
 
-    /// Returns what `read` finds in the state of a key, or in the state that it would get.
+    /// Returns what `read` finds in the state of a key, or in a temporary state, as the key would
+    /// get. `read` is told whether the state is stored.
     fn read<Q, T>(
         &self,
         key: &Q,
         now: Timestamp,
-        read: impl Fn(&R::State, Timestamp) -> Option<T>,
+        read: impl FnOnce(&R::State, Timestamp, bool) -> Option<T>,
     ) -> Option<T>
     where
         K: Borrow<Q>,
@@ -556,12 +562,12 @@ where
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         if let Some(slot) = table.find(hash.tag(), key) {
-            return read(table.value(slot), now);
+            return read(table.value(slot), now, true);
         }
         if self.room.is_full() || table.is_full() {
             return None;
         }
-        read(&self.limit.new_state(self.evicted_until()), now)
+        read(&self.limit.new_state(self.evicted_until()), now, false)
     }
 
     /// Returns each quota of a key.
@@ -570,7 +576,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        let quotas = self.read(key, now, |state, now| {
+        let quotas = self.read(key, now, |state, now, _| {
             let mut quotas = Vec::new();
             self.limit.each_quota(state, now, &mut |quota| quotas.push(quota));
             Some(quotas)

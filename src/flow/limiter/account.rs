@@ -81,3 +81,13 @@ pub trait Account {
 pub(in crate::flow) struct NoAccount;
 
 impl Account for NoAccount {}
+
+/// The account of an absent limiter: it decides always as when it was made.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::flow) struct NoLimiter;
+
+impl Account for NoLimiter {
+    fn is_as_new(&self, _now: Timestamp) -> bool {
+        true
+    }
+}

@@ -70,9 +70,10 @@ impl<'a> Ask<'a> {
 
     /// Asks once more for a request that has asked or peeked before, or looks for one that is none.
     ///
-    /// A [`WaitQueue`](crate::flow::WaitQueue) asks several times for a request, and an
-    /// [`AllOf`](crate::flow::AllOf) peeks before it asks. So a limiter that counts the requests by
-    /// which it was reached counts the questions that are the [first](Self::is_first).
+    /// A [`WaitQueue`](crate::flow::WaitQueue) asks several times for a request, and both it and an
+    /// [`AllOf`](crate::flow::AllOf) peek before they ask for a decision. So a limiter that counts
+    /// the requests by which it was reached counts the questions that are the
+    /// [first](Self::is_first).
     #[must_use]
     #[inline]
     pub const fn again(self) -> Self {
@@ -109,10 +110,22 @@ impl<'a> Ask<'a> {
 
     /// Returns whether this is the first question of its request, a decision or a peek, to the
     /// limiter; see [`again`](Self::again).
+    ///
+    /// In an [`AllOf`](crate::flow::AllOf) and in a [`WaitQueue`](crate::flow::WaitQueue), the
+    /// first question is a [peek](Limiter::peek), also if the limiter cannot tell, and the decision
+    /// is a later one. So a limiter that counts requests by their first questions implements
+    /// [`peek`](Limiter::peek), and counts in it as well. One that implements only
+    /// [`decide`](Limiter::decide) gets no first question there.
     #[must_use]
     #[inline]
     pub const fn is_first(&self) -> bool {
         self.is_first
+    }
+
+    /// Returns this question as the first one of its request.
+    #[inline]
+    pub(in crate::flow) const fn first(self) -> Self {
+        Self { is_first: true, ..self }
     }
 
     /// Returns this question at another time.

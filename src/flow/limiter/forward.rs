@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Account, Ask, Limiter, NoAccount};
+use super::{Account, Ask, Limiter, NoLimiter};
 use crate::flow::Decision;
 use crate::node::Permit;
 
@@ -57,7 +57,7 @@ impl<L: Limiter> Limiter for Option<L> {
 
     #[inline]
     fn account(&self) -> &dyn Account {
-        self.as_ref().map_or(&NoAccount, Limiter::account)
+        self.as_ref().map_or(&NoLimiter, Limiter::account)
     }
 }
 

@@ -11,7 +11,7 @@ use super::Decision;
 use crate::node::{Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 pub use account::Account;
-use account::NoAccount;
+use account::{NoAccount, NoLimiter};
 pub use ask::Ask;
 pub use ext::LimiterExt;
 pub use forward::{BoxLimiter, BoxPermit};
@@ -68,6 +68,10 @@ pub trait Limiter {
     /// A limiter that paces takes no permits for a request that [cannot wait](Ask::can_wait), and
     /// would have to. If it decides that such a request waits, the caller refuses it, and its
     /// permits are spent.
+    ///
+    /// In an [`AllOf`](super::AllOf) and in a [`WaitQueue`](super::WaitQueue), a [peek](Self::peek)
+    /// comes before the decision, which is then not the [first](Ask::is_first) question of its
+    /// request.
     fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit>;
 
     /// Returns the decision that a request would get, and takes no permits. `None` if the limiter
@@ -79,7 +83,7 @@ pub trait Limiter {
     }
 
     /// Returns the clock of the limiter, its quotas, and what else it does besides decisions. By
-    /// default, it has nothing of that. A limiter that has returns itself.
+    /// default, it has nothing of that. A limiter that has an account returns `self`.
     fn account(&self) -> &dyn Account {
         &NoAccount
     }

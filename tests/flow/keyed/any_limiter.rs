@@ -179,6 +179,17 @@ fn combination_is_as_new_once_each_of_its_limiters_is() {
 }
 
 #[test]
+fn combination_with_an_absent_limiter_is_as_new_once_the_others_are() {
+    let make = || {
+        let bucket = TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
+        AllOf::new((bucket, None::<TokenBucket>))
+    };
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
+    assert_eq!([60_499, 60_500].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
+}
+
+#[test]
 fn limiter_that_has_learned_its_limit_is_not_forgotten() {
     let aimd = || AdaptiveLimiter::new(Aimd::new(LimitRange::new(1, 100, 100).unwrap()));
     let limiter = keyed(LimiterPerKey::new(aimd), 10, Duration::ZERO);

@@ -3,7 +3,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use leaparray::flow::{ConcurrencyLimiter, LimiterPerKey, TokenBucketPerKey};
+use leaparray::Timestamp;
+use leaparray::flow::{
+    Ask, ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, Reason, TokenBucketPerKey,
+};
 
 use super::{Keyed, keyed};
 use crate::{at, ms, rate};
@@ -17,6 +20,43 @@ fn refuse(limiter: &Keyed<TokenBucketPerKey>, key: u64, times: u64) {
     assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
     let refused = (0..times).all(|_| limiter.try_acquire_at(&key, at(60_000), 1).is_refused());
     assert!(refused);
+}
+
+/// A limit that makes each request wait, also one that cannot. A state that has given no permits is
+/// as new.
+struct Delaying;
+
+impl PerKey for Delaying {
+    type State = u64;
+    type Permit = ();
+
+    fn new_state(&self, _since: Timestamp) -> u64 {
+        0
+    }
+
+    fn as_new_at(&self, given: &u64, now: Timestamp) -> Option<Timestamp> {
+        (*given == 0).then_some(now)
+    }
+
+    fn decide(&self, given: &mut u64, ask: &Ask<'_>) -> Decision {
+        *given += ask.permits();
+        Decision::after((), ms(100))
+    }
+}
+
+#[test]
+fn wait_of_a_request_that_cannot_wait_counts_as_a_refusal() {
+    let limiter = keyed(Delaying, 1, Duration::MAX).with_overflow();
+    let reason = |key, permits| {
+        let ask = Ask::at(at(60_000)).many(permits).at_once();
+        limiter.ask(&key, &ask).refusal().map(|refusal| refusal.reason)
+    };
+    // Not stored, stored by this request, stored before, and without room.
+    let reasons = [reason(1, 0), reason(1, 5), reason(1, 5), reason(2, 5)];
+    assert_eq!(reasons, [Some(Reason::WaitTooLong); 4]);
+    let counts = limiter.counts();
+    assert_eq!((counts.unstored_refusals, counts.no_room_refusals), (1, 1));
+    assert_eq!((limiter.refusals(&1), limiter.top_refused(1)[0].refusals), (Some(2), 2));
 }
 
 #[test]
