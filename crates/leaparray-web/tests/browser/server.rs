@@ -303,7 +303,7 @@ fn counts(size: u64) -> Counts {
         (Block, 50 * size + 5),
         (Rt, 1_000 * size),
     ]);
-    counts.events.set_rt_sum(Duration::from_millis(4) * u32::try_from(1_000 * size).unwrap());
+    counts.events.set_rt_sum(Duration::from_millis(4_000 * size));
     (counts.in_flight, counts.max_in_flight) = (Some(size + 8), size + 9);
     (counts.min, counts.max) = (Some(1_100_000), Some(90_000_000));
     (counts.p50, counts.p99) = (Some(3_300_000), size.is_multiple_of(2).then_some(55_000_000));
