@@ -54,8 +54,8 @@ pub struct VisitedNode<'a, C> {
     pub node: &'a ResourceNode<C>,
     /// The refused permits by reason since the last visit with this cursor that has delivered a
     /// second, also those of the resources before this one with its name, context and direction: of
-    /// its [series](Registry::series). None in a visit that delivers no second. The first visit has
-    /// those since the series began. A refusal has no second of its own.
+    /// its [series](crate::Registry::series). None in a visit that delivers no second. The first
+    /// visit has those since the series began. A refusal has no second of its own.
     pub refused: Refusals,
 }
 

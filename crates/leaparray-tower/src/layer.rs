@@ -14,7 +14,8 @@ use crate::name::{OTHER, OTHER_OUTBOUND};
 use crate::refusal::Answer;
 use crate::resources::Resources;
 
-/// A [`Layer`] that records each request in a resource of a registry, and may refuse it.
+/// A [`Layer`](tower_layer::Layer) that records each request in a resource of a registry, and may
+/// refuse it.
 ///
 /// It works around HTTP services and HTTP clients. A request enters its resource when the service
 /// is called. It ends with the last frame of the response's body; see

@@ -33,8 +33,9 @@ pub use state::{LeaseCounts, LeaseState};
 /// asks for more at once; [`acquire`](Self::acquire) waits for the answer. Clones share the
 /// permits. When the last clone is dropped, unused permits are given back.
 ///
-/// A request never waits for the server in [`try_acquire`](LimiterExt::try_acquire). Once in a
-/// bucket, it takes a lock that is held for about a microsecond.
+/// A request never waits for the server in
+/// [`try_acquire`](leaparray::flow::LimiterExt::try_acquire). Once in a bucket, it takes a lock
+/// that is held for about a microsecond.
 ///
 /// Start it after a fork, in the child. A child of a process that has one uses no permits of its
 /// parent once the bucket is over in which it was forked: see [`LeaseState::Forked`].
