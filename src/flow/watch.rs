@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 /// A limiter that a registry can [watch](crate::Registry::watch): every [`Limiter`] (so
 /// `Arc<CircuitBreaker>` and `Arc<ConcurrencyLimiter>`), a [`KeyedLimiter`] in an `Arc`, and a
 /// [`Weak`] reference to one of them.
+///
+/// The state of limiters in an [`AllOf`](super::AllOf) is its tightest quota. To show each of them,
+/// watch each under a name of its own.
 pub trait Watch {
     /// Returns the state now, by the clock of the limiter; `None` if it no longer exists.
     fn watched(&self) -> Option<WatchedState>;
@@ -196,7 +199,7 @@ where
     }
 }
 
-impl<T> Watch for Weak<T>
+impl<T: ?Sized> Watch for Weak<T>
 where
     Arc<T>: Watch,
 {

@@ -83,7 +83,7 @@ impl<C> Delisted<C> {
         &mut self.departed
     }
 
-    pub(crate) fn with_holders(&self) -> impl Iterator<Item = &Arc<Listed<C>>> {
+    pub(crate) fn with_holders(&self) -> impl ExactSizeIterator<Item = &Arc<Listed<C>>> {
         self.with_holders.iter()
     }
 

@@ -103,12 +103,15 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// [lifetime](super::Registry::lifetime) of the registry.
     ///
     /// Unless resources were evicted or removed, nothing is sorted, and the memory of the
-    /// histograms is used again, so this allocates some hundred bytes.
+    /// histograms is used again, so this allocates some hundred bytes. From the first visit on
+    /// until the cursor is dropped, the registry keeps the [series](super::SeriesReader) of
+    /// resources that are no longer listed, within the same bounds as for a reader of the series.
     ///
     /// # Blocking
     ///
     /// As for [`poll_seconds_into`](Self::poll_seconds_into). `visit` must not evict, remove,
-    /// reconfigure, poll or read lifetime totals of this registry: it would wait for itself.
+    /// reconfigure, poll or visit this registry, read its lifetime totals, its ledger or its
+    /// series, or call [`Registry::series`](super::Registry::series): it would wait for itself.
     ///
     /// # Panics
     ///
@@ -184,6 +187,10 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
             visit(Visited::Delisted(second));
         }
         refusals.finish(|key, new| visit(Visited::DelistedRefusals(key, new)));
+        if !seconds.is_empty() {
+            // After this visit has delivered their refusals.
+            registry.forget_departed(&mut delisted);
+        }
         delisted.undelivered().forget_before(oldest);
         Visit { seconds, delisted: totals, unfinished }
     }

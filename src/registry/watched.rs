@@ -61,7 +61,8 @@ impl<C> Registry<C> {
     /// The list keeps the limiter until it is [unwatched](Self::unwatch), or the registry is
     /// dropped. To watch a limiter for as long as another owner keeps it, watch a
     /// [`Weak`](std::sync::Weak) reference: once the limiter is dropped, it is in the list no
-    /// longer, and its name is free.
+    /// longer, and its name is free. Do so for a limiter that owns an `Arc` of this registry:
+    /// otherwise, each keeps the other, and neither is dropped.
     ///
     /// The list has no maximum: choose the names in the program, and not from requests.
     ///

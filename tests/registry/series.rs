@@ -310,6 +310,42 @@ fn first_reader_begins_the_series_and_all_find_the_same() {
     assert_conserved(&mut third, &registry);
 }
 
+/// The registry keeps one series of a resource that is not listed.
+#[test]
+fn refusals_are_visited_before_their_series_is_forgotten() {
+    let (registry, clock) = registry_of(RegistryConfig::default().max_resources(1));
+    let cursor = RegistryCursor::new();
+    let visit = || {
+        let mut new = 0;
+        registry.at(clock.now()).visit_seconds(&cursor, |visited| {
+            if let Visited::DelistedRefusals(_, refused) = visited {
+                new += refused.sum();
+            }
+        });
+        new
+    };
+    visit();
+    for name in ["a", "b", "c"] {
+        registry.resource(name).unwrap().refuse(Reason::Failing);
+        assert!(registry.remove(name));
+    }
+    assert_eq!(visit(), 0, "without a second");
+    clock.advance(SECOND);
+    assert_eq!(visit(), 3);
+    // One is left, and nothing is new in it.
+    clock.advance(SECOND);
+    assert_eq!(visit(), 0);
+}
+
+#[test]
+#[should_panic(expected = "this reader is of another registry")]
+fn reader_of_another_registry_is_not_read() {
+    let [(one, _), (other, _)] = [registry(), registry()];
+    let mut reader = one.series();
+    drop(reader.read(&one));
+    drop(reader.read(&other));
+}
+
 #[test]
 fn visit_has_the_new_refusals_of_each_series() {
     let (registry, clock) = registry();

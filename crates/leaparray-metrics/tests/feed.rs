@@ -147,6 +147,26 @@ fn removed_resource_has_no_requests_in_flight() {
     drop((first, second));
 }
 
+/// The registry keeps one series of a resource that is not listed.
+#[test]
+fn series_that_the_registry_has_forgotten_has_no_requests_in_flight() {
+    let config = RegistryConfig::default().max_resources(1);
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Arc::new(Registry::with_clock(config, clock));
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let entry = registry.resource("orders").unwrap().enter_owned();
+    let in_flight = "leaparray_in_flight orders  inbound";
+    assert_eq!(publish(&feed).numbers[in_flight], 1.0);
+    entry.success();
+    assert!(registry.remove("orders"));
+    registry.resource("users").unwrap().enter().success();
+    assert!(registry.remove("users"));
+    let taken = publish(&feed).numbers;
+    assert_eq!(taken.get(in_flight), Some(&0.0), "{taken:?}");
+    assert_eq!(taken["leaparray_success users  inbound"], 1.0);
+    assert!(publish(&feed).numbers.is_empty());
+}
+
 /// A recorder that panics once, when a metric with this name is registered for the first time.
 struct Panicking {
     inner: DebuggingRecorder,
@@ -442,6 +462,25 @@ fn watched_limiters_are_fed() {
     let gone = publish(&feed).numbers;
     assert!(gone.len() == 4 && gone.values().all(|value| *value == 0.0), "{gone:?}");
     assert!(publish(&feed).numbers.is_empty());
+}
+
+#[test]
+fn gauges_that_are_gone_are_set_to_0_after_a_recorder_has_panicked() {
+    use leaparray::flow::ConcurrencyLimiter;
+
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let limiter = Arc::new(ConcurrencyLimiter::new(3));
+    registry.watch("jobs", Arc::clone(&limiter)).unwrap();
+    publish(&feed);
+    assert!(registry.unwatch("jobs"));
+    registry.watch("clients", limiter).unwrap();
+    let recorder = Panicking::new("leaparray_limit");
+    let publication = || with_local_recorder(&recorder, || feed.publish());
+    catch_unwind(AssertUnwindSafe(publication)).unwrap_err();
+    let taken = publish(&feed).numbers;
+    let limits = ["leaparray_limit jobs", "leaparray_limit clients"].map(|it| taken.get(it));
+    assert_eq!(limits, [Some(&0.0), Some(&3.0)], "{taken:?}");
 }
 
 #[test]

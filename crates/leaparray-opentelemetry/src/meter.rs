@@ -1,9 +1,10 @@
 //! The instruments of a meter.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use leaparray::flow::WatchedGauge;
-use leaparray::{Clock, MetricEvent, Registry, SeriesKey};
+use leaparray::{Clock, MetricEvent, Registry, SeriesKey, WatchedLimiter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
@@ -91,19 +92,56 @@ where
         });
         gauge.build();
     }
+    let watched = Arc::new(Watched::default());
     for &gauge in WatchedGauge::ALL {
-        let registry = Arc::downgrade(registry);
+        let (registry, watched) = (Arc::downgrade(registry), Arc::clone(&watched));
         let instrument = meter.f64_observable_gauge(convention::watched_name(gauge));
         let instrument = instrument.with_description(gauge.description());
         let instrument = instrument.with_callback(move |observer| {
             let Some(registry) = registry.upgrade() else { return };
-            convention::watched(gauge, &registry.watched(), |attributes, value| {
+            let limiters = watched.read(gauge, &registry);
+            convention::watched(gauge, &limiters, |attributes, value| {
                 let pairs = attributes.iter();
                 let pairs = pairs.map(|(key, text)| KeyValue::new(key.clone(), (*text).to_owned()));
                 observer.observe(value, &pairs.collect::<Vec<_>>());
             });
         });
         instrument.build();
+    }
+}
+
+/// One reading of the watched limiters for all gauges of a collection.
+#[derive(Default)]
+struct Watched(Mutex<Option<WatchedReading>>);
+
+struct WatchedReading {
+    at: Instant,
+    limiters: Arc<[WatchedLimiter]>,
+    /// The gauges that were observed.
+    observed: Vec<WatchedGauge>,
+}
+
+impl Watched {
+    /// The most time between two gauges of a collection.
+    const MAX_AGE: Duration = Duration::from_millis(100);
+
+    /// Returns the reading of this collection. A collection observes each gauge at most once, so
+    /// this reads again for a gauge that was observed. It also does so after the maximum age: a
+    /// view may drop different gauges for two readers.
+    fn read<C>(&self, gauge: WatchedGauge, registry: &Registry<C>) -> Arc<[WatchedLimiter]> {
+        if let Some(reading) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+            && !reading.observed.contains(&gauge)
+            && reading.at.elapsed() < Self::MAX_AGE
+        {
+            reading.observed.push(gauge);
+            return Arc::clone(&reading.limiters);
+        }
+        // Without the lock: this calls code of the user.
+        let limiters: Arc<[_]> = registry.watched().into();
+        let at = Instant::now();
+        let reading = WatchedReading { at, limiters: Arc::clone(&limiters), observed: vec![gauge] };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+        limiters
     }
 }
 

@@ -114,24 +114,26 @@ impl<C: Clock + Clone> OtlpSource<C> {
     /// than the one before, until the clock has caught up.
     #[must_use]
     pub fn request(&self) -> ExportMetricsServiceRequest {
-        // Under the lock, so that the messages of two threads have the order of their times.
-        let mut last = self.lock();
-        self.message(&mut last, SystemTime::now())
+        self.message(SystemTime::now)
     }
 
     /// Like [`request`](Self::request), at `now`.
     #[must_use]
     pub fn request_at(&self, now: SystemTime) -> ExportMetricsServiceRequest {
-        self.message(&mut self.lock(), now)
+        self.message(|| now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Last<C>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn message(&self, last: &mut Last<C>, now: SystemTime) -> ExportMetricsServiceRequest {
-        let Last { series, time, starts } = last;
+    fn message(&self, now: impl FnOnce() -> SystemTime) -> ExportMetricsServiceRequest {
+        // Before the lock: this calls code of the user.
         let watched = self.registry.watched();
+        let mut last = self.lock();
+        let Last { series, time, starts } = &mut *last;
+        // Under the lock, so that the messages of two threads have the order of their times.
+        let now = now();
         let now = nanos(now).max(time.saturating_add(1));
         let mut points = Points::default();
         let reading = series.read(&self.registry);
@@ -146,6 +148,7 @@ impl<C: Clock + Clone> OtlpSource<C> {
         drop(reading);
         points.add_watched(&watched, now);
         *time = now;
+        drop(last);
         let scope = InstrumentationScope {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, ConcurrencyLimiter};
+use leaparray::flow::{
+    CircuitBreaker, CircuitConfig, CircuitState, ConcurrencyLimiter, Watch, WatchedGauge,
+    WatchedState,
+};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
@@ -254,6 +258,30 @@ fn registry_that_is_observed_twice_is_counted_once() {
             assert_eq!(values["leaparray.success inbound orders"], expected);
             assert_eq!(values["leaparray.in_flight inbound orders"], 1);
         }
+    }
+}
+
+#[test]
+fn collection_reads_each_limiter_once() {
+    struct Counts(Arc<AtomicU64>);
+
+    impl Watch for Counts {
+        fn watched(&self) -> Option<WatchedState> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Some(WatchedState::Nothing)
+        }
+    }
+
+    let (registry, pipeline) = (registry(), Pipeline::new());
+    leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("tests"));
+    let readings = Arc::new(AtomicU64::new(0));
+    registry.watch("counts", Counts(Arc::clone(&readings))).unwrap();
+    for _ in 0..3 {
+        readings.store(0, Ordering::Relaxed);
+        pipeline.collect();
+        let readings = readings.load(Ordering::Relaxed);
+        // More than one if the thread was stopped between two gauges.
+        assert!((1..WatchedGauge::ALL.len() as u64).contains(&readings), "{readings}");
     }
 }
 

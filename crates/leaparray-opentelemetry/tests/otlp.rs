@@ -1,10 +1,14 @@
 //! Messages of OTLP, encoded and decoded.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak, mpsc};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
-use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate, TokenBucketPerKey};
+use leaparray::flow::{
+    ConcurrencyLimiter, KeyedLimiter, Rate, TokenBucketPerKey, Watch, WatchedState,
+};
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
@@ -295,6 +299,29 @@ fn names_follow_the_kind_of_the_resource() {
     assert_eq!(texts(&resource.attributes), [expected[0], expected[2]]);
     let counts = histograms(&metrics, "leaparray.response_time").iter().map(|it| it.count);
     assert_eq!(counts.collect::<Vec<_>>(), [0, 1]);
+}
+
+/// A limiter that asks for a message while it is read for another one.
+#[test]
+fn limiters_are_read_without_the_lock() {
+    struct Asks(Weak<OtlpSource<ManualClock>>, AtomicBool);
+
+    impl Watch for Asks {
+        fn watched(&self) -> Option<WatchedState> {
+            if !self.1.swap(true, Ordering::Relaxed) {
+                let _ = self.0.upgrade()?.request();
+            }
+            Some(WatchedState::Nothing)
+        }
+    }
+
+    let registry = registry();
+    let source = Arc::new(OtlpSource::new(Arc::clone(&registry)));
+    let asks = Asks(Arc::downgrade(&source), AtomicBool::new(false));
+    registry.watch("asks", asks).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(source.request()));
+    receiver.recv_timeout(Duration::from_secs(60)).expect("it waits for itself");
 }
 
 #[test]

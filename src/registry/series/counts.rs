@@ -61,6 +61,11 @@ impl SeriesCounts {
         self.histograms.iter_mut().for_each(LatencyHistogram::clear);
     }
 
+    /// Forgets the histograms, and returns their memory.
+    pub(super) fn drop_histograms(&mut self) {
+        self.histograms = Vec::new();
+    }
+
     /// Adds the counts of a node.
     pub(super) fn add_node<C: Clock + Clone>(
         &mut self,

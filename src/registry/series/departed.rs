@@ -69,9 +69,7 @@ pub struct DroppedSeries {
 
 /// A reader that is known to the registry until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Registration(
-    #[expect(dead_code, reason = "its drop ends the registration")] Arc<()>,
-);
+pub(crate) struct Registration(Arc<()>);
 
 impl DroppedSeries {
     /// Returns the totals of one direction.
@@ -107,6 +105,11 @@ impl Departed {
 
     fn has_readers(&self) -> bool {
         Arc::strong_count(&self.readers) > 1
+    }
+
+    /// Returns whether this has returned the registration.
+    pub(super) fn has_registered(&self, reader: &Registration) -> bool {
+        Arc::ptr_eq(&self.readers, &reader.0)
     }
 
     /// Adds a reader. The first one begins the series: of the resources that departed before it,
@@ -172,10 +175,11 @@ impl Departed {
         self.resources.get(&names).map_or(listed.id(), |it| it.incarnation)
     }
 
-    /// Returns the incarnation of a series that has departed counts, and its refusals.
+    /// Returns the series that have departed refusals, with their incarnation.
     pub(super) fn refusals(&self) -> impl Iterator<Item = (SeriesKey, ResourceId, Refusals)> {
         self.resources.iter().flat_map(|((name, traffic_type), resource)| {
-            resource.nodes.iter().map(|node| {
+            let refused = resource.nodes.iter().filter(|node| node.counts.refusals.sum() > 0);
+            refused.map(|node| {
                 let (name, context) = (Name::clone(name), node.context.clone());
                 let key = SeriesKey { name, context, traffic_type: *traffic_type };
                 (key, resource.incarnation, node.counts.refusals)
@@ -191,11 +195,17 @@ impl Departed {
         &self.dropped
     }
 
+    /// Returns whether more resources than the maximum are kept, listed again or not.
+    pub(super) fn is_above(&self, max: usize) -> bool {
+        self.resources.len() > max
+    }
+
     /// Returns whether enough resources are above the maximum for the time that
-    /// [`limit`](Self::limit) takes.
-    pub(super) fn is_far_above(&self, max: usize) -> bool {
+    /// [`limit`](Self::limit) takes. Those with holders, which it keeps, do not count.
+    pub(super) fn is_far_above(&self, max: usize, with_holders: usize) -> bool {
+        let gone_or_listed = self.resources.len().saturating_sub(with_holders);
         // Up to `max` of them may be listed again, and as many are kept.
-        self.resources.len() > max.saturating_mul(3).saturating_add(64)
+        gone_or_listed > max.saturating_mul(3).saturating_add(64)
     }
 
     /// Forgets the resources that departed first, until at most `max` are left, besides those that
@@ -206,9 +216,6 @@ impl Departed {
         has_holders: &HashSet<Names>,
         is_listed: impl Fn(&Name, TrafficType) -> bool,
     ) {
-        if self.resources.len() <= max {
-            return;
-        }
         let is_gone =
             |names: &&Names| !has_holders.contains(*names) && !is_listed(&names.0, names.1);
         let gone = self.resources.keys().filter(is_gone);
@@ -228,10 +235,11 @@ impl Departed {
 mod tests {
     use std::time::Duration;
 
-    use crate::registry::{Registry, RegistryConfig};
+    use crate::registry::{Registry, RegistryConfig, RegistryCursor};
+    use crate::time::{Clock, ManualClock, Timestamp};
 
     /// Evicts and removes many resources, each with a name of its own.
-    fn depart(registry: &Registry) {
+    fn depart<C: Clock + Clone>(registry: &Registry<C>) {
         for number in 0..500 {
             let names = [number.to_string(), format!("{number}, removed")];
             for name in &names {
@@ -242,7 +250,7 @@ mod tests {
         }
     }
 
-    fn kept(registry: &Registry) -> usize {
+    fn kept<C: Clock + Clone>(registry: &Registry<C>) -> usize {
         registry.delisted().departed().resources.len()
     }
 
@@ -255,5 +263,40 @@ mod tests {
         drop(reader);
         depart(&registry);
         assert_eq!(kept(&registry), 0, "after the last reader");
+    }
+    #[test]
+    fn series_of_a_cursor_are_forgotten_by_its_visit() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let config = RegistryConfig::default().max_resources(10);
+        let registry = Registry::with_clock(config, clock.clone());
+        let cursor = RegistryCursor::new();
+        registry.now().visit_seconds(&cursor, |_| {});
+        depart(&registry);
+        assert!(kept(&registry) > 10);
+        clock.advance(Duration::from_secs(1));
+        registry.now().visit_seconds(&cursor, |_| {});
+        assert_eq!(kept(&registry), 10);
+    }
+
+    /// Otherwise, each removal looks at all of them.
+    #[test]
+    fn removed_resources_with_handles_are_not_too_many() {
+        let registry = Registry::with_config(RegistryConfig::default().max_resources(10));
+        let _reader = registry.series();
+        let remove = |number: u32| {
+            let name = number.to_string();
+            let resource = registry.resource(&name).unwrap();
+            registry.remove(&name);
+            resource
+        };
+        let held: Vec<_> = (0..500).map(remove).collect();
+        let is_far_above = || {
+            let delisted = registry.delisted();
+            delisted.departed().is_far_above(10, delisted.with_holders().len())
+        };
+        assert!(kept(&registry) == 500 && !is_far_above());
+        drop(held);
+        drop(registry.delisted().reclaim_released());
+        assert!(is_far_above());
     }
 }

@@ -35,13 +35,19 @@ use crate::time::{Clock, Timestamp};
 ///
 /// # Bounds
 ///
-/// The registry keeps the series of at most [`max_resources`](Registry::max_resources) resources
-/// that are not listed, and forgets those first that departed first. A resource has at most a
+/// After a reading, the registry keeps the series of at most
+/// [`max_resources`](Registry::max_resources) resources that are neither listed nor have handles.
+/// It forgets those first that departed first. Between two readings, more depart: up to three times
+/// that maximum and 64 are kept, including those that are listed again. A resource has at most a
 /// series for itself and one for each context. They take about 500 bytes each, and the bins of
-/// their histograms. They are kept from the first reader on and while there is one. A series that
-/// was forgotten begins at 0 when its name is listed again, and is then
-/// [first](Series::is_first) again. The [dropped](SeriesReading::dropped) counts are known: the
-/// sum of all series and of what was dropped is the [lifetime](Registry::lifetime) of the
+/// their histograms.
+///
+/// They are kept from the first reader on and while there is one. A cursor that has
+/// [visited](super::RegistryReading::visit_seconds) the registry counts as a reader, since a visit
+/// tells the refusals of each series. A visit that delivers a second forgets series as a reading
+/// does. A series that was forgotten begins at 0 when its name is listed again, and is then
+/// [first](Series::is_first) again. The [dropped](SeriesReading::dropped) counts are known:
+/// the sum of all series and of what was dropped is the [lifetime](Registry::lifetime) of the
 /// registry.
 ///
 /// ```
@@ -67,7 +73,7 @@ use crate::time::{Clock, Timestamp};
 /// ```
 #[derive(Debug)]
 pub struct SeriesReader<C> {
-    _registration: Registration,
+    registration: Registration,
     with_histograms: bool,
     /// The number of readings.
     readings: u64,
@@ -107,7 +113,7 @@ impl<C: Clock + Clone> Registry<C> {
         let mut delisted = self.delisted();
         _released = delisted.reclaim_released();
         SeriesReader {
-            _registration: delisted.register_series(),
+            registration: delisted.register_series(),
             with_histograms: true,
             readings: 0,
             series: BTreeMap::new(),
@@ -117,12 +123,17 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Forgets series of resources that departed, if there are far too many.
     pub(super) fn limit_departed(&self, delisted: &mut Delisted<C>) {
-        if delisted.departed().is_far_above(self.max_resources()) {
+        let with_holders = delisted.with_holders().len();
+        if delisted.departed().is_far_above(self.max_resources(), with_holders) {
             self.forget_departed(delisted);
         }
     }
 
-    fn forget_departed(&self, delisted: &mut Delisted<C>) {
+    /// Forgets the series of the resources that departed first, if there are too many.
+    pub(super) fn forget_departed(&self, delisted: &mut Delisted<C>) {
+        if !delisted.departed().is_above(self.max_resources()) {
+            return;
+        }
         let names = |it: &Arc<Listed<C>>| (Name::clone(it.name()), it.traffic_type());
         let has_holders: HashSet<_> = delisted.with_holders().map(names).collect();
         delisted.departed_mut().limit(self.max_resources(), &has_holders, |name, traffic| {
@@ -138,6 +149,7 @@ impl<C: Clock + Clone> SeriesReader<C> {
     #[must_use]
     pub fn without_histograms(mut self) -> Self {
         self.with_histograms = false;
+        self.series.values_mut().for_each(Series::drop_histograms);
         self
     }
 
@@ -150,13 +162,21 @@ impl<C: Clock + Clone> SeriesReader<C> {
     /// Threads that evict, remove, reconfigure, poll seconds or read lifetime totals wait for a
     /// part of this call, in which it collects the resources. Threads that look up or record do not
     /// wait. The memory of the last reading is used again.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another registry has returned this reader.
     pub fn read(&mut self, registry: &Registry<C>) -> SeriesReading<'_, C> {
-        self.readings += 1;
         let _released;
         // Under the lock, each node is listed, or has holders, or its counts are among the departed
         // ones: see the head of `departed`. After that, a node whose handle is here is not
         // reclaimed, and one with holders may be, but its counts are taken from here only.
         let mut delisted = registry.delisted();
+        assert!(
+            delisted.departed().has_registered(&self.registration),
+            "this reader is of another registry: read the registry that has returned it"
+        );
+        self.readings += 1;
         _released = delisted.reclaim_released();
         registry.forget_departed(&mut delisted);
         let mut departed = Vec::new();
@@ -289,6 +309,11 @@ impl<C> Series<C> {
             is_first: true,
             reading,
         }
+    }
+
+    fn drop_histograms(&mut self) {
+        self.counts.drop_histograms();
+        self.before.drop_histograms();
     }
 
     /// Returns the identity.

@@ -15,8 +15,8 @@ use crate::time::Clock;
 /// delivers what is new since its last visit that has delivered a second.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveredRefusals {
-    /// `None` before the first visit. From then on, the registry keeps the refusals of departed
-    /// resources.
+    /// `None` before the first visit. From then on, the registry keeps the counts of departed
+    /// resources, as for a reader of the series.
     registration: Option<Registration>,
     known: HashMap<SeriesKey, Known>,
     visits: u64,
@@ -51,7 +51,7 @@ impl DeliveredRefusals {
         self.visits += 1;
         let mut former = HashMap::new();
         let departed = delisted.departed();
-        for (key, incarnation, refusals) in departed.refusals().filter(|it| it.2.sum() > 0) {
+        for (key, incarnation, refusals) in departed.refusals() {
             former.insert(key, (incarnation, refusals));
         }
         for listed in delisted.with_holders() {

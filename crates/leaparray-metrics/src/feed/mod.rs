@@ -5,6 +5,7 @@ mod watched;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,8 +25,8 @@ use watched::Watched;
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
-/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals` | gauge | limiter, and state or key | the state of the limiters that the registry [watches](Registry::watch) |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
+/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals` | gauge | limiter, and state or key | the state of the limiters that the registry [watches](Registry::watch) |
 ///
 /// The kind is `inbound` or `outbound`. The counts are those of the
 /// [series](leaparray::SeriesReader) of the registry: a resource that was evicted and is listed
@@ -68,6 +69,9 @@ pub struct RegistryFeed<C = MonotonicClock> {
 
 struct State<C> {
     series: SeriesReader<C>,
+    /// Whether the reader reads histograms. The first reading does, in case that response times are
+    /// fed.
+    reads_histograms: bool,
     fed: HashMap<SeriesKey, Fed>,
     watched: Watched,
 }
@@ -98,7 +102,8 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         let mut series = registry.series();
         drop(series.read(&registry));
-        let state = Mutex::new(State { series, fed: HashMap::new(), watched: Watched::default() });
+        let (fed, watched) = (HashMap::new(), Watched::default());
+        let state = Mutex::new(State { series, reads_histograms: true, fed, watched });
         Self { registry, response_times: false, state }
     }
 
@@ -116,6 +121,13 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     /// one, and describes the metrics to it.
     ///
     /// Publications at the same time take turns.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the recorder panics. A panic at a series is resumed after all other series were
+    /// fed; the counts of that series since the last publication may be lost. A panic before, at a
+    /// description or at a gauge of a watched limiter, ends the publication, and the next one feeds
+    /// the counts of both.
     pub fn publish(&self) {
         with_recorder(|recorder| self.publish_to(recorder));
     }
@@ -125,26 +137,46 @@ impl<C: Clock + Clone> RegistryFeed<C> {
         let limiters = self.registry.watched();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         series::describe(recorder);
-        let State { series, fed, watched } = &mut *state;
+        let State { series, reads_histograms, fed, watched } = &mut *state;
         watched.feed(&limiters, recorder);
+        if *reads_histograms && !self.response_times {
+            let reader = mem::replace(series, self.registry.series());
+            *series = reader.without_histograms();
+            *reads_histograms = false;
+        }
         let mut panicked = None;
-        for series in &series.read(&self.registry) {
+        // Also if the recorder panics, which is code of the user, it gets the other series: the
+        // next reading no longer has what is new in this one.
+        let mut catch = |feed: &mut dyn FnMut()| match catch_unwind(AssertUnwindSafe(feed)) {
+            Ok(()) => true,
+            Err(panic) => {
+                panicked = Some(panic);
+                false
+            }
+        };
+        let reading = series.read(&self.registry);
+        let mut before = mem::take(fed);
+        for series in &reading {
+            let key = series.key();
             let is_listed = series.resource().is_some();
+            let known = before.remove_entry(key);
             // Of a series that was delisted, the recorder gets the last counts, and no requests in
             // flight.
-            if is_listed || series.has_changed() || fed.contains_key(series.key()) {
-                let new = || Fed::new(series.key());
-                let of_series = fed.entry(series.key().clone()).or_insert_with(new);
-                // Also if the recorder panics, which is code of the user, it gets the other series:
-                // the next reading no longer has what is new in this one.
-                let feed = || of_series.feed(series, self.response_times, recorder);
-                match catch_unwind(AssertUnwindSafe(feed)) {
-                    Err(panic) => panicked = Some(panic),
-                    Ok(()) if !is_listed => drop(fed.remove(series.key())),
-                    Ok(()) => {}
+            if is_listed || series.has_changed() || known.is_some() {
+                let (key, mut it) = known.unwrap_or_else(|| (key.clone(), Fed::new(key)));
+                let is_fed = catch(&mut || it.feed(series, self.response_times, recorder));
+                if is_listed || !is_fed {
+                    fed.insert(key, it);
                 }
             }
         }
+        // The registry has forgotten these since the last publication.
+        for (key, mut it) in before {
+            if !catch(&mut || it.feed_in_flight(0, recorder)) {
+                fed.insert(key, it);
+            }
+        }
+        drop(reading);
         drop(state);
         if let Some(panic) = panicked {
             resume_unwind(panic);

@@ -1,7 +1,6 @@
 //! The gauges of the watched limiters.
 
-use std::collections::HashSet;
-use std::mem::take;
+use std::collections::{HashMap, HashSet};
 
 use leaparray::WatchedLimiter;
 use leaparray::flow::WatchedGauge;
@@ -26,22 +25,22 @@ fn name(gauge: WatchedGauge) -> String {
 
 impl Watched {
     /// Sets the gauges, and those to 0 that are gone: of a limiter that is no longer watched, or of
-    /// a key that is no longer among those that were refused most.
+    /// a key that is no longer among those that were refused most. If the recorder panics, all of
+    /// them stay known, and the next call sets them.
     pub(super) fn feed(&mut self, limiters: &[WatchedLimiter], recorder: &dyn Recorder) {
-        let mut gone = take(&mut self.0);
-        let set = |key: &Key, value| recorder.register_gauge(key, &METADATA).set(value);
+        let mut gauges = HashMap::new();
         for WatchedLimiter { name: limiter, state, .. } in limiters {
             state.for_each_gauge(&mut |gauge, label, value| {
                 let mut labels = vec![Label::new("limiter", limiter.to_string())];
                 labels.extend(label.map(|(name, value)| Label::new(name, value.to_owned())));
-                let key = Key::from_parts(name(gauge), labels);
-                gone.remove(&key);
-                set(&key, value);
-                self.0.insert(key);
+                gauges.insert(Key::from_parts(name(gauge), labels), value);
             });
         }
-        for key in &gone {
-            set(key, 0.0);
+        self.0.extend(gauges.keys().cloned());
+        for key in &self.0 {
+            let value = gauges.get(key).copied().unwrap_or_default();
+            recorder.register_gauge(key, &METADATA).set(value);
         }
+        self.0.retain(|key| gauges.contains_key(key));
     }
 }

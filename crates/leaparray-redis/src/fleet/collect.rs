@@ -279,9 +279,10 @@ impl Reading<'_> {
     /// Adds the refusals of a series that is no longer listed to its rows.
     fn add_delisted_refusals(&mut self, key: &SeriesKey, newly: Refusals) {
         let key = ResourceKey::new(&key.name, key.context.as_ref(), key.traffic_type);
-        let name = self.names.number(key.clone());
-        // Rows without a name of their own may be of other resources.
-        let is_of_series = |row: &Row| row.name == name && name < Names::MAX;
+        // Without a row, it needs no number. Rows without a name of their own may be of other
+        // resources.
+        let name = self.names.find(&key);
+        let is_of_series = |row: &Row| Some(row.name) == name;
         let found = self.rows.iter_mut().filter_map(|rows| {
             Some(&mut rows.iter_mut().rev().find(|row| is_of_series(row))?.counts)
         });

@@ -116,6 +116,11 @@ impl Names {
         next
     }
 
+    /// Returns the number of a name that has one.
+    pub(crate) fn find(&self, key: &ResourceKey) -> Option<u32> {
+        self.numbers.get(key).copied()
+    }
+
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.encoded.len()).unwrap_or(Self::MAX)
     }

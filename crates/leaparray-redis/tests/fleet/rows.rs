@@ -98,6 +98,21 @@ fn refusals_of_an_evicted_resource_are_in_its_row() {
     assert_eq!(rows.collect::<Vec<_>>(), [(5, 5), (5, 5)]);
 }
 
+/// The outbox keeps a name for good.
+#[test]
+fn evicted_resource_without_a_row_gets_no_name() {
+    let mut process = Process::new(1, START);
+    process.next_second();
+    let orders = process.registry.resource("orders").unwrap();
+    // In a second that was read already.
+    orders.refuse_many_at(Timestamp::from_secs(START), 2, Reason::LimitReached);
+    drop(orders);
+    assert_eq!(process.registry.evict_idle(Duration::ZERO), 1);
+    process.next_second();
+    process.next_second();
+    assert_eq!(process.delivery().names, Vec::<Vec<u8>>::new());
+}
+
 /// A reading finds the reasons since the reading before, and no times of them.
 #[test]
 fn refusals_of_a_second_have_as_many_reasons() {
