@@ -52,7 +52,7 @@ fn count<P>(name: &str, ask: impl Fn(usize) -> Option<P> + Sync) -> usize {
 }
 
 fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
-    use leaparray::flow::{KeyedLimiter, LimiterExt, LimiterPerKey, SlidingWindowLimiter};
+    use leaparray::flow::{KeyedLimiter, LimiterPerKey, SlidingWindowLimiter};
     use leaparray::{ManualClock, Timestamp, WindowConfig};
 
     let clock = ManualClock::new(Timestamp::from_secs(7_200));
@@ -68,6 +68,8 @@ fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
 }
 
 fn leaparray_in_flight() -> impl Fn(usize) -> Option<Box<dyn Send>> + Sync {
+    use leaparray::flow::LimiterExt;
+
     let limiter = Arc::new(leaparray::flow::ConcurrencyLimiter::new(u64::from(LIMIT)));
     move |_| Some(Box::new(limiter.try_acquire().at_once().ok()?))
 }

@@ -116,7 +116,7 @@ fn trypema_rounds_some_limits_down() {
 #[tokio::test(start_paused = true)]
 async fn tower_resilience_has_an_exact_window_beside_its_default() {
     use leaparray::WindowConfig;
-    use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
     use tower::{Layer, Service, ServiceExt, service_fn};
     use tower_resilience::ratelimiter::{RateLimiterLayer, WindowType};
 

@@ -41,7 +41,7 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
     for threads in THREADS.into_iter().filter(|&threads| threads <= cores) {
         for limit in LIMITS {
             let make = move || OneWord::new(limit, now);
-            let take = move |word: &OneWord| word.try_acquire_at(black_box(now), 1);
+            let take = move |word: &OneWord| word.try_acquire_at(black_box(now));
             add_fill(suite, WORD, threads, limit, make, take);
             let clock = clock.clone();
             let make = move || {
