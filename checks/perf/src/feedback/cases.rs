@@ -5,7 +5,10 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::{AdaptiveLimiter, Aimd, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Headroom, LimitRange, LimiterExt, RatioLimit, Wait};
+use leaparray::flow::{
+    AdaptiveLimiter, Aimd, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Headroom,
+    LimitRange, LimiterExt, RatioLimit, Wait,
+};
 use leaparray::{Clock, HistogramConfig, MonotonicClock, SlidingWindow};
 
 use crate::goals::Row;

@@ -5,7 +5,11 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, RandomSource, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit,
+    FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, RandomSource, Rate, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig,
+};
 use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode};
 
 use super::config;

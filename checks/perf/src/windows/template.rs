@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use leaparray::flow::Reason;
 use leaparray::{
-    EventCounts, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+    EventCounts, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    TrafficType,
 };
 use leaparray_redis::engine::{FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
-    Budget, Collector, FleetConfig, FleetCounts, FleetKeys, Outbox, ProcessId,
-    ResourceKey, Undelivered,
+    Budget, Collector, FleetConfig, FleetCounts, FleetKeys, Outbox, ProcessId, ResourceKey,
+    Undelivered,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
