@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use super::Registry;
 use super::config::TrafficType;
 use super::listed::Listed;
-use super::series::{Departed, Registration};
+use super::series::{Departed, Keeps, Registration};
 use super::undelivered::Undelivered;
 use crate::metric::MetricTotals;
 use crate::node::oldest_second;
@@ -48,6 +48,7 @@ pub(crate) struct Delisted<C> {
     left: Vec<Arc<Listed<C>>>,
     undelivered: Undelivered,
     departed: Departed,
+    departed_refusals: Departed,
 }
 
 impl<C> Delisted<C> {
@@ -58,13 +59,15 @@ impl<C> Delisted<C> {
             with_holders: Vec::new(),
             left: Vec::new(),
             undelivered: Undelivered::default(),
-            departed: Departed::new(),
+            departed: Departed::new(Keeps::Counts),
+            departed_refusals: Departed::new(Keeps::Refusals),
         }
     }
 
     /// Adds a resource that was removed and may still have handles.
     pub(crate) fn keep(&mut self, listed: Arc<Listed<C>>) {
         self.departed.depart(&listed);
+        self.departed_refusals.depart(&listed);
         self.with_holders.push(listed);
     }
 
@@ -74,13 +77,24 @@ impl<C> Delisted<C> {
         self.departed.register([&self.inbound, &self.outbound], with_holders)
     }
 
+    /// Adds a cursor that delivers the refusals of the series.
+    pub(crate) fn register_cursor(&mut self) -> Registration {
+        let with_holders = self.with_holders.iter().map(|listed| &**listed);
+        self.departed_refusals.register([&self.inbound, &self.outbound], with_holders)
+    }
+
     /// Returns the counts of the reclaimed resources by series, while there is a reader.
     pub(crate) const fn departed(&self) -> &Departed {
         &self.departed
     }
 
-    pub(crate) const fn departed_mut(&mut self) -> &mut Departed {
-        &mut self.departed
+    /// Returns the refusals of the reclaimed resources by series, while there is a cursor.
+    pub(crate) const fn departed_refusals(&self) -> &Departed {
+        &self.departed_refusals
+    }
+
+    pub(crate) const fn all_departed_mut(&mut self) -> [&mut Departed; 2] {
+        [&mut self.departed, &mut self.departed_refusals]
     }
 
     pub(crate) fn with_holders(&self) -> impl ExactSizeIterator<Item = &Arc<Listed<C>>> {
@@ -122,6 +136,7 @@ impl<C: Clock + Clone> Delisted<C> {
         *total += &listed.lifetime();
         self.undelivered.keep(listed);
         self.departed.reclaim(listed);
+        self.departed_refusals.reclaim(listed);
     }
 
     /// Reclaims the removed resources that no longer have handles, and returns them. The caller

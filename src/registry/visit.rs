@@ -104,8 +104,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///
     /// Unless resources were evicted or removed, nothing is sorted, and the memory of the
     /// histograms is used again, so this allocates some hundred bytes. From the first visit on
-    /// until the cursor is dropped, the registry keeps the [series](super::SeriesReader) of
-    /// resources that are no longer listed, within the same bounds as for a reader of the series.
+    /// until the cursor is dropped, the registry keeps the refusals of resources that are no longer
+    /// listed and had some, within the bounds of [series](super::SeriesReader).
     ///
     /// # Blocking
     ///

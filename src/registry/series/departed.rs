@@ -29,12 +29,22 @@ type Names = (Name, TrafficType);
 /// The counts of the resources that are no longer listed, while there is a reader.
 #[derive(Debug)]
 pub(crate) struct Departed {
+    keeps: Keeps,
     /// Each reader has a clone.
     readers: Arc<()>,
     resources: HashMap<Names, DepartedResource>,
     /// The number of departures.
     departures: u64,
     dropped: DroppedSeries,
+}
+
+/// What is kept of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// All counts, for readers of the series.
+    Counts,
+    /// The refusals, of resources that have some, for cursors.
+    Refusals,
 }
 
 #[derive(Debug)]
@@ -94,8 +104,9 @@ impl DroppedSeries {
 }
 
 impl Departed {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(keeps: Keeps) -> Self {
         Self {
+            keeps,
             readers: Arc::new(()),
             resources: HashMap::new(),
             departures: 0,
@@ -149,10 +160,20 @@ impl Departed {
 
     /// Adds the counts of a resource in which no thread can record from now on.
     pub(crate) fn reclaim<C: Clock + Clone>(&mut self, listed: &Listed<C>) {
+        let keeps = self.keeps;
+        // An entry that a removed resource has made stays: it has the incarnation.
+        if keeps == Keeps::Refusals
+            && listed.named_nodes().all(|(_, node)| node.refusals().sum() == 0)
+        {
+            return;
+        }
         let Some(resource) = self.depart(listed) else { return };
         for (context, node) in listed.named_nodes() {
             let mut counts = SeriesCounts::default();
-            counts.add_node(node, true);
+            match keeps {
+                Keeps::Counts => counts.add_node(node, true),
+                Keeps::Refusals => counts.refusals = node.refusals(),
+            }
             let known = resource.nodes.iter_mut().find(|it| it.context.as_ref() == context);
             let Some(known) = known else {
                 let (context, since) = (context.cloned(), node.made());
@@ -235,6 +256,7 @@ impl Departed {
 mod tests {
     use std::time::Duration;
 
+    use crate::flow::Reason;
     use crate::registry::{Registry, RegistryConfig, RegistryCursor};
     use crate::time::{Clock, ManualClock, Timestamp};
 
@@ -271,11 +293,32 @@ mod tests {
         let registry = Registry::with_clock(config, clock.clone());
         let cursor = RegistryCursor::new();
         registry.now().visit_seconds(&cursor, |_| {});
+        let kept_refusals = || registry.delisted().departed_refusals().resources.len();
         depart(&registry);
-        assert!(kept(&registry) > 10);
+        assert_eq!(kept(&registry), 0, "without a reader");
+        // Removed resources have an entry from their removal on.
+        assert!((10..600).contains(&kept_refusals()), "{} are kept", kept_refusals());
         clock.advance(Duration::from_secs(1));
         registry.now().visit_seconds(&cursor, |_| {});
-        assert_eq!(kept(&registry), 10);
+        assert_eq!(kept_refusals(), 10);
+    }
+
+    /// With a page or a fleet, resources come and go for years.
+    #[test]
+    fn nothing_is_kept_for_a_cursor_of_a_resource_without_refusals() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let cursor = RegistryCursor::new();
+        registry.now().visit_seconds(&cursor, |_| {});
+        for (name, refused) in [("a", 0), ("b", 1)] {
+            registry.resource(name).unwrap().refuse_many_at(clock.now(), refused, Reason::Failing);
+        }
+        clock.advance(Duration::from_secs(1));
+        registry.evict_idle(Duration::ZERO);
+        let delisted = registry.delisted();
+        let names: Vec<_> = delisted.departed_refusals().resources.keys().collect();
+        assert_eq!(names.len(), 1);
+        assert_eq!(&*names[0].0, "b");
     }
 
     /// Otherwise, each removal looks at all of them.

@@ -11,7 +11,7 @@ use std::fmt;
 
 pub use counts::SeriesCounts;
 pub use departed::DroppedSeries;
-pub(crate) use departed::{Departed, Registration};
+pub(crate) use departed::{Departed, Keeps, Registration};
 pub use key::SeriesKey;
 pub(crate) use refused::{DeliveredRefusals, NewRefusals};
 
@@ -42,10 +42,10 @@ use crate::time::{Clock, Timestamp};
 /// series for itself and one for each context. They take about 500 bytes each, and the bins of
 /// their histograms.
 ///
-/// They are kept from the first reader on and while there is one. A cursor that has
-/// [visited](super::RegistryReading::visit_seconds) the registry counts as a reader, since a visit
-/// tells the refusals of each series. A visit that delivers a second forgets series as a reading
-/// does. A series that was forgotten begins at 0 when its name is listed again, and is then
+/// They are kept from the first reader on and while there is one. For a cursor that has
+/// [visited](super::RegistryReading::visit_seconds) the registry, the refusals of resources that
+/// had some are kept within the same bounds; a visit that delivers a second forgets them as a
+/// reading does. A series that was forgotten begins at 0 when its name is listed again, and is then
 /// [first](Series::is_first) again. The [dropped](SeriesReading::dropped) counts are known:
 /// the sum of all series and of what was dropped is the [lifetime](Registry::lifetime) of the
 /// registry.
@@ -123,24 +123,28 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Forgets series of resources that departed, if there are far too many.
     pub(super) fn limit_departed(&self, delisted: &mut Delisted<C>) {
-        let with_holders = delisted.with_holders().len();
-        if delisted.departed().is_far_above(self.max_resources(), with_holders) {
+        let (max, with_holders) = (self.max_resources(), delisted.with_holders().len());
+        if delisted.all_departed_mut().iter().any(|it| it.is_far_above(max, with_holders)) {
             self.forget_departed(delisted);
         }
     }
 
     /// Forgets the series of the resources that departed first, if there are too many.
     pub(super) fn forget_departed(&self, delisted: &mut Delisted<C>) {
-        if !delisted.departed().is_above(self.max_resources()) {
+        let max = self.max_resources();
+        if !delisted.all_departed_mut().iter().any(|it| it.is_above(max)) {
             return;
         }
         let names = |it: &Arc<Listed<C>>| (Name::clone(it.name()), it.traffic_type());
         let has_holders: HashSet<_> = delisted.with_holders().map(names).collect();
-        delisted.departed_mut().limit(self.max_resources(), &has_holders, |name, traffic| {
-            let is_listed =
-                |it: &Arc<Listed<C>>| Some(it.traffic_type() == traffic && !it.holders().is_gone());
-            self.names.with(name, is_listed) == Some(true)
-        });
+        for departed in delisted.all_departed_mut() {
+            departed.limit(max, &has_holders, |name, traffic| {
+                let is_listed = |it: &Arc<Listed<C>>| {
+                    Some(it.traffic_type() == traffic && !it.holders().is_gone())
+                };
+                self.names.with(name, is_listed) == Some(true)
+            });
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use crate::time::Clock;
 /// delivers what is new since its last visit that has delivered a second.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveredRefusals {
-    /// `None` before the first visit. From then on, the registry keeps the counts of departed
-    /// resources, as for a reader of the series.
+    /// `None` before the first visit. From then on, the registry keeps the refusals of departed
+    /// resources.
     registration: Option<Registration>,
     known: HashMap<SeriesKey, Known>,
     visits: u64,
@@ -47,10 +47,10 @@ impl DeliveredRefusals {
         has_seconds: bool,
     ) -> NewRefusals<'_> {
         let is_first = self.registration.is_none();
-        self.registration.get_or_insert_with(|| delisted.register_series());
+        self.registration.get_or_insert_with(|| delisted.register_cursor());
         self.visits += 1;
         let mut former = HashMap::new();
-        let departed = delisted.departed();
+        let departed = delisted.departed_refusals();
         for (key, incarnation, refusals) in departed.refusals() {
             former.insert(key, (incarnation, refusals));
         }
