@@ -183,6 +183,36 @@ impl Refusals {
         self.zip(other, u64::saturating_sub)
     }
 
+    /// Divides `number` permits in proportion to the counts. No part is larger than its count, so
+    /// the parts add up to `number`, or to the [sum](Self::sum) of the counts if that is smaller.
+    ///
+    /// A node counts its refused permits by second, and by reason without a time. A monitor divides
+    /// the permits of a second by the reasons that are new since its last reading.
+    ///
+    /// ```
+    /// use leaparray::Refusals;
+    /// use leaparray::flow::Reason::{Failing, LimitReached};
+    ///
+    /// let newly = Refusals::from([(LimitReached, 30), (Failing, 10)]);
+    /// assert_eq!(newly.portion(4), Refusals::from([(LimitReached, 3), (Failing, 1)]));
+    /// assert_eq!(newly.portion(50), newly);
+    /// ```
+    #[must_use]
+    pub fn portion(&self, number: u64) -> Self {
+        let whole = u128::from(self.sum());
+        let number = u128::from(number).min(whole);
+        let (mut upto, mut given) = (0, 0);
+        let mut parts = Self::default();
+        for (reason, count) in self.iter() {
+            // The sum saturates, so the counts may add up to more.
+            upto = (upto + u128::from(count)).min(whole);
+            let end = upto * number / whole.max(1);
+            parts[reason] = u64::try_from(end - given).unwrap_or(u64::MAX);
+            given = end;
+        }
+        parts
+    }
+
     fn zip(&self, other: &Self, count: impl Fn(u64, u64) -> u64) -> Self {
         Self(std::array::from_fn(|reason| count(self.0[reason], other.0[reason])))
     }

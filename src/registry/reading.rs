@@ -67,7 +67,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// short window of the registry, by default the last second: the load of the service, without
     /// the calls that it makes itself.
     ///
-    /// The window is that of the registry's [geometry](Registry::config), also for resources that
+    /// The window has the registry's [geometry](Registry::config), also for resources that
     /// have another one: a bucket of such a resource is in the window if it lies entirely within
     /// the window. Rates are divided by the time since the registry was made, if that is shorter
     /// than the window.

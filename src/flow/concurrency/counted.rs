@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 /// fairness of Kubernetes. Otherwise a limit below all requests would admit none, and learn
 /// nothing.
 ///
-/// The number is that of one word, so threads compete for its cache line. Permits in stripes would
+/// The number is in one word, so threads compete for its cache line. Permits in stripes would
 /// have no number at the time of an admission.
 #[derive(Debug)]
 pub(in crate::flow) struct CountedPermits {

@@ -1,4 +1,4 @@
-//! What a limiter does besides decisions.
+//! The parts of a limiter besides its decisions.
 
 use std::task::Waker;
 use std::time::Duration;

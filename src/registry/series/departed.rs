@@ -38,7 +38,7 @@ pub(crate) struct Departed {
     dropped: DroppedSeries,
 }
 
-/// What is kept of a resource.
+/// The counts of a resource that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeps {
     /// All counts, for readers of the series.

@@ -1,4 +1,4 @@
-//! What was fed of one series.
+//! The counts of one series that the recorder has.
 
 use std::mem::replace;
 use std::sync::LazyLock;

@@ -23,8 +23,8 @@ impl RefusedBefore {
     /// Takes the refusals since the reading before. `refused` is the number of refused permits in
     /// the seconds of this one.
     pub(super) fn read(&mut self, newly: Refusals, refused: u64) -> Unsorted {
-        let mut rest = share(self.carried, refused);
-        let late = share(newly, refused - rest.sum());
+        let mut rest = self.carried.portion(refused);
+        let late = newly.portion(refused - rest.sum());
         // The rest of the carried refusals is in no second: they were recorded late.
         self.carried = newly.saturating_sub(&late);
         rest += &late;
@@ -36,26 +36,10 @@ impl Unsorted {
     /// Returns the refused permits by reason of the next second, in which `refused` were refused.
     /// Their sum is that number, or smaller if no reason is known of some.
     pub(super) fn next(&mut self, refused: u64) -> Refusals {
-        let counts = share(self.0, refused);
+        let counts = self.0.portion(refused);
         self.0 = self.0.saturating_sub(&counts);
         counts
     }
-}
-
-/// Divides a number in proportion to some counts. No part is larger than its count, so the parts
-/// add up to the number, or to the sum of the counts if that is smaller.
-fn share(counts: Refusals, number: u64) -> Refusals {
-    let whole = u128::from(counts.sum());
-    let number = u128::from(number).min(whole);
-    let (mut upto, mut given) = (0, 0);
-    let mut parts = Refusals::default();
-    for (reason, count) in counts.iter() {
-        upto = (upto + u128::from(count)).min(whole);
-        let end = upto * number / whole.max(1);
-        parts[reason] = u64::try_from(end - given).unwrap_or(u64::MAX);
-        given = end;
-    }
-    parts
 }
 
 #[cfg(test)]
@@ -112,8 +96,8 @@ mod tests {
     fn shares_add_up_at_the_largest_numbers() {
         let mut counts = refusals(u64::MAX, u64::MAX);
         counts[QueueFull] = 7;
-        assert_eq!(share(counts, u64::MAX).sum(), u64::MAX);
-        assert_eq!(share(refusals(1, 1), 1), refusals(0, 1));
-        assert_eq!(share(Refusals::default(), 5), Refusals::default());
+        assert_eq!(counts.portion(u64::MAX).sum(), u64::MAX);
+        assert_eq!(refusals(1, 1).portion(1), refusals(0, 1));
+        assert_eq!(Refusals::default().portion(5), Refusals::default());
     }
 }

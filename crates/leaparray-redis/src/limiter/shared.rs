@@ -392,7 +392,7 @@ impl<C: Clock> Shared<C> {
         }
     }
 
-    /// Gives the node another number, since another process has that of this one.
+    /// Gives the node another number, since another process has its number.
     fn rename(&self, node: &mut Node) {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         report_taken(&self.keys);

@@ -83,7 +83,7 @@ pub(crate) enum Action {
     Replicate,
     Promote,
     StepBack,
-    /// The memory of a node becomes a copy of that of the other one.
+    /// The memory of a node becomes a copy of the other node's memory.
     Clone(usize),
 }
 

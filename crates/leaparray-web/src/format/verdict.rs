@@ -92,7 +92,7 @@ positional! {
     pub struct Verdict {
         /// The id of the node: see [`Listed`](super::Listed).
         pub id: u64,
-        /// The findings, the worst one first: its level is that of the node.
+        /// The findings, the worst one first: its level is the level of the node.
         pub findings: Vec<Finding>,
     }
 }

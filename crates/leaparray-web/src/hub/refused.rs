@@ -31,7 +31,7 @@ impl Refusing {
     /// first reading of all cannot tell in which seconds: it passes the number of those that were
     /// refused after the end of its newest second. Their reasons are taken for those of all.
     pub(super) fn begin(&mut self, newly: Refusals, later: Option<u64>) {
-        self.newly = later.map_or(newly, |later| share(newly, later));
+        self.newly = later.map_or(newly, |later| newly.portion(later));
         self.is_first = later.is_some();
         self.seconds.clear();
     }
@@ -51,34 +51,18 @@ impl Refusing {
         before: &mut RefusedBefore,
     ) -> impl Iterator<Item = (u64, Refusals)> {
         let refused = self.seconds.iter().map(|(_, count)| count).sum::<u64>();
-        let early = share(before.carried, refused);
-        let late = share(self.newly, refused - early.sum());
+        let early = before.carried.portion(refused);
+        let late = self.newly.portion(refused - early.sum());
         // The rest of the carried refusals is in no second: they were recorded late.
         before.carried = self.newly.saturating_sub(&late);
         let mut rest = early;
         rest += &late;
         self.seconds.drain(..).filter_map(move |(second, count)| {
-            let counts = share(rest, count);
+            let counts = rest.portion(count);
             rest = rest.saturating_sub(&counts);
             (counts.sum() > 0).then_some((second, counts))
         })
     }
-}
-
-/// Divides a number in proportion to some counts. No part is larger than its count, so the parts
-/// add up to the number, or to the sum of the counts if that is smaller.
-fn share(counts: Refusals, number: u64) -> Refusals {
-    let whole = u128::from(counts.sum());
-    let number = u128::from(number).min(whole);
-    let (mut upto, mut given) = (0, 0);
-    let mut parts = Refusals::default();
-    for (reason, count) in counts.iter() {
-        upto = (upto + u128::from(count)).min(whole);
-        let end = upto * number / whole.max(1);
-        parts[reason] = u64::try_from(end - given).unwrap_or(u64::MAX);
-        given = end;
-    }
-    parts
 }
 
 #[cfg(test)]
@@ -167,7 +151,7 @@ mod tests {
 
     #[test]
     fn shares_add_up_at_the_largest_numbers() {
-        let share = |of, number| counts(share(refusals(of), number));
+        let share = |of, number| counts(refusals(of).portion(number));
         let [first, second, ..] = share([u64::MAX, u64::MAX, 0, 0, 0, 7], u64::MAX);
         assert_eq!((first, second), (u64::MAX, 0));
         assert_eq!(share([1, 1, 1, 0, 0, 0], 2), [0, 1, 1, 0, 0, 0]);
