@@ -23,14 +23,21 @@ use std::time::Duration;
 use std::{env, mem, thread};
 
 use leaparray::MetricEvent::{Block, Pass, Success};
+use leaparray::array::LeapArray;
+use leaparray::count_window::CountWindow;
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::circuit::{CircuitState, RatioLimit};
+use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    FeedbackPermit, Headroom, KeyedLimiter, LeakyBucket, LimiterExt, RandomSource, Rate,
-    RatioLimit, SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
+    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, KeyedLimiter,
+    LeakyBucket, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
 };
+use leaparray::metric::MetricBucket;
+use leaparray::time::CachedClock;
 use leaparray::{
-    CachedClock, Clock, CountWindow, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket,
-    NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);

@@ -25,7 +25,8 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, Clock, MonotonicClock, SlidingWindow, Timestamp};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, MonotonicClock, SlidingWindow, Timestamp};
 
 use common::Group;
 

@@ -30,9 +30,8 @@ use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
-use leaparray::{
-    CachedClock, Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
-};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
 
 use common::Group;
 

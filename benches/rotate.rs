@@ -25,7 +25,9 @@ use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use crossbeam_utils::{Backoff, CachePadded};
 use leaparray::MetricEvent::Pass;
-use leaparray::{LeapArray, MetricBucket, Timestamp};
+use leaparray::Timestamp;
+use leaparray::array::LeapArray;
+use leaparray::metric::MetricBucket;
 
 use common::Group;
 

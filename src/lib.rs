@@ -18,7 +18,7 @@
 //! window.record_success(Duration::from_micros(250));
 //! assert!(window.now().qps(MetricEvent::Pass) >= 1.0);
 //! assert_eq!(window.now().ledger().recorded().sum(MetricEvent::Pass), 1);
-//! # Ok::<_, leaparray::ConfigError>(())
+//! # Ok::<_, leaparray::time::ConfigError>(())
 //! ```
 //!
 //! | to | use |
@@ -26,18 +26,18 @@
 //! | count events and response times | [`SlidingWindow`], with a [`WindowConfig`] |
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
 //! | find every count: in the window, expired or late | [`WindowReading::ledger`] |
-//! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ForwardClock`], [`ManualClock`] |
+//! | choose the clock | [`MonotonicClock`], [`CachedClock`](time::CachedClock), [`ForwardClock`](time::ForwardClock), [`ManualClock`] |
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide::percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
-//! | read all resources at one time | [`RegistryReading::snapshot`], which returns a [`RegistrySnapshot`] |
-//! | export each second of all resources once | [`RegistryReading::poll_seconds`], or in one pass with other readings [`RegistryReading::visit_seconds`] |
+//! | read all resources at one time | [`RegistryReading::snapshot`](registry::RegistryReading::snapshot), which returns a [`RegistrySnapshot`](registry::RegistrySnapshot) |
+//! | export each second of all resources once | [`RegistryReading::poll_seconds`](registry::RegistryReading::poll_seconds), or in one pass with other readings [`RegistryReading::visit_seconds`](registry::RegistryReading::visit_seconds) |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
 //! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide::configuration) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
-//! | count values of your own | [`LeapArray`], over any [`Bucket`] |
-//! | measure the memory of the threads' counters | [`CellMemory::current`] |
+//! | count values of your own | [`LeapArray`](array::LeapArray), over any [`Bucket`](array::Bucket) |
+//! | measure the memory of the threads' counters | [`CellMemory::current`](node::CellMemory::current) |
 //!
 //! The [`guide`] begins with a first request and a first limit. [`reference`](mod@reference) has
 //! the facts that concern several items. [`design`] explains the algorithms. [`correctness`] lists
@@ -83,54 +83,36 @@ pub mod correctness {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod array;
+pub mod array;
 mod collections;
-mod count_window;
+pub mod count_window;
 pub mod flow;
-mod histogram;
-mod metric;
+pub mod histogram;
+pub mod metric;
 mod metric_array;
-mod node;
-mod registry;
+pub mod node;
+pub mod registry;
+pub mod rolling_window;
 #[cfg(all(test, not(loom)))]
 mod stall_tests;
 mod sync;
-mod time;
+pub mod time;
 mod timeline;
-mod window;
+pub mod window;
 
-pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
-pub use count_window::{CountTotals, CountWindow, CountWindowError};
-pub use histogram::{
-    HistogramBucket, HistogramBucketsError, HistogramConfig, HistogramConfigError,
-    HistogramScaleError, LatencyHistogram, LatencyQuantiles,
-};
-pub use metric::{EventCounts, MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
-#[cfg(feature = "sentinel-format")]
-pub use metric::{MetricLine, MetricLineError, ThinLine};
-pub use metric_array::CellMemory;
+pub use histogram::{HistogramConfig, LatencyHistogram};
+pub use metric::{EventCounts, MetricEvent, MetricTotals};
 #[cfg(loom)]
 #[doc(hidden)]
 pub use metric_array::parts;
-pub use node::{
-    Entry, NodeConfig, NodeConfigError, NodeReading, NodeSnapshot, OnDrop, Outcome, Permit,
-    Refusals, Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
-};
-pub use registry::{
-    DroppedSeries, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistryReading,
-    RegistrySnapshot, Resource, ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot,
-    Resources, Series, SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading,
-    TrafficType, Visit, Visited, VisitedNode, WatchError, WatchedLimiter,
-};
+pub use node::{Entry, NodeConfig, NodeReading, Outcome, Permit, ResourceNode};
+pub use registry::{Registry, RegistryConfig, Resource, TrafficType};
 #[cfg(loom)]
 #[doc(hidden)]
 pub use sync::{lock_slots, shadow_all_words, show_all_words, slots_are_locked, slots_were_used};
-pub use time::{
-    CachedClock, Clock, ConfigError, ForwardClock, ManualClock, MonotonicClock,
-    ParseTimestampError, Timestamp, ViewError, WindowConfig,
-};
+pub use time::{Clock, ManualClock, MonotonicClock, Timestamp, WindowConfig};
 #[cfg(loom)]
 #[doc(hidden)]
 pub use time::{Source, Steering};
 pub use timeline::Timeline;
-pub use window::{BucketTotals, Coverage, SlidingWindow, WindowReading};
+pub use window::{SlidingWindow, WindowReading};

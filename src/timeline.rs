@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use crate::flow::adaptive::LimitAlgorithm;
+use crate::flow::breaker::BreakerConfig;
 use crate::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig,
-    FixedWindowLimiter, LeakyBucket, LimitAlgorithm, LimitError, Rate, Rolling, RollingWindow,
-    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FixedWindowLimiter,
+    LeakyBucket, LimitError, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use crate::histogram::HistogramConfig;
 use crate::node::{NodeConfig, ResourceNode};
 use crate::registry::{Registry, RegistryConfig};
+use crate::rolling_window::{Rolling, RollingWindow};
 use crate::time::{Clock, MonotonicClock, WindowConfig};
 use crate::window::SlidingWindow;
 
@@ -27,9 +29,9 @@ use crate::window::SlidingWindow;
 /// [`AdaptiveBreaker::with_source`].
 ///
 /// ```
-/// use leaparray::flow::{
-///     BreakerConfig, CircuitConfig, Headroom, Limiter, LimiterExt, Rate, WarmUpConfig,
-/// };
+/// use leaparray::flow::{CircuitConfig, Limiter, LimiterExt, Rate, WarmUpConfig};
+/// use leaparray::flow::adaptive::Headroom;
+/// use leaparray::flow::breaker::BreakerConfig;
 /// use leaparray::{
 ///     Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
 /// };
@@ -81,7 +83,7 @@ impl Timeline {
     /// let registry = timeline.registry(RegistryConfig::default());
     /// registry.resource("GET /orders")?.enter().success();
     /// assert_eq!(registry.len(), 1);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn new() -> Self {

@@ -10,10 +10,11 @@ use std::time::Duration;
 use leaparray::flow::{
     LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
+use leaparray::node::SecondsCursor;
+use leaparray::registry::{RegistryCursor, RegistrySnapshot, ResourceSecond};
 use leaparray::{
     HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, Registry,
-    RegistryConfig, RegistryCursor, RegistrySnapshot, Resource, ResourceNode, ResourceSecond,
-    SecondsCursor, SlidingWindow, Timestamp, WindowConfig,
+    RegistryConfig, Resource, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 #[global_allocator]

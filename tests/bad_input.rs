@@ -4,9 +4,9 @@
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{
-    ConfigError, ManualClock, MetricBucket, MetricEvent, SlidingWindow, Timestamp, WindowConfig,
-};
+use leaparray::metric::MetricBucket;
+use leaparray::time::ConfigError;
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 const SECOND: Duration = Duration::from_secs(1);

@@ -10,9 +10,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use leaparray::node::CellMemory;
 use leaparray::{
-    CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
-    WindowConfig,
+    ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 #[global_allocator]

@@ -5,9 +5,9 @@
 use std::thread;
 use std::time::Duration;
 
+use leaparray::node::CellMemory;
 use leaparray::{
-    CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
-    WindowConfig,
+    ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 fn window() -> SlidingWindow<ManualClock> {

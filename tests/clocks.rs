@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leaparray::{CachedClock, Clock, ManualClock, MonotonicClock, Timestamp};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, ManualClock, MonotonicClock, Timestamp};
 
 #[test]
 fn precise_clock_keeps_up_with_the_operating_systems() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{CountTotals, CountWindow, CountWindowError};
+use leaparray::count_window::{CountTotals, CountWindow, CountWindowError};
 
 const SLOW: Duration = Duration::from_millis(100);
 const FAST: Duration = Duration::from_millis(1);

@@ -9,9 +9,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{
-    CellMemory, Clock, HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp,
-};
+use leaparray::node::CellMemory;
+use leaparray::{Clock, HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

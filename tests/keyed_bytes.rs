@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::{KeyedLimiter, Rate};
 use leaparray::{ManualClock, Timestamp};
 
 #[global_allocator]

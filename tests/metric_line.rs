@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
-use leaparray::{
-    EventCounts, LatencyHistogram, MetricEvent, MetricLine, MetricLineError, SecondMetrics,
-    Timestamp,
-};
+use leaparray::metric::{MetricLine, MetricLineError, SecondMetrics};
+use leaparray::{EventCounts, LatencyHistogram, MetricEvent, Timestamp};
 use proptest::prelude::*;
 
 const COUNTS: &str = "0 to 9223372036854775807";

@@ -8,13 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::array::{Bucket, LeapArray};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt,
-    RandomSource, Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
+use leaparray::rolling_window::RollingWindow;
+use leaparray::window::BucketTotals;
 use leaparray::{
-    Bucket, BucketTotals, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry,
-    RegistryConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    Clock, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, ResourceNode,
+    SlidingWindow, Timestamp, WindowConfig,
 };
 
 /// Whether `act` panics.

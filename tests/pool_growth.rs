@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
+use leaparray::array::{Bucket, LeapArray};
+use leaparray::{Timestamp, WindowConfig};
 
 /// A bucket at which a thread can be stopped while it makes the bucket.
 struct Stops(AtomicU64);

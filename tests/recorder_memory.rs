@@ -6,7 +6,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{CellMemory, HistogramConfig, ManualClock, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::node::CellMemory;
+use leaparray::{HistogramConfig, ManualClock, SlidingWindow, Timestamp, WindowConfig};
 
 const THREADS: usize = 40;
 

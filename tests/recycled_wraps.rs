@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
+use leaparray::array::{Bucket, LeapArray};
+use leaparray::{Timestamp, WindowConfig};
 
 const BUCKET: Duration = Duration::from_millis(1);
 

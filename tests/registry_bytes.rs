@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use leaparray::{CellMemory, ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::node::CellMemory;
+use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

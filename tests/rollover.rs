@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
+use leaparray::array::LeapArray;
+use leaparray::metric::MetricBucket;
+use leaparray::{MetricEvent, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 const BUCKET: Duration = Duration::from_millis(1);

@@ -5,9 +5,13 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use leaparray::array::{Bucket, Ledger};
+use leaparray::metric::{MetricBucket, SecondMetrics};
+use leaparray::node::NodeSnapshot;
+use leaparray::window::BucketTotals;
 use leaparray::{
-    Bucket, BucketTotals, Ledger, ManualClock, MetricBucket, MetricEvent, MetricTotals, NodeConfig,
-    NodeSnapshot, ResourceNode, SecondMetrics, SlidingWindow, Timestamp, WindowConfig,
+    ManualClock, MetricEvent, MetricTotals, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
 };
 use serde::de::value::I64Deserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
+use leaparray::array::Ledger;
+use leaparray::metric::SecondMetrics;
+use leaparray::node::{NodeSnapshot, SecondsCursor};
+use leaparray::registry::{RegistryCursor, RegistrySnapshot, ResourceSecond};
 use leaparray::{
-    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, Registry, RegistryConfig,
-    RegistryCursor, RegistrySnapshot, ResourceNode, ResourceSecond, SecondMetrics, SecondsCursor,
-    Timestamp, TrafficType,
+    ManualClock, MetricTotals, NodeConfig, Registry, RegistryConfig, ResourceNode, Timestamp,
+    TrafficType,
 };
 use serde_json::json;
 

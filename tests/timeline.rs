@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{
-    BreakerConfig, LimitError, Limiter, Rate, SlidingWindowLimiter, WarmUpConfig,
-};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::{LimitError, Limiter, Rate, SlidingWindowLimiter, WarmUpConfig};
 use leaparray::{
     Clock, HistogramConfig, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp,
     WindowConfig,

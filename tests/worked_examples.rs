@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leaparray::{
-    LeapArray, ManualClock, MetricBucket, MetricEvent, SlidingWindow, Timestamp, ViewError,
-    WindowConfig,
-};
+use leaparray::array::LeapArray;
+use leaparray::metric::MetricBucket;
+use leaparray::time::ViewError;
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 

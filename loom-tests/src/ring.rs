@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use leaparray::{
-    Bucket, LeapArray, Timestamp, WindowConfig, lock_slots, slots_are_locked, slots_were_used,
-};
+use leaparray::array::{Bucket, LeapArray};
+use leaparray::{Timestamp, WindowConfig, lock_slots, slots_are_locked, slots_were_used};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan, LimiterExt};
+use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::{AdaptiveLimiter, LimiterExt};
 use leaparray::{ManualClock, Timestamp, shadow_all_words};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;

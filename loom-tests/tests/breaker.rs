@@ -3,9 +3,8 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
-use leaparray::flow::{
-    AdaptiveBreaker, Ask, BreakerConfig, Decision, FeedbackPermit, RandomSource,
-};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::{AdaptiveBreaker, Ask, Decision, FeedbackPermit};
 use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;

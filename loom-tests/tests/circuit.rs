@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
-use leaparray::flow::{
-    Ask, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, Transitions, Wait,
-};
+use leaparray::flow::circuit::CircuitState::{Closed, HalfOpen, Open};
+use leaparray::flow::circuit::{CircuitState, Transitions, Wait};
+use leaparray::flow::{Ask, CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
 use leaparray_loom_tests::{LEN, explore};
 use loom::sync::Arc;

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use leaparray::{CountTotals, CountWindow, shadow_all_words};
+use leaparray::count_window::{CountTotals, CountWindow};
+use leaparray::shadow_all_words;
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::thread;

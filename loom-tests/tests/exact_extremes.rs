@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use leaparray::{
-    Bucket, Entry, ManualClock, MetricBucket, MetricEvent, MetricTotals, show_all_words,
-};
+use leaparray::array::Bucket;
+use leaparray::metric::MetricBucket;
+use leaparray::{Entry, ManualClock, MetricEvent, MetricTotals, show_all_words};
 use leaparray_loom_tests::{LEN, Node, enter, explore, node, node_config, start, window};
 use loom::sync::Arc;
 use loom::thread;

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use leaparray::{Clock, ForwardClock, ManualClock, Timestamp};
+use leaparray::time::ForwardClock;
+use leaparray::{Clock, ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::thread;
 

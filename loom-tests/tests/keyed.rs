@@ -6,7 +6,8 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::{KeyedLimiter, Rate};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;

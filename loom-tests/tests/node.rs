@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
-use leaparray::{OnDrop, SecondsCursor};
+use leaparray::node::{OnDrop, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
 use loom::thread;

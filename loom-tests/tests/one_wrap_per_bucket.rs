@@ -2,7 +2,7 @@
 //! starts in a slot only grow.
 #![cfg(loom)]
 
-use leaparray::{BucketWrap, CurrentBucket};
+use leaparray::array::{BucketWrap, CurrentBucket};
 use leaparray_loom_tests::{Tally, explore, ring, start};
 use loom::thread;
 

@@ -2,8 +2,9 @@
 //! or beside another add.
 #![cfg(loom)]
 
-use leaparray::flow::{Number, Rolling, RollingWindow, Sum, SumBucket};
-use leaparray::{Bucket, ManualClock, Timestamp, WindowConfig};
+use leaparray::array::Bucket;
+use leaparray::rolling_window::{Number, Rolling, RollingWindow, Sum, SumBucket};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
 use loom::thread;

@@ -1,7 +1,8 @@
 //! A `MetricBucket` that several threads share: each add is counted, and no counter wraps around.
 #![cfg(loom)]
 
-use leaparray::{MetricBucket, MetricEvent};
+use leaparray::MetricEvent;
+use leaparray::metric::MetricBucket;
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::thread;

@@ -6,7 +6,8 @@
 //! goes through the slot.
 #![cfg(loom)]
 
-use leaparray::{LeapArray, WindowConfig};
+use leaparray::WindowConfig;
+use leaparray::array::LeapArray;
 use leaparray_loom_tests::{LEN, OwnedPair, explore, ring, start};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};

@@ -2,14 +2,15 @@
 
 use std::ops::AddAssign;
 
-/// A bucket of a [`LeapArray`](crate::LeapArray).
+/// A bucket of a [`LeapArray`](crate::array::LeapArray).
 ///
 /// Any number of threads record in a bucket at once, through `&self`, so a bucket consists of
 /// atomics. `Default` creates an empty bucket. The array replaces a stale bucket with another
 /// bucket. Once no thread has the stale bucket pinned, the array resets it and uses it again.
 ///
 /// ```
-/// use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
+/// use leaparray::{Timestamp, WindowConfig};
+/// use leaparray::array::{Bucket, LeapArray};
 /// use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::time::Duration;
 ///
@@ -33,7 +34,7 @@ use std::ops::AddAssign;
 /// let now = Timestamp::from_millis(700);
 /// array.current_bucket(now).0.fetch_add(1_500, Ordering::Relaxed);
 /// assert_eq!(array.ledger(now).in_window, 1_500);
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 pub trait Bucket: Default + Send + Sync {
     /// The sum of buckets: plain data. Its `AddAssign` should not panic, so it should saturate or

@@ -44,9 +44,9 @@ impl<B> Deref for CurrentBucket<'_, B> {
 ///
 /// A guard cannot be sent to another thread, but its thread may lend the bucket to other threads.
 /// For that, a bucket type of your own must count either by stores with `Release`, or by
-/// read-modify-writes of words to which its [`reset`](crate::Bucket::reset) always stores, even if
-/// they are zero already, as [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read without
-/// a pin could see an add of a later use of the bucket.
+/// read-modify-writes of words to which its [`reset`](crate::array::Bucket::reset) always stores,
+/// even if they are zero already, as [`MetricBucket`](crate::metric::MetricBucket) does. Otherwise,
+/// a read without a pin could see an add of a later use of the bucket.
 pub struct BucketGuard<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,

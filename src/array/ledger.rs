@@ -33,7 +33,7 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
     /// let ledger =
     ///     window.at(Timestamp::from_secs(65)).ledger().map(|it| it.sum(MetricEvent::Pass));
     /// assert_eq!((ledger.in_window, ledger.expired, ledger.recorded()), (1, 2, 3));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn recorded(&self) -> T {
@@ -48,7 +48,8 @@ impl<T> Ledger<T> {
     /// Returns the ledger of a part of the totals, such as one event.
     ///
     /// ```
-    /// use leaparray::{Ledger, MetricEvent, MetricTotals};
+    /// use leaparray::{MetricEvent, MetricTotals};
+    /// use leaparray::array::Ledger;
     ///
     /// let ledger = Ledger::<MetricTotals>::default();
     /// let passes = ledger.map(|totals| totals.sum(MetricEvent::Pass));
@@ -68,7 +69,7 @@ impl<T: for<'a> AddAssign<&'a T>> AddAssign<&Self> for Ledger<T> {
     /// Adds the ledger of another window.
     ///
     /// ```
-    /// use leaparray::Ledger;
+    /// use leaparray::array::Ledger;
     ///
     /// let mut sum = Ledger::<u64>::default();
     /// let mut other = Ledger::default();

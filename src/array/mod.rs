@@ -14,11 +14,11 @@
 //!
 //! # The life of a wrap
 //!
-//! Wraps live in a [pool](crate::collections::Pool) that only grows, so a thread may dereference an
+//! Wraps live in a pool that only grows, so a thread may dereference an
 //! index that it read at any earlier time.
 //!
 //! 1. *In its slot*: it has a start, and writers add to it.
-//! 2. *Pending* on the [retired list](retired::Retired): it has left its slot, or is about to leave
+//! 2. *Pending* on the list of retired wraps: it has left its slot, or is about to leave
 //!    it. Writers that pinned it before may still add to it.
 //! 3. *Reclaimed*, once no thread has it pinned: its counts are in the total of the list, and its
 //!    index is free.
@@ -30,7 +30,7 @@
 //! - A slot: a swap releases, and a load acquires. A thread that finds an index finds the start of
 //!   the wrap, its empty counters, and the replaced wrap on the list.
 //! - A wrap: see the module `wrap`.
-//! - The list (in a [`Slot`](crate::sync::Slot)): a swap releases, and a load acquires. A thread
+//! - The list (behind one atomic word): a swap releases, and a load acquires. A thread
 //!   that finds a list finds the final counts of the wraps that are reclaimed in it.
 //! - The rotation lock orders only the spare list that its holder reuses.
 

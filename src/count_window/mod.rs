@@ -28,7 +28,7 @@ use word::{Call, CallsLayout, CallsState, Place};
 /// contention.
 ///
 /// ```
-/// use leaparray::CountWindow;
+/// use leaparray::count_window::CountWindow;
 /// use std::time::Duration;
 ///
 /// let last = CountWindow::new(3)?.slow_above(Duration::from_secs(1));
@@ -41,7 +41,7 @@ use word::{Call, CallsLayout, CallsState, Place};
 /// last.record_success(Duration::from_millis(5));
 /// // The exception is no longer among the last three.
 /// assert_eq!(last.totals().exception_ratio(), Some(0.0));
-/// # Ok::<_, leaparray::CountWindowError>(())
+/// # Ok::<_, leaparray::count_window::CountWindowError>(())
 /// ```
 ///
 /// # Algorithm
@@ -176,7 +176,7 @@ impl CountWindow {
     /// 78 hours counts as 78 hours.
     ///
     /// ```
-    /// use leaparray::CountWindow;
+    /// use leaparray::count_window::CountWindow;
     /// use std::time::Duration;
     ///
     /// let last = CountWindow::new(100)?.with_response_times();
@@ -184,7 +184,7 @@ impl CountWindow {
     ///     last.record_success(Duration::from_millis(millis));
     /// }
     /// assert_eq!(last.quantile(0.5), Some(Duration::from_millis(150)));
-    /// # Ok::<_, leaparray::CountWindowError>(())
+    /// # Ok::<_, leaparray::count_window::CountWindowError>(())
     /// ```
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {

@@ -26,7 +26,7 @@
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
-//! | keep values of your own, bucket by bucket | [`RollingWindow`] |
+//! | keep values of your own, bucket by bucket | [`RollingWindow`](crate::rolling_window::RollingWindow) |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form
 //! that takes the time. A [`Timeline`](crate::Timeline) gives controllers the clock of the registry
@@ -36,71 +36,29 @@
 //! which is then further ahead. An adaptive breaker uses `now` as it is. A circuit breaker bounds
 //! the times of its transitions and probes by its lead.
 
-mod adaptive;
-mod all_of;
-mod breaker;
-mod bucket_permits;
-mod circuit;
-mod concurrency;
-mod decision;
-mod direct_passes;
-mod error;
-mod feedback_permit;
-mod fixed_window_limiter;
-mod horizon;
-mod keyed;
-mod leaky_bucket;
-mod limiter;
-mod live;
-mod packed_bucket;
-mod permit_window;
-mod queue;
-mod quota;
-mod rate;
-mod refusal;
-mod rolling_window;
+mod combined;
+mod contract;
+mod feedback;
+pub mod keyed;
+mod limiters;
+mod permits;
 #[cfg(feature = "serde")]
 mod serde_config;
-mod sleep;
-mod sliding_window_limiter;
-mod stripes;
-mod token_bucket;
-mod warm_up;
-mod watch;
+pub mod watch;
 
 pub use crate::node::Reason;
-pub use adaptive::{
-    AdaptiveLimiter, Aimd, Bbr, CpuLoad, EndedCall, EpochCalls, FixedCpuLoad, Gradient2, Headroom,
-    LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange, SystemCpu, Vegas,
+pub use combined::{AllOf, QueuePermit, WaitQueue};
+pub use contract::{
+    Account, Ask, BoxLimiter, BoxPermit, Decision, Delayed, LimitError, Limiter, LimiterExt, Named,
+    Passed, Quota, QuotaUnit, Rate, RateError, Refusal, Retry,
 };
-pub use all_of::AllOf;
-pub use breaker::{AdaptiveBreaker, BreakerConfig, RandomSource, SeededRandom, ThreadRandom};
-pub use bucket_permits::BucketPermits;
-pub use circuit::{
-    Cause, CircuitBreaker, CircuitConfig, CircuitSnapshot, CircuitState, RatioLimit, Transition,
-    Transitions, Wait,
+pub use feedback::adaptive::{self, AdaptiveLimiter};
+pub use feedback::breaker::{self, AdaptiveBreaker};
+pub use feedback::circuit::{self, CircuitBreaker, CircuitConfig};
+pub use feedback::{Feedback, FeedbackPermit};
+pub use keyed::KeyedLimiter;
+pub use limiters::{
+    ConcurrencyLimiter, ConcurrencyPermit, FixedWindowLimiter, LeakyBucket, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig, WarmUpError,
 };
-pub use concurrency::{ConcurrencyLimiter, ConcurrencyPermit};
-pub use decision::{Decision, Delayed};
-pub use error::{
-    AdaptiveConfigError, BreakerConfigError, CircuitConfigError, CircuitStateError, LimitError,
-    RateError, WarmUpError,
-};
-pub use feedback_permit::{Feedback, FeedbackPermit};
-pub use fixed_window_limiter::FixedWindowLimiter;
-pub use keyed::{
-    FixedWindowPerKey, FixedWindowState, KeyedCounts, KeyedError, KeyedLimiter, LeakyBucketPerKey,
-    LeakyBucketState, LimiterPerKey, LimiterState, NO_ROOM_FOR_KEY, OfKey, PerKey, RefusedKey,
-    TokenBucketPerKey, TokenBucketState,
-};
-pub use leaky_bucket::LeakyBucket;
-pub use limiter::{Account, Ask, BoxLimiter, BoxPermit, Limiter, LimiterExt, Named, Passed};
-pub use queue::{QueuePermit, WaitQueue};
-pub use quota::{Quota, QuotaUnit};
-pub use rate::Rate;
-pub use refusal::{Refusal, Retry};
-pub use rolling_window::{Number, Rolling, RollingBucket, RollingWindow, Sum, SumBucket};
-pub use sliding_window_limiter::SlidingWindowLimiter;
-pub use token_bucket::TokenBucket;
-pub use warm_up::{WarmUp, WarmUpConfig};
-pub use watch::{Watch, WatchedGauge, WatchedState};
+pub use permits::BucketPermits;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-use super::{BreakerConfig, BreakerConfigError, Rate, WarmUpConfig};
+use crate::flow::contract::Rate;
+use crate::flow::feedback::breaker::{BreakerConfig, BreakerConfigError};
+use crate::flow::limiters::WarmUpConfig;
 use crate::node::OnDrop;
 use crate::time::{WindowConfig, serde_duration};
 

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
-use super::keyed::{KeyedCounts, KeyedLimiter, PerKey, RefusedKey};
-use super::{CircuitSnapshot, CircuitState, Limiter, Quota, Transition};
+use crate::flow::contract::{Limiter, Quota};
+use crate::flow::feedback::circuit::{CircuitSnapshot, CircuitState, Transition};
+use crate::flow::keyed::{KeyedCounts, KeyedLimiter, PerKey, RefusedKey};
 use crate::time::Timestamp;
 
 /// A limiter that a registry can [watch](crate::Registry::watch): every [`Limiter`] (so
 /// `Arc<CircuitBreaker>` and `Arc<ConcurrencyLimiter>`), a [`KeyedLimiter`] in an `Arc`, and a
 /// [`Weak`] reference to one of them.
 ///
-/// The state of limiters in an [`AllOf`](super::AllOf) is its tightest quota. To show each of them,
-/// watch each under a name of its own.
+/// The state of limiters in an [`AllOf`](crate::flow::AllOf) is its tightest quota. To show each of
+/// them, watch each under a name of its own.
 pub trait Watch {
     /// Returns the state now, by the clock of the limiter; `None` if it no longer exists.
     fn watched(&self) -> Option<WatchedState>;
@@ -133,7 +134,8 @@ impl WatchedState {
     /// have several values.
     ///
     /// ```
-    /// use leaparray::flow::{ConcurrencyLimiter, Watch, WatchedGauge};
+    /// use leaparray::flow::ConcurrencyLimiter;
+    /// use leaparray::flow::watch::{Watch, WatchedGauge};
     /// use std::sync::Arc;
     ///
     /// let limiter = Arc::new(ConcurrencyLimiter::new(20));

@@ -31,7 +31,7 @@ use super::error::HistogramConfigError;
 /// let config = HistogramConfig::with_relative_error(0.02)?;
 /// assert_eq!(config, HistogramConfig::with_scale(5)?);
 /// assert!(config.relative_error() < 0.0109);
-/// # Ok::<_, leaparray::HistogramConfigError>(())
+/// # Ok::<_, leaparray::histogram::HistogramConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HistogramConfig {
@@ -53,7 +53,8 @@ impl HistogramConfig {
     /// [`MAX_SCALE`](Self::MAX_SCALE).
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, HistogramConfigError};
+    /// use leaparray::HistogramConfig;
+    /// use leaparray::histogram::HistogramConfigError;
     ///
     /// assert_eq!(HistogramConfig::with_scale(5)?.scale(), 5);
     /// let error = HistogramConfig::with_scale(9).unwrap_err();
@@ -77,7 +78,8 @@ impl HistogramConfig {
     /// some 0.00135.
     ///
     /// ```
-    /// use leaparray::{HistogramConfig, HistogramConfigError};
+    /// use leaparray::HistogramConfig;
+    /// use leaparray::histogram::HistogramConfigError;
     ///
     /// let scale =
     ///     |error| HistogramConfig::with_relative_error(error).map(HistogramConfig::scale);

@@ -43,7 +43,8 @@ impl LatencyHistogram {
     /// - `sum` is more than `max` times the number of response times.
     ///
     /// ```
-    /// use leaparray::{HistogramBucketsError, LatencyHistogram};
+    /// use leaparray::LatencyHistogram;
+    /// use leaparray::histogram::HistogramBucketsError;
     /// use std::time::Duration;
     ///
     /// let mut sent = LatencyHistogram::default();

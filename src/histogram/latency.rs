@@ -64,7 +64,7 @@ impl LatencyHistogram {
     ///
     /// let histogram = LatencyHistogram::new(HistogramConfig::with_scale(5)?);
     /// assert_eq!((histogram.scale(), histogram.count()), (5, 0));
-    /// # Ok::<_, leaparray::HistogramConfigError>(())
+    /// # Ok::<_, leaparray::histogram::HistogramConfigError>(())
     /// ```
     #[must_use]
     pub const fn new(config: HistogramConfig) -> Self {

@@ -17,7 +17,8 @@ impl LatencyHistogram {
     /// response times within a bin are not known, or if it is below −10.
     ///
     /// ```
-    /// use leaparray::{HistogramScaleError, LatencyHistogram};
+    /// use leaparray::LatencyHistogram;
+    /// use leaparray::histogram::HistogramScaleError;
     /// use std::time::Duration;
     ///
     /// let mut histogram = LatencyHistogram::default();

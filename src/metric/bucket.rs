@@ -19,7 +19,9 @@ use crate::time::saturating_nanos;
 /// means at least that value.
 ///
 /// ```
-/// use leaparray::{Bucket, MetricBucket, MetricEvent};
+/// use leaparray::MetricEvent;
+/// use leaparray::array::Bucket;
+/// use leaparray::metric::MetricBucket;
 /// use std::time::Duration;
 ///
 /// let bucket = MetricBucket::default();

@@ -15,7 +15,8 @@ use crate::time::{Timestamp, saturating_nanos};
 ///
 /// ```
 /// use leaparray::MetricEvent::{Block, Pass, Rt, Success};
-/// use leaparray::{EventCounts, SecondMetrics, Timestamp};
+/// use leaparray::{EventCounts, Timestamp};
+/// use leaparray::metric::SecondMetrics;
 /// use std::time::Duration;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
@@ -46,7 +47,8 @@ impl SecondMetrics {
     /// Creates the metrics of the second that begins at `second`, without any event.
     ///
     /// ```
-    /// use leaparray::{SecondMetrics, Timestamp};
+    /// use leaparray::Timestamp;
+    /// use leaparray::metric::SecondMetrics;
     ///
     /// let metrics = SecondMetrics::new(Timestamp::from_secs(60));
     /// assert_eq!(metrics.second, Timestamp::from_secs(60));
@@ -91,7 +93,8 @@ impl AddAssign<&Self> for SecondMetrics {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Rt, Success};
-    /// use leaparray::{EventCounts, SecondMetrics, Timestamp};
+    /// use leaparray::{EventCounts, Timestamp};
+    /// use leaparray::metric::SecondMetrics;
     /// use std::time::Duration;
     ///
     /// let of = |requests, millis| {

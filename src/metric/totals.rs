@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::event::MetricEvent;
 use super::event_counts::EventCounts;
 
-/// The totals of one or many [`MetricBucket`](crate::MetricBucket)s: plain data.
+/// The totals of one or many [`MetricBucket`](crate::metric::MetricBucket)s: plain data.
 ///
 /// Sums saturate at `u64::MAX`; response times are summed without any bound.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -24,7 +24,9 @@ impl MetricTotals {
     /// subtracted.
     ///
     /// ```
-    /// use leaparray::{Bucket, MetricBucket, MetricEvent};
+    /// use leaparray::MetricEvent;
+    /// use leaparray::array::Bucket;
+    /// use leaparray::metric::MetricBucket;
     ///
     /// let bucket = MetricBucket::default();
     /// bucket.add(MetricEvent::Pass, 2);
@@ -57,7 +59,8 @@ impl MetricTotals {
     /// Returns the sum of the response times, at most [`Duration::MAX`].
     ///
     /// ```
-    /// use leaparray::{Bucket, MetricBucket};
+    /// use leaparray::array::Bucket;
+    /// use leaparray::metric::MetricBucket;
     /// use std::time::Duration;
     ///
     /// let bucket = MetricBucket::default();
@@ -75,7 +78,9 @@ impl MetricTotals {
     /// `None` if there is none. Cancelled requests are left out.
     ///
     /// ```
-    /// use leaparray::{Bucket, MetricBucket, MetricEvent};
+    /// use leaparray::MetricEvent;
+    /// use leaparray::array::Bucket;
+    /// use leaparray::metric::MetricBucket;
     ///
     /// let bucket = MetricBucket::default();
     /// assert_eq!(bucket.total().failure_ratio(), None);

@@ -63,7 +63,7 @@ impl NodeConfig {
     ///     NodeConfig::default().with_histogram(HistogramConfig::with_relative_error(0.01)?);
     /// assert_eq!(config.histogram().map(HistogramConfig::scale), Some(6));
     /// assert_eq!(NodeConfig::default().histogram(), None);
-    /// # Ok::<_, leaparray::HistogramConfigError>(())
+    /// # Ok::<_, leaparray::histogram::HistogramConfigError>(())
     /// ```
     #[must_use]
     pub const fn with_histogram(self, histogram: HistogramConfig) -> Self {

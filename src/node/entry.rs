@@ -160,7 +160,7 @@ where
     /// let entry = Entry::enter(registry.resource("GET /orders")?);
     /// assert_eq!(entry.node().name(), "GET /orders");
     /// entry.success();
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub const fn node(&self) -> &N {
         &self.node

@@ -18,6 +18,7 @@ mod serde_config;
 mod snapshot;
 mod sum;
 
+pub use crate::metric_array::CellMemory;
 pub use config::NodeConfig;
 pub use entry::Entry;
 pub use error::NodeConfigError;

@@ -11,10 +11,11 @@ use crate::sync::{AtomicU32, Ordering};
 /// In plain code, a drop is an early return on an error, so the default is an exception. A future
 /// is also dropped if its client goes away, which says nothing about the service: for futures,
 /// choose [`Cancelled`](Self::Cancelled). The policy can be set for [a
-/// registry](crate::RegistryConfig::on_drop), for [a resource](crate::ResourceConfig::on_drop), for
-/// [a node](crate::ResourceNode::set_on_drop), for [a
-/// breaker](crate::flow::BreakerConfig::on_drop), and for a single [entry](crate::Entry::on_drop)
-/// or [permit](crate::flow::FeedbackPermit::on_drop).
+/// registry](crate::RegistryConfig::on_drop), for [a
+/// resource](crate::registry::ResourceConfig::on_drop), for [a
+/// node](crate::ResourceNode::set_on_drop), for [a
+/// breaker](crate::flow::breaker::BreakerConfig::on_drop), and for a single
+/// [entry](crate::Entry::on_drop) or [permit](crate::flow::FeedbackPermit::on_drop).
 ///
 /// Under either policy, a drop by a panic that began after the request entered is an exception. A
 /// request that a destructor enters during a panic follows the policy.
@@ -24,7 +25,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// or of the controller says so.
 ///
 /// ```
-/// use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode};
+/// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
+/// use leaparray::node::OnDrop;
 ///
 /// let node = ResourceNode::new(NodeConfig::default());
 /// drop(node.enter());

@@ -151,7 +151,7 @@ impl Refusals {
     /// Returns a reason of each kind with its count, in the order of [`Reason::ALL`].
     ///
     /// ```
-    /// use leaparray::Refusals;
+    /// use leaparray::node::Refusals;
     /// use leaparray::flow::Reason;
     ///
     /// let refusals = Refusals::from([(Reason::QueueFull, 2)]);
@@ -171,7 +171,7 @@ impl Refusals {
     /// Returns the counts less `other`, and 0 for each count of which `other` has more.
     ///
     /// ```
-    /// use leaparray::Refusals;
+    /// use leaparray::node::Refusals;
     /// use leaparray::flow::Reason::{Failing, LimitReached};
     ///
     /// let one = Refusals::from([(LimitReached, 5), (Failing, 1)]);
@@ -190,7 +190,7 @@ impl Refusals {
     /// the permits of a second by the reasons that are new since its last reading.
     ///
     /// ```
-    /// use leaparray::Refusals;
+    /// use leaparray::node::Refusals;
     /// use leaparray::flow::Reason::{Failing, LimitReached};
     ///
     /// let newly = Refusals::from([(LimitReached, 30), (Failing, 10)]);

@@ -78,8 +78,8 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     /// The long window should be at least two seconds long, because a shorter window contains a
     /// whole second for a moment only. Poll before a second leaves the window.
     ///
-    /// [`RegistryReading::poll_seconds`](crate::RegistryReading::poll_seconds) does this for all
-    /// resources of a registry.
+    /// [`RegistryReading::poll_seconds`](crate::registry::RegistryReading::poll_seconds) does this
+    /// for all resources of a registry.
     ///
     /// A second is delivered once, with the counts that it has when the iterator returns it. If a
     /// stalled thread adds to it later, the totals include these counts, but no item does. A second
@@ -87,7 +87,8 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Block, Pass, Success};
-    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp};
+    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::node::SecondsCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -134,9 +135,8 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     /// recorded since the start of the second, the call only compares two times.
     ///
     /// ```
-    /// use leaparray::{
-    ///     ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, Timestamp,
-    /// };
+    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::node::SecondsCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));

@@ -88,7 +88,7 @@ impl AddAssign<&Self> for WindowSnapshot {
     /// [merge](crate::LatencyHistogram::merge) the histograms.
     ///
     /// ```
-    /// use leaparray::WindowSnapshot;
+    /// use leaparray::node::WindowSnapshot;
     /// use std::time::Duration;
     ///
     /// let mut sum = WindowSnapshot::default();

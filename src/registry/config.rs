@@ -78,7 +78,8 @@ impl Default for RegistryConfig {
 /// with the fields `node`, `traffic_type` and `on_drop`.
 ///
 /// ```
-/// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
+/// use leaparray::{NodeConfig, Registry, TrafficType};
+/// use leaparray::registry::ResourceConfig;
 ///
 /// let registry = Registry::new();
 /// let config = ResourceConfig::default()
@@ -88,7 +89,7 @@ impl Default for RegistryConfig {
 ///     registry.resource_with("database", config)?.traffic_type(),
 ///     TrafficType::Outbound
 /// );
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -133,8 +134,8 @@ impl From<TrafficType> for ResourceConfig {
 }
 
 /// The direction of the calls to a resource. Limits that protect the service as a whole use the
-/// [sum of the inbound calls](crate::RegistryReading::inbound), without the calls that the
-/// service itself makes.
+/// [sum of the inbound calls](crate::registry::RegistryReading::inbound), without the calls that
+/// the service itself makes.
 ///
 /// With the feature `serde`, it is `"inbound"` or `"outbound"`.
 ///

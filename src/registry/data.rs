@@ -22,7 +22,7 @@ impl<C> Resource<C> {
     /// assert!(orders.data::<Owner>().is_none());
     /// orders.data_or_insert_with(|| Owner("shop"));
     /// assert_eq!(orders.data().map(|&Owner(name)| name), Some("shop"));
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn data<T: Any + Send + Sync>(&self) -> Option<&T> {
@@ -76,7 +76,7 @@ impl<C> Resource<C> {
     /// let is_admitted = |name: &str| {
     ///     let resource = registry.resource(name)?;
     ///     let bucket = resource.data_or_insert_with(|| timeline.token_bucket(rate, 1));
-    ///     Ok::<_, leaparray::RegistryError>(bucket.try_acquire().is_admitted())
+    ///     Ok::<_, leaparray::registry::RegistryError>(bucket.try_acquire().is_admitted())
     /// };
     /// assert!(is_admitted("GET /orders")?);
     /// assert!(!is_admitted("GET /orders")?, "the same bucket");

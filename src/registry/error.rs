@@ -9,7 +9,8 @@ use super::name;
 /// refuses its name.
 ///
 /// ```
-/// use leaparray::{Registry, RegistryError};
+/// use leaparray::Registry;
+/// use leaparray::registry::RegistryError;
 ///
 /// let registry = Registry::new();
 /// let refused = registry.resource("GET /orders\n").unwrap_err();

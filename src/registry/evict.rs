@@ -16,7 +16,7 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Evicts the resources that are idle at `now`, and returns their number.
     ///
-    /// A resource is idle if it has no handle (a [`Resource`](crate::Resource)), and if it was
+    /// A resource is idle if it has no handle (a [`Resource`]), and if it was
     /// made, and last recorded in, at `now − idle` or earlier, contexts included. Times are
     /// compared by the ends of buckets, so a resource may be evicted up to a bucket late, but never
     /// early. With [`Duration::ZERO`], every resource without a handle is evicted.
@@ -44,7 +44,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
     /// assert!(registry.get("GET /orders").is_none() && registry.get("GET /users").is_some());
     /// assert_eq!(registry.lifetime().sum(MetricEvent::Success), 1);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn evict_idle_at(&self, now: Timestamp, idle: Duration) -> usize {
         self.delist_left();
@@ -107,7 +107,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// let anew = registry.resource("GET /orders")?;
     /// assert_eq!(anew.now().long().sum(MetricEvent::Success), 0);
     /// assert_eq!(registry.lifetime().sum(MetricEvent::Success), 2);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn remove(&self, name: &str) -> bool {
         // Before the lock is taken: a clock is code of the user.
@@ -142,7 +142,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// assert!(registry.remove_resource(&former));
     /// let anew = registry.resource("GET /orders")?;
     /// assert!(!registry.remove_resource(&former) && !anew.is_removed());
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn remove_resource(&self, resource: &Resource<C>) -> bool {
         let listed = resource.listed();

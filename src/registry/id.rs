@@ -41,7 +41,7 @@ impl<C> Resource<C> {
     /// assert_ne!(orders.in_context("web")?.id(), orders.id());
     /// registry.remove("GET /orders");
     /// assert_ne!(registry.resource("GET /orders")?.id(), orders.id());
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn id(&self) -> ResourceId {

@@ -26,7 +26,7 @@ impl<C> Registry<C> {
     ///     registry.iter().map(|resource| resource.name().to_owned()).collect();
     /// names.sort();
     /// assert_eq!(names, ["GET /orders", "GET /users"]);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn iter(&self) -> Resources<C> {
         let mut listed = Vec::with_capacity(self.len());

@@ -85,7 +85,7 @@ use watched::WatchList;
 ///     );
 /// }
 /// println!("{:24} {:8.0}/s", "total", snapshot.total().pass_qps());
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 pub struct Registry<C = MonotonicClock> {
     clock: C,
@@ -178,7 +178,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// orders.enter().success();
     /// clock.advance(Duration::from_secs(1));
     /// assert_eq!(orders.now().short().qps(MetricEvent::Pass), 0.0);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn with_clock(config: RegistryConfig, clock: C) -> Self {
@@ -300,7 +300,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// assert!(registry.get("GET /orders").is_none());
     /// let orders = registry.resource("GET /orders")?;
     /// assert!(registry.get("GET /orders").is_some_and(|found| std::ptr::eq(&*found, &*orders)));
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[inline]
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
@@ -482,7 +482,8 @@ impl<C> Registry<C> {
     /// was reached or the name is invalid: the number of [`RegistryError`]s.
     ///
     /// ```
-    /// use leaparray::{Registry, RegistryConfig, RegistryError};
+    /// use leaparray::{Registry, RegistryConfig};
+    /// use leaparray::registry::RegistryError;
     ///
     /// let registry = Registry::with_config(RegistryConfig::default().max_resources(1));
     /// let orders = registry.resource("GET /orders")?;

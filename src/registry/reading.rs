@@ -110,7 +110,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// assert_eq!((all.count(), all.max()), (3, Some(Duration::from_millis(30))));
     /// let median = all.quantile(0.5).unwrap().as_secs_f64();
     /// assert!((median / 0.020 - 1.0).abs() <= all.relative_error());
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn short(&self) -> WindowReading<'_> {
@@ -136,7 +136,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// let inbound = registry.now();
     /// assert_eq!(inbound.long().sum(MetricEvent::Success), 2);
     /// assert_eq!(inbound.short().sum(MetricEvent::Success), 0);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn long(&self) -> WindowReading<'_> {
@@ -161,7 +161,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// let database = registry.resource_with("database", TrafficType::Outbound)?;
     /// let _in_flight = [orders.enter(), users.enter(), database.enter()];
     /// assert_eq!(registry.now().inbound().concurrency, 2);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn inbound(&self) -> NodeSnapshot {

@@ -37,7 +37,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert_eq!((orders.name(), orders.concurrency()), ("GET /orders", 1));
 /// std::thread::spawn(move || entry.success()).join().unwrap();
 /// assert_eq!(orders.concurrency(), 0);
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 pub struct Resource<C = MonotonicClock> {
     /// This handle is counted in its `holders`.
@@ -100,8 +100,8 @@ impl<C> Resource<C> {
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records
     /// in it are in the [lifetime totals](crate::Registry::lifetime) of the registry, among the
-    /// [seconds](crate::RegistryReading::poll_seconds) that it delivers, and in no other reading of
-    /// the registry.
+    /// [seconds](crate::registry::RegistryReading::poll_seconds) that it delivers, and in no other
+    /// reading of the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
@@ -117,7 +117,7 @@ impl<C> Resource<C> {
     /// let web = registry.resource("orders")?.in_context("web")?;
     /// let orders = web.without_context();
     /// assert_eq!((orders.name(), orders.context()), ("orders", None));
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn without_context(&self) -> Self {
@@ -160,7 +160,7 @@ impl<C: Clock + Clone> Resource<C> {
     /// assert_eq!(orders.now().long().sum(MetricEvent::Pass), 0);
     /// let total = orders.total_snapshot(registry.clock().now());
     /// assert_eq!(total.long.totals.sum(MetricEvent::Pass), 3);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
         if let Some(context) =
@@ -197,7 +197,7 @@ impl<C: Clock + Clone> Resource<C> {
     /// let entry = Entry::enter(registry.resource("GET /orders")?);
     /// assert_eq!(registry.now().inbound().concurrency, 1);
     /// entry.success();
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn enter_owned(&self) -> Entry<Self, C> {
         Entry::enter(self.clone())

@@ -66,7 +66,8 @@ impl RegistryCursor {
     /// were delivered for no resource.
     ///
     /// ```
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::registry::RegistryCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(600));
@@ -141,7 +142,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Block, Pass};
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::registry::RegistryCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -160,7 +162,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// assert_eq!((users.context.as_deref(), users.metrics.counts[Block]), (Some("web"), 1));
     /// assert_eq!(users.metrics.second, Timestamp::from_secs(60));
     /// assert!(registry.now().poll_seconds(&cursor).is_empty(), "they were delivered");
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn poll_seconds(&self, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
         let mut seconds = Vec::new();
@@ -204,7 +206,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// lifetime totals wait for it. Threads that look up or record do not wait.
     ///
     /// ```
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::registry::RegistryCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -218,7 +221,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///     assert_eq!(seconds.len(), 1);
     ///     assert_eq!(seconds[0].metrics.second, Timestamp::from_secs(secs));
     /// }
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn poll_seconds_into(&self, cursor: &RegistryCursor, seconds: &mut Vec<ResourceSecond>) {
         let registry = self.registry;

@@ -39,7 +39,7 @@ pub struct RegistrySnapshot {
 /// let rows = registry.now().snapshot().resources;
 /// assert_eq!((&*rows[0].name, rows[0].context.as_deref()), ("orders", None));
 /// assert_eq!((&*rows[1].name, rows[1].context.as_deref()), ("orders", Some("web")));
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -78,7 +78,7 @@ impl RegistrySnapshot {
     /// let _in_flight = [orders.enter(), database.enter()];
     /// let snapshot = registry.now().snapshot();
     /// assert_eq!((snapshot.total().concurrency, snapshot.inbound().concurrency), (2, 1));
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn inbound(&self) -> NodeSnapshot {
@@ -108,7 +108,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///     snapshot.resources.iter().map(|row| row.snapshot.pass_qps() > 0.0).collect();
     /// assert_eq!(passed, [true, false]);
     /// assert!(snapshot.total().block_qps() > 0.0);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> RegistrySnapshot {
@@ -129,7 +129,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// have handles. Waits for no other thread.
     ///
     /// ```
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistrySnapshot, Timestamp};
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::registry::RegistrySnapshot;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -143,7 +144,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///     assert_eq!(snapshot.timestamp, Timestamp::from_secs(60 + secs));
     ///     assert_eq!(snapshot.total(), snapshot.resources[0].snapshot);
     /// }
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn snapshot_into(&self, snapshot: &mut RegistrySnapshot) {
         snapshot.timestamp = self.now;

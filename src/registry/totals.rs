@@ -22,7 +22,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// let lifetime = registry.lifetime();
     /// assert_eq!(lifetime.sum(MetricEvent::Success), 1);
     /// assert_eq!(lifetime.sum(MetricEvent::Block), 1);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn lifetime(&self) -> MetricTotals {
         let mut sum = self.lifetime_of(TrafficType::Inbound);

@@ -118,10 +118,8 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// Panics if `visit` panics. The cursor does not deliver the seconds of that call again.
     ///
     /// ```
-    /// use leaparray::{
-    ///     Clock, ManualClock, MetricEvent, Registry, RegistryConfig, RegistryCursor, Timestamp,
-    ///     Visited,
-    /// };
+    /// use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::registry::{RegistryCursor, Visited};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -140,7 +138,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// });
     /// assert_eq!((visit.seconds.end, concurrency, successes), (61, 1, 1));
     /// # drop(in_flight);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn visit_seconds(
         &self,

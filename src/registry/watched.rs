@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Registry, name};
-use crate::flow::{Watch, WatchedState};
+use crate::flow::watch::{Watch, WatchedState};
 use crate::sync::Name;
 
 type Shared = Arc<dyn Watch + Send + Sync>;
@@ -74,10 +74,11 @@ impl<C> Registry<C> {
     /// a line break.
     ///
     /// ```
-    /// use leaparray::flow::{
-    ///     ConcurrencyLimiter, KeyedLimiter, Rate, TokenBucketPerKey, WatchedState,
-    /// };
-    /// use leaparray::{Registry, WatchError};
+    /// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::watch::WatchedState;
+    /// use leaparray::Registry;
+    /// use leaparray::registry::WatchError;
     /// use std::sync::Arc;
     ///
     /// let registry = Registry::new();
@@ -129,7 +130,7 @@ impl<C> Registry<C> {
     /// let watched = registry.watched();
     /// let names: Vec<_> = watched.iter().map(|it| (&*it.name, &*it.resource)).collect();
     /// assert_eq!(names, [("POST /pay", "POST /pay"), ("POST /pay breaker", "POST /pay")]);
-    /// # Ok::<_, leaparray::WatchError>(())
+    /// # Ok::<_, leaparray::registry::WatchError>(())
     /// ```
     pub fn watch_at(
         &self,

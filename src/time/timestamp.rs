@@ -159,7 +159,8 @@ impl FromStr for Timestamp {
     /// than nine decimals, or if the time is above [`Timestamp::MAX`].
     ///
     /// ```
-    /// use leaparray::{ParseTimestampError, Timestamp};
+    /// use leaparray::Timestamp;
+    /// use leaparray::time::ParseTimestampError;
     ///
     /// let time: Timestamp = "1540629334.619".parse()?;
     /// assert_eq!(time, Timestamp::from_millis(1_540_629_334_619));

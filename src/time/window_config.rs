@@ -32,7 +32,7 @@ const MIN_BUCKET_NANOS: u64 = 2;
 /// assert_eq!(config.bucket_number(t), 3);
 /// assert_eq!(config.bucket_start(t), Timestamp::from_millis(1_500));
 /// assert_eq!(config.slot(t), 1);
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowConfig {
@@ -56,7 +56,8 @@ impl WindowConfig {
     /// two nanoseconds, or if the interval does not divide into buckets of whole nanoseconds.
     ///
     /// ```
-    /// use leaparray::{ConfigError, WindowConfig};
+    /// use leaparray::WindowConfig;
+    /// use leaparray::time::ConfigError;
     /// use std::time::Duration;
     ///
     /// let interval = Duration::from_secs(1);
@@ -132,7 +133,9 @@ impl WindowConfig {
     /// [`bucket_len`](Self::bucket_len), which Sentinel calls `windowLengthInMs`.
     ///
     /// ```
-    /// use leaparray::{LeapArray, MetricBucket, Timestamp, WindowConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use leaparray::array::LeapArray;
+    /// use leaparray::metric::MetricBucket;
     /// use std::time::Duration;
     ///
     /// let t = Timestamp::from_millis;
@@ -140,7 +143,7 @@ impl WindowConfig {
     /// let bucket = array.current_bucket(t(700));
     /// let start = bucket.in_time().expect("not late").start();
     /// assert_eq!((start, array.config().bucket_end(start)), (t(500), t(1_000)));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub const fn bucket_end(&self, now: Timestamp) -> Timestamp {

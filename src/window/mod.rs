@@ -39,7 +39,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
 /// window.record_success(Duration::from_micros(250));
 /// assert!(window.now().qps(MetricEvent::Pass) >= 1.0);
 /// assert_eq!(window.now().totals().max_rt(), Some(Duration::from_micros(250)));
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 ///
 /// # Accuracy
@@ -81,7 +81,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// assert_eq!(window.now().sum(MetricEvent::Pass), 7);
     /// clock.advance(Duration::from_millis(1));
     /// assert_eq!(window.now().sum(MetricEvent::Pass), 0);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
@@ -111,7 +111,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// let [p50, p99] = window.now().quantiles([0.5, 0.99]);
     /// assert_eq!(p99, Some(Duration::from_millis(250)));
     /// assert!(p50.unwrap().abs_diff(Duration::from_millis(3)) < Duration::from_micros(66));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn with_histogram(config: WindowConfig, histogram: HistogramConfig, clock: C) -> Self {
@@ -175,7 +175,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// window.add_at(t(60_200), MetricEvent::Pass, 3);
     /// assert_eq!(window.at(t(60_900)).sum(MetricEvent::Pass), 3);
     /// assert_eq!(window.at(t(61_000)).sum(MetricEvent::Pass), 0);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[inline]
     pub fn at(&self, now: Timestamp) -> WindowReading<'_> {
@@ -200,7 +200,7 @@ impl<C: Clock> SlidingWindow<C> {
     ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 10);
     /// }
     /// assert_eq!(window.lifetime().sum(MetricEvent::Pass), 600);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     pub fn lifetime(&self) -> MetricTotals {
         self.at(Timestamp::MIN).ledger().recorded()
@@ -233,7 +233,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// let last = window.at(Timestamp::from_secs(59)).histogram().unwrap();
     /// assert_eq!(last.count(), 1);
     /// assert_eq!(window.lifetime_histogram().unwrap().count(), 60);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::new(self.histogram_config()?);

@@ -35,7 +35,7 @@ use crate::time::{Span, Timestamp, saturating_nanos};
 /// let totals = reading.totals();
 /// assert_eq!(totals.avg_rt(), Some(Duration::from_millis(3)));
 /// assert_eq!(totals.max_rt(), Some(Duration::from_millis(4)));
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct WindowReading<'a> {
@@ -153,7 +153,7 @@ impl<'a> WindowReading<'a> {
     /// // The window covers 700 ms, with an event at each end.
     /// assert_eq!(window.now().sum(MetricEvent::Pass), 701);
     /// assert_eq!(window.now().qps(MetricEvent::Pass).round(), 1_001.0);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "so that no reading is made in memory")]
@@ -185,7 +185,7 @@ impl<'a> WindowReading<'a> {
     /// clock.advance(Duration::from_millis(250));
     /// assert_eq!(window.now().qps_over_interval(MetricEvent::Pass), 10.0);
     /// assert_eq!(window.now().qps(MetricEvent::Pass), 40.0);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[inline]
     #[must_use]
@@ -208,7 +208,7 @@ impl<'a> WindowReading<'a> {
     /// window.add_at(Timestamp::from_millis(700), MetricEvent::Pass, 30);
     /// let reading = window.at(Timestamp::from_millis(1_200));
     /// assert_eq!(reading.previous_qps(MetricEvent::Pass), Some(60.0));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
@@ -242,8 +242,8 @@ impl<'a> WindowReading<'a> {
     /// The mean is never above the maximum. A response time that another thread is recording may be
     /// in the number of response times and not yet in their sum; then the mean is too low. If the
     /// response times of one thread in one bucket add up to more than
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING) nanoseconds, the mean is a lower
-    /// bound.
+    /// [`MetricBucket::CEILING`](crate::metric::MetricBucket::CEILING) nanoseconds, the mean is a
+    /// lower bound.
     ///
     /// ```
     /// use leaparray::{SlidingWindow, Timestamp, WindowConfig};
@@ -257,7 +257,7 @@ impl<'a> WindowReading<'a> {
     /// let totals = window.at(now).totals();
     /// assert_eq!(totals.rt_sum(), Duration::from_millis(7));
     /// assert_eq!(totals.min_rt(), Some(Duration::from_millis(2)));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn totals(&self) -> MetricTotals {
@@ -284,7 +284,7 @@ impl<'a> WindowReading<'a> {
     /// let complete = window.at(t(63)).buckets().filter(|bucket| bucket.start < t(63));
     /// let passes = complete.map(|bucket| bucket.totals.sum(MetricEvent::Pass));
     /// assert!(passes.eq([60, 61, 62]));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     pub fn buckets(&self) -> impl Iterator<Item = BucketTotals> + use<'a> {
         let reading = *self;
@@ -316,7 +316,7 @@ impl<'a> WindowReading<'a> {
     /// let p99 = window.at(now).quantile(0.99).unwrap().as_secs_f64();
     /// assert!((p99 / 0.990 - 1.0).abs() <= histogram.relative_error());
     /// assert_eq!(window.at(now).quantile(1.0), Some(Duration::from_secs(1)));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {

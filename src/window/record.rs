@@ -10,8 +10,8 @@ impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` to `event` now.
     ///
     /// Any `count` is valid. The count of one thread in one bucket saturates at
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count`
-    /// is one response time in nanoseconds.
+    /// [`MetricBucket::CEILING`](crate::metric::MetricBucket::CEILING). With [`MetricEvent::Rt`],
+    /// `count` is one response time in nanoseconds.
     #[inline]
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.add_at(self.clock.now(), event, count);
@@ -32,7 +32,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// let ledger = window.at(t(1_600)).ledger();
     /// assert_eq!(ledger.in_window.sum(MetricEvent::Pass), 1);
     /// assert_eq!(ledger.late.sum(MetricEvent::Pass), 1);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[inline]
     pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {

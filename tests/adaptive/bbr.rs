@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use leaparray::Timestamp;
-use leaparray::flow::{Bbr, CpuLoad, FeedbackPermit, LimiterExt};
+use leaparray::flow::adaptive::{Bbr, CpuLoad};
+use leaparray::flow::{FeedbackPermit, LimiterExt};
 
 use super::{NOON, Scene, millis, range};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use leaparray::Timestamp;
-use leaparray::flow::{CpuLoad, SystemCpu};
+use leaparray::flow::adaptive::{CpuLoad, SystemCpu};
 
 fn second(second: u64) -> Timestamp {
     Timestamp::from_secs(second)

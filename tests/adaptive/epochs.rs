@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use leaparray::flow::{LimitAlgorithm, LimitEvidence, LimitPlan, LimiterExt};
+use leaparray::flow::LimiterExt;
+use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
 use leaparray::{Clock, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};

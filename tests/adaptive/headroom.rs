@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use leaparray::flow::{FeedbackPermit, Headroom, LimiterExt};
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::{FeedbackPermit, LimiterExt};
 use leaparray::{Clock, Outcome, Permit};
 
 use super::{Scene, millis, range};

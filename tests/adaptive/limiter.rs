@@ -3,11 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use leaparray::flow::{
-    AdaptiveConfigError, AdaptiveLimiter, Aimd, ConcurrencyLimiter, Headroom, LimitAlgorithm,
-    LimitEvidence, LimitPlan, LimitRange, LimiterExt, Reason, Retry,
+use leaparray::flow::adaptive::{
+    AdaptiveConfigError, Aimd, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange,
 };
-use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, OnDrop, ResourceNode, Timestamp};
+use leaparray::flow::{AdaptiveLimiter, ConcurrencyLimiter, LimiterExt, Reason, Retry};
+use leaparray::node::OnDrop;
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, millis, range};
 

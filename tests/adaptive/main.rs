@@ -11,10 +11,8 @@ mod variety;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leaparray::flow::{
-    AdaptiveLimiter, FeedbackPermit, LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange,
-    LimiterExt,
-};
+use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange};
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Timestamp};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);

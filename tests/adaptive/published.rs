@@ -1,7 +1,8 @@
 //! The published algorithms that learn from each call. The numbers are worked by hand from the
 //! published formulas.
 
-use leaparray::flow::{Aimd, FeedbackPermit, Gradient2, LimitAlgorithm, Vegas};
+use leaparray::flow::FeedbackPermit;
+use leaparray::flow::adaptive::{Aimd, Gradient2, LimitAlgorithm, Vegas};
 
 use super::{Scene, millis, range};
 

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use leaparray::Clock;
-use leaparray::flow::{FeedbackPermit, Headroom, LimiterExt};
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::{FeedbackPermit, LimiterExt};
 
 use super::{Scene, millis, range};
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use leaparray::flow::CircuitState::{Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open};
-use leaparray::flow::{CircuitConfig, LimiterExt, RatioLimit, Reason, Wait};
+use leaparray::flow::circuit::CircuitState::{
+    Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open,
+};
+use leaparray::flow::circuit::{RatioLimit, Wait};
+use leaparray::flow::{CircuitConfig, LimiterExt, Reason};
 use leaparray::{NodeConfig, ResourceNode, WindowConfig};
 
 use crate::{SECOND, Scene};

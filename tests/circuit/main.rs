@@ -8,10 +8,10 @@ mod transitions;
 
 use std::time::Duration;
 
-use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, RatioLimit, Wait,
-};
-use leaparray::{CountTotals, ManualClock, Timestamp, WindowConfig};
+use leaparray::count_window::CountTotals;
+use leaparray::flow::circuit::{CircuitState, RatioLimit, Wait};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
 
 type Breaker = CircuitBreaker<ManualClock>;
 type CallPermit<'a> = FeedbackPermit<&'a Breaker>;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::thread;
 
-use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
-use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, LimiterExt, Reason, Wait};
-use leaparray::{ManualClock, MetricEvent, NodeConfig, OnDrop, ResourceNode};
+use leaparray::flow::circuit::CircuitState::{Closed, HalfOpen, Open};
+use leaparray::flow::circuit::Wait;
+use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, LimiterExt, Reason};
+use leaparray::node::OnDrop;
+use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode};
 
 use crate::{NOON, SECOND, Scene};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, LimiterExt, RatioLimit,
-    SeededRandom, Wait,
-};
-use leaparray::{CountWindow, Timestamp, WindowConfig};
+use leaparray::count_window::CountWindow;
+use leaparray::flow::breaker::SeededRandom;
+use leaparray::flow::circuit::{CircuitConfigError, CircuitState, RatioLimit, Wait};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
+use leaparray::{Timestamp, WindowConfig};
 
 use crate::{NOON, SECOND, Scene};
 

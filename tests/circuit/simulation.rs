@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
-use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimiterExt, RatioLimit, Wait,
-};
-use leaparray::{Clock, CountTotals, ManualClock, Timestamp, WindowConfig};
+use leaparray::count_window::CountTotals;
+use leaparray::flow::circuit::CircuitState::{Closed, HalfOpen, Open};
+use leaparray::flow::circuit::{CircuitState, RatioLimit, Wait};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
+use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
 use crate::{Breaker, NOON};
 

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
-use leaparray::flow::{
-    Cause, CircuitBreaker, CircuitConfig, CircuitState, LimiterExt, Transition, Transitions, Wait,
-};
+use leaparray::flow::circuit::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
+use leaparray::flow::circuit::{Cause, CircuitState, Transition, Transitions, Wait};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
 use leaparray::{ManualClock, Timestamp};
 
 use crate::{NOON, SECOND, Scene};

@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 
-use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, WarmUpConfig};
-use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
+use leaparray::registry::ResourceConfig;
+use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, WindowConfig};
 use serde::de::DeserializeOwned;
 
 /// Asserts that the text, in JSON, is refused with that message. The position that follows is the

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
-use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, TrafficType, WindowConfig};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::{Rate, WarmUpConfig};
+use leaparray::registry::ResourceConfig;
+use leaparray::{NodeConfig, RegistryConfig, TrafficType, WindowConfig};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -3,10 +3,12 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, RatioLimit, Wait, WarmUpConfig};
-use leaparray::{
-    HistogramConfig, NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig,
-};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::{RatioLimit, Wait};
+use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
+use leaparray::node::OnDrop;
+use leaparray::registry::ResourceConfig;
+use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, TrafficType, WindowConfig};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Cancelled, Exception, Success};
+use leaparray::flow::breaker::BreakerConfig;
 use leaparray::flow::{
-    AdaptiveBreaker, AllOf, Ask, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision,
-    FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
-    SlidingWindowLimiter, TokenBucket,
+    AdaptiveBreaker, AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FixedWindowLimiter,
+    LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry, SlidingWindowLimiter,
+    TokenBucket,
 };
 use leaparray::{
     Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,

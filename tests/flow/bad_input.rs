@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use leaparray::flow::breaker::{BreakerConfig, BreakerConfigError};
 use leaparray::flow::{
-    BreakerConfig, BreakerConfigError, FixedWindowLimiter, LimitError, Rate, Reason, Refusal,
-    Retry, SlidingWindowLimiter, WarmUp, WarmUpConfig,
+    FixedWindowLimiter, LimitError, Rate, Reason, Refusal, Retry, SlidingWindowLimiter, WarmUp,
+    WarmUpConfig,
 };
 use leaparray::{Timestamp, WindowConfig};
 

@@ -8,9 +8,8 @@ use leaparray::flow::{
     Ask, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Passed,
     SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
-use leaparray::{
-    Clock, ForwardClock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig,
-};
+use leaparray::time::ForwardClock;
+use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 use crate::{at, ms, rate};
 

@@ -6,15 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource};
 use leaparray::flow::{
-    Account, AdaptiveBreaker, Ask, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision,
-    FeedbackPermit, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, RandomSource, Rate,
-    Reason, Refusal, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+    Account, AdaptiveBreaker, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FeedbackPermit,
+    FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
+    SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
-use leaparray::{
-    ManualClock, NodeConfig, OnDrop, Outcome, Permit, Refusals, ResourceNode, Timestamp,
-    WindowConfig,
-};
+use leaparray::node::{OnDrop, Refusals};
+use leaparray::{ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp, WindowConfig};
 use proptest::prelude::*;
 
 use crate::{at, ms};

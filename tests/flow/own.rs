@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use leaparray::flow::keyed::{LimiterPerKey, OfKey};
 use leaparray::flow::{
-    Account, AllOf, Ask, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt,
-    LimiterPerKey, OfKey, Quota, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+    Account, AllOf, Ask, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Quota,
+    Reason, Refusal, Retry, TokenBucket, WaitQueue,
 };
 use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::flow::breaker::BreakerConfig;
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket,
-    Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
+    AdaptiveBreaker, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter,
+    LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{RollingBucket, RollingWindow, Sum};
+use leaparray::rolling_window::{RollingBucket, RollingWindow, Sum};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
 

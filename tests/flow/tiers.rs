@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
 use leaparray::flow::{
-    AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, Headroom,
-    KeyedLimiter, LeakyBucket, LimiterExt, OfKey, SlidingWindowLimiter, TokenBucket,
-    TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
+    AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, KeyedLimiter,
+    LeakyBucket, LimiterExt, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
+use leaparray::flow::keyed::{LimiterPerKey, OfKey};
 use leaparray::flow::{
-    Account, AllOf, Ask, Decision, KeyedLimiter, Limiter, LimiterExt, LimiterPerKey, OfKey, Quota,
-    Reason, Refusal, Retry, WaitQueue,
+    Account, AllOf, Ask, Decision, KeyedLimiter, Limiter, LimiterExt, Quota, Reason, Refusal,
+    Retry, WaitQueue,
 };
 use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
 

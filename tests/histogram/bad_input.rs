@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::{HistogramConfig, HistogramConfigError, HistogramScaleError, LatencyHistogram};
+use leaparray::histogram::{HistogramConfigError, HistogramScaleError};
+use leaparray::{HistogramConfig, LatencyHistogram};
 
 fn nanos(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)

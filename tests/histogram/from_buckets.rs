@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use leaparray::{HistogramBucketsError as Error, HistogramConfig, LatencyHistogram};
+use leaparray::histogram::HistogramBucketsError as Error;
+use leaparray::{HistogramConfig, LatencyHistogram};
 
 const LONGEST: u64 = 1 << 62;
 

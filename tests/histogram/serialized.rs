@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::{HistogramConfig, LatencyHistogram, LatencyQuantiles};
+use leaparray::histogram::LatencyQuantiles;
+use leaparray::{HistogramConfig, LatencyHistogram};
 use serde_json::{Value, json};
 
 fn histogram(scale: u8, nanos: &[u64]) -> LatencyHistogram {

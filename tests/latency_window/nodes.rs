@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use leaparray::node::{NodeSnapshot, WindowSnapshot};
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, NodeSnapshot,
-    ResourceNode, Timestamp, WindowSnapshot,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, ResourceNode,
+    Timestamp,
 };
 
 use crate::{geometry, scale};

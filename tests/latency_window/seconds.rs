@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use leaparray::node::SecondsCursor;
 use leaparray::{
-    Clock, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor,
-    Timestamp, WindowConfig,
+    Clock, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp,
+    WindowConfig,
 };
 
 use crate::scale;

@@ -8,8 +8,10 @@ use std::{process, thread};
 
 use fork::Fork;
 use leaparray::MetricEvent::Pass;
-use leaparray::flow::{ConcurrencyLimiter, RandomSource, ThreadRandom, WaitQueue};
-use leaparray::{CachedClock, Clock, ManualClock, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::flow::breaker::{RandomSource, ThreadRandom};
+use leaparray::flow::{ConcurrencyLimiter, WaitQueue};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, ManualClock, SlidingWindow, Timestamp, WindowConfig};
 
 use crate::operations::OPERATIONS;
 use crate::own_process;

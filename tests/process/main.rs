@@ -14,7 +14,8 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 
 use leaparray::MetricEvent::Success;
-use leaparray::{Registry, RegistryConfig, RegistryError, TrafficType};
+use leaparray::registry::RegistryError;
+use leaparray::{Registry, RegistryConfig, TrafficType};
 
 /// The stack on which each operation runs, in bytes. It contains the thread-locals as well.
 const SMALL_STACK: usize = 32 << 10;

@@ -4,18 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Pass, Success};
-use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, AllOf, BreakerConfig, CircuitBreaker, CircuitConfig,
-    ConcurrencyLimiter, FixedWindowLimiter, FixedWindowPerKey, KeyedLimiter, LeakyBucket,
-    LeakyBucketPerKey, Limiter, LimiterExt, LimiterPerKey, RandomSource, Rate, RollingWindow,
-    SlidingWindowLimiter, ThreadRandom, TokenBucket, TokenBucketPerKey, WaitQueue, WarmUp,
-    WarmUpConfig,
+use leaparray::array::LeapArray;
+use leaparray::count_window::CountWindow;
+use leaparray::flow::breaker::{BreakerConfig, RandomSource, ThreadRandom};
+use leaparray::flow::keyed::{
+    FixedWindowPerKey, LeakyBucketPerKey, LimiterPerKey, TokenBucketPerKey,
 };
+use leaparray::flow::{
+    AdaptiveBreaker, AdaptiveLimiter, AllOf, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
+    FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter,
+    TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+};
+use leaparray::metric::MetricBucket;
+use leaparray::node::SecondsCursor;
+use leaparray::registry::{RegistryCursor, RegistryError};
+use leaparray::rolling_window::RollingWindow;
+use leaparray::time::{CachedClock, ForwardClock};
 use leaparray::{
-    CachedClock, Clock, CountWindow, ForwardClock, HistogramConfig, LeapArray, ManualClock,
-    MetricBucket, MonotonicClock, NodeConfig, Registry, RegistryConfig, RegistryCursor,
-    RegistryError, Resource, ResourceNode, SecondsCursor, SlidingWindow, Timeline, Timestamp,
-    WindowConfig,
+    Clock, HistogramConfig, ManualClock, MonotonicClock, NodeConfig, Registry, RegistryConfig,
+    Resource, ResourceNode, SlidingWindow, Timeline, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
-use leaparray::{
-    Clock, OnDrop, RegistryConfig, RegistryError, Resource, ResourceConfig, TrafficType,
-};
+use leaparray::node::OnDrop;
+use leaparray::registry::{RegistryError, ResourceConfig};
+use leaparray::{Clock, RegistryConfig, Resource, TrafficType};
 
 use crate::{SECOND, THREADS, registry, registry_of, together};
 

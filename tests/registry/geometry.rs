@@ -1,7 +1,8 @@
 //! The geometry of all nodes of a registry, and of one node.
 
 use leaparray::MetricEvent::Success;
-use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
+use leaparray::registry::ResourceConfig;
+use leaparray::{NodeConfig, RegistryConfig, WindowConfig};
 
 use crate::{SECOND, registry, registry_of, together};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
-use leaparray::{Clock, Entry, ManualClock, RegistryConfig, Resource, SecondsCursor, TrafficType};
+use leaparray::node::SecondsCursor;
+use leaparray::{Clock, Entry, ManualClock, RegistryConfig, Resource, TrafficType};
 
 use crate::{SECOND, names, registry, registry_of, together};
 

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
-use leaparray::{Entry, Registry, RegistryConfig, RegistryError, Resource, ResourceNode};
+use leaparray::registry::RegistryError;
+use leaparray::{Entry, Registry, RegistryConfig, Resource, ResourceNode};
 
 use crate::{THREADS, names, registry, registry_of, together};
 

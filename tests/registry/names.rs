@@ -1,6 +1,7 @@
 //! Names that are refused, for resources and contexts alike.
 
-use leaparray::{RegistryConfig, RegistryError, TrafficType};
+use leaparray::registry::RegistryError;
+use leaparray::{RegistryConfig, TrafficType};
 
 use crate::{registry, registry_of};
 

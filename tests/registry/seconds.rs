@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Rt, Success};
+use leaparray::registry::{RegistryCursor, ResourceSecond};
 use leaparray::{
-    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
-    Timestamp, TrafficType, WindowConfig,
+    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType, WindowConfig,
 };
 
 use crate::{NOON, SECOND, registry, registry_of, together};
@@ -325,7 +325,8 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
     deliver(&mut Vec::new());
     let lifetime = registry.lifetime();
     let delivered = delivered.into_inner().unwrap();
-    let sum = |of: fn(&leaparray::SecondMetrics) -> u64| delivered.values().map(of).sum::<u64>();
+    let sum =
+        |of: fn(&leaparray::metric::SecondMetrics) -> u64| delivered.values().map(of).sum::<u64>();
     assert_eq!(sum(|it| it.counts[Success]), ended.into_inner());
     assert_eq!(
         [

@@ -8,9 +8,11 @@ use std::time::Duration;
 use fastrand::Rng;
 use leaparray::MetricEvent::{Block, Success};
 use leaparray::flow::Reason;
+use leaparray::node::Refusals;
+use leaparray::registry::{RegistryCursor, SeriesKey, SeriesReader, Visited};
 use leaparray::{
-    Clock, HistogramConfig, ManualClock, NodeConfig, Refusals, Registry, RegistryConfig,
-    RegistryCursor, Resource, SeriesKey, SeriesReader, TrafficType, Visited,
+    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource,
+    TrafficType,
 };
 
 use crate::{SECOND, registry, registry_of, together};

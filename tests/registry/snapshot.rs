@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Pass, Success};
-use leaparray::{Clock, NodeSnapshot, RegistrySnapshot, TrafficType};
+use leaparray::node::NodeSnapshot;
+use leaparray::registry::RegistrySnapshot;
+use leaparray::{Clock, TrafficType};
 
 use crate::{SECOND, registry, together};
 

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::MetricEvent::{Block, Pass};
-use leaparray::{
-    Clock, ManualClock, MetricTotals, Outcome, Registry, RegistryCursor, Resource, Timestamp,
-    Visit, Visited,
-};
+use leaparray::registry::{RegistryCursor, Visit, Visited};
+use leaparray::{Clock, ManualClock, MetricTotals, Outcome, Registry, Resource, Timestamp};
 
 use crate::{NOON, SECOND, registry};
 

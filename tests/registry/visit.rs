@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use leaparray::MetricEvent::{Block, Pass};
+use leaparray::metric::SecondMetrics;
+use leaparray::registry::{RegistryCursor, ResourceSecond, Visited, VisitedNode};
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig,
-    RegistryCursor, Resource, ResourceSecond, SecondMetrics, TrafficType, Visited, VisitedNode,
+    Resource, TrafficType,
 };
 
 use crate::{SECOND, registry, registry_of};

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::{Cause, CircuitState};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
-    Account, AdaptiveBreaker, Ask, BreakerConfig, Cause, CircuitBreaker, CircuitConfig,
-    CircuitState, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Quota, Rate,
-    TokenBucket, TokenBucketPerKey, WaitQueue, Watch, WatchedState,
+    Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision,
+    KeyedLimiter, Limiter, LimiterExt, Quota, Rate, TokenBucket, WaitQueue,
 };
-use leaparray::{ManualClock, Registry, Timestamp, WatchError};
+use leaparray::registry::WatchError;
+use leaparray::{ManualClock, Registry, Timestamp};
 
 use crate::registry;
 

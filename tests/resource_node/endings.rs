@@ -1,7 +1,8 @@
 //! Endings: each pass is a success, an exception or a cancellation.
 
+use leaparray::Clock;
 use leaparray::MetricEvent::{Cancelled, Exception};
-use leaparray::{Clock, OnDrop};
+use leaparray::node::OnDrop;
 
 use super::*;
 

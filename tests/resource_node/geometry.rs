@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::{
-    Clock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp, ViewError,
-    WindowConfig, WindowReading,
-};
+use leaparray::node::{NodeConfigError, SecondsCursor};
+use leaparray::time::ViewError;
+use leaparray::{Clock, NodeConfig, ResourceNode, Timestamp, WindowConfig, WindowReading};
 
 use crate::{NOON, config, millis, node};
 

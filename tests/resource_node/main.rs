@@ -13,9 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Rt, Success};
-use leaparray::{
-    Entry, ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp, WindowConfig,
-};
+use leaparray::node::SecondsCursor;
+use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
 const fn millis(millis: u64) -> Duration {

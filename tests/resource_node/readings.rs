@@ -1,6 +1,7 @@
 //! Each reading, by the clock and at a given time.
 
-use leaparray::{Clock, NodeReading, NodeSnapshot, ResourceNode};
+use leaparray::node::NodeSnapshot;
+use leaparray::{Clock, NodeReading, ResourceNode};
 
 use super::*;
 

@@ -52,7 +52,8 @@ fn count<P>(name: &str, ask: impl Fn(usize) -> Option<P> + Sync) -> usize {
 }
 
 fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
-    use leaparray::flow::{KeyedLimiter, LimiterPerKey, SlidingWindowLimiter};
+    use leaparray::flow::keyed::LimiterPerKey;
+    use leaparray::flow::{KeyedLimiter, SlidingWindowLimiter};
     use leaparray::{ManualClock, Timestamp, WindowConfig};
 
     let clock = ManualClock::new(Timestamp::from_secs(7_200));

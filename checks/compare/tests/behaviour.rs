@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use leaparray::flow::{KeyedLimiter, Rate, Retry, TokenBucketPerKey};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::{KeyedLimiter, Rate, Retry};
 use leaparray::{ManualClock, Timestamp};
 
 const HOUR: Duration = Duration::from_secs(3_600);

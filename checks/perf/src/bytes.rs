@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{CellMemory, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
+use leaparray::node::CellMemory;
+use leaparray::{ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
 use leaparray_perf_page::{Crowd, Value};
 use sentinel_core::base::{MetricEvent, ResourceType, WriteStat};
 use sentinel_core::stat::get_or_create_resource_node;

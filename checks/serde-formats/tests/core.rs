@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, RatioLimit, Sum, Wait, WarmUpConfig};
+use leaparray::array::Bucket;
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::{RatioLimit, Wait};
+use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
+use leaparray::metric::{MetricBucket, SecondMetrics};
+use leaparray::node::{OnDrop, SecondsCursor, WindowSnapshot};
+use leaparray::registry::{RegistryCursor, RegistrySnapshot, ResourceConfig};
+use leaparray::rolling_window::Sum;
 use leaparray::{
-    Bucket, HistogramConfig, LatencyHistogram, ManualClock, MetricBucket, MetricEvent,
-    MetricTotals, NodeConfig, OnDrop, Registry, RegistryConfig, RegistryCursor, RegistrySnapshot,
-    ResourceConfig, ResourceNode, SecondMetrics, SecondsCursor, SlidingWindow, Timestamp,
-    TrafficType, WindowConfig, WindowSnapshot,
+    HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, MetricTotals, NodeConfig,
+    Registry, RegistryConfig, ResourceNode, SlidingWindow, Timestamp, TrafficType, WindowConfig,
 };
 use leaparray_serde_formats::{Failures, read_all};
 

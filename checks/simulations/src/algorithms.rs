@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{
+use leaparray::flow::adaptive::{
     Aimd, Bbr, CpuLoad, Gradient2, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, Vegas,
 };
 

@@ -5,7 +5,8 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
-use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm, LimiterExt};
+use leaparray::flow::adaptive::LimitAlgorithm;
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Timestamp};
 
 use crate::algorithms::{Algorithm, BusyWorkers};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
+use leaparray::flow::adaptive::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
 use leaparray_simulations::algorithms::{Algorithm, BusyWorkers};
 use leaparray_simulations::histories::{
     History, Lengths, Maker, Range, Stage, judge, search, traps,

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::Bucket;
+use leaparray::array::Bucket;
 
 use crate::team::stall;
 

@@ -2,7 +2,7 @@
 //!
 //! There is one test only, since the number of buckets is counted in the whole process.
 
-use leaparray::{CurrentBucket, LeapArray, Ledger};
+use leaparray::array::{CurrentBucket, LeapArray, Ledger};
 use leaparray_stress_tests::{
     AdvancedTime, BUCKET, Bounds, Marks, Observation, Round, Stamped, Tally, Time, WriterTally,
     number_of, rounds, start_of, work,

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, LimiterExt};
-use leaparray::{ManualClock, OnDrop, Timestamp};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::{AdaptiveBreaker, LimiterExt};
+use leaparray::node::OnDrop;
+use leaparray::{ManualClock, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
 /// The outcomes of requests, counted by the writers: an accepted, rejected or cancelled request

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::{
-    AdaptiveLimiter, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimitAlgorithm,
-    LimitEvidence, LimitPlan, LimiterExt, RatioLimit, Transitions, Wait,
-};
-use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
+use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::circuit::{CircuitState, RatioLimit, Transitions, Wait};
+use leaparray::flow::{AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
+use leaparray::node::OnDrop;
+use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
 const START: Timestamp = Timestamp::from_secs(1);

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
+use leaparray::node::{OnDrop, SecondsCursor};
 use leaparray::{
-    Entry, HistogramConfig, ManualClock, NodeConfig, OnDrop, Registry, RegistryConfig, Resource,
-    SecondsCursor, Timestamp, WindowConfig,
+    Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
+    WindowConfig,
 };
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 

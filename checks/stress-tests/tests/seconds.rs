@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
+use leaparray::metric::SecondMetrics;
+use leaparray::registry::{RegistryCursor, ResourceSecond, Visited};
 use leaparray::{
-    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
-    SecondMetrics, Timestamp, Visited, WindowConfig,
+    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
 };
 use leaparray_stress_tests::{Round, rounds, stall, work};
 

@@ -439,7 +439,8 @@ fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
 
 #[test]
 fn watched_limiters_are_fed() {
-    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey};
+    use leaparray::flow::keyed::TokenBucketPerKey;
+    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, Rate};
 
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry));

@@ -1,7 +1,8 @@
 //! The names of metrics and attributes.
 
-use leaparray::flow::WatchedGauge;
-use leaparray::{MetricEvent, SeriesKey, TrafficType, WatchedLimiter};
+use leaparray::flow::watch::WatchedGauge;
+use leaparray::registry::{SeriesKey, WatchedLimiter};
+use leaparray::{MetricEvent, TrafficType};
 
 /// Returns the name of the counter of an event.
 pub(crate) fn counter(event: MetricEvent) -> String {

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use leaparray::flow::WatchedGauge;
-use leaparray::{Clock, MetricEvent, Registry, SeriesKey, WatchedLimiter};
+use leaparray::flow::watch::WatchedGauge;
+use leaparray::registry::{SeriesKey, WatchedLimiter};
+use leaparray::{Clock, MetricEvent, Registry};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
@@ -20,9 +21,9 @@ use crate::convention::{self, Kind, PERMITS, REQUESTS};
 /// # Counters of evicted and removed resources
 ///
 /// The SDK has one start time for all points of an instrument, so a counter must not begin at 0
-/// again. The counters are those of the [series](leaparray::SeriesReader): if a resource is evicted
-/// or removed, they keep their last values, and continue if its names are listed again. No count is
-/// missing.
+/// again. The counters are those of the [series](leaparray::registry::SeriesReader): if a resource
+/// is evicted or removed, they keep their last values, and continue if its names are listed again.
+/// No count is missing.
 ///
 /// The registry keeps the series of [`Registry::max_resources`] resources that are not listed.
 /// Those that departed first are forgotten first, and their counters begin at 0 if they are listed

@@ -6,11 +6,9 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaparray::flow::WatchedGauge;
-use leaparray::{
-    Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry, Series, SeriesKey,
-    SeriesReader, WatchedLimiter,
-};
+use leaparray::flow::watch::WatchedGauge;
+use leaparray::registry::{Series, SeriesKey, SeriesReader, WatchedLimiter};
+use leaparray::{Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -36,13 +34,13 @@ use crate::convention::{self, Kind, PERMITS, REQUESTS};
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.
 ///
-/// The sums are those of the [series](leaparray::SeriesReader) of the registry: a resource that is
-/// evicted or removed, and listed again, goes on. If it has counted something since the last
-/// message and is no longer listed, the message has its points once more. The start time of a point
-/// is the time [since](leaparray::Series::since) which the series counts. So all sources of a
-/// registry, and one that is made again while there is another, send the same points. The clock of
-/// the registry must tell the time of day, as a [`MonotonicClock`] does. The source keeps the
-/// registry.
+/// The sums are those of the [series](leaparray::registry::SeriesReader) of the registry: a
+/// resource that is evicted or removed, and listed again, goes on. If it has counted something
+/// since the last message and is no longer listed, the message has its points once more. The start
+/// time of a point is the time [since](leaparray::registry::Series::since) which the series counts.
+/// So all sources of a registry, and one that is made again while there is another, send the same
+/// points. The clock of the registry must tell the time of day, as a [`MonotonicClock`] does. The
+/// source keeps the registry.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -55,7 +53,7 @@ use crate::convention::{self, Kind, PERMITS, REQUESTS};
 /// registry.resource("GET /orders")?.enter().success();
 /// let body = source.request().encode_to_vec();
 /// assert!(!body.is_empty());
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 pub struct OtlpSource<C = MonotonicClock> {
     registry: Arc<Registry<C>>,

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::{
-    CircuitBreaker, CircuitConfig, CircuitState, ConcurrencyLimiter, Watch, WatchedGauge,
-    WatchedState,
-};
+use leaparray::flow::circuit::CircuitState;
+use leaparray::flow::watch::{Watch, WatchedGauge, WatchedState};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use leaparray::flow::{
-    ConcurrencyLimiter, KeyedLimiter, Rate, TokenBucketPerKey, Watch, WatchedState,
-};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::watch::{Watch, WatchedState};
+use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate};
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::{HistogramBucket, LatencyHistogram};
+use leaparray::LatencyHistogram;
+use leaparray::histogram::HistogramBucket;
 
 /// The upper bounds of the classic buckets of a histogram, in seconds, in ascending order, without
 /// the last one, which is infinite.

@@ -39,7 +39,7 @@ use crate::reading::{Reading, Scrape};
 /// assert_eq!(limit.get_metric()[0].get_gauge().get_value(), 20.0);
 /// # }
 /// # let _ = collector;
-/// # Ok::<_, leaparray::WatchError>(())
+/// # Ok::<_, leaparray::registry::WatchError>(())
 /// ```
 pub struct RegistryCollector<C = MonotonicClock> {
     registry: Arc<Registry<C>>,

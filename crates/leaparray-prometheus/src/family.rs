@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use leaparray::flow::WatchedGauge;
-use leaparray::{MetricEvent, TrafficType, WatchedLimiter, WindowSnapshot};
+use leaparray::flow::watch::WatchedGauge;
+use leaparray::node::WindowSnapshot;
+use leaparray::registry::WatchedLimiter;
+use leaparray::{MetricEvent, TrafficType};
 
 use crate::labels::Labels;
 use crate::reading::{Reading, ResponseTime, Row};

@@ -3,10 +3,9 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
-use leaparray::{
-    Clock, MetricTotals, NodeSnapshot, Refusals, Registry, SeriesCounts, SeriesKey, SeriesReader,
-    TrafficType, WatchedLimiter,
-};
+use leaparray::node::{NodeSnapshot, Refusals};
+use leaparray::registry::{SeriesCounts, SeriesKey, SeriesReader, WatchedLimiter};
+use leaparray::{Clock, MetricTotals, Registry, TrafficType};
 
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};

@@ -1,7 +1,8 @@
 //! A request between its entry and its end.
 
 use http::HeaderMap;
-use leaparray::{Clock, Entry, OnDrop, Outcome, Permit, Resource, Timestamp};
+use leaparray::node::OnDrop;
+use leaparray::{Clock, Entry, Outcome, Permit, Resource, Timestamp};
 
 use crate::class::Classify;
 use crate::upload::Upload;

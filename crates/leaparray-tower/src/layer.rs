@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use leaparray::{Clock, MonotonicClock, OnDrop, Registry, RegistryError, Resource, TrafficType};
+use leaparray::node::OnDrop;
+use leaparray::registry::RegistryError;
+use leaparray::{Clock, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::class::ByStatus;
 use crate::limit::{Chosen, PerResource, SharedLimiter, Unlimited};
@@ -116,7 +118,7 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     /// let database = |_: &Request<String>, name: &mut String| name.push_str("database");
     /// let layer = ResourceLayer::new(registry, database)?;
     /// # let _ = layer;
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn new(registry: Arc<Registry<C>>, name: N) -> Result<Self, RegistryError> {
         Self::with_traffic(registry, TrafficType::Inbound, name)
@@ -143,7 +145,7 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     /// let other = registry.get(OTHER_OUTBOUND).expect("listed by the layer");
     /// assert_eq!(other.traffic_type(), TrafficType::Outbound);
     /// # let _ = layer;
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn outbound(registry: Arc<Registry<C>>, name: N) -> Result<Self, RegistryError> {
         Self::with_traffic(registry, TrafficType::Outbound, name)
@@ -217,7 +219,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///     is_report.then(|| Arc::new(ConcurrencyLimiter::new(10)))
     /// });
     /// # let _ = layer;
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn limit_each<F, M>(self, make: F) -> ResourceLayer<N, K, PerResource<F>, R, C>
@@ -229,12 +231,14 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses the limiter that `choose` chooses for each request. `None` is no limiter.
     ///
-    /// For a limit for each client or tenant, `choose` returns an [`OfKey`](leaparray::flow::OfKey)
-    /// of a [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
+    /// For a limit for each client or tenant, `choose` returns an
+    /// [`OfKey`](leaparray::flow::keyed::OfKey) of a
+    /// [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
     ///
     /// ```
     /// use http::{Request, Response};
-    /// use leaparray::flow::{KeyedLimiter, OfKey, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
     /// use leaparray::{Registry, Resource};
     /// use leaparray_tower::ResourceLayer;
     /// use std::borrow::Cow;
@@ -338,7 +342,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// ```
     /// use http::Request;
     /// use leaparray::flow::CircuitConfig;
-    /// use leaparray::{OnDrop, Registry};
+    /// use leaparray::Registry;
+    /// use leaparray::node::OnDrop;
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
@@ -350,7 +355,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///     .limit(Arc::new(breaker))
     ///     .on_drop(OnDrop::Exception);
     /// # let _ = layer;
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
@@ -396,7 +401,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// drop(call); // as the time-out does
     /// let search = registry.get("search").unwrap();
     /// assert_eq!(search.lifetime().sum(MetricEvent::Exception), 1);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn timeout_around(mut self, timeout: Duration) -> Self {

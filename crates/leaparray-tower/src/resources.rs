@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use http::Request;
 use http::response::Parts;
-use leaparray::{Clock, Registry, RegistryError, Resource, TrafficType};
+use leaparray::registry::RegistryError;
+use leaparray::{Clock, Registry, Resource, TrafficType};
 
 use crate::class::End;
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Refusal};
-use leaparray::{Clock, MonotonicClock, OnDrop, Timestamp};
+use leaparray::node::OnDrop;
+use leaparray::{Clock, MonotonicClock, Timestamp};
 use tower_layer::Layer;
 use tower_service::Service;
 

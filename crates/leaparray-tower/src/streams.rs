@@ -20,7 +20,7 @@ struct Streams(AtomicU64);
 ///
 /// let registry = Registry::new();
 /// assert_eq!(leaparray_tower::open_streams(&registry.resource("GET /events")?), 0);
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 #[must_use]
 pub fn open_streams<C>(resource: &Resource<C>) -> u64 {

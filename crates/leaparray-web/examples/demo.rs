@@ -12,13 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::breaker::BreakerConfig;
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BoxPermit, BreakerConfig, CircuitBreaker,
-    CircuitConfig, Headroom, LimiterExt, SlidingWindowLimiter,
+    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BoxPermit, CircuitBreaker, CircuitConfig,
+    LimiterExt, SlidingWindowLimiter,
 };
+use leaparray::registry::ResourceConfig;
 use leaparray::{
     Clock, Entry, HistogramConfig, MonotonicClock, NodeConfig, Outcome, Registry, RegistryConfig,
-    Resource, ResourceConfig, Timestamp, TrafficType,
+    Resource, Timestamp, TrafficType,
 };
 use leaparray_web::{Access, Page, Token};
 use tokio::net::TcpListener;

@@ -1,7 +1,9 @@
 //! The watched limiters of a registry, as the page shows them.
 
-use leaparray::flow::{Cause, WatchedState};
-use leaparray::{Registry, WatchedLimiter};
+use leaparray::Registry;
+use leaparray::flow::circuit::Cause;
+use leaparray::flow::watch::WatchedState;
+use leaparray::registry::WatchedLimiter;
 
 use crate::format::{Controller, ControllerState, Level, RefusedKey};
 

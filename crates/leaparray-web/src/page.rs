@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// let app: Router = Router::new().nest_service("/leaparray", page.into_service());
 /// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
 /// # let _ = (app, closer);
-/// # Ok::<_, leaparray::WatchError>(())
+/// # Ok::<_, leaparray::registry::WatchError>(())
 /// ```
 pub struct Page<C = MonotonicClock> {
     registry: Arc<Registry<C>>,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use leaparray::{Clock, RegistrySnapshot};
+use leaparray::Clock;
+use leaparray::registry::RegistrySnapshot;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 

@@ -11,7 +11,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leaparray::flow::{KeyedLimiter, NO_ROOM_FOR_KEY, Rate, RateError, TokenBucketPerKey};
+use leaparray::flow::keyed::{NO_ROOM_FOR_KEY, TokenBucketPerKey};
+use leaparray::flow::{KeyedLimiter, Rate, RateError};
 use leaparray::{Clock, ManualClock, Timestamp};
 
 /// The cap on the number of clients that are stored.

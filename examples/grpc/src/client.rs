@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::uri::PathAndQuery;
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+use leaparray::flow::AdaptiveBreaker;
+use leaparray::flow::breaker::BreakerConfig;
 use leaparray::{Registry, Resource};
 use leaparray_tower::{ByStatus, CallError, Fail, GrpcMethod, PerResource};
 use leaparray_tower::{ResourceLayer, ResourceService};

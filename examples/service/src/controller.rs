@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, LimiterExt,
-};
+use leaparray::flow::circuit::CircuitState;
+use leaparray::flow::{AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, LimiterExt};
 use serde::Serialize;
 
 /// A controller of a route whose state is shown.

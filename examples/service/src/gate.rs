@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::Resource;
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::{RatioLimit, Wait};
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BreakerConfig, CircuitBreaker, CircuitConfig,
-    Headroom, LeakyBucket, LimiterExt, Rate, RatioLimit, SlidingWindowLimiter, Wait,
+    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitConfig, LeakyBucket,
+    LimiterExt, Rate, SlidingWindowLimiter,
 };
 
 use crate::Args;

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use leaparray::{NodeSnapshot, Timestamp};
+use leaparray::Timestamp;
+use leaparray::node::NodeSnapshot;
 use serde::{Serialize, Serializer};
 
 use crate::controller::State;

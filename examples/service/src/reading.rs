@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use leaparray::{
-    LatencyHistogram, LatencyQuantiles, NodeSnapshot, Registry, RegistrySnapshot, Timestamp,
-};
+use leaparray::histogram::LatencyQuantiles;
+use leaparray::node::NodeSnapshot;
+use leaparray::registry::RegistrySnapshot;
+use leaparray::{LatencyHistogram, Registry, Timestamp};
 
 use crate::controller::State;
 use crate::gate::Gates;

@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use leaparray::{Clock, Ledger, MetricEvent, MetricTotals, Resource, Timestamp};
+use leaparray::array::Ledger;
+use leaparray::{Clock, MetricEvent, MetricTotals, Resource, Timestamp};
 
 use crate::metrics::Metrics;
 use crate::route::Route;

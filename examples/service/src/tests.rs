@@ -131,9 +131,12 @@ fn table_has_the_states_of_the_controllers() {
     let Some((Route::Failing, Controller::Circuit(breaker))) = gates.controllers().next() else {
         panic!("the first controller is the breaker");
     };
-    breaker.set_state_at(NOW, leaparray::flow::CircuitState::ForcedOpen).unwrap();
+    breaker.set_state_at(NOW, leaparray::flow::circuit::CircuitState::ForcedOpen).unwrap();
     assert_eq!(rows(&gates), ["/failing  circuit breaker forced open", limit]);
-    let state = State::Circuit { state: leaparray::flow::CircuitState::Open, probe_in: Some(0.75) };
+    let state = State::Circuit {
+        state: leaparray::flow::circuit::CircuitState::Open,
+        probe_in: Some(0.75),
+    };
     assert_eq!(state.to_string(), "circuit breaker open, a probe in 750.0ms");
     assert_eq!(rows(&self::gates(&Metrics::new(), &[])), [""; 0]);
 }

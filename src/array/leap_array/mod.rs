@@ -17,15 +17,17 @@ use crate::time::{Timestamp, WindowConfig};
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///
 /// Bucket `k` is in slot `k mod N`. Sentinel resets a stale bucket in place. This array swaps a
-/// fresh [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds
-/// to a bucket that has left the window, and never to another bucket.
+/// fresh [`BucketWrap`](crate::array::BucketWrap) in, so a thread that still has the stale one
+/// pinned adds to a bucket that has left the window, and never to another bucket.
 ///
 /// Every operation takes `now`; the array has no clock. Memory is allocated when it is first
 /// needed. In steady state, a rotation recycles wraps and allocates nothing, unless the retired
 /// wraps are still pinned. Reads allocate nothing, except for [`ledger`](Self::ledger).
 ///
 /// ```
-/// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
+/// use leaparray::{MetricEvent, Timestamp, WindowConfig};
+/// use leaparray::array::LeapArray;
+/// use leaparray::metric::MetricBucket;
 /// use std::time::Duration;
 ///
 /// let array = LeapArray::<MetricBucket>::new(WindowConfig::new(2, Duration::from_secs(1))?);
@@ -37,7 +39,7 @@ use crate::time::{Timestamp, WindowConfig};
 /// assert!(starts.eq([t(500), t(1_000)]));
 /// // Half a second on, the first of the two has left the window.
 /// assert!(array.values(t(1_500)).map(|wrap| wrap.start()).eq([t(1_000)]));
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 pub struct LeapArray<B: Bucket> {
     config: WindowConfig,
@@ -264,7 +266,9 @@ impl<B: Bucket> LeapArray<B> {
     /// preparing. So use this to add up counts, not to count buckets.
     ///
     /// ```
-    /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
+    /// use leaparray::{MetricEvent, Timestamp, WindowConfig};
+    /// use leaparray::array::LeapArray;
+    /// use leaparray::metric::MetricBucket;
     /// use std::time::Duration;
     ///
     /// let array = LeapArray::<MetricBucket>::new(WindowConfig::new(2, Duration::from_secs(1))?);
@@ -274,7 +278,7 @@ impl<B: Bucket> LeapArray<B> {
     /// let passes = |bucket: &MetricBucket| bucket.sum(MetricEvent::Pass);
     /// let sum_at = |now| array.fold(now, 0, passes, |sum, found| sum + found);
     /// assert_eq!((sum_at(t(1_100)), sum_at(t(1_500))), (7, 4));
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     pub fn fold<R, T>(
         &self,

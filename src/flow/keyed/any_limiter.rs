@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::PerKey;
-use crate::flow::{Ask, Decision, Limiter, Quota};
+use crate::flow::contract::{Ask, Decision, Limiter, Quota};
 use crate::sync::{Ordering, fence};
 use crate::time::Timestamp;
 
@@ -29,7 +29,8 @@ use crate::time::Timestamp;
 /// bounds times by its own lead as well.
 ///
 /// ```
-/// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, LimiterPerKey};
+/// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt};
+/// use leaparray::flow::keyed::LimiterPerKey;
 ///
 /// let limiter = KeyedLimiter::<String, _>::new(
 ///     LimiterPerKey::new(|| ConcurrencyLimiter::new(1)),
@@ -73,7 +74,8 @@ impl<L> LimiterPerKey<L> {
     /// so](crate::flow::Account::is_as_new).
     ///
     /// ```
-    /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, LimiterExt, LimiterPerKey, Rate};
+    /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, LimiterExt, Rate};
+    /// use leaparray::flow::keyed::LimiterPerKey;
     /// use std::time::Duration;
     ///
     /// let rate = Rate::per_second(100)?;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use super::shard::KeyHash;
 use super::{KeyedLimiter, NO_ROOM_FOR_KEY, PerKey};
 use crate::collections::KeyTable;
-use crate::flow::{Ask, Decision, Refusal, Retry};
+use crate::flow::contract::{Ask, Decision, Refusal, Retry};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 

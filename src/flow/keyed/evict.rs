@@ -84,7 +84,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// the next limiter of the key does not count them.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
     /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
@@ -153,7 +154,8 @@ where
     /// gives it back.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::PerKey;
 use super::word::Word;
-use crate::flow::packed_bucket::Layout;
-use crate::flow::{Ask, Decision, LimitError, Quota, Reason, Refusal};
+use crate::flow::contract::{Ask, Decision, LimitError, Quota, Refusal};
+use crate::flow::permits::Layout;
+use crate::node::Reason;
 use crate::time::{Timestamp, WindowConfig};
 
 /// A [`FixedWindowLimiter`](crate::flow::FixedWindowLimiter) for each key of a
@@ -17,7 +18,8 @@ use crate::time::{Timestamp, WindowConfig};
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{FixedWindowPerKey, KeyedLimiter};
+/// use leaparray::flow::KeyedLimiter;
+/// use leaparray::flow::keyed::FixedWindowPerKey;
 /// use std::time::Duration;
 ///
 /// let limit = FixedWindowPerKey::new(Duration::from_secs(60), 100)?;

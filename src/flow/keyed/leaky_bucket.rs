@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::PerKey;
 use super::word::Word;
-use crate::flow::{Ask, Decision, Rate, Reason, Refusal};
+use crate::flow::contract::{Ask, Decision, Rate, Refusal};
+use crate::node::Reason;
 use crate::time::{Timestamp, saturating_nanos};
 
 /// A leaky bucket for each key of a [`KeyedLimiter`](super::KeyedLimiter), which spaces the
@@ -18,7 +19,8 @@ use crate::time::{Timestamp, saturating_nanos};
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucketPerKey, Rate};
+/// use leaparray::flow::{Decision, KeyedLimiter, Rate};
+/// use leaparray::flow::keyed::LeakyBucketPerKey;
 /// use std::time::Duration;
 ///
 /// let ms = Duration::from_millis;

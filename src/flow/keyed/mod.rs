@@ -3,7 +3,7 @@
 //! # Structure
 //!
 //! A keyed limiter is an array of *shards*. Each shard is a
-//! [`KeyTable`](crate::collections::KeyTable) behind a lock, for about five hundred keys. A hash of
+//! hash table behind a lock, for about five hundred keys. A hash of
 //! the key chooses the shard, and the key itself is compared.
 //!
 //! A decision holds the lock of one shard, and no other, from the look-up of the key to the change
@@ -75,8 +75,9 @@ use stats::Counts;
 pub use stats::{KeyedCounts, RefusedKey};
 pub use token_bucket::{TokenBucketPerKey, TokenBucketState};
 
-use super::horizon::Horizon;
-use super::{Ask, Decision, Quota, Reason};
+use crate::flow::contract::{Ask, Decision, Quota};
+use crate::flow::permits::Horizon;
+use crate::node::Reason;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, least_shards};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -89,7 +90,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// see [`PerKey`]. No two keys share a state: keys are compared, never only hashed.
 ///
 /// ```
-/// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+/// use leaparray::flow::{KeyedLimiter, Rate};
+/// use leaparray::flow::keyed::TokenBucketPerKey;
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
@@ -217,7 +219,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     ///
     /// ```
     /// use leaparray::MonotonicClock;
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use std::hash::{BuildHasherDefault, DefaultHasher};
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
@@ -263,7 +266,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// more than half of the places.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use std::time::Duration;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
@@ -283,7 +287,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// are new while an attacker fills the cap.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 3);
     /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1)?.with_overflow();
@@ -300,11 +305,12 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as
-    /// [`TokenBucket::with_max_lead`](super::TokenBucket::with_max_lead). By default, this is a
-    /// second.
+    /// [`TokenBucket::with_max_lead`](crate::flow::TokenBucket::with_max_lead). By default, this is
+    /// a second.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -352,7 +358,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// already.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
     /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
@@ -445,7 +452,8 @@ where
     ///
     /// ```
     /// use leaparray::Timestamp;
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
     /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
@@ -476,12 +484,13 @@ where
     }
 
     /// Returns the state of a key's limit at `now`, as
-    /// [`LimiterExt::quota_at`](super::LimiterExt::quota_at); `None` if the limit has no such
+    /// [`LimiterExt::quota_at`](crate::flow::LimiterExt::quota_at); `None` if the limit has no such
     /// numbers, or if the key has no place and there is no room for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
     /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
@@ -505,7 +514,8 @@ where
     /// is not stored.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
     /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
@@ -525,12 +535,13 @@ where
         table.find(hash.tag(), key).map(|slot| table.count_of(slot))
     }
 
-    /// Returns one key as a [`Limiter`](super::Limiter), which can enter nodes, wait in a
-    /// [`WaitQueue`](super::WaitQueue), or be part of an [`AllOf`](super::AllOf). For one that owns
-    /// the key, see [`OfKey::new`].
+    /// Returns one key as a [`Limiter`](crate::flow::Limiter), which can enter nodes, wait in a
+    /// [`WaitQueue`](crate::flow::WaitQueue), or be part of an [`AllOf`](crate::flow::AllOf). For
+    /// one that owns the key, see [`OfKey::new`].
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
     ///
     /// let node = ResourceNode::new(NodeConfig::default());

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::task::Waker;
 
 use super::{KeyedLimiter, PerKey};
-use crate::flow::{Account, Ask, Decision, Limiter, Quota};
+use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota};
 use crate::time::{Clock, Timestamp};
 
 /// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
@@ -28,7 +28,8 @@ impl<L, Q> OfKey<L, Q> {
     /// `Cow::<u64>::Owned(7)`.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, LimiterExt, OfKey, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate};
+    /// use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
     /// use std::sync::Arc;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);

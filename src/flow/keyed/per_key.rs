@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use crate::flow::{Ask, Decision, Quota};
+use crate::flow::contract::{Ask, Decision, Quota};
 use crate::node::Permit;
 use crate::time::Timestamp;
 

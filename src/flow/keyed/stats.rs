@@ -68,7 +68,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// first `n` so far. A key that is evicted or inserted during the call may be left out.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
     /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
@@ -113,7 +114,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns the error of `look`.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::TokenBucketPerKey;
     /// use std::convert::Infallible;
     ///
     /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
@@ -145,7 +147,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns the counts of all keys together.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, NO_ROOM_FOR_KEY, Rate, TokenBucketPerKey};
+    /// use leaparray::flow::{KeyedLimiter, Rate};
+    /// use leaparray::flow::keyed::{NO_ROOM_FOR_KEY, TokenBucketPerKey};
     /// use leaparray::{ManualClock, Timestamp};
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));

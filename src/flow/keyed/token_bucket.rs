@@ -2,9 +2,10 @@
 
 use super::PerKey;
 use super::word::Word;
-use crate::flow::live::NotAdmitted;
-use crate::flow::token_bucket::{Fill, SATURATED};
-use crate::flow::{Ask, Decision, Quota, Rate, Reason, Refusal};
+use crate::flow::contract::{Ask, Decision, Quota, Rate, Refusal};
+use crate::flow::limiters::{Fill, SATURATED};
+use crate::flow::permits::NotAdmitted;
+use crate::node::Reason;
 use crate::time::Timestamp;
 
 /// A [`TokenBucket`](crate::flow::TokenBucket) for each key of a
@@ -16,7 +17,8 @@ use crate::time::Timestamp;
 ///
 /// ```
 /// use leaparray::Timestamp;
-/// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+/// use leaparray::flow::{KeyedLimiter, Rate};
+/// use leaparray::flow::keyed::TokenBucketPerKey;
 ///
 /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
 /// let limiter = KeyedLimiter::<u64, _>::new(limit, 100_000)?;

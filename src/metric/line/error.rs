@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of parsing a [`MetricLine`](crate::MetricLine). Fields are named as in its
+/// The error of parsing a [`MetricLine`](crate::metric::MetricLine). Fields are named as in its
 /// documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum MetricLineError {
         max: i64,
     },
     /// The second field has not the form of a date, such as `2019-07-29 06:36:58`. A line without a
-    /// date is read by [`MetricLine::from_thin`](crate::MetricLine::from_thin).
+    /// date is read by [`MetricLine::from_thin`](crate::metric::MetricLine::from_thin).
     NoDate {
         /// The text of the field.
         text: String,

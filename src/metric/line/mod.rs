@@ -48,7 +48,8 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///
 /// ```
 /// use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
-/// use leaparray::{EventCounts, MetricLine, SecondMetrics, Timestamp};
+/// use leaparray::{EventCounts, Timestamp};
+/// use leaparray::metric::{MetricLine, SecondMetrics};
 /// use std::time::Duration;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
@@ -108,7 +109,8 @@ impl MetricLine {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Rt, Success};
-    /// use leaparray::{EventCounts, MetricLine, SecondMetrics, Timestamp};
+    /// use leaparray::{EventCounts, Timestamp};
+    /// use leaparray::metric::{MetricLine, SecondMetrics};
     /// use std::time::Duration;
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
@@ -160,14 +162,14 @@ impl MetricLine {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Exception, Rt, Success};
-    /// use leaparray::MetricLine;
+    /// use leaparray::metric::MetricLine;
     ///
     /// // 20 requests completed, 2 of them with an exception, after 5 ms in the mean.
     /// let line = MetricLine::from_thin("1795760020000|GET /orders|20|85|20|2|5|0|0|0")?;
     /// assert_eq!(line.completed(), 20);
     /// let counts = &line.metrics().counts;
     /// assert_eq!((counts[Success], counts[Exception], counts[Rt]), (18, 2, 20));
-    /// # Ok::<_, leaparray::MetricLineError>(())
+    /// # Ok::<_, leaparray::metric::MetricLineError>(())
     /// ```
     #[must_use]
     pub const fn completed(&self) -> u64 {

@@ -42,7 +42,8 @@ impl MetricLine {
     /// range, if there are too many fields, or if there is more than one line.
     ///
     /// ```
-    /// use leaparray::{MetricEvent, MetricLine, Timestamp};
+    /// use leaparray::{MetricEvent, Timestamp};
+    /// use leaparray::metric::MetricLine;
     ///
     /// let line = MetricLine::from_thin("60000|/foo/*|5|0|0|0|0|0|0|1")?;
     /// assert_eq!((line.resource(), line.classification()), ("/foo/*", 1));
@@ -52,7 +53,7 @@ impl MetricLine {
     ///
     /// let error = MetricLine::from_thin("60000|/foo/*|five|0|0|0|0").unwrap_err();
     /// assert!(error.to_string().starts_with(r#"pass is "five""#));
-    /// # Ok::<_, leaparray::MetricLineError>(())
+    /// # Ok::<_, leaparray::metric::MetricLineError>(())
     /// ```
     pub fn from_thin(line: &str) -> Result<Self, MetricLineError> {
         let mut fields = Fields::new(line)?;

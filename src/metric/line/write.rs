@@ -20,7 +20,8 @@ impl MetricLine {
     /// Returns the thin form, without a line break.
     ///
     /// ```
-    /// use leaparray::{MetricEvent, MetricLine, SecondMetrics, Timestamp};
+    /// use leaparray::{MetricEvent, Timestamp};
+    /// use leaparray::metric::{MetricLine, SecondMetrics};
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
     /// metrics.counts[MetricEvent::Pass] = 5;

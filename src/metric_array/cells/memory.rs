@@ -11,14 +11,15 @@ use crate::metric_array::latency::RecorderMemory;
 /// allocator: cells of dropped windows and caches of ended threads are recycled.
 ///
 /// ```
-/// use leaparray::{CellMemory, MetricEvent, SlidingWindow, WindowConfig};
+/// use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
+/// use leaparray::node::CellMemory;
 /// use std::time::Duration;
 ///
 /// let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
 /// window.add(MetricEvent::Pass, 1);
 /// let memory = CellMemory::current();
 /// assert!(memory.in_use >= 1 && memory.in_use + memory.free <= memory.bytes / 128);
-/// # Ok::<_, leaparray::ConfigError>(())
+/// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

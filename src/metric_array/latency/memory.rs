@@ -29,7 +29,7 @@ impl HistogramConfig {
     /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
     /// let bytes = HistogramConfig::default().max_bytes(&second, 1);
     /// assert!(bytes < 256 * 1_024);
-    /// # Ok::<_, leaparray::ConfigError>(())
+    /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     #[must_use]
     pub fn max_bytes(self, window: &WindowConfig, threads: usize) -> usize {

@@ -256,7 +256,7 @@ impl Departed {
 mod tests {
     use std::time::Duration;
 
-    use crate::flow::Reason;
+    use crate::node::Reason;
     use crate::registry::{Registry, RegistryConfig, RegistryCursor};
     use crate::time::{Clock, ManualClock, Timestamp};
 

@@ -7,7 +7,8 @@ use crate::sync::Name;
 /// removed and listed again. Ordered by the name, then by the context, without one first.
 ///
 /// ```
-/// use leaparray::{Registry, SeriesKey, TrafficType};
+/// use leaparray::{Registry, TrafficType};
+/// use leaparray::registry::SeriesKey;
 ///
 /// let registry = Registry::new();
 /// let web = registry.resource("orders")?.in_context("web")?;
@@ -15,7 +16,7 @@ use crate::sync::Name;
 /// assert_eq!(web.series_key(), key);
 /// registry.remove("orders");
 /// assert_eq!(registry.resource("orders")?.in_context("web")?.series_key(), key);
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

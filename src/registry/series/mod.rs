@@ -69,7 +69,7 @@ use crate::time::{Clock, Timestamp};
 /// let orders = reading.iter().next().expect("it is kept");
 /// assert_eq!(orders.counts().totals.sum(MetricEvent::Success), 6);
 /// assert!(!orders.has_changed());
-/// # Ok::<_, leaparray::RegistryError>(())
+/// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
 #[derive(Debug)]
 pub struct SeriesReader<C> {
@@ -283,7 +283,7 @@ impl<C> SeriesReading<'_, C> {
     /// let reading = reader.read(&registry);
     /// assert_eq!(reading.dropped().inbound.sum(MetricEvent::Success), 1, "before the reader");
     /// assert_eq!(reading.lifetime(TrafficType::Inbound).sum(MetricEvent::Success), 2);
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn lifetime(&self, traffic: TrafficType) -> MetricTotals {

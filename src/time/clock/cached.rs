@@ -21,7 +21,8 @@ use crate::time::timestamp::Timestamp;
 /// If the source panics in that thread, the clock stops.
 ///
 /// ```
-/// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
+/// use leaparray::{Clock, ManualClock, Timestamp};
+/// use leaparray::time::CachedClock;
 ///
 /// let source = ManualClock::new(Timestamp::from_secs(1));
 /// let clock = CachedClock::new(source.clone());
@@ -60,7 +61,8 @@ impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
     /// Returns the error of [`thread::Builder::spawn`] if the system cannot start a thread.
     ///
     /// ```
-    /// use leaparray::{CachedClock, Clock, MonotonicClock};
+    /// use leaparray::{Clock, MonotonicClock};
+    /// use leaparray::time::CachedClock;
     /// use std::time::Duration;
     ///
     /// let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))?;
@@ -125,8 +127,8 @@ impl Ticker {
 impl Drop for Ticker {
     fn drop(&mut self) {
         if self.process != process::id() {
-            // A forked child does not have the thread, so it cannot join it: `join` would panic. Nor
-            // can it close the channel, whose lock the thread may have had during the fork.
+            // A forked child does not have the thread, so it cannot join it: `join` would panic.
+            // Nor can it close the channel, whose lock the thread may have had during the fork.
             mem::forget((self.stop.take(), self.thread.take()));
             return;
         }

@@ -24,7 +24,8 @@ use crate::time::timestamp::Timestamp;
 /// back and need no wrapper.
 ///
 /// ```
-/// use leaparray::{Clock, ForwardClock, ManualClock, Timestamp};
+/// use leaparray::{Clock, ManualClock, Timestamp};
+/// use leaparray::time::ForwardClock;
 /// use std::time::Duration;
 ///
 /// let source = ManualClock::new(Timestamp::from_secs(60));

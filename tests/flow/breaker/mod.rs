@@ -13,11 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
-use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LimiterExt, RandomSource, Reason, Retry,
-    SeededRandom, ThreadRandom,
-};
-use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom, ThreadRandom};
+use leaparray::flow::{AdaptiveBreaker, FeedbackPermit, LimiterExt, Reason, Retry};
+use leaparray::node::OnDrop;
+use leaparray::{ManualClock, Timestamp, WindowConfig};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
 const SECOND: Duration = Duration::from_secs(1);

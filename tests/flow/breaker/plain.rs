@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use leaparray::Outcome;
-use leaparray::flow::{BreakerConfig, RandomSource, SeededRandom};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom};
 
 use super::simulation::{Answer, Report, Tenth};
 

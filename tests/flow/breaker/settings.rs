@@ -1,6 +1,7 @@
 //! Settings that change while the breaker runs.
 
-use leaparray::flow::{BreakerConfigError, LimiterExt};
+use leaparray::flow::LimiterExt;
+use leaparray::flow::breaker::BreakerConfigError;
 
 use super::*;
 

@@ -11,9 +11,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LimiterExt, RandomSource, SeededRandom,
-};
+use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom};
+use leaparray::flow::{AdaptiveBreaker, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Outcome, Timestamp};
 
 /// The answer of the backend to a request.

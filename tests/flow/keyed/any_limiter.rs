@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::flow::adaptive::{Aimd, LimitRange};
+use leaparray::flow::keyed::{LimiterPerKey, PerKey};
 use leaparray::flow::{
-    AdaptiveLimiter, Aimd, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
-    FixedWindowLimiter, KeyedLimiter, LeakyBucket, LimitRange, Limiter, LimiterExt, LimiterPerKey,
-    PerKey, Quota, SlidingWindowLimiter, TokenBucket,
+    AdaptiveLimiter, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
+    FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Quota,
+    SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Outcome, Permit, WindowConfig};
 

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use leaparray::flow::{
-    Ask, Decision, KeyedError, KeyedLimiter, NO_ROOM_FOR_KEY, PerKey, Retry, TokenBucketPerKey,
-    TokenBucketState,
+use leaparray::flow::keyed::{
+    KeyedError, NO_ROOM_FOR_KEY, PerKey, TokenBucketPerKey, TokenBucketState,
 };
+use leaparray::flow::{Ask, Decision, KeyedLimiter, Retry};
 use leaparray::{MonotonicClock, Timestamp};
 
 use super::{Keyed, Same, keyed};

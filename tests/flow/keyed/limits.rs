@@ -4,9 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::flow::keyed::{
+    FixedWindowPerKey, LeakyBucketPerKey, OfKey, PerKey, TokenBucketPerKey,
+};
 use leaparray::flow::{
-    Ask, Decision, FixedWindowPerKey, KeyedLimiter, LeakyBucketPerKey, LimitError, LimiterExt,
-    OfKey, PerKey, Reason, Retry, TokenBucketPerKey, WaitQueue,
+    Ask, Decision, KeyedLimiter, LimitError, LimiterExt, Reason, Retry, WaitQueue,
 };
 use leaparray::{ManualClock, Timestamp};
 

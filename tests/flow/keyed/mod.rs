@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use leaparray::ManualClock;
-use leaparray::flow::{KeyedLimiter, PerKey};
+use leaparray::flow::KeyedLimiter;
+use leaparray::flow::keyed::PerKey;
 
 use crate::at;
 

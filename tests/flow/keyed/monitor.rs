@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{
-    Ask, ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, Reason, TokenBucketPerKey,
-};
+use leaparray::flow::keyed::{LimiterPerKey, PerKey, TokenBucketPerKey};
+use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Reason};
 
 use super::{Keyed, keyed};
 use crate::{at, ms, rate};

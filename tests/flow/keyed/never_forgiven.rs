@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{
-    Decision, FixedWindowLimiter, FixedWindowPerKey, LeakyBucket, LeakyBucketPerKey, LimiterExt,
-    LimiterPerKey, NO_ROOM_FOR_KEY, PerKey, Rate, TokenBucket, TokenBucketPerKey,
+use leaparray::flow::keyed::{
+    FixedWindowPerKey, LeakyBucketPerKey, LimiterPerKey, NO_ROOM_FOR_KEY, PerKey, TokenBucketPerKey,
 };
+use leaparray::flow::{Decision, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate, TokenBucket};
 use proptest::prelude::*;
 
 use super::{Keyed, keyed};

@@ -7,9 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{
-    Ask, ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState,
-};
+use leaparray::flow::keyed::{LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState};
+use leaparray::flow::{Ask, ConcurrencyLimiter, Decision};
 
 use super::{Keyed, keyed};
 use crate::{at, ms, rate};

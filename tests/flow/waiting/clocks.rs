@@ -8,7 +8,8 @@ use leaparray::flow::{
     Account, Ask, Decision, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
     TokenBucket, WaitQueue,
 };
-use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, ManualClock, Timestamp};
 
 use super::simulation::{BEGIN, Simulation, Timers};
 use crate::{at, ms, rate};

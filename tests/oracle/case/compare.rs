@@ -3,10 +3,9 @@
 use std::fmt::{Debug, Display};
 use std::ops::Range;
 
-use leaparray::{
-    Bucket, BucketGuard, LeapArray, Ledger, ManualClock, MetricBucket, MetricEvent, MetricTotals,
-    SlidingWindow, Timestamp,
-};
+use leaparray::array::{Bucket, BucketGuard, LeapArray, Ledger};
+use leaparray::metric::MetricBucket;
+use leaparray::{ManualClock, MetricEvent, MetricTotals, SlidingWindow, Timestamp};
 
 use super::oracle::{Oracle, Part};
 use super::{Case, Turn};

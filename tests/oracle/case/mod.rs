@@ -11,7 +11,9 @@ mod operation;
 mod oracle;
 mod record;
 
-use leaparray::{CurrentBucket, LeapArray, ManualClock, MetricBucket, SlidingWindow, Timestamp};
+use leaparray::array::{CurrentBucket, LeapArray};
+use leaparray::metric::MetricBucket;
+use leaparray::{ManualClock, SlidingWindow, Timestamp};
 
 use compare::Comparison;
 

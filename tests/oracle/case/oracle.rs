@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use leaparray::{MetricBucket, MetricEvent};
+use leaparray::MetricEvent;
+use leaparray::metric::MetricBucket;
 
 use super::Geometry;
 

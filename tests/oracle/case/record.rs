@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::{Clock, MetricBucket, MetricEvent, SlidingWindow, Timestamp};
+use leaparray::metric::MetricBucket;
+use leaparray::{Clock, MetricEvent, SlidingWindow, Timestamp};
 
 use super::oracle::Recorded;
 

@@ -8,7 +8,7 @@ mod simulation;
 use std::fmt::Display;
 use std::time::Duration;
 
-use leaparray::flow::BreakerConfig;
+use leaparray::flow::breaker::BreakerConfig;
 use simulation::{Answer, Report, simulate};
 
 const RT: Duration = Duration::from_millis(20);

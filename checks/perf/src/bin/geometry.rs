@@ -10,9 +10,8 @@
 
 use std::time::Duration;
 
-use leaparray::{
-    CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
-};
+use leaparray::node::CellMemory;
+use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Exp1;

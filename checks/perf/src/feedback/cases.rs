@@ -5,10 +5,9 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::{
-    AdaptiveLimiter, Aimd, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Headroom,
-    LimitRange, LimiterExt, RatioLimit, Wait,
-};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
+use leaparray::flow::circuit::{CircuitState, RatioLimit, Wait};
+use leaparray::flow::{AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
 use leaparray::{Clock, HistogramConfig, MonotonicClock, SlidingWindow};
 
 use crate::goals::Row;
@@ -164,7 +163,7 @@ impl Cases<'_> {
         self.add(END_AIMD, move || end(limiter.try_acquire_at(black_box(now), 1)));
     }
 
-    fn limiter<A: leaparray::flow::LimitAlgorithm>(
+    fn limiter<A: leaparray::flow::adaptive::LimitAlgorithm>(
         &self,
         algorithm: A,
     ) -> CachePadded<AdaptiveLimiter<A>> {

@@ -8,7 +8,8 @@ use governor::clock::QuantaClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use leaparray::MonotonicClock;
-use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+use leaparray::flow::keyed::TokenBucketPerKey;
+use leaparray::flow::{KeyedLimiter, Rate};
 
 use super::{KEYS, Key};
 

@@ -21,7 +21,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 use std::{env, panic};
 
-use leaparray::Ledger;
+use leaparray::array::Ledger;
 
 use crate::machine;
 use clock::{WallClock, sleep_until};

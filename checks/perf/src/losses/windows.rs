@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{Ledger, SlidingWindow, Timestamp};
+use leaparray::array::Ledger;
+use leaparray::{SlidingWindow, Timestamp};
 use sentinel_core::base::{MetricEvent, ResourceType, StatNode};
 use sentinel_core::config::{ConfigEntity, reset_global_config};
 use sentinel_core::stat::get_or_create_resource_node;

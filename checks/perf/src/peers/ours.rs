@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, Clock, MonotonicClock, SlidingWindow};
+use leaparray::time::CachedClock;
+use leaparray::{Clock, MonotonicClock, SlidingWindow};
 
 use super::Peer;
 use crate::harness::Suite;

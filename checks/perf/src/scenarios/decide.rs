@@ -5,10 +5,10 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
+use leaparray::flow::breaker::{BreakerConfig, RandomSource};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit,
-    FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, RandomSource, Rate, SlidingWindowLimiter,
-    TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, ConcurrencyLimiter, Decision, FeedbackPermit, FixedWindowLimiter, LeakyBucket,
+    Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
+use leaparray::time::CachedClock;
+use leaparray::{MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
 
 use super::crowd::Crowd;
 use super::{BUCKET_LEN, NOW, RT, config, window};

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use leaparray::MetricEvent::Pass;
-use leaparray::{MetricBucket, MonotonicClock, Timestamp};
+use leaparray::metric::MetricBucket;
+use leaparray::{MonotonicClock, Timestamp};
 
 use super::crowd::Crowd;
 use super::{BUCKET_LEN, NOW, used_window};

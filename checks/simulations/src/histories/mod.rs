@@ -21,6 +21,6 @@ pub use world::Counts;
 
 /// The maker of an algorithm with a range, for a backend whose load it may read.
 pub type Maker<'a> = &'a dyn Fn(
-    leaparray::flow::LimitRange,
+    leaparray::flow::adaptive::LimitRange,
     &crate::algorithms::BusyWorkers,
-) -> Box<dyn leaparray::flow::LimitAlgorithm>;
+) -> Box<dyn leaparray::flow::adaptive::LimitAlgorithm>;

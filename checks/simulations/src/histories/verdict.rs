@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::LimitRange;
+use leaparray::flow::adaptive::LimitRange;
 
 use super::history::float;
 use super::world::{Counts, simulate};

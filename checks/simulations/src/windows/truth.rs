@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
-use leaparray::{EventCounts, SecondMetrics, Timestamp, TrafficType};
+use leaparray::metric::SecondMetrics;
+use leaparray::{EventCounts, Timestamp, TrafficType};
 use leaparray_redis::fleet::{FleetCounts, ResourceKey};
 
 use super::START;

@@ -9,7 +9,8 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Clock, MonotonicClock, Registry, SeriesKey, SeriesReader};
+use leaparray::registry::{SeriesKey, SeriesReader};
+use leaparray::{Clock, MonotonicClock, Registry};
 use metrics::{Recorder, with_recorder};
 
 use series::Fed;
@@ -29,12 +30,12 @@ use watched::Watched;
 /// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals` | gauge | limiter, and state or key | the state of the limiters that the registry [watches](Registry::watch) |
 ///
 /// The kind is `inbound` or `outbound`. The counts are those of the
-/// [series](leaparray::SeriesReader) of the registry: a resource that was evicted and is listed
-/// again continues its counters, and its last counts before the eviction or removal are fed too.
-/// The feed increments counters instead of setting them, because a recorder ignores a value below
-/// the last one. The series of a resource that is idle are not touched, so an exporter with an idle
-/// time-out drops them. If a resource was removed, its requests in flight are set to 0. Response
-/// times that were recorded without a histogram are not fed.
+/// [series](leaparray::registry::SeriesReader) of the registry: a resource that was evicted and is
+/// listed again continues its counters, and its last counts before the eviction or removal are fed
+/// too. The feed increments counters instead of setting them, because a recorder ignores a value
+/// below the last one. The series of a resource that is idle are not touched, so an exporter with
+/// an idle time-out drops them. If a resource was removed, its requests in flight are set to 0.
+/// Response times that were recorded without a histogram are not fed.
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and
 /// the next one does not repeat it.
@@ -96,7 +97,7 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     /// }
     /// let sample = r#"leaparray_success{resource="orders",context="",kind="inbound"} 2"#;
     /// assert!(recorder.handle().render().contains(sample));
-    /// # Ok::<_, leaparray::RegistryError>(())
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {

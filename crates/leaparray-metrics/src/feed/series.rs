@@ -3,7 +3,8 @@
 use std::mem::replace;
 use std::sync::LazyLock;
 
-use leaparray::{Clock, LatencyHistogram, MetricEvent, Series, SeriesKey, TrafficType};
+use leaparray::registry::{Series, SeriesKey};
+use leaparray::{Clock, LatencyHistogram, MetricEvent, TrafficType};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
 pub(super) const METADATA: Metadata<'_> =

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use leaparray::WatchedLimiter;
-use leaparray::flow::WatchedGauge;
+use leaparray::flow::watch::WatchedGauge;
+use leaparray::registry::WatchedLimiter;
 use metrics::{Key, Label, Recorder, Unit};
 
 use super::series::METADATA;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::CircuitState;
+use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::{
-    Account, AdaptiveBreaker, Ask, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    Decision, FixedWindowLimiter, KeyedLimiter, Limiter, LimiterExt, Quota, Rate, Reason,
-    TokenBucketPerKey,
+    Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, Decision, FixedWindowLimiter,
+    KeyedLimiter, Limiter, LimiterExt, Quota, Rate, Reason,
 };
 use leaparray::{
     HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,

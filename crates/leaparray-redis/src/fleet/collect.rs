@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use leaparray::MetricEvent::Block;
-use leaparray::{
-    Clock, EventCounts, MetricTotals, Refusals, Registry, RegistryCursor, ResourceNode,
-    SecondMetrics, SeriesKey, Timestamp, Visited, VisitedNode,
-};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::Refusals;
+use leaparray::registry::{RegistryCursor, SeriesKey, Visited, VisitedNode};
+use leaparray::{Clock, EventCounts, MetricTotals, Registry, ResourceNode, Timestamp};
 
 use super::budget::Budget;
 use super::counts::FleetCounts;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leaparray::{MetricEvent, Refusals, SecondMetrics, Timestamp};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::Refusals;
+use leaparray::{MetricEvent, Timestamp};
 
 /// The counts of a resource, of a process or of the fleet: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use leaparray::{Clock, MonotonicClock, Refusals};
+use leaparray::node::Refusals;
+use leaparray::{Clock, MonotonicClock};
 use leaparray_web::format::{
     Counts, Direction, Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState,
     FleetResourceRow, FleetStanding, FleetWindow as WebWindow,

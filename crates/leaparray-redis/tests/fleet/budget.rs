@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Pass, Rt, Success};
 use leaparray::flow::Reason;
-use leaparray::{HistogramConfig, LatencyHistogram, SecondMetrics, Timestamp, TrafficType};
+use leaparray::metric::SecondMetrics;
+use leaparray::{HistogramConfig, LatencyHistogram, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
     Archive, Budget, FleetConfig, FleetCounts, FleetView, NamesFetch, Outbox, ProcessId,
     ProcessSecond, ResourceKey,

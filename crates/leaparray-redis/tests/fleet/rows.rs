@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
 use leaparray::flow::Reason;
-use leaparray::{SecondMetrics, Timestamp, TrafficType};
+use leaparray::metric::SecondMetrics;
+use leaparray::{Timestamp, TrafficType};
 use leaparray_redis::fleet::{
     Archive, FleetConfig, FleetCounts, FleetView, FormatError, ProcessSecond, Record, ResourceKey,
 };
@@ -34,7 +35,7 @@ fn row_has_all_that_was_recorded() {
     orders.block_many_at(at(5), 2);
     process.registry.resource("idle").unwrap();
     let expected: Vec<SecondMetrics> = {
-        let cursor = leaparray::RegistryCursor::new();
+        let cursor = leaparray::registry::RegistryCursor::new();
         process.clock.advance(Duration::from_secs(1));
         let mut seconds = process.registry.now().poll_seconds(&cursor);
         seconds.sort_by_key(|it| it.context.is_some());

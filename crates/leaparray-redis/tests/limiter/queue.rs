@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use leaparray::flow::adaptive::Headroom;
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::keyed::{LimiterPerKey, OfKey, TokenBucketPerKey};
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, BreakerConfig, CircuitBreaker,
-    CircuitConfig, ConcurrencyLimiter, FixedWindowLimiter, Headroom, KeyedLimiter, LeakyBucket,
-    Limiter, LimiterExt, LimiterPerKey, OfKey, Rate, Reason, Retry, SlidingWindowLimiter,
-    TokenBucket, TokenBucketPerKey, WaitQueue, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig,
+    ConcurrencyLimiter, FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
+    Reason, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{Clock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 use leaparray_redis::{LeaseState, LeasedLimiter};

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
-use leaparray::flow::{NO_ROOM_FOR_KEY, Reason};
+use leaparray::flow::Reason;
+use leaparray::flow::keyed::NO_ROOM_FOR_KEY;
 
 use super::{Refuse, Refused};
 use crate::grpc::Code;

@@ -8,12 +8,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::circuit::CircuitState;
 use leaparray::flow::{
-    Account, AdaptiveBreaker, AdaptiveLimiter, Aimd, AllOf, Ask, BreakerConfig, CircuitBreaker,
-    CircuitConfig, CircuitState, ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom,
-    LeakyBucket, LimitRange, Limiter, LimiterExt, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
+    Account, AdaptiveBreaker, AdaptiveLimiter, AllOf, Ask, CircuitBreaker, CircuitConfig,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Quota,
+    Rate, Reason, Refusal, Retry, TokenBucket,
 };
-use leaparray::{Clock, ManualClock, OnDrop, Resource, Timestamp};
+use leaparray::node::OnDrop;
+use leaparray::{Clock, ManualClock, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
 use tower::{Layer, Service, service_fn};
 

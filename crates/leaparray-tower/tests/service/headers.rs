@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Request, Response, StatusCode};
+use leaparray::flow::adaptive::{Aimd, LimitRange};
+use leaparray::flow::keyed::{FixedWindowPerKey, OfKey, TokenBucketPerKey};
 use leaparray::flow::{
-    Aimd, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowPerKey, KeyedLimiter, LimitRange,
-    Limiter, LimiterExt, OfKey, Rate, TokenBucketPerKey, WarmUpConfig,
+    AllOf, BoxLimiter, ConcurrencyLimiter, KeyedLimiter, Limiter, LimiterExt, Rate, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
 use leaparray_tower::{Refuse, Refused};
@@ -90,7 +91,10 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
     }
     fn of_key<R>(timeline: &Timeline<ManualClock>, limit: R) -> BoxLimiter
     where
-        R: leaparray::flow::PerKey<State: Send + 'static, Permit: Send> + Send + Sync + 'static,
+        R: leaparray::flow::keyed::PerKey<State: Send + 'static, Permit: Send>
+            + Send
+            + Sync
+            + 'static,
     {
         let clock = timeline.clock().clone();
         let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use leaparray::flow::keyed::{LimiterPerKey, OfKey, PerKey, TokenBucketPerKey};
 use leaparray::flow::{
-    AllOf, ConcurrencyLimiter, KeyedLimiter, LimiterPerKey, OfKey, PerKey, Rate,
-    SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
+    AllOf, ConcurrencyLimiter, KeyedLimiter, Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{ManualClock, Resource, WindowConfig};
 use tower::{Layer, Service};

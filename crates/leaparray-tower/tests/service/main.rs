@@ -18,9 +18,8 @@ use std::task::{Context, Poll, Waker};
 
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use leaparray::{
-    ManualClock, MetricEvent, NodeSnapshot, Registry, RegistryConfig, Resource, Timestamp,
-};
+use leaparray::node::NodeSnapshot;
+use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_tower::ResourceLayer;
 
 type Manual = Registry<ManualClock>;

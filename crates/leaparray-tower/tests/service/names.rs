@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response};
 use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, LimiterExt, Rate, TokenBucket};
-use leaparray::{ManualClock, Registry, RegistryConfig, RegistryError, Resource, TrafficType};
+use leaparray::registry::RegistryError;
+use leaparray::{ManualClock, Registry, RegistryConfig, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service, service_fn};
 

@@ -8,7 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, Reason};
+use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::{AdaptiveBreaker, FixedWindowLimiter, Reason};
 use leaparray::{MetricEvent, MonotonicClock, Registry};
 use leaparray_tower::{
     Answer, ByStatus, CallError, Fail, GrpcMethod, ResourceLayer, ResourceService, SharedLimiter,

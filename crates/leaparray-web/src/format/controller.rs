@@ -41,7 +41,7 @@ pub enum ControllerState {
     #[non_exhaustive]
     Circuit {
         /// The state, such as `closed` or `half-open`: see
-        /// [`CircuitState`](leaparray::flow::CircuitState).
+        /// [`CircuitState`](leaparray::flow::circuit::CircuitState).
         state: String,
         /// The seconds until an open breaker admits a probe.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use leaparray::flow::Reason;
-use leaparray::{EventCounts, LatencyHistogram, MetricEvent, Refusals, SecondMetrics};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::Refusals;
+use leaparray::{EventCounts, LatencyHistogram, MetricEvent};
 use serde::de::SeqAccess;
 use serde::ser::SerializeTuple;
 

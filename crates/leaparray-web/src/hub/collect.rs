@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use leaparray::{
-    Clock, MetricEvent, Refusals, ResourceSecond, SecondMetrics, SeriesKey, Timestamp, Visited,
-    VisitedNode,
-};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::Refusals;
+use leaparray::registry::{ResourceSecond, SeriesKey, Visited, VisitedNode};
+use leaparray::{Clock, MetricEvent, Timestamp};
 
 use super::HISTORY;
 use super::ledger::LedgerSum;

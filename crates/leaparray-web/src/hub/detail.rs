@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use leaparray::{
-    Clock, LatencyHistogram, NodeSnapshot, Resource, SecondMetrics, SecondsCursor, Timestamp,
-    WindowConfig, WindowSnapshot,
-};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::{NodeSnapshot, SecondsCursor, WindowSnapshot};
+use leaparray::{Clock, LatencyHistogram, Resource, Timestamp, WindowConfig};
 
 use super::Hub;
 use super::frame::Frame;

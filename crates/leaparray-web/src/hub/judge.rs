@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use leaparray::EventCounts;
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
 use leaparray::flow::Reason;
-use leaparray::{EventCounts, Refusals};
+use leaparray::node::Refusals;
 
 use super::HISTORY;
 use super::nodes::Nodes;

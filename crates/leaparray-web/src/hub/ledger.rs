@@ -1,7 +1,8 @@
 //! The ledger of all nodes. Its parts are read in turn, since the ledger of a node takes as long as
 //! ten of its seconds.
 
-use leaparray::{Clock, Ledger as Parts, MetricEvent, MetricTotals, ResourceNode, Timestamp};
+use leaparray::array::Ledger as Parts;
+use leaparray::{Clock, MetricEvent, MetricTotals, ResourceNode, Timestamp};
 
 use super::nodes::Node;
 use crate::format::Ledger;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use leaparray::{ResourceId, TrafficType};
+use leaparray::TrafficType;
+use leaparray::registry::ResourceId;
 
 use super::HISTORY;
 use super::ledger::Places;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leaparray::{Clock, RegistryCursor, Timestamp, WindowConfig};
+use leaparray::registry::RegistryCursor;
+use leaparray::{Clock, Timestamp, WindowConfig};
 
 use super::Hub;
 use super::collect::{self, Collected};
@@ -99,8 +100,8 @@ impl Readings {
         let is_first = self.next.is_none();
         let long = *hub.registry.config().long();
         let started = hub.identity.started.as_secs();
-        // A reading that can send no second would find changes, and could not report them. The first
-        // one lists the nodes.
+        // A reading that can send no second would find changes, and could not report them. The
+        // first one lists the nodes.
         let known = self.next();
         let first = known.max(oldest_second(&long, now)).max(started);
         if !is_first && settled.as_secs() <= first {

@@ -6,7 +6,7 @@
 //! they come first. So no second has more refusals with a reason than refusals. Which of the newest
 //! reasons belong to the second is not known: they are divided in proportion.
 
-use leaparray::Refusals;
+use leaparray::node::Refusals;
 
 /// The refused requests of a node up to its last reading.
 #[derive(Clone, Copy, Default)]

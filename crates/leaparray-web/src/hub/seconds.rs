@@ -1,6 +1,8 @@
 //! The rows of one second, and their sum.
 
-use leaparray::{LatencyHistogram, MetricEvent, Refusals, SecondMetrics};
+use leaparray::metric::SecondMetrics;
+use leaparray::node::Refusals;
+use leaparray::{LatencyHistogram, MetricEvent};
 
 use crate::format::{Counts, Refused, Row};
 

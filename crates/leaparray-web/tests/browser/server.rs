@@ -12,7 +12,8 @@ use axum::Router;
 use axum::routing::get;
 use leaparray::EventCounts;
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
-use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState, Reason};
+use leaparray::flow::circuit::CircuitState;
+use leaparray::flow::{CircuitBreaker, CircuitConfig, Reason};
 use leaparray::{
     Clock, HistogramConfig, NodeConfig, Outcome, Registry, RegistryConfig, Resource, WindowConfig,
 };

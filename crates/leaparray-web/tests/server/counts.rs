@@ -174,9 +174,11 @@ async fn names_are_text_whatever_they_contain() {
 
 #[tokio::test]
 async fn controllers_are_shown_with_their_states() {
+    use leaparray::flow::breaker::BreakerConfig;
+    use leaparray::flow::keyed::TokenBucketPerKey;
     use leaparray::flow::{
-        AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter,
-        KeyedLimiter, LimiterExt, Rate, TokenBucketPerKey,
+        AdaptiveBreaker, CircuitBreaker, CircuitConfig, FixedWindowLimiter, KeyedLimiter,
+        LimiterExt, Rate,
     };
     use leaparray_web::format::ControllerState::{Circuit, Drop, Keyed, Limit};
     use std::sync::Arc;

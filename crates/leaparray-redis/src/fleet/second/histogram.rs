@@ -10,7 +10,8 @@
 
 use std::time::Duration;
 
-use leaparray::{HistogramConfig, LatencyHistogram, MetricEvent, SecondMetrics};
+use leaparray::metric::SecondMetrics;
+use leaparray::{HistogramConfig, LatencyHistogram, MetricEvent};
 
 use super::super::codec::{Decoder, FormatError, put};
 use super::nanos;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use leaparray::SecondMetrics;
+use leaparray::metric::SecondMetrics;
 
 use super::super::codec::{put, to_bytes};
 use super::super::counts::FleetCounts;

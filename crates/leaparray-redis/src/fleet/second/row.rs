@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use leaparray::flow::Reason;
-use leaparray::{MetricEvent, SecondMetrics, Timestamp};
+use leaparray::metric::SecondMetrics;
+use leaparray::{MetricEvent, Timestamp};
 
 use super::super::codec::{Decoder, FormatError, put};
 use super::super::counts::FleetCounts;

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
-use leaparray::Refusals;
 use leaparray::flow::Reason;
+use leaparray::node::Refusals;
 use leaparray::{Clock, NodeConfig};
 
 use super::{SECOND, START, Tested, take, take_seconds};

@@ -1,0 +1,7 @@
+//! Controllers over other limiters: all of them at once, and requests that wait in turn.
+
+mod all_of;
+mod queue;
+
+pub use all_of::AllOf;
+pub use queue::{QueuePermit, WaitQueue};

@@ -1,0 +1,91 @@
+//! A limiter with a name.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use super::{Account, Ask, Limiter};
+use crate::flow::contract::{Decision, Quota};
+use crate::flow::watch::WatchedState;
+use crate::time::Timestamp;
+
+/// A limiter whose [quotas](Quota::name) have a name: see
+/// [`LimiterExt::named`](super::LimiterExt::named).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<L> {
+    name: &'static str,
+    limiter: L,
+}
+
+impl<L> Named<L> {
+    pub(super) const fn new(name: &'static str, limiter: L) -> Self {
+        Self { name, limiter }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the limiter.
+    #[must_use]
+    pub const fn limiter(&self) -> &L {
+        &self.limiter
+    }
+
+    fn name_of(&self, quota: Quota) -> Quota {
+        Quota { name: quota.name.or(Some(self.name)), ..quota }
+    }
+}
+
+impl<L: Limiter> Limiter for Named<L> {
+    type Permit = L::Permit;
+
+    #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
+        self.limiter.decide(ask)
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.limiter.peek(ask)
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<L: Limiter> Account for Named<L> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.limiter.account().now()
+    }
+
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        self.limiter.account().quota(now).map(|quota| self.name_of(quota))
+    }
+
+    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.limiter.account().each_quota(now, &mut |quota| visit(self.name_of(quota)));
+    }
+
+    fn watched_at(&self, now: Timestamp) -> WatchedState {
+        match self.limiter.account().watched_at(now) {
+            WatchedState::Quota(quota) => WatchedState::Quota(self.name_of(quota)),
+            state => state,
+        }
+    }
+
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        self.limiter.account().is_as_new(now)
+    }
+
+    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        self.limiter.account().refund(ask, wait)
+    }
+
+    fn wake_on_answer(&self, waker: &Waker) -> bool {
+        self.limiter.account().wake_on_answer(waker)
+    }
+}

@@ -1,0 +1,143 @@
+//! A refusal, and when to ask again.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::node::Reason;
+use crate::time::Timestamp;
+
+/// The reason for which a request was refused, and the time from which the caller may ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The reason.
+    pub reason: Reason,
+    /// The earliest time at which asking again can succeed, if it is known.
+    pub retry: Retry,
+}
+
+/// When a refused request can succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// At this time at the earliest. At that time, another request may be first. Before that time,
+    /// asking again can succeed only if the decision is random, or if the limit was raised.
+    At(Timestamp),
+    /// When the limiter has an answer from elsewhere, as from a server, that it has asked for: it
+    /// then knows whether the permits are there. The time is not known. A limiter that refuses with
+    /// this implements [`wake_on_answer`](crate::flow::Account::wake_on_answer).
+    OnAnswer,
+    /// At a time that is not known.
+    Unknown,
+    /// Never: the request asks for more than the limiter can ever admit, or it could succeed only
+    /// after the end of time.
+    Never,
+}
+
+impl Refusal {
+    /// Creates a refusal for that reason. For a [`Limiter`](crate::flow::Limiter) of your own.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Reason, Refusal, Retry};
+    ///
+    /// /// Refuses every request before it opens.
+    /// struct Opening {
+    ///     at: Timestamp,
+    /// }
+    ///
+    /// impl Limiter for Opening {
+    ///     type Permit = ();
+    ///
+    ///     fn decide(&self, ask: &Ask<'_>) -> Decision {
+    ///         if ask.permits() == 0 || ask.now() >= self.at {
+    ///             return Decision::Admitted(());
+    ///         }
+    ///         Decision::Refused(Refusal::new(
+    ///             Reason::Custom("not open yet"),
+    ///             Retry::At(self.at),
+    ///         ))
+    ///     }
+    /// }
+    ///
+    /// let opening = Opening { at: Timestamp::from_secs(60) };
+    /// let refusal = opening.try_acquire_at(Timestamp::from_secs(59), 1).refusal();
+    /// assert_eq!(
+    ///     refusal.and_then(|refusal| refusal.retry_at()),
+    ///     Some(Timestamp::from_secs(60))
+    /// );
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn new(reason: Reason, retry: Retry) -> Self {
+        Self { reason, retry }
+    }
+
+    /// Returns the refusal of a request for more permits than a limiter can ever admit at once.
+    pub(crate) const fn never() -> Self {
+        Self::new(Reason::MoreThanLimit, Retry::Never)
+    }
+
+    /// Returns the refusal of a request that can succeed at `time`; `None` is a time after the end
+    /// of time.
+    #[inline]
+    pub(crate) const fn until(reason: Reason, time: Option<Timestamp>) -> Self {
+        let retry = match time {
+            Some(time) => Retry::At(time),
+            None => Retry::Never,
+        };
+        Self::new(reason, retry)
+    }
+
+    /// Returns the earliest time at which asking again can succeed; `None` if it is not known, or
+    /// if there is none.
+    #[must_use]
+    pub const fn retry_at(&self) -> Option<Timestamp> {
+        match self.retry {
+            Retry::At(time) => Some(time),
+            Retry::OnAnswer | Retry::Unknown | Retry::Never => None,
+        }
+    }
+
+    /// Returns the time from `now` until asking again can succeed, rounded up to whole seconds: the
+    /// value of the HTTP header `Retry-After`. `None` if it is not known, or if there is none:
+    /// [`retry`](Self::retry) tells which.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Reason, Refusal, Retry};
+    /// use std::time::Duration;
+    ///
+    /// let refusal =
+    ///     Refusal::new(Reason::LimitReached, Retry::At(Timestamp::from_millis(61_200)));
+    /// let retry_after =
+    ///     refusal.retry_after(Timestamp::from_secs(60)).expect("the time is known");
+    /// assert_eq!(retry_after, Duration::from_secs(2));
+    /// assert_eq!(format!("Retry-After: {}", retry_after.as_secs()), "Retry-After: 2");
+    /// ```
+    #[must_use]
+    pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
+        Some(ceil_seconds(self.retry_at()?.saturating_since(now)))
+    }
+}
+
+/// Returns a time in seconds, rounded up.
+pub(in crate::flow) const fn ceil_seconds(time: Duration) -> Duration {
+    // Does not overflow: the time between two timestamps is at most 585 years.
+    Duration::from_secs(time.as_secs() + (time.subsec_nanos() > 0) as u64)
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused: {}", self.reason)?;
+        match self.retry {
+            Retry::At(time) => write!(f, ", until {time} at least"),
+            Retry::Never => f.write_str(", and will always be"),
+            Retry::OnAnswer => f.write_str(", until an answer arrives at least"),
+            Retry::Unknown => Ok(()),
+        }
+    }
+}
+
+impl Error for Refusal {}

@@ -1,0 +1,222 @@
+//! The configuration of a breaker.
+
+use std::time::Duration;
+
+use super::evidence::Rule;
+use crate::flow::feedback::breaker::BreakerConfigError;
+use crate::node::OnDrop;
+use crate::time::WindowConfig;
+
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it
+/// drops requests, and how fast it recovers. All but the window can be
+/// [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
+///
+/// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
+/// with the fields `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
+///
+/// ```
+/// use leaparray::WindowConfig;
+/// use leaparray::flow::breaker::BreakerConfig;
+/// use std::time::Duration;
+///
+/// let default = BreakerConfig::default();
+/// let milder = BreakerConfig::default()
+///     .window(WindowConfig::new(60, Duration::from_secs(30))?)
+///     .k(2.0)?;
+///
+/// // Of 99 requests, the backend has accepted 47.
+/// assert!(default.drop_probability(99, 47) > 0.2);
+/// assert_eq!(milder.drop_probability(99, 47), 0.0);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct BreakerConfig {
+    pub(in crate::flow) window: WindowConfig,
+    pub(in crate::flow) k: f64,
+    pub(in crate::flow) min_requests: u64,
+    pub(in crate::flow) probe_interval: Duration,
+    pub(in crate::flow) recovery: Duration,
+    pub(in crate::flow) on_drop: OnDrop,
+}
+
+impl BreakerConfig {
+    /// Sets the window in which requests are counted. The default is 40 buckets of 250 ms.
+    pub const fn window(self, window: WindowConfig) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Sets `k`: no request is dropped while there are at most `k` requests for each request that
+    /// the backend accepts. The default is 1.5.
+    ///
+    /// The nearer `k` is to 1, the earlier requests are dropped. The larger `k` is, the more
+    /// requests reach a failing backend. Google's *Site Reliability Engineering* calls it *K*.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if `k` is not finite, or below 1: with such a `k`, requests
+    /// would be dropped although the backend accepts all of them.
+    pub const fn k(self, k: f64) -> Result<Self, BreakerConfigError> {
+        if !k.is_finite() {
+            return Err(BreakerConfigError::KNotFinite { k });
+        }
+        if k < 1.0 {
+            return Err(BreakerConfigError::KBelowOne { k });
+        }
+        Ok(Self { k, ..self })
+    }
+
+    /// Sets the number of other requests in the window up to which no request is dropped. The
+    /// default is 5. go-zero calls it `protection`.
+    pub const fn min_requests(self, min_requests: u64) -> Self {
+        Self { min_requests, ..self }
+    }
+
+    /// Sets the probe interval: the time after which a request is let through, if no request that
+    /// might have been dropped got through in that time. The default is one second.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the interval is zero: then no request would be dropped.
+    pub const fn probe_interval(
+        self,
+        probe_interval: Duration,
+    ) -> Result<Self, BreakerConfigError> {
+        if probe_interval.is_zero() {
+            return Err(BreakerConfigError::ZeroProbeInterval);
+        }
+        Ok(Self { probe_interval, ..self })
+    }
+
+    /// Sets the recovery: the time in which the probability falls to zero after a failure, while
+    /// the backend works again. The default is 5 seconds.
+    ///
+    /// The time begins when the first request is accepted, which may be a
+    /// [probe](Self::probe_interval). The probability falls linearly, and is zero at the end. At
+    /// first, it falls more slowly, so that the number of admitted requests stays in proportion to
+    /// the number of accepted ones; see
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). A time that is longer than
+    /// the window has the same effect as the window.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the time is zero: then one accepted request would end an
+    /// outage.
+    ///
+    /// ```
+    /// use leaparray::flow::breaker::{BreakerConfig, BreakerConfigError};
+    /// use std::time::Duration;
+    ///
+    /// let config = BreakerConfig::default();
+    /// assert!(config.recovery(Duration::from_secs(2)).is_ok());
+    /// assert_eq!(config.recovery(Duration::ZERO), Err(BreakerConfigError::ZeroRecovery));
+    /// ```
+    pub const fn recovery(self, recovery: Duration) -> Result<Self, BreakerConfigError> {
+        if recovery.is_zero() {
+            return Err(BreakerConfigError::ZeroRecovery);
+        }
+        Ok(Self { recovery, ..self })
+    }
+
+    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is
+    /// dropped without a report: the backend has rejected it, which is the default, or it was
+    /// cancelled.
+    ///
+    /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away
+    /// make the breaker drop requests to a backend that is well.
+    ///
+    /// ```
+    /// use leaparray::node::OnDrop;
+    /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
+    /// use leaparray::flow::breaker::BreakerConfig;
+    ///
+    /// let config = BreakerConfig::default().on_drop(OnDrop::Cancelled);
+    /// let breaker = AdaptiveBreaker::new(config);
+    /// for _ in 0..1_000 {
+    ///     drop(breaker.try_acquire().at_once()?);
+    /// }
+    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    pub const fn on_drop(self, on_drop: OnDrop) -> Self {
+        Self { on_drop, ..self }
+    }
+
+    /// Returns the probability with which a request is dropped if the window has `total` other
+    /// requests, of which the backend has accepted `accepts`. It is at least 0 and below 1; if the
+    /// numbers are so large that an `f64` cannot distinguish it from 1, it is 1.
+    ///
+    /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the
+    /// chapter *Handling Overload* of Google's *Site Reliability Engineering*. In an outage and for
+    /// attempts in flight, the breaker raises it, and during a recovery it lowers it; see
+    /// [there](super::AdaptiveBreaker#outage-and-recovery).
+    ///
+    /// ```
+    /// use leaparray::flow::breaker::BreakerConfig;
+    ///
+    /// let config = BreakerConfig::default();
+    /// assert_eq!(config.drop_probability(99, 99), 0.0);
+    /// assert_eq!(config.drop_probability(99, 66), 0.0);
+    /// assert_eq!(config.drop_probability(99, 46), 0.25);
+    /// assert_eq!(config.drop_probability(99, 0), 0.94);
+    /// ```
+    #[must_use]
+    pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
+        let Self { k, min_requests, .. } = *self;
+        Rule { k, min_requests, recovery_nanos: 1 }.formula(total, accepts)
+    }
+}
+
+impl Default for BreakerConfig {
+    fn default() -> Self {
+        const WINDOW: WindowConfig = match WindowConfig::new(40, Duration::from_secs(10)) {
+            Ok(window) => window,
+            Err(_) => panic!("a quarter of a second divides it"),
+        };
+        Self {
+            window: WINDOW,
+            k: 1.5,
+            min_requests: 5,
+            probe_interval: Duration::from_secs(1),
+            recovery: Duration::from_secs(5),
+            on_drop: OnDrop::default(),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_is_that_of_go_zero_with_a_probe_each_second() {
+        let default = BreakerConfig::default();
+        assert_eq!(default.window.to_string(), "40 × 250ms");
+        assert_eq!((default.k.to_bits(), default.min_requests), (1.5_f64.to_bits(), 5));
+        assert_eq!(default.probe_interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn formula_at_given_counts() {
+        let config = BreakerConfig::default();
+        for (total, accepts, expected) in [
+            (0, 0, 0.0),
+            (5, 0, 0.0),
+            (6, 0, 1.0 / 7.0),
+            (6, 1, 0.0),
+            (99, 40, 0.34),
+            (1_000, 1_000, 0.0),
+            (1_004, 666, 0.0),
+            (1_005, 666, 1.0 / 1_006.0),
+            (u64::MAX, u64::MAX, 0.0),
+            (u64::MAX, 0, 1.0),
+        ] {
+            let found = config.drop_probability(total, accepts);
+            assert!((found - expected).abs() < 1e-12, "{total}, {accepts}: {found}");
+        }
+        let huge = config.k(f64::MAX).unwrap();
+        assert!(huge.drop_probability(u64::MAX, u64::MAX).abs() < 1e-12);
+        let all = config.min_requests(u64::MAX);
+        assert!(all.drop_probability(u64::MAX, 0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,54 @@
+//! The error of the configuration.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::time::WindowConfig;
+
+/// The error of a [`BreakerConfig`](crate::flow::breaker::BreakerConfig).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BreakerConfigError {
+    /// `k` is infinite, or not a number.
+    KNotFinite {
+        /// The `k` that was asked for.
+        k: f64,
+    },
+    /// `k` is below 1, so requests would be dropped although the backend accepts all of them.
+    KBelowOne {
+        /// The `k` that was asked for.
+        k: f64,
+    },
+    /// The probe interval is zero.
+    ZeroProbeInterval,
+    /// The time of recovery is zero.
+    ZeroRecovery,
+    /// The configuration of a breaker that runs was to be replaced by one with another window. The
+    /// counts of one window do not fit into the buckets of another.
+    OtherWindow {
+        /// The window of the breaker.
+        window: WindowConfig,
+        /// The window that was asked for.
+        asked: WindowConfig,
+    },
+}
+
+impl fmt::Display for BreakerConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KNotFinite { k } => {
+                write!(f, "k is {k}, but must be a finite number of at least 1")
+            }
+            Self::KBelowOne { k } => write!(f, "k is {k}, but must be at least 1"),
+            Self::ZeroProbeInterval => {
+                f.write_str("the probe interval is 0 ns, but must be longer")
+            }
+            Self::ZeroRecovery => f.write_str("the recovery takes 0 ns, but must take longer"),
+            Self::OtherWindow { window, asked } => {
+                write!(f, "a breaker keeps its window of {window}: it cannot change to {asked}")
+            }
+        }
+    }
+}
+
+impl Error for BreakerConfigError {}

@@ -1,0 +1,8 @@
+//! Controllers that learn from the outcomes of the requests that they admit.
+
+pub mod adaptive;
+pub mod breaker;
+pub mod circuit;
+mod feedback_permit;
+
+pub use feedback_permit::{Feedback, FeedbackPermit};

@@ -1,0 +1,330 @@
+//! A limiter whose limit is lower while the service is cold.
+
+mod config;
+mod curve;
+mod error;
+mod ration;
+mod view;
+mod warmth;
+
+pub use config::WarmUpConfig;
+pub use error::WarmUpError;
+
+use std::time::Duration;
+
+use crate::flow::contract::{Account, Ask, Decision, LimitError, Limiter, Quota};
+use crate::flow::permits::BucketPermits;
+use crate::flow::permits::PermitWindow;
+use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
+use ration::CurveRation;
+use view::View;
+
+/// A [`SlidingWindowLimiter`](crate::flow::SlidingWindowLimiter) whose limit is lower while the
+/// service is cold, that is, after its start and after a time with few requests, when caches are
+/// empty and connections are closed.
+///
+/// # The curve
+///
+/// A token bucket measures how cold the service is, as in Guava's `SmoothWarmingUp` and in
+/// Sentinel's warm-up controller. Admitted requests take tokens. Up to a *warning line* of tokens,
+/// the rate is the limit. From the line to the full bucket, the time between two permits rises
+/// linearly, to the cold factor times as much. The size of the bucket follows from the period:
+/// under full demand, the full bucket falls to the line in that time.
+///
+/// Under full demand, the permits that were admitted up to the end of a bucket of the window are
+/// those of this curve, and less than one request more, for any period and also for periods shorter
+/// than the window. So if no request asks for more than 2 % of the permits of a period, the sum of
+/// the period differs from the curve by less than 2 %. With the default factor of 3, the period has
+/// half of the permits of a warm service. After it, the whole rate is admitted. A window then has
+/// the whole limit one interval later.
+///
+/// # Credit and debt
+///
+/// *Credit* is the part of the curve that no request has taken, in at most one window including the
+/// current bucket. So a burst after an idle time is at most the permits of the curve in a window. A
+/// warm service whose credit is full decides exactly as a sliding window of the whole limit does.
+/// Before its first permit, a service has no credit.
+///
+/// A request for several permits is admitted if any permit is free, and if the window has as many
+/// left of the whole limit. If it takes more than the curve has given, this is *debt*: later
+/// requests are refused until it is paid. So a request for the whole limit is admitted at any cold
+/// factor, and the mean rate follows the curve.
+///
+/// In all cases, any window has at most the limit. A refusal tells the first time at which the same
+/// request is admitted, if no other request asks until then.
+///
+/// # Cooling
+///
+/// Above the line, tokens are added at the rate of the limit, in each bucket without a refusal and
+/// without debt whose window has fewer permits than a cold service admits at first. A refusal
+/// counts until its bucket has left the window. A request for more than the limit can never
+/// succeed, and is no demand. An idle service is cold again after `2 / (1 + cold factor)` of the
+/// period. A service is cold at the beginning.
+///
+/// The state is replaced when a bucket of the window is closed, which allocates once.
+///
+/// ```
+/// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+/// use leaparray::{ManualClock, Timestamp, WindowConfig};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let window = WindowConfig::new(10, Duration::from_secs(1))?;
+/// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock.clone())?;
+/// // A hundred requests arrive every 100 ms.
+/// let burst = || {
+///     clock.advance(Duration::from_millis(100));
+///     (0..100).filter(|_| limiter.try_acquire().is_admitted()).count()
+/// };
+/// let admitted: Vec<usize> = (0..12).map(|_| (0..10).map(|_| burst()).sum()).collect();
+/// assert_eq!(admitted, [31, 32, 34, 37, 38, 42, 47, 52, 61, 76, 90, 90]);
+/// assert_eq!(admitted[..10].iter().sum::<usize>(), 450, "half of 900");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct WarmUp<C = MonotonicClock> {
+    window: PermitWindow,
+    ration: CurveRation,
+    clock: C,
+}
+
+impl WarmUp {
+    /// Creates a limiter with its own [`MonotonicClock`]. `limit` is the number of permits in any
+    /// window when the service is warm.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LimitError`] if `limit` is zero, or above the
+    /// [maximum](crate::flow::SlidingWindowLimiter::max_limit) for that geometry.
+    pub fn new(window: WindowConfig, limit: u64, config: WarmUpConfig) -> Result<Self, LimitError> {
+        Self::with_clock(window, limit, config, MonotonicClock::new())
+    }
+}
+
+impl<C: Clock> WarmUp<C> {
+    /// Creates a limiter that reads `clock`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](WarmUp::new).
+    pub fn with_clock(
+        window: WindowConfig,
+        limit: u64,
+        config: WarmUpConfig,
+        clock: C,
+    ) -> Result<Self, LimitError> {
+        PermitWindow::check(&window, limit)?;
+        if limit == 0 {
+            return Err(LimitError::Zero);
+        }
+        let ration = CurveRation::new(&window, limit, config);
+        Ok(Self { window: PermitWindow::new(window), ration, clock })
+    }
+
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
+    /// is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the
+    /// limiter from admitting for at most the lead longer. If the clock goes back, its highest
+    /// reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock
+    /// is not read, as for a simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
+    /// let window = WindowConfig::new(10, second)?;
+    /// let clock = ManualClock::new(t(60));
+    /// let limiter =
+    ///     WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
+    /// // An hour ahead: the permits are taken at 61 s, and cost a cold service nearly a second.
+    /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { window: self.window.with_max_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.window.max_lead()
+    }
+
+    /// Returns the number of permits in any window when the service is warm.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.ration.limit()
+    }
+
+    /// Changes the limit at once. Other threads may ask for permits at the same time. The service
+    /// stays as warm as it is, as a share, and a debt takes the same time as before. If the new
+    /// limit is lower, permits above it are not taken back: they leave the window with their
+    /// buckets.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](WarmUp::new). The limit is then unchanged.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 100, WarmUpConfig::default())?;
+    /// let times = (0..1_100).map(|tenths| Timestamp::from_millis(60_000 + tenths * 100));
+    /// times.for_each(|now| while limiter.try_acquire_at(now, 1).is_admitted() {});
+    /// let now = Timestamp::from_secs(170);
+    /// assert_eq!(limiter.current_limit_at(now), 100, "warm");
+    /// limiter.set_limit(200)?;
+    /// assert_eq!(limiter.current_limit_at(now), 200, "as warm as before");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
+        self.ration.set_limit(self.window.config(), limit)
+    }
+
+    /// Returns the period and the cold factor.
+    #[must_use]
+    pub fn config(&self) -> WarmUpConfig {
+        self.ration.config()
+    }
+
+    /// Changes the period and the cold factor at once. Other threads may ask for permits at the
+    /// same time. The service stays as warm as it is, as a share: a service in the middle of its
+    /// tokens is in the middle of the new ones.
+    ///
+    /// ```
+    /// use leaparray::flow::{WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 30, "cold");
+    /// limiter.set_config(WarmUpConfig::new(Duration::from_secs(30), 9.0)?);
+    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 10, "as cold as before");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_config(&self, config: WarmUpConfig) {
+        self.ration.set_config(self.window.config(), config);
+    }
+
+    /// Returns the present rate; see [`current_limit_at`](Self::current_limit_at).
+    pub fn current_limit(&self) -> u64 {
+        self.current_limit_at(self.now())
+    }
+
+    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are
+    /// taken until then: from the [limit](Self::limit) divided by the cold factor, when the service
+    /// is cold, to the limit. It is rounded down, and at least one. If a request has asked in a
+    /// later bucket than `now`, the result is for that bucket.
+    pub fn current_limit_at(&self, now: Timestamp) -> u64 {
+        self.view_at(now).limit()
+    }
+
+    /// Returns the number of permits that can be taken now, one by one; see
+    /// [`available_at`](Self::available_at).
+    pub fn available(&self) -> u64 {
+        self.available_at(self.now())
+    }
+
+    /// Returns the number of permits that can be taken at `now`, one by one: the credit and what
+    /// the curve gives in the bucket, but not more than the window has left of the
+    /// [limit](Self::limit). The result is exact if no request asks during the call.
+    ///
+    /// If it is not zero, a request for more permits is admitted, up to the permits that the window
+    /// has left.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// let now = Timestamp::from_secs(60);
+    /// // 30 a second are 3 in a bucket, and the rate rises within the bucket.
+    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 4));
+    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
+    /// assert_eq!(limiter.available_at(now), 0, "until the 12 are paid");
+    /// let refusal = limiter.try_acquire_at(now, 1).refusal().expect("they are not");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_300)));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn available_at(&self, now: Timestamp) -> u64 {
+        self.view_at(now).available()
+    }
+
+    /// Returns the buckets of the current window and their permits; see
+    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
+    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
+        self.permits_by_bucket_at(self.now())
+    }
+
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
+    /// oldest bucket to the newest, as that method of a
+    /// [`SlidingWindowLimiter`](crate::flow::SlidingWindowLimiter::permits_by_bucket_at) does.
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
+    }
+}
+
+impl<C: Clock> WarmUp<C> {
+    /// Closes no bucket, and does not advance the horizon.
+    fn view_at(&self, now: Timestamp) -> View {
+        View::read(&self.ration, &self.window, self.window.config().bucket_number(now))
+    }
+}
+
+impl<C: Clock> Limiter for WarmUp<C> {
+    type Permit = ();
+
+    #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.window.take(ask.now(), ask.permits(), &self.ration, &self.clock)
+    }
+
+    /// Returns the decision that a request would get. Takes no permits, and does not count a
+    /// refusal as demand.
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        let number = self.window.config().bucket_number(ask.now());
+        let number = self.window.within_horizon(number, &self.clock);
+        Some(View::peek(&self.ration, &self.window, number, ask.permits()))
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: Clock> Account for WarmUp<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns `false`: permits are not given back, since they have warmed the service up as far as
+    /// the limiter knows. In an [`AllOf`](crate::flow::AllOf), put a warm-up last: it is then asked
+    /// after the other limiters have given their permits.
+    fn refund(&self, _ask: &Ask<'_>, _wait: Duration) -> bool {
+        false
+    }
+
+    /// Returns the permits that can be taken at once when the credit is full, which rise and fall
+    /// with the load, and those that [can be taken](WarmUp::available_at) now. The time at which
+    /// the whole limit remains is not known.
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        let view = self.view_at(now);
+        let quota = Quota::new(view.burst(), view.available(), None);
+        Some(quota.with_window(self.window.config().interval()))
+    }
+}

@@ -1,0 +1,17 @@
+//! The state of limiters: words and windows of words, from which permits are taken in one step.
+
+mod bucket_permits;
+mod direct_passes;
+mod horizon;
+mod live;
+mod packed_bucket;
+mod permit_window;
+mod stripes;
+
+pub use bucket_permits::BucketPermits;
+pub(in crate::flow) use direct_passes::DirectPasses;
+pub(in crate::flow) use horizon::Horizon;
+pub(in crate::flow) use live::{CLOSED, Live, NotAdmitted, Settings, Version};
+pub(in crate::flow) use packed_bucket::{Layout, PackedBucket};
+pub(in crate::flow) use permit_window::{FullWindow, PermitWindow, Ration};
+pub(in crate::flow) use stripes::{STRIPES, Shares, Stripes};
