@@ -21,7 +21,7 @@ fn calls_beyond_the_limit_are_refused() {
     let scene = Scene::new(fixed(2));
     let calls = [scene.call(), scene.call()];
     let refusal = scene.limiter.try_acquire().refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::Unknown));
     let [first, second] = calls;
     first.accept();
     scene.call().reject();
@@ -37,7 +37,7 @@ fn several_permits_are_taken_together() {
     assert!(limiter.try_acquire_at(NOON, 4).is_refused());
     assert_eq!(limiter.in_use(), 7);
     let refusal = limiter.try_acquire_at(NOON, 11).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::Unknown));
     call.accept_at(NOON);
     assert_eq!(limiter.in_use(), 0);
     let quota = limiter.quota_at(NOON).unwrap();
@@ -50,7 +50,7 @@ fn call_for_more_permits_than_the_limit_is_admitted_alone() {
     let limiter = AdaptiveLimiter::with_clock(Aimd::new(range(1, 2, 5)), ManualClock::new(NOON));
     let one = limiter.try_acquire().at_once().unwrap();
     let refusal = limiter.try_acquire_at(NOON, 3).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::Unknown));
     assert!(limiter.peek_at(NOON, 3).unwrap().is_refused());
     one.accept_at(NOON);
     assert_eq!(limiter.limit(), 3, "one of two permits was in use");
@@ -61,7 +61,7 @@ fn call_for_more_permits_than_the_limit_is_admitted_alone() {
     alone.accept_at(NOON);
     assert_eq!((limiter.in_use(), limiter.limit()), (0, 4));
     let never = limiter.try_acquire_at(NOON, 6).refusal().unwrap();
-    assert_eq!((never.reason, never.retry), (Reason::MoreThanLimit, Retry::Never));
+    assert_eq!((never.reason, never.retry()), (Reason::MoreThanLimit, Retry::Never));
 }
 
 /// A weight of 2 after failures that have lowered the limit to 1.

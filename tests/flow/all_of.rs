@@ -77,7 +77,7 @@ proptest! {
             prop_assert_eq!(tuple.quota_at(at(time)).unwrap().remaining, *available.iter().min().unwrap());
             if is_within {
                 admitted.push((time, permits));
-            } else if let Retry::At(retry_at) = peek.refusal().unwrap().retry {
+            } else if let Retry::At(retry_at) = peek.refusal().unwrap().retry() {
                 let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
                 prop_assert!(tuple.peek_at(before, permits).unwrap().is_refused());
                 prop_assert!(tuple.peek_at(retry_at, permits).unwrap().is_admitted());
@@ -254,12 +254,12 @@ fn refusal_with_the_latest_retry_time_is_returned() {
     {
         assert_eq!(refusal(limiter, 1), known);
         let never = refusal(limiter, 2);
-        assert_eq!((never.reason, never.retry), (Reason::MoreThanLimit, Retry::Never));
+        assert_eq!((never.reason, never.retry()), (Reason::MoreThanLimit, Retry::Never));
     }
     drop(held);
     let unknown = AllOf::new((&concurrency, token(5)));
     let _held = concurrency.try_acquire();
-    assert_eq!(unknown.try_acquire_at(now, 1).refusal().unwrap().retry, Retry::Unknown);
+    assert_eq!(unknown.try_acquire_at(now, 1).refusal().unwrap().retry(), Retry::Unknown);
 }
 
 #[test]

@@ -140,7 +140,7 @@ proptest! {
             prop_assert!(there <= capacities.1);
             let refusal = bucket.try_acquire_at(later, there + 1).refusal();
             prop_assert!(refusal.is_some(), "{} of {there} at {later:?}", there + 1);
-            if let Retry::At(retry_at) = refusal.unwrap().retry {
+            if let Retry::At(retry_at) = refusal.unwrap().retry() {
                 let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
                 prop_assert!(later < retry_at && bucket.peek_at(before, there + 1).unwrap().is_refused());
                 prop_assert!(bucket.peek_at(retry_at, there + 1).unwrap().is_admitted());
@@ -179,7 +179,7 @@ proptest! {
             let expected = due - now;
             if expected > max_wait {
                 let refusal = bucket.try_acquire_many(permits).refusal().unwrap();
-                prop_assert_eq!(refusal.retry, Retry::At(at(due - max_wait)));
+                prop_assert_eq!(refusal.retry(), Retry::At(at(due - max_wait)));
             } else {
                 prop_assert_eq!(bucket.try_acquire_many(permits), Decision::after((), ms(expected)));
                 last = Some(due);
@@ -227,7 +227,7 @@ fn bucket_that_cannot_fill_any_more_stays_empty() {
     assert_eq!((bucket.capacity(), bucket.available_at(now)), (1_000, 0));
     for (permits, reason) in [(1, Reason::LimitReached), (1_001, Reason::MoreThanLimit)] {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
-        assert_eq!((refusal.reason, refusal.retry), (reason, Retry::Never));
+        assert_eq!((refusal.reason, refusal.retry()), (reason, Retry::Never));
     }
 }
 
@@ -255,7 +255,7 @@ fn empty_bucket_of_a_slow_rate_stays_empty_after_a_change_to_the_same_rate() {
     for permits in 1..=6 {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
         let reason = if permits == 6 { Reason::MoreThanLimit } else { Reason::LimitReached };
-        assert_eq!((refusal.reason, refusal.retry), (reason, Retry::Never));
+        assert_eq!((refusal.reason, refusal.retry()), (reason, Retry::Never));
     }
 }
 
@@ -278,7 +278,7 @@ fn slow_rate_keeps_as_many_tokens_as_it_adds_and_no_fraction() {
 fn bucket_that_is_empty_for_ever_fills_at_a_faster_rate() {
     let (bucket, clock) = bucket(Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap(), 5);
     assert!(bucket.try_acquire().is_admitted());
-    assert_eq!(bucket.try_acquire().refusal().unwrap().retry, Retry::Never);
+    assert_eq!(bucket.try_acquire().refusal().unwrap().retry(), Retry::Never);
     bucket.set_rate(rate(1, 10));
     assert_eq!(bucket.available(), 0);
     clock.advance(ms(20));
@@ -326,7 +326,7 @@ fn last_nanosecond_of_time_is_no_closed_word() {
     assert_eq!(leaky.try_acquire_at(last, 1), Decision::Admitted(()));
     for now in [last, before] {
         let peek = leaky.peek_at(now, 1).unwrap();
-        assert_eq!(peek.refusal().unwrap().retry, Retry::Never);
+        assert_eq!(peek.refusal().unwrap().retry(), Retry::Never);
         assert_eq!(leaky.try_acquire_at(now, 1), peek);
         assert!(!leaky.refund_at(last, 1, Duration::ZERO));
     }

@@ -39,7 +39,7 @@ fn paced_request_is_neither_admitted_nor_refused_and_keeps_its_permit_until_the_
     assert_eq!((paced.refusal(), paced.wait()), (None, ms(100)));
     assert_eq!(paced.map(|()| 7).into_result().unwrap().into_parts(), (7, ms(100)));
     let refusal = paced.at_once().unwrap_err();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::WaitTooLong, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::WaitTooLong, Retry::Unknown));
     assert_eq!(Decision::after(7, Duration::ZERO), Decision::Admitted(7));
 }
 
@@ -66,19 +66,20 @@ fn refusal_tells_a_known_time_an_unknown_one_and_never_apart() {
     let token = TokenBucket::new(Rate::per_second(10).unwrap(), 2);
     let warm_up = WarmUp::new(second(), 2, WarmUpConfig::default()).unwrap();
     for limiter in [&window as &dyn Limiter<Permit = ()>, &token, &warm_up] {
-        let retry = |permits| limiter.try_acquire_at(at(60_000), permits).refusal().unwrap().retry;
+        let retry =
+            |permits| limiter.try_acquire_at(at(60_000), permits).refusal().unwrap().retry();
         assert_eq!(retry(3), Retry::Never);
         assert!(limiter.try_acquire_at(at(60_000), 2).is_admitted());
         assert!(matches!(retry(1), Retry::At(_)));
     }
     let concurrency = ConcurrencyLimiter::new(1);
     let _permit = concurrency.try_acquire();
-    assert_eq!(concurrency.try_acquire().refusal().unwrap().retry, Retry::Unknown);
-    assert_eq!(concurrency.try_acquire_many(2).refusal().unwrap().retry, Retry::Never);
+    assert_eq!(concurrency.try_acquire().refusal().unwrap().retry(), Retry::Unknown);
+    assert_eq!(concurrency.try_acquire_many(2).refusal().unwrap().retry(), Retry::Never);
     let slow = LeakyBucket::new(Rate::new(1, WindowConfig::MAX_INTERVAL).unwrap(), ms(0));
     assert!(slow.try_acquire_at(at(60_000), 1).is_admitted());
     let never = slow.try_acquire_at(at(60_000), 1).refusal().unwrap();
-    assert_eq!(never.retry, Retry::Never, "the next request would be due after the end of time");
+    assert_eq!(never.retry(), Retry::Never, "the next request would be due after the end of time");
     assert!(never.to_string().ends_with(", and will always be"), "{never}");
 }
 
@@ -407,5 +408,5 @@ fn acquire_gives_up_on_a_breaker_whose_next_draw_may_differ() {
     let sleep = |_| panic!("the time to ask again is unknown");
     let queue = WaitQueue::new(&breaker);
     let refusal = queue.acquire_by(1, ms(60_000), sleep).expect_err("one in two is dropped");
-    assert_eq!((refusal.reason, refusal.retry), (Reason::Failing, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::Failing, Retry::Unknown));
 }

@@ -73,7 +73,7 @@ proptest! {
             let refusal = bucket.try_acquire_at(later, more).refusal();
             prop_assert!(refusal.is_some(), "{more} of {available}");
             // The time to retry is the first at which the request is admitted.
-            if let Retry::At(retry_at) = refusal.unwrap().retry {
+            if let Retry::At(retry_at) = refusal.unwrap().retry() {
                 prop_assert!(retry_at > later);
                 let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
                 prop_assert!(bucket.try_acquire_at(before, more).is_refused());
@@ -108,10 +108,10 @@ fn slowest_bucket_gives_out_one_token() {
             let bucket = bucket(slowest, capacity);
             let expected = if now == at(0) { capacity.min(1) } else { 1 };
             assert_eq!(bucket.available_at(now), expected);
-            assert_eq!(bucket.try_acquire_at(now, 2).refusal().unwrap().retry, Retry::Never);
+            assert_eq!(bucket.try_acquire_at(now, 2).refusal().unwrap().retry(), Retry::Never);
             assert!(bucket.try_acquire_at(now, 1).is_admitted());
             assert_eq!((bucket.available_at(now), bucket.available_at(Timestamp::MAX)), (0, 0));
-            assert_eq!(bucket.try_acquire_at(now, 1).refusal().unwrap().retry, Retry::Never);
+            assert_eq!(bucket.try_acquire_at(now, 1).refusal().unwrap().retry(), Retry::Never);
             assert!(bucket.try_acquire_at(Timestamp::MAX, 1).is_refused());
         }
     }
@@ -156,14 +156,14 @@ fn rate_of_zero_is_an_error_and_a_limit_of_zero_refuses_everything() {
     for limiter in [&bucket(rate, 0) as &dyn Limiter<Permit = ()>, &window] {
         for permits in [1, u64::MAX] {
             let refusal = limiter.try_acquire_at(at(60_000), permits).refusal().unwrap();
-            assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
+            assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
         }
         assert!(limiter.try_acquire_at(at(60_000), 0).is_admitted());
         let quota = limiter.quota_at(at(60_000)).unwrap();
         assert_eq!((quota.limit, quota.remaining), (0, 0));
     }
     let refusal = ConcurrencyLimiter::new(0).try_acquire().refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn leaky_bucket_saves_nothing_up() {
     assert_eq!(bucket.try_acquire_at(at(90_000), 1), Decision::Admitted(()));
     assert_eq!(bucket.try_acquire_at(at(90_000), 1), Decision::after((), ms(100)));
     let refusal = bucket.try_acquire_at(at(90_000), 2).refusal().unwrap();
-    assert_eq!(refusal.retry, Retry::At(at(90_150)));
+    assert_eq!(refusal.retry(), Retry::At(at(90_150)));
     let refusal = bucket.try_acquire_at(at(90_000), u64::MAX).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::WaitTooLong, Retry::Never));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::WaitTooLong, Retry::Never));
 }

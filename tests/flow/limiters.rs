@@ -62,7 +62,7 @@ fn at_the_end_of_time() {
     assert!(
         token.try_acquire_at(last, 2).is_refused() && token.try_acquire_at(last, 1).is_admitted()
     );
-    assert_eq!(token.try_acquire_at(last, 1).refusal().unwrap().retry, Retry::Never);
+    assert_eq!(token.try_acquire_at(last, 1).refusal().unwrap().retry(), Retry::Never);
     assert_eq!(token.quota_at(last).unwrap().reset, None);
     assert!(warm_up.try_acquire_at(last, 3).is_admitted());
     assert!(warm_up.try_acquire_at(last, 1).is_refused());

@@ -75,7 +75,7 @@ fn limiter_of_ones_own_enters_a_node() {
     let own = budget(3);
     own.try_enter_at(&node, Ask::at(at(60_000)).many(3)).unwrap().success();
     let refusal = own.try_enter(&node).unwrap_err();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::Custom("spent"), Retry::Never));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::Custom("spent"), Retry::Never));
     let counts = [MetricEvent::Pass, MetricEvent::Block].map(|event| node.now().long().sum(event));
     assert_eq!((counts, own.seen()), ([3, 1], (0, 2)));
 }
@@ -156,4 +156,20 @@ fn controller_is_boxed_without_an_arc() {
     assert!(boxed.try_acquire_many(4).is_admitted());
     let named = ConcurrencyLimiter::new(1).named("in flight");
     assert_eq!(named.quota_at(at(0)).and_then(|quota| quota.name), Some("in flight"));
+}
+
+#[test]
+fn refusal_has_the_innermost_name() {
+    let limiter_of = |refused: Option<Refusal>| refused.expect("no permit is left").limiter();
+    let full = || Arc::new(ConcurrencyLimiter::new(0));
+    let idle = || Arc::new(ConcurrencyLimiter::new(1));
+    assert_eq!(limiter_of(full().try_acquire_at(at(0), 1).refusal()), None);
+    let both = AllOf::new((idle(), full().named("inner")));
+    assert_eq!(limiter_of(both.try_acquire_at(at(0), 1).refusal()), Some("inner"));
+    let outer = both.named("outer");
+    assert_eq!(limiter_of(outer.try_acquire_at(at(0), 1).refusal()), Some("inner"));
+    let peeked = outer.peek_at(at(0), 1).expect("both can tell");
+    assert_eq!(limiter_of(peeked.refusal()), Some("inner"));
+    let outer = AllOf::new((idle(), full())).named("outer").boxed();
+    assert_eq!(limiter_of(outer.try_acquire_at(at(0), 1).refusal()), Some("outer"));
 }

@@ -57,7 +57,7 @@ fn request_above_the_burst_never_passes() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let ours = TokenBucket::with_clock(Rate::per_second(10).expect("a rate"), 10, clock);
     let refusal = ours.try_acquire_many(11).refusal().expect("more than the capacity");
-    assert_eq!(refusal.retry, Retry::Never);
+    assert_eq!(refusal.retry(), Retry::Never);
 }
 
 #[tokio::test]

@@ -37,8 +37,9 @@ fn forked_child_uses_no_permits_of_its_parent() {
         Fork::Child => {
             let refusal = limiter.try_acquire().refusal();
             let reason = "the limiter was started before a fork, in the parent of this process";
-            let is_refused = refusal
-                .is_some_and(|it| (it.reason, it.retry) == (Reason::Custom(reason), Retry::Never));
+            let is_refused = refusal.is_some_and(|it| {
+                (it.reason, it.retry()) == (Reason::Custom(reason), Retry::Never)
+            });
             let is_told = limiter.state() == LeaseState::Forked && limiter.in_hand() == 0;
             process::exit(i32::from(!(is_refused && is_told)));
         }

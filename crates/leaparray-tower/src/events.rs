@@ -32,13 +32,13 @@ struct Refusing {
 #[cold]
 pub(crate) fn refused<C>(resource: &Resource<C>, refusal: Refusal, now: Timestamp) {
     let refusals = resource.data_or_insert_with(Refusals::default);
-    let (name, reason) = (resource.name(), refusal.reason);
+    let (name, reason, limiter) = (resource.name(), refusal.reason, refusal.limiter());
     if reason == Reason::Failing {
         if refusals.by_breaker.begins(now) {
-            tracing::warn!(resource = name, %reason, "the breaker begins to refuse requests");
+            tracing::warn!(resource = name, limiter, %reason, "the breaker begins to refuse requests");
         }
     } else if refusals.by_limits.begins(now) {
-        tracing::warn!(resource = name, %reason, "the resource begins to refuse requests");
+        tracing::warn!(resource = name, limiter, %reason, "the resource begins to refuse requests");
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body_util::Empty;
 use leaparray::flow::{
-    Ask, Decision, FixedWindowLimiter, Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
+    Ask, Decision, FixedWindowLimiter, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
+    TokenBucket,
 };
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::ResourceLayer;
@@ -57,7 +58,8 @@ async fn resource_that_refuses_has_an_event_when_it_begins_and_when_it_ends() {
     let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
     let minute = Duration::from_secs(60);
     let limiter = FixedWindowLimiter::with_clock(minute, 2, clock.clone()).unwrap();
-    let layer = ResourceLayer::new(registry, orders).unwrap().limit(Arc::new(limiter));
+    let limiter = Arc::new(limiter.named("per minute"));
+    let layer = ResourceLayer::new(registry, orders).unwrap().limit(limiter);
     let mut service = layer.layer(service_fn(async |_| {
         Ok::<_, Infallible>(Response::new(Empty::<&'static [u8]>::new()))
     }));
@@ -69,8 +71,8 @@ async fn resource_that_refuses_has_an_event_when_it_begins_and_when_it_ends() {
     assert_eq!(statuses, [200, 200, 429, 429, 429]);
     let events = log.take();
     assert_eq!(events.len(), 1, "{events:?}");
-    let begins =
-        "the resource begins to refuse requests resource=\"orders\" reason=the limit is reached";
+    let begins = "the resource begins to refuse requests resource=\"orders\" limiter=\"per minute\" \
+        reason=the limit is reached";
     assert!(events[0].contains("WARN") && events[0].ends_with(begins), "{events:?}");
 
     clock.advance(minute);

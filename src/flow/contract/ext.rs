@@ -250,20 +250,31 @@ pub trait LimiterExt {
         self.books().refund(&Ask::at(now).many(permits), wait)
     }
 
-    /// Returns this limiter with a name for its [quotas](Quota::name): clients tell the limits that
-    /// apply to a request apart by their names. Limits that have names keep them.
+    /// Returns this limiter with a name for its [quotas](Quota::name) and its
+    /// [refusals](crate::flow::Refusal::limiter), by which clients and operators tell limits apart.
+    /// Limits that have names keep them.
+    ///
+    /// The process keeps each distinct name until it ends, once: take names from the program or
+    /// its configuration, and not from requests.
     ///
     /// ```
     /// use leaparray::Timestamp;
     /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     ///
     /// let search = TokenBucket::new(Rate::per_minute(60)?, 10).named("search");
-    /// let quota = search.quota_at(Timestamp::from_secs(60));
+    /// let now = Timestamp::from_secs(60);
+    /// let quota = search.quota_at(now);
     /// assert_eq!(quota.and_then(|quota| quota.name), Some("search"));
+    /// let refusal = search.try_acquire_at(now, 11).refusal().expect("the burst is 10");
+    /// assert_eq!(refusal.limiter(), Some("search"));
+    /// assert_eq!(
+    ///     refusal.to_string(),
+    ///     "refused by search: the request asks for more than the limit, and will always be",
+    /// );
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     #[must_use]
-    fn named(self, name: &'static str) -> Named<Self::Owned>
+    fn named(self, name: &str) -> Named<Self::Owned>
     where
         Self: Sized,
     {

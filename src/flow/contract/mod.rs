@@ -9,6 +9,7 @@ mod forward;
 mod lend;
 mod limiter;
 mod named;
+mod names;
 mod quota;
 mod rate;
 mod refusal;

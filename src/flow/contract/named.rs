@@ -3,22 +3,25 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use super::names::{self, NameId};
 use super::{Account, Ask, Limiter};
 use crate::flow::contract::{Decision, Quota};
 use crate::flow::watch::WatchedState;
 use crate::time::Timestamp;
 
-/// A limiter whose [quotas](Quota::name) have a name: see
-/// [`LimiterExt::named`](super::LimiterExt::named).
+/// A limiter whose [quotas](Quota::name) and [refusals](crate::flow::Refusal::limiter) have a name:
+/// see [`LimiterExt::named`](super::LimiterExt::named).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<L> {
     name: &'static str,
+    id: NameId,
     limiter: L,
 }
 
 impl<L> Named<L> {
-    pub(super) const fn new(name: &'static str, limiter: L) -> Self {
-        Self { name, limiter }
+    pub(super) fn new(name: &str, limiter: L) -> Self {
+        let (id, name) = names::keep(name);
+        Self { name, id, limiter }
     }
 
     /// Returns the name.
@@ -43,11 +46,17 @@ impl<L: Limiter> Limiter for Named<L> {
 
     #[inline]
     fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
-        self.limiter.decide(ask)
+        match self.limiter.decide(ask) {
+            Decision::Refused(refusal) => Decision::Refused(refusal.by(self.id)),
+            decision => decision,
+        }
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        self.limiter.peek(ask)
+        Some(match self.limiter.peek(ask)? {
+            Decision::Refused(refusal) => Decision::Refused(refusal.by(self.id)),
+            decision => decision,
+        })
     }
 
     #[inline]

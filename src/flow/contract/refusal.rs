@@ -4,17 +4,33 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::names::NameId;
 use crate::node::Reason;
 use crate::time::Timestamp;
 
 /// The reason for which a request was refused, and the time from which the caller may ask again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
-    /// The earliest time at which asking again can succeed, if it is known.
-    pub retry: Retry,
+    /// The time of [`Retry::At`], and else 0.
+    time: Timestamp,
+    kind: Kind,
+    limiter: Option<NameId>,
+}
+
+/// A decision is copied several times on its way to the caller, so a refusal has no word to spare.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Refusal>() == 40);
+
+/// A [`Retry`] without its time, beside which the name of the limiter finds room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    At,
+    OnAnswer,
+    Unknown,
+    Never,
 }
 
 /// When a refused request can succeed.
@@ -71,7 +87,19 @@ impl Refusal {
     #[must_use]
     #[inline]
     pub const fn new(reason: Reason, retry: Retry) -> Self {
-        Self { reason, retry }
+        let (kind, time) = match retry {
+            Retry::At(time) => (Kind::At, time),
+            Retry::OnAnswer => (Kind::OnAnswer, Timestamp::from_nanos(0)),
+            Retry::Unknown => (Kind::Unknown, Timestamp::from_nanos(0)),
+            Retry::Never => (Kind::Never, Timestamp::from_nanos(0)),
+        };
+        Self { reason, time, kind, limiter: None }
+    }
+
+    /// Returns the refusal with the name of the limiter, unless it has one.
+    #[inline]
+    pub(super) fn by(self, name: NameId) -> Self {
+        Self { limiter: self.limiter.or(Some(name)), ..self }
     }
 
     /// Returns the refusal of a request for more permits than a limiter can ever admit at once.
@@ -90,11 +118,31 @@ impl Refusal {
         Self::new(reason, retry)
     }
 
+    /// Returns when asking again can succeed.
+    #[must_use]
+    #[inline]
+    pub const fn retry(&self) -> Retry {
+        match self.kind {
+            Kind::At => Retry::At(self.time),
+            Kind::OnAnswer => Retry::OnAnswer,
+            Kind::Unknown => Retry::Unknown,
+            Kind::Never => Retry::Never,
+        }
+    }
+
+    /// Returns the name of the limiter that refused, if it
+    /// [has one](crate::flow::LimiterExt::named): the innermost one, as for a
+    /// [quota](crate::flow::Quota::name).
+    #[must_use]
+    pub fn limiter(&self) -> Option<&'static str> {
+        self.limiter.map(NameId::name)
+    }
+
     /// Returns the earliest time at which asking again can succeed; `None` if it is not known, or
     /// if there is none.
     #[must_use]
     pub const fn retry_at(&self) -> Option<Timestamp> {
-        match self.retry {
+        match self.retry() {
             Retry::At(time) => Some(time),
             Retry::OnAnswer | Retry::Unknown | Retry::Never => None,
         }
@@ -128,10 +176,23 @@ pub(in crate::flow) const fn ceil_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + (time.subsec_nanos() > 0) as u64)
 }
 
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refusal")
+            .field("reason", &self.reason)
+            .field("retry", &self.retry())
+            .field("limiter", &self.limiter())
+            .finish()
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused: {}", self.reason)?;
-        match self.retry {
+        match self.limiter() {
+            Some(name) => write!(f, "refused by {name}: {}", self.reason)?,
+            None => write!(f, "refused: {}", self.reason)?,
+        }
+        match self.retry() {
             Retry::At(time) => write!(f, ", until {time} at least"),
             Retry::Never => f.write_str(", and will always be"),
             Retry::OnAnswer => f.write_str(", until an answer arrives at least"),

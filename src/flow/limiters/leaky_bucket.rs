@@ -65,7 +65,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// let slowest =
 ///     LeakyBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, Duration::MAX);
 /// assert!(slowest.try_acquire_at(t(60), 1).is_admitted());
-/// assert_eq!(slowest.try_acquire_at(t(60), 1).refusal().unwrap().retry, Retry::Never);
+/// assert_eq!(slowest.try_acquire_at(t(60), 1).refusal().unwrap().retry(), Retry::Never);
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 #[derive(Debug)]

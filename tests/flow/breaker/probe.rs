@@ -11,7 +11,7 @@ fn refusal_has_the_retry_time() {
     clock.advance(MILLI);
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 1 / 3");
     assert_eq!(refusal.reason, Reason::Failing);
-    assert_eq!(refusal.retry, Retry::Unknown, "the next draw may differ");
+    assert_eq!(refusal.retry(), Retry::Unknown, "the next draw may differ");
 
     let breaker = strict().0;
     assert!(ask(&breaker, false) && ask(&breaker, false));

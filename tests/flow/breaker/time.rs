@@ -71,7 +71,7 @@ fn both_ends_of_time() {
         let refusal = breaker.try_acquire().refusal().expect("all requests have failed");
         // At a probability of one half, the time to ask again is unknown. Above, it is the next
         // probe, before which time ends.
-        assert_eq!(refusal.retry, retry);
+        assert_eq!(refusal.retry(), retry);
     }
 }
 

@@ -24,7 +24,7 @@ fn further_key_is_refused_while_no_place_is_free() {
         assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
     }
     let refusal = limiter.try_acquire_at(&3, at(60_000), 1).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (NO_ROOM_FOR_KEY, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (NO_ROOM_FOR_KEY, Retry::Unknown));
     assert_eq!(limiter.peek_at(&3, at(60_000), 1), None, "it may find room");
     assert!((0..3).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
     let counts = limiter.counts();

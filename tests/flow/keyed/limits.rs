@@ -34,7 +34,7 @@ fn limits_hold_at_the_end_of_time() {
     let limit = LeakyBucketPerKey::new(rate(1, 100), Duration::MAX);
     let limiter = keyed(limit, 10, Duration::ZERO);
     let refusal = limiter.try_acquire_at(&1, Timestamp::MAX, 1).refusal().unwrap();
-    assert_eq!(refusal.retry, Retry::Never);
+    assert_eq!(refusal.retry(), Retry::Never);
     let limiter = keyed(TokenBucketPerKey::new(rate(1, 100), 5), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, Timestamp::MAX, 1).is_admitted(), "the last token");
     assert_eq!(limiter.evict_at(Timestamp::MAX, 10), 0, "it has no token for ever");
@@ -43,14 +43,14 @@ fn limits_hold_at_the_end_of_time() {
     assert!(limiter.try_acquire_at(&1, Timestamp::MAX, 5).is_admitted());
     assert_eq!(limiter.evict_at(Timestamp::MAX, 10), 0);
     let refusal = limiter.try_acquire_at(&1, Timestamp::MAX, 1).refusal().unwrap();
-    assert_eq!(refusal.retry, Retry::Never);
+    assert_eq!(refusal.retry(), Retry::Never);
 }
 
 #[test]
 fn request_for_more_than_the_limit_is_refused_for_ever() {
     let limiter = keyed(FixedWindowPerKey::new(ms(100), 5).unwrap(), 10, Duration::ZERO);
     let refusal = limiter.try_acquire_at(&1, at(60_000), 6).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
     assert!(matches!(FixedWindowPerKey::new(ms(1), u64::MAX), Err(LimitError::TooHigh { .. })));
     assert!(matches!(FixedWindowPerKey::new(ms(0), 1), Err(LimitError::NoWindow(_))));
     let quota = limiter.quota_at(&1, at(60_000)).unwrap();

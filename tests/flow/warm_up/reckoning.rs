@@ -182,7 +182,7 @@ proptest! {
             let expected = reckoning.ask(ask.permits);
             prop_assert_eq!(decision.is_admitted(), expected, "bucket {}, {:?}", bucket, ask);
             if ask.permits > case.limit {
-                prop_assert_eq!(decision.refusal().unwrap().retry, Retry::Never);
+                prop_assert_eq!(decision.refusal().unwrap().retry(), Retry::Never);
             } else if !expected {
                 let retry = service.retry(decision);
                 prop_assert_eq!(retry, reckoning.retry(ask.permits), "bucket {}, {:?}", bucket, ask);

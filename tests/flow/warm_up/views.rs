@@ -50,7 +50,7 @@ fn peek_changes_nothing() {
     }
     assert_eq!(state(&service), before);
     assert_eq!(
-        service.limiter.peek_at(service.start(0), 91).unwrap().refusal().unwrap().retry,
+        service.limiter.peek_at(service.start(0), 91).unwrap().refusal().unwrap().retry(),
         Retry::Never
     );
     assert_eq!(service.current_limit(40), 30, "no demand");

@@ -156,7 +156,7 @@ impl<C: Clock> LeasedLimiter<C> {
             let Some(refusal) = decide(now, is_again).refusal() else {
                 return Ok(());
             };
-            let gives_up = match (refusal.retry, deadline) {
+            let gives_up = match (refusal.retry(), deadline) {
                 (Retry::Never, _) | (Retry::At(_), None) => true,
                 (Retry::At(time), Some(deadline)) => time > deadline,
                 (_, None) => answers == 2,
@@ -165,7 +165,7 @@ impl<C: Clock> LeasedLimiter<C> {
             if gives_up {
                 return Err(refusal);
             }
-            if let Retry::At(_) = refusal.retry {
+            if let Retry::At(_) = refusal.retry() {
                 // A request that is refused is not noted in a shortage, and this one waits.
                 shared.want(permits);
             }

@@ -33,7 +33,7 @@ async fn closed_limiter_gives_its_permits_back() {
     assert_eq!(first.state(), LeaseState::Closed);
     let refusal = first.try_acquire().refusal().unwrap();
     assert_eq!(
-        (refusal.reason, refusal.retry),
+        (refusal.reason, refusal.retry()),
         (Reason::Custom("the limiter is closed"), Retry::Never)
     );
     first.acquire().await.unwrap_err();

@@ -176,7 +176,7 @@ async fn closed_limiter_has_no_answer_to_come() {
     let limiter = opened(clock, &network).await;
     sleep(Duration::from_secs(120)).await;
     network.set_hangs(true);
-    assert_eq!(limiter.try_acquire().refusal().unwrap().retry, Retry::OnAnswer);
+    assert_eq!(limiter.try_acquire().refusal().unwrap().retry(), Retry::OnAnswer);
     assert!(limiter.account().wake_on_answer(Waker::noop()));
     limiter.close().await;
     assert!(!limiter.account().wake_on_answer(Waker::noop()));

@@ -16,7 +16,7 @@ async fn new_limit_begins_with_a_quarantine() {
     assert_eq!(limiter.state(), LeaseState::Connecting);
     let refusal = limiter.try_acquire().refusal().unwrap();
     assert_eq!(refusal.reason, Reason::Custom("the server of the limit is away"));
-    assert_eq!(refusal.retry, Retry::OnAnswer);
+    assert_eq!(refusal.retry(), Retry::OnAnswer);
     sleep(Duration::from_millis(20)).await;
     let until = Timestamp::from_millis(61_410);
     assert_eq!(limiter.state(), LeaseState::Quarantine { until });
@@ -36,7 +36,7 @@ async fn request_that_finds_too_few_permits_makes_the_next_ask() {
     sleep(Duration::from_secs(5)).await;
     let before = network.asks();
     let refusal = limiter.try_acquire_many(20).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::OnAnswer));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::OnAnswer));
     sleep(Duration::from_millis(11)).await;
     assert_eq!(network.asks(), before + 1);
     assert!(limiter.in_hand() >= 20);
@@ -107,7 +107,7 @@ async fn more_than_the_limit_is_never_admitted() {
         limiter.acquire_many(101).await.unwrap_err(),
         limiter.try_acquire_many(u64::MAX).refusal().unwrap(),
     ] {
-        assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
+        assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
     }
     limiter.acquire_many(100).await.unwrap_err();
     assert!(limiter.try_acquire_many(0).is_admitted());

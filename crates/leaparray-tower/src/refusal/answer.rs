@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
-use leaparray::flow::Reason;
 use leaparray::flow::keyed::NO_ROOM_FOR_KEY;
+use leaparray::flow::{Reason, Refusal};
 
 use super::{Refuse, Refused};
 use crate::grpc::Code;
@@ -103,7 +103,7 @@ fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
     let code = if is_unavailable(refused) { Code::UNAVAILABLE } else { Code::RESOURCE_EXHAUSTED };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert("grpc-status", code.number().into());
-    headers.insert("grpc-message", message(refused.refusal.reason));
+    headers.insert("grpc-message", message(&refused.refusal));
     if let Some(at) = refused.refusal.retry_at() {
         let wait = at.saturating_since(refused.at);
         let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
@@ -115,10 +115,15 @@ fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
     response
 }
 
-/// Returns the reason as a message of gRPC, in which all but printable ASCII is escaped.
-fn message(reason: Reason) -> HeaderValue {
+/// Returns the reason, after the name of the limiter if it has one, as a message of gRPC, in which
+/// all but printable ASCII is escaped.
+fn message(refusal: &Refusal) -> HeaderValue {
+    let text = match refusal.limiter() {
+        Some(name) => format!("{name}: {}", refusal.reason),
+        None => refusal.reason.to_string(),
+    };
     let mut message = String::new();
-    for byte in reason.to_string().bytes() {
+    for byte in text.bytes() {
         match byte {
             b'%' | 0..b' ' | 0x7f.. => drop(write!(message, "%{byte:02X}")),
             _ => message.push(byte.into()),

@@ -74,6 +74,16 @@ fn refused_request_of_grpc_gets_a_status_of_grpc() {
     assert_eq!(header("ratelimit-policy"), "\"default\";q=5;w=60");
 }
 
+#[test]
+fn refusal_of_a_named_limiter_names_it_to_a_client_of_grpc() {
+    let registry = registry();
+    let named = Arc::new(full_window(registry.clock()).named("searches"));
+    let mut service = layer(&registry).limit(named).layer(unreachable());
+    let request = Request::post("/").header("content-type", "application/grpc").body(()).unwrap();
+    let response = poll_now(service.call(request)).unwrap();
+    assert_eq!(response.headers()["grpc-message"], "searches: the limit is reached");
+}
+
 /// Refuses each request for one reason.
 #[derive(Clone)]
 struct Closed(Reason);

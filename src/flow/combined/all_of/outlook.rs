@@ -22,7 +22,7 @@ impl Outlook {
             Some(Decision::Admitted(())) => {}
             Some(Decision::Wait(delayed)) => self.wait = self.wait.max(delayed.wait()),
             Some(Decision::Refused(refusal)) => {
-                let is_later = |before: &Refusal| rank(refusal.retry) > rank(before.retry);
+                let is_later = |before: &Refusal| rank(refusal.retry()) > rank(before.retry());
                 if self.refusal.as_ref().is_none_or(is_later) {
                     self.refusal = Some(refusal);
                 }

@@ -138,7 +138,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             return Ok(());
         };
         match self.next(refusal, is_due_then, now, now, false) {
-            Next::GiveUp(refusal) if refusal.retry != Retry::Unknown => Err(refusal),
+            Next::GiveUp(refusal) if refusal.retry() != Retry::Unknown => Err(refusal),
             _ => Ok(()),
         }
     }
@@ -220,7 +220,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         now: Timestamp,
         stands_still: bool,
     ) -> Next<QueuePermit<L::Permit>> {
-        let retry_at = match refusal.retry {
+        let retry_at = match refusal.retry() {
             Retry::At(time) => time,
             // The permits are held by other requests.
             Retry::Unknown if refusal.reason == Reason::LimitReached => {
@@ -245,7 +245,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             return Next::GiveUp(refusal);
         }
         if wakes > self.until {
-            return Next::GiveUp(Refusal::new(Reason::WaitTooLong, refusal.retry));
+            return Next::GiveUp(Refusal::new(Reason::WaitTooLong, refusal.retry()));
         }
         self.wakes = (wakes, is_due_then);
         Next::Sleep(wakes.saturating_since(now))

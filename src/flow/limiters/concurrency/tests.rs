@@ -90,7 +90,7 @@ fn permits_for_which_no_stripe_has_room_end_the_epoch() {
     let all = limiter.try_acquire_many(ConcurrencyLimiter::MAX_LIMIT);
     assert!(all.is_admitted());
     let refusal = limiter.try_acquire_many(1 << 63).refusal().expect("more than the limit");
-    assert_eq!(refusal.retry, Retry::Never);
+    assert_eq!(refusal.retry(), Retry::Never);
 }
 
 #[test]

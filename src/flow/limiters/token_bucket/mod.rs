@@ -72,7 +72,7 @@ pub(in crate::flow) use fill::{Fill, SATURATED};
 /// let slowest = TokenBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, 5);
 /// assert_eq!(slowest.available(), 1);
 /// assert!(slowest.try_acquire().is_admitted());
-/// assert_eq!(slowest.try_acquire().refusal().unwrap().retry, Retry::Never);
+/// assert_eq!(slowest.try_acquire().refusal().unwrap().retry(), Retry::Never);
 /// let closed = TokenBucket::new(Rate::per_second(10)?, 0);
 /// assert_eq!(closed.try_acquire().refusal().unwrap().reason, Reason::MoreThanLimit);
 /// # Ok::<_, leaparray::flow::RateError>(())
