@@ -1,8 +1,7 @@
 //! The bounds of the bins of a scale.
 
-use super::config::HistogramConfig;
 use super::layout::{Layout, MAX_NANOS, OCTAVES_BELOW};
-use super::thresholds::{BEFORE_FIRST, FINEST, FRACTIONS, OCTAVE};
+use super::thresholds::{BEFORE_FIRST, FINEST, FRACTIONS, MAX_SCALE, OCTAVE};
 
 /// The coarsest scale. Its bins 0 and −1 cover all numbers of an `f64`.
 pub(super) const COARSEST: i8 = -10;
@@ -14,7 +13,7 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    /// The scale must be from [`COARSEST`] to [`HistogramConfig::MAX_SCALE`].
+    /// The scale must be from [`COARSEST`] to [`MAX_SCALE`].
     pub(super) const fn at(scale: i8) -> Self {
         Self { scale }
     }
@@ -50,8 +49,8 @@ impl Bins {
 
     /// Returns 10⁹ · 2^(index/2^scale), rounded down, from 0 to 2⁶².
     fn floor(self, index: i64) -> u64 {
-        let finest = index << (HistogramConfig::MAX_SCALE.cast_signed() - self.scale);
-        let above = finest + (i64::from(OCTAVES_BELOW) << HistogramConfig::MAX_SCALE);
+        let finest = index << (MAX_SCALE.cast_signed() - self.scale);
+        let above = finest + (i64::from(OCTAVES_BELOW) << MAX_SCALE);
         let Some(boundary) =
             usize::try_from(above - 1).ok().and_then(|it| it.checked_sub(BEFORE_FIRST))
         else {
@@ -75,8 +74,7 @@ impl Bins {
         let Ok(scale) = u32::try_from(self.scale) else {
             return power_of_two(i64::from(index) << self.scale.unsigned_abs());
         };
-        let fraction =
-            (index & ((1 << scale) - 1)) << (u32::from(HistogramConfig::MAX_SCALE) - scale);
+        let fraction = (index & ((1 << scale) - 1)) << (u32::from(MAX_SCALE) - scale);
         FRACTIONS[fraction.unsigned_abs() as usize] * power_of_two((index >> scale).into())
     }
 }

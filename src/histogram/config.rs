@@ -2,6 +2,8 @@
 
 use super::bins::Bins;
 use super::error::HistogramConfigError;
+use super::layout::Layout;
+use super::thresholds::MAX_SCALE;
 
 /// The resolution of a [`LatencyHistogram`](crate::LatencyHistogram): its *scale*, from 0 to 8.
 ///
@@ -40,10 +42,15 @@ pub struct HistogramConfig {
 
 impl HistogramConfig {
     /// The finest scale, 8.
-    pub const MAX_SCALE: u8 = 8;
+    pub const MAX_SCALE: u8 = MAX_SCALE;
 
     /// The number of scales.
     pub(crate) const SCALES: usize = Self::MAX_SCALE as usize + 1;
+
+    /// Returns the positions of the bins.
+    pub(crate) const fn layout(self) -> Layout {
+        Layout::at(self.scale)
+    }
 
     /// Creates a configuration with that scale, from 0 to [`MAX_SCALE`](Self::MAX_SCALE).
     ///

@@ -4,13 +4,13 @@ use std::error::Error;
 use std::fmt;
 
 use super::bins::{Bins, COARSEST};
-use super::config::HistogramConfig;
+use super::thresholds::MAX_SCALE;
 
-/// The error of [`HistogramConfig`].
+/// The error of [`HistogramConfig`](super::HistogramConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HistogramConfigError {
-    /// The scale is above [`HistogramConfig::MAX_SCALE`].
+    /// The scale is above [`HistogramConfig::MAX_SCALE`](super::HistogramConfig::MAX_SCALE).
     Scale {
         /// The scale.
         scale: u8,
@@ -29,7 +29,7 @@ pub enum HistogramConfigError {
 
 impl fmt::Display for HistogramConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let finest = HistogramConfig::MAX_SCALE;
+        let finest = MAX_SCALE;
         match self {
             Self::Scale { scale } => write!(f, "scale {scale} is not between 0 and {finest}"),
             Self::RelativeError { error } => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bins::Bins;
 use super::config::HistogramConfig;
 use super::counts::BinCounts;
-use super::layout::{Layout, MAX_NANOS};
+use super::layout::MAX_NANOS;
 use crate::time::{duration_of, saturating_nanos};
 
 /// The distribution of response times, by base-2 exponential bins: plain data that can be kept,
@@ -215,7 +215,7 @@ impl LatencyHistogram {
         max_nanos: Option<u64>,
     ) {
         self.reset(config);
-        self.counts.replace(Layout::of(config).index(first), counts);
+        self.counts.replace(config.layout().index(first), counts);
         if let Some((low, high)) = self.counts.ends() {
             self.nanos = rt_nanos;
             let bins = self.bins;

@@ -1,7 +1,6 @@
 //! The bins of a scale, by their positions.
 
-use super::config::HistogramConfig;
-use super::thresholds::{BEFORE_FIRST, CORRECTIONS, FINEST, OCTAVE};
+use super::thresholds::{BEFORE_FIRST, CORRECTIONS, FINEST, MAX_SCALE, OCTAVE};
 
 /// The longest response time that is told apart, in nanoseconds: 2⁶², or 146 years.
 pub(super) const MAX_NANOS: u64 = 1 << 62;
@@ -29,11 +28,7 @@ pub(super) const OCTAVES_BELOW: u32 = 30;
 const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
 
 impl Layout {
-    pub(crate) const fn of(config: HistogramConfig) -> Self {
-        Self::at(config.scale())
-    }
-
-    /// The scale must be at most [`HistogramConfig::MAX_SCALE`].
+    /// The scale must be at most [`MAX_SCALE`].
     pub(super) const fn at(scale: u8) -> Self {
         Self { shift: FRACTION_BITS - scale as u32 }
     }
@@ -85,7 +80,7 @@ impl Layout {
 
     /// Returns the position at this scale of a position at the finest scale.
     const fn coarsened(self, finest: usize) -> usize {
-        finest >> (self.shift - Self::at(HistogramConfig::MAX_SCALE).shift)
+        finest >> (self.shift - Self::at(MAX_SCALE).shift)
     }
 
     /// Returns the index of the bin at a position.

@@ -176,7 +176,7 @@ fn count_at_or_below_the_end_of_a_bin_is_exact() {
 /// Replaces a histogram by two positions with a count and one without on each side.
 fn set(histogram: &mut LatencyHistogram, extremes: [Option<u64>; 2]) {
     let config = HistogramConfig::with_scale(0).unwrap();
-    let layout = Layout::of(config);
+    let layout = config.layout();
     let first = layout.position(1_000) - 1;
     let [min, max] = extremes;
     histogram.set(config, first, &[0, 2, 0, 1, 0], 5_900, min, max);

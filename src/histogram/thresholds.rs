@@ -5,10 +5,11 @@
 //! table of one octave serves all of them: it holds the boundaries scaled to 2⁶³ … 2⁶⁴, and rounded
 //! down, which an integer exceeds if and only if it exceeds the boundary.
 
-use super::config::HistogramConfig;
+/// The finest scale.
+pub(super) const MAX_SCALE: u8 = 8;
 
 /// The boundaries in an octave at the finest scale.
-pub(super) const FINEST: usize = 1 << HistogramConfig::MAX_SCALE;
+pub(super) const FINEST: usize = 1 << MAX_SCALE;
 
 /// 2^(j/256) for each j, with 126 bits after the point, and an error of a few units of the last
 /// bit.

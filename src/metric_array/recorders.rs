@@ -6,7 +6,7 @@ use super::history::descriptor::{CellStep, GaugeCounts};
 use super::history::{SealRequest, Target};
 use super::latency::{Bin, BinSource, LatencyRecorder};
 use super::{MetricArray, Origin};
-use crate::histogram::{HistogramConfig, Layout};
+use crate::histogram::HistogramConfig;
 use crate::metric::Counts;
 use crate::sync::stall::{self, Point};
 use crate::time::Timestamp;
@@ -117,7 +117,7 @@ impl MetricArray {
     pub(super) fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
         match self.histogram {
             Some(config) if counts.rt_count == 1 => {
-                BinSource::One(Layout::of(config).position(counts.min_rt))
+                BinSource::One(config.layout().position(counts.min_rt))
             }
             _ => BinSource::None,
         }

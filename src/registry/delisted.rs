@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 
 use super::Registry;
 use super::config::TrafficType;
+use super::departed::{Departed, Keeps, Registration};
 use super::listed::Listed;
-use super::series::{Departed, Keeps, Registration};
 use super::undelivered::Undelivered;
 use crate::metric::MetricTotals;
 use crate::node::oldest_second;

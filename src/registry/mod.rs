@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod data;
 mod delisted;
+mod departed;
 mod error;
 mod evict;
 mod geometry;
@@ -15,6 +16,7 @@ mod listed;
 mod name;
 mod reading;
 mod resource;
+mod second;
 mod seconds;
 mod series;
 mod snapshot;
@@ -24,15 +26,15 @@ mod visit;
 mod watched;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
+pub use departed::{DroppedSeries, SeriesCounts, SeriesKey};
 pub use error::RegistryError;
 pub use id::ResourceId;
 pub use iter::Resources;
 pub use reading::RegistryReading;
 pub use resource::Resource;
-pub use seconds::{RegistryCursor, ResourceSecond};
-pub use series::{
-    DroppedSeries, Series, SeriesCounts, SeriesIter, SeriesKey, SeriesReader, SeriesReading,
-};
+pub use second::ResourceSecond;
+pub use seconds::RegistryCursor;
+pub use series::{Series, SeriesIter, SeriesReader, SeriesReading};
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 pub use visit::{Visit, Visited, VisitedNode};
 pub use watched::{WatchError, WatchedLimiter};

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use super::config::TrafficType;
 use super::context::KeptContext;
 use super::error::RegistryError;
+use super::id::ResourceId;
 use super::listed::Listed;
 use crate::collections::TypeMap;
 use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
@@ -47,6 +48,28 @@ pub struct Resource<C = MonotonicClock> {
 }
 
 impl<C> Resource<C> {
+    /// Returns the identity of the resource, or of the context if the handle is to a context.
+    ///
+    /// If a resource is evicted or removed, and its name is listed again, the new resource has
+    /// another identity. An exporter that keeps the last counts by identity can tell that the new
+    /// resource counts from 0.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// let orders = registry.resource("GET /orders")?;
+    /// assert_eq!(registry.resource("GET /orders")?.id(), orders.id());
+    /// assert_ne!(orders.in_context("web")?.id(), orders.id());
+    /// registry.remove("GET /orders");
+    /// assert_ne!(registry.resource("GET /orders")?.id(), orders.id());
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> ResourceId {
+        self.kept_context().map_or_else(|| self.listed().id(), |context| context.id())
+    }
+
     /// Creates a handle that is already counted among the holders.
     pub(super) const fn of(listed: Arc<Listed<C>>) -> Self {
         Self { listed, context: None }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::listed::Listed;
-use super::seconds::{ResourceSecond, add_up_equal};
+use super::second::{ResourceSecond, add_up_equal};
 use crate::node::{SecondsCursor, number_of};
 use crate::sync::Arc;
 use crate::time::Clock;

@@ -9,11 +9,13 @@ use std::ops::Range;
 use std::sync::PoisonError;
 
 use super::config::TrafficType;
+use super::departed::SeriesKey;
 use super::id::ResourceId;
 use super::listed::Listed;
 use super::reading::RegistryReading;
-use super::seconds::{RegistryCursor, ResourceSecond, add_up_equal};
-use super::series::{NewRefusals, SeriesKey};
+use super::second::{ResourceSecond, add_up_equal};
+use super::seconds::RegistryCursor;
+use super::series::NewRefusals;
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricTotals, SecondMetrics};
 use crate::node::{Refusals, ResourceNode, number_of, oldest_second};

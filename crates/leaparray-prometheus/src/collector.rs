@@ -60,7 +60,7 @@ impl<C: Clock + Clone> RegistryCollector<C> {
             bounds: Bounds::default(),
             windows: false,
             #[cfg(feature = "prometheus")]
-            description: crate::protobuf::description(),
+            description: description(),
         }
     }
 
@@ -109,4 +109,23 @@ impl<C> fmt::Debug for RegistryCollector<C> {
             .field("windows", &self.windows)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns a description that no other collector has.
+#[cfg(feature = "prometheus")]
+fn description() -> prometheus::core::Desc {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: the numbers only have to be distinct.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
+    let label = std::collections::HashMap::from([("collector".to_owned(), number)]);
+    let help = "Identifies a collector of a registry";
+    prometheus::core::Desc::new(
+        "leaparray_collector".to_owned(),
+        help.to_owned(),
+        Vec::new(),
+        label,
+    )
+    .expect("a valid name")
 }

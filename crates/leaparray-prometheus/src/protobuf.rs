@@ -1,8 +1,5 @@
 //! The collector for `prometheus`.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use leaparray::Clock;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
@@ -25,17 +22,6 @@ where
         let reading = self.read();
         Family::with_samples(&reading).map(|family| collect(family, &reading)).collect()
     }
-}
-
-/// Returns a description that no other collector has.
-pub(crate) fn description() -> Desc {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: the numbers only have to be distinct.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
-    let label = HashMap::from([("collector".to_owned(), number)]);
-    let help = "Identifies a collector of a registry";
-    Desc::new("leaparray_collector".to_owned(), help.to_owned(), Vec::new(), label)
-        .expect("a valid name")
 }
 
 fn collect<C>(family: Family, reading: &Reading<C>) -> MetricFamily {

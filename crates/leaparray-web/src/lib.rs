@@ -19,6 +19,6 @@ pub use access::Access;
 pub use closer::Closer;
 #[doc(hidden)]
 pub use hub::steps;
-pub use page::Page;
-pub use service::{PageService, service};
+pub use page::{Page, service};
+pub use service::PageService;
 pub use token::{Token, TokenError};

@@ -287,3 +287,26 @@ impl<C> fmt::Debug for Page<C> {
             .finish_non_exhaustive()
     }
 }
+
+/// Returns the service of a page with the default configuration: see [`Page::into_service`].
+///
+/// ```
+/// use axum::Router;
+/// use leaparray::Registry;
+/// use leaparray_web::{Access, Token};
+/// use std::sync::Arc;
+///
+/// let registry = Arc::new(Registry::new());
+/// let token = Token::random();
+/// let page = leaparray_web::service(registry, Access::token(&token));
+/// let app: Router = Router::new().nest_service("/leaparray", page);
+/// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
+/// # let _ = app;
+/// ```
+#[must_use]
+pub fn service<C>(registry: Arc<Registry<C>>, access: Access) -> PageService
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    Page::new(registry, access).into_service()
+}

@@ -1,7 +1,6 @@
 //! The page as a service of tower.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::http::Request;
@@ -9,13 +8,10 @@ use axum::response::Response;
 use axum::routing::future::RouteFuture;
 use axum::{BoxError, Router};
 use bytes::Bytes;
-use leaparray::{Clock, Registry};
 use tower_service::Service;
 
-use crate::access::Access;
-use crate::page::Page;
-
-/// A [`Page`] as a service for HTTP requests, returned by [`Page::into_service`] and [`service`].
+/// A [`Page`](crate::Page) as a service for HTTP requests, returned by
+/// [`Page::into_service`](crate::Page::into_service) and [`service`](crate::service).
 ///
 /// It is no `Router`, so that `Router::nest` does not take it: axum would answer `/leaparray` then,
 /// but not `/leaparray/`. `Router::nest_service` answers both.
@@ -40,29 +36,6 @@ use crate::page::Page;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PageService(Router);
-
-/// Returns the service of a page with the default configuration: see [`Page::into_service`].
-///
-/// ```
-/// use axum::Router;
-/// use leaparray::Registry;
-/// use leaparray_web::{Access, Token};
-/// use std::sync::Arc;
-///
-/// let registry = Arc::new(Registry::new());
-/// let token = Token::random();
-/// let page = leaparray_web::service(registry, Access::token(&token));
-/// let app: Router = Router::new().nest_service("/leaparray", page);
-/// println!("live page: {}", token.url("http://127.0.0.1:3000/leaparray"));
-/// # let _ = app;
-/// ```
-#[must_use]
-pub fn service<C>(registry: Arc<Registry<C>>, access: Access) -> PageService
-where
-    C: Clock + Clone + Send + Sync + 'static,
-{
-    Page::new(registry, access).into_service()
-}
 
 impl PageService {
     pub(crate) const fn new(router: Router) -> Self {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Limiter, Passed};
+use super::Passed;
 use crate::flow::contract::{Decision, Refusal, Retry};
 use crate::node::Reason;
 use crate::node::{Outcome, Permit};
@@ -113,10 +113,10 @@ impl<'a> Ask<'a> {
     /// limiter; see [`again`](Self::again).
     ///
     /// In an [`AllOf`](crate::flow::AllOf) and in a [`WaitQueue`](crate::flow::WaitQueue), the
-    /// first question is a [peek](Limiter::peek), also if the limiter cannot tell, and the decision
-    /// is a later one. So a limiter that counts requests by their first questions implements
-    /// [`peek`](Limiter::peek), and counts in it as well. One that implements only
-    /// [`decide`](Limiter::decide) gets no first question there.
+    /// first question is a [peek](crate::flow::Limiter::peek), also if the limiter cannot tell, and
+    /// the decision is a later one. So a limiter that counts requests by their first questions
+    /// implements [`peek`](crate::flow::Limiter::peek), and counts in it as well. One that
+    /// implements only [`decide`](crate::flow::Limiter::decide) gets no first question there.
     #[must_use]
     #[inline]
     pub const fn is_first(&self) -> bool {
@@ -142,16 +142,6 @@ impl<'a> Ask<'a> {
         Ask { now, permits, node: None, can_wait, is_first }
     }
 
-    /// Asks a limiter.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(in crate::flow) fn decided_by<L: Limiter + ?Sized>(
-        &self,
-        limiter: &L,
-    ) -> Decision<L::Permit> {
-        self.settled(limiter.decide(self))
-    }
-
     /// Returns the decision on this question. If it is a wait and the request cannot wait, the
     /// permits are spent, and the permit is told that the request was cancelled.
     #[inline(always)]
@@ -164,22 +154,6 @@ impl<'a> Ask<'a> {
             }
             decision => decision,
         }
-    }
-
-    /// Peeks at a limiter. If it tells of a wait and the request cannot wait, that is a refusal
-    /// until the request would be due.
-    #[inline]
-    pub(in crate::flow) fn foretold_by<L: Limiter + ?Sized>(
-        &self,
-        limiter: &L,
-    ) -> Option<Decision> {
-        Some(match limiter.peek(self)? {
-            Decision::Wait(delayed) if !self.can_wait => {
-                let retry = Retry::At(self.now.saturating_add(delayed.wait()));
-                Decision::Refused(Refusal::new(Reason::WaitTooLong, retry))
-            }
-            peek => peek,
-        })
     }
 }
 

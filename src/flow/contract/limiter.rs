@@ -1,9 +1,8 @@
 //! The trait of limiters.
 
 use crate::flow::contract::account::NoAccount;
-use crate::flow::contract::{Account, Ask, Decision};
-use crate::node::{Permit, ResourceNode};
-use crate::time::{Clock, Timestamp};
+use crate::flow::contract::{Account, Ask, Decision, Refusal, Retry};
+use crate::node::{Permit, Reason};
 
 /// A controller that hands out permits: the contract of a limiter.
 ///
@@ -78,31 +77,31 @@ pub trait Limiter {
     }
 }
 
-/// The passes and the clock of a node, for a limiter that also counts the requests that entered the
-/// node directly: see [`Ask::over`].
-pub trait Passed {
-    /// Returns the time of the node's clock.
-    fn now(&self) -> Timestamp;
-
-    /// Returns the number of passes from `start`, the start of a bucket, up to the end of the
-    /// bucket of `now`.
-    fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64;
-
-    /// Returns the end of the bucket of `now`, from which the passes may be read again. The result
-    /// is after `now`, except at the end of time.
-    fn bucket_end(&self, now: Timestamp) -> Timestamp;
-}
-
-impl<C: Clock + Clone> Passed for ResourceNode<C> {
-    fn now(&self) -> Timestamp {
-        self.clock().now()
+/// How all callers ask.
+impl Ask<'_> {
+    /// Asks a limiter.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    pub(in crate::flow) fn decided_by<L: Limiter + ?Sized>(
+        &self,
+        limiter: &L,
+    ) -> Decision<L::Permit> {
+        self.settled(limiter.decide(self))
     }
 
-    fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
-        Self::passed_since(self, start, now)
-    }
-
-    fn bucket_end(&self, now: Timestamp) -> Timestamp {
-        self.config().short().bucket_end(now)
+    /// Peeks at a limiter. If it tells of a wait and the request cannot wait, that is a refusal
+    /// until the request would be due.
+    #[inline]
+    pub(in crate::flow) fn foretold_by<L: Limiter + ?Sized>(
+        &self,
+        limiter: &L,
+    ) -> Option<Decision> {
+        Some(match limiter.peek(self)? {
+            Decision::Wait(delayed) if !self.can_wait() => {
+                let retry = Retry::At(self.now().saturating_add(delayed.wait()));
+                Decision::Refused(Refusal::new(Reason::WaitTooLong, retry))
+            }
+            peek => peek,
+        })
     }
 }

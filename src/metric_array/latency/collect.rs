@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::block::{BLOCK_BINS, BLOCK_GROUPS};
 use super::group::GROUP_BINS;
-use crate::histogram::{HistogramConfig, LatencyHistogram, Layout};
+use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::MetricTotals;
 
 /// The sums of bins over rows and cells.
@@ -77,7 +77,7 @@ impl BlockSums<'_> {
 impl Collector {
     fn begin(&mut self, config: HistogramConfig) {
         self.clear();
-        let blocks = Layout::of(config).positions().div_ceil(BLOCK_BINS);
+        let blocks = config.layout().positions().div_ceil(BLOCK_BINS);
         self.counts.resize(blocks, [0; BLOCK_BINS]);
         self.lanes.resize(blocks, [0; BLOCK_GROUPS]);
     }

@@ -4,7 +4,7 @@ use super::block::{BLOCK_BINS, BinBlock};
 use super::recorder::LatencyRecorder;
 use super::sealed::SealedBins;
 use crate::collections::SlabItem;
-use crate::histogram::{HistogramConfig, Layout};
+use crate::histogram::HistogramConfig;
 use crate::metric_array::history::Row;
 use crate::sync::{CHUNK_LEN, RacyOnce};
 use crate::time::WindowConfig;
@@ -33,7 +33,7 @@ impl HistogramConfig {
     /// ```
     #[must_use]
     pub fn max_bytes(self, window: &WindowConfig, threads: usize) -> usize {
-        let blocks = Layout::of(self).positions().div_ceil(BLOCK_BINS);
+        let blocks = self.layout().positions().div_ceil(BLOCK_BINS);
         // One more: a thread that sweeps retires the cell of another one.
         let recorders = threads.saturating_add(1);
         // Recorders are allocated in chunks, the last of which may have as many as all others.

@@ -79,7 +79,7 @@ impl Bin {
 
 impl LatencyRecorder {
     fn new(index: u32, config: HistogramConfig) -> Self {
-        let layout = Layout::of(config);
+        let layout = config.layout();
         let blocks = layout.positions().div_ceil(BLOCK_BINS);
         Self {
             layout,

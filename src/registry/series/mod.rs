@@ -1,21 +1,15 @@
 //! The series: the counts of a name, over all resources that have had it.
 
-mod counts;
-mod departed;
-mod key;
 mod refused;
 
 use std::collections::HashSet;
 use std::collections::btree_map::{BTreeMap, Entry, Values};
 use std::fmt;
 
-pub use counts::SeriesCounts;
-pub use departed::DroppedSeries;
-pub(crate) use departed::{Departed, Keeps, Registration};
-pub use key::SeriesKey;
 pub(crate) use refused::{DeliveredRefusals, NewRefusals};
 
 use super::delisted::Delisted;
+use super::departed::{DroppedSeries, Registration, SeriesCounts, SeriesKey};
 use super::listed::Listed;
 use super::{Registry, Resource, ResourceId, TrafficType};
 use crate::metric::{MetricEvent, MetricTotals};

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::departed::Registration;
-use super::key::SeriesKey;
 use crate::node::Refusals;
 use crate::registry::ResourceId;
 use crate::registry::delisted::Delisted;
+use crate::registry::departed::{Registration, SeriesKey};
 use crate::registry::listed::Listed;
 use crate::sync::Name;
 use crate::time::Clock;

@@ -138,6 +138,7 @@ impl<C: Clock + Clone> RegistryFeed<C> {
         let limiters = self.registry.watched();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         series::describe(recorder);
+        watched::describe(recorder);
         let State { series, reads_histograms, fed, watched } = &mut *state;
         watched.feed(&limiters, recorder);
         if *reads_histograms && !self.response_times {

@@ -24,7 +24,6 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         recorder.describe_counter(name.clone(), Some(Unit::Count), help);
     }
     recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
-    super::watched::describe(recorder);
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::direction::Direction;
 use super::events::EventTotals;
-use super::message::Direction;
 use super::positional::positional;
 use super::row::Counts;
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::change::{Changes, Totals};
 use super::controller::Controller;
 use super::detail::Detail;
+use super::direction::Direction;
 use super::fleet::FleetUpdate;
 use super::positional::positional;
 use super::row::{Counts, Refused, Row};
@@ -109,18 +110,6 @@ positional! {
         /// listed.
         pub gone: Option<u64>,
     }
-}
-
-/// The direction of the calls to a resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Direction {
-    /// Calls to the service.
-    #[default]
-    In,
-    /// Calls by the service to others.
-    Out,
 }
 
 /// A complete second of all nodes. A second without a message is not known.

@@ -73,6 +73,7 @@ use leaparray::flow::Reason;
 mod change;
 mod controller;
 mod detail;
+mod direction;
 mod events;
 mod fleet;
 mod message;
@@ -84,12 +85,13 @@ mod verdict;
 pub use change::{Change, ChangeKind, Changes, Totals, UnreadCause};
 pub use controller::{Controller, ControllerState, RefusedKey};
 pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
+pub use direction::Direction;
 pub use events::EventTotals;
 pub use fleet::{
     Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
     FleetStanding, FleetUpdate, FleetWindow,
 };
-pub use message::{Bye, ByeReason, Direction, Hello, Ledger, Listed, Message, Resources, Second};
+pub use message::{Bye, ByeReason, Hello, Ledger, Listed, Message, Resources, Second};
 pub use read::{ReadError, Reader};
 pub(crate) use row::nanos;
 pub use row::{Counts, Refused, Row};

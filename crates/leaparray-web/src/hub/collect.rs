@@ -117,7 +117,7 @@ impl<'a> Collected<'a> {
         let node = self.nodes.at(position);
         let later = || visited.node.at(settled).unfinished().counts()[MetricEvent::Block];
         self.refusing.begin(visited.refused, is_first.then(later));
-        self.ledger.read(node, visited.node, now, listed);
+        self.ledger.read(&mut node.ledger, node.id, visited.node, now, listed);
         let in_flight = visited.node.concurrency();
         let id = node.id;
         self.current = Some(Current { position, id, in_flight, has_newest: false });

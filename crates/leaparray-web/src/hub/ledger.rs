@@ -4,7 +4,6 @@
 use leaparray::array::Ledger as Parts;
 use leaparray::{Clock, MetricEvent, MetricTotals, ResourceNode, Timestamp};
 
-use super::nodes::Node;
 use crate::format::Ledger;
 
 /// The number of ledgers that are read in a second.
@@ -25,6 +24,21 @@ pub(super) struct Places {
     pub(super) in_window: u64,
     pub(super) expired: u64,
     pub(super) late: u64,
+}
+
+/// The last reading of the ledger of a node.
+#[derive(Default)]
+pub(super) struct LastLedger {
+    places: Places,
+    /// The second of the reading; `None` before the first one.
+    second: Option<u64>,
+}
+
+impl LastLedger {
+    /// Makes the next reading read the ledger, whose node has begun again.
+    pub(super) const fn forget(&mut self) {
+        self.second = None;
+    }
 }
 
 /// The sum of the last readings of all listed nodes.
@@ -63,30 +77,30 @@ impl LedgerSum {
         self.oldest = second;
     }
 
-    /// Reads the ledger of a listed node, if it is its turn among `count` nodes, or it was not read
-    /// yet.
+    /// Reads the ledger of a listed node with that number, if it is its turn among `count` nodes,
+    /// or it was not read yet.
     pub(super) fn read<C: Clock + Clone>(
         &mut self,
-        node: &mut Node,
+        last: &mut LastLedger,
+        id: u64,
         from: &ResourceNode<C>,
         now: Timestamp,
         count: u64,
     ) {
         let second = now.as_secs();
         let turns = count.div_ceil(PER_SECOND).max(1);
-        if node.ledger_read.is_none() || node.id % turns == second % turns {
-            self.release(node);
-            node.ledger = Places::of(&from.at(now).long().ledger());
-            node.ledger_read = Some(second);
-            self.sum = self.sum.zip(node.ledger, u64::saturating_add);
+        if last.second.is_none() || id % turns == second % turns {
+            self.release(last);
+            last.places = Places::of(&from.at(now).long().ledger());
+            last.second = Some(second);
+            self.sum = self.sum.zip(last.places, u64::saturating_add);
         }
-        self.oldest = self.oldest.min(node.ledger_read.unwrap_or(second));
+        self.oldest = self.oldest.min(last.second.unwrap_or(second));
     }
 
     /// Takes a node out of the sum.
-    pub(super) fn release(&mut self, node: &mut Node) {
-        let of_node = std::mem::take(&mut node.ledger);
-        node.ledger_read = None;
+    pub(super) fn release(&mut self, last: &mut LastLedger) {
+        let of_node = std::mem::take(last).places;
         // Saturating, as the sum: counts near the maximum must not end the task.
         self.sum = self.sum.zip(of_node, u64::saturating_sub);
     }

@@ -7,7 +7,7 @@ use leaparray::TrafficType;
 use leaparray::registry::ResourceId;
 
 use super::HISTORY;
-use super::ledger::Places;
+use super::ledger::LastLedger;
 use super::refused::RefusedBefore;
 use crate::format::{Direction, Listed};
 
@@ -36,10 +36,7 @@ pub(super) struct Node {
     identity: Option<ResourceId>,
     /// The refused requests at the last reading, by reason.
     pub(super) refused: RefusedBefore,
-    /// The ledger at its last reading.
-    pub(super) ledger: Places,
-    /// The second of the last reading of the ledger; `None` before the first one.
-    pub(super) ledger_read: Option<u64>,
+    pub(super) ledger: LastLedger,
     /// The number of the last reading that has found the node listed.
     seen: u64,
     /// The first second in which the node was no longer listed.
@@ -105,7 +102,7 @@ impl Nodes {
             let position = self.named(label, changes);
             let node = &mut self.all[position];
             // The known ledger belongs to the former node, whose events are in the delisted totals.
-            node.ledger_read = None;
+            node.ledger.forget();
             if let Some(before) = node.identity.replace(identity) {
                 self.by_identity.remove(&before);
             }
@@ -231,8 +228,7 @@ impl Node {
             direction: label.direction,
             identity: None,
             refused: RefusedBefore::default(),
-            ledger: Places::default(),
-            ledger_read: None,
+            ledger: LastLedger::default(),
             seen: 0,
             gone: None,
         }

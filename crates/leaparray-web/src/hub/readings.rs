@@ -134,7 +134,8 @@ impl Readings {
         self.count += 1;
         self.next = Some(end);
         self.first = sums.first().map_or(end, |it| it.t);
-        self.nodes.retire(self.count, end, &mut changes, |node| self.ledger.release(node));
+        self.nodes
+            .retire(self.count, end, &mut changes, |node| self.ledger.release(&mut node.ledger));
         hub.set_last_id(self.nodes.last_id());
         let knows_refused =
             std::mem::replace(&mut self.knows_refused, is_first || !sums.is_empty());

@@ -53,15 +53,12 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::held::Held;
+use super::held::{Held, STRIPED};
 use super::{ConcurrencyLimiter, refuse};
 use crate::flow::contract::Decision;
 use crate::flow::permits::{STRIPES, Shares, Stripes};
 use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
-
-/// The bit of a striped word.
-pub(super) const STRIPED: u64 = 1 << 63;
 
 /// The bits of the balance, and the balance at the beginning of an epoch. Linux can run 2²²
 /// threads.

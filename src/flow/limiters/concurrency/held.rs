@@ -1,6 +1,7 @@
 //! The permits of a request, and the word from which they were taken.
 
-use super::epoch::STRIPED;
+/// The bit of a striped word, and of permits that were taken from a stripe.
+pub(super) const STRIPED: u64 = 1 << 63;
 
 /// A number of permits, in one word: `{ from a stripe: 1, permits: 63 }`.
 #[derive(Clone, Copy, Debug)]

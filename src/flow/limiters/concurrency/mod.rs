@@ -64,7 +64,7 @@ pub struct ConcurrencyLimiter {
 
 impl ConcurrencyLimiter {
     /// The highest limit: 2⁶³ − 1.
-    pub const MAX_LIMIT: u64 = epoch::STRIPED - 1;
+    pub const MAX_LIMIT: u64 = held::STRIPED - 1;
 
     /// Creates a limiter of at most `limit` permits at once. A limit above
     /// [`MAX_LIMIT`](Self::MAX_LIMIT) is that limit. With a limit of zero, every request for at
@@ -130,7 +130,7 @@ impl ConcurrencyLimiter {
         }
         let mut word = self.load();
         loop {
-            if word & epoch::STRIPED != 0 {
+            if word & held::STRIPED != 0 {
                 match self.take_striped(word, permits) {
                     Ok(held) => return Ok(held),
                     Err(found) => word = found,
@@ -169,7 +169,7 @@ impl ConcurrencyLimiter {
         // Release: pairs with the Acquire in `take`. A word that follows continues the release
         // sequence.
         let word = self.word.fetch_sub(1, Ordering::Release);
-        if word & epoch::STRIPED != 0 {
+        if word & held::STRIPED != 0 {
             self.check_balance(word);
         }
     }

@@ -1,7 +1,6 @@
 //! The curve of a warm-up: how many permits a service gets in a time, depending on how cold it is.
 
 use super::WarmUpConfig;
-use super::warmth::whole;
 use crate::time::WindowConfig;
 
 /// The curve of Guava's `SmoothWarmingUp`, in closed form.
@@ -132,6 +131,12 @@ impl Curve {
         let steep = (cold_factor - 1.0) / (1.0 + cold_factor) * coldness;
         self.period * coldness * (2.0 / (1.0 + cold_factor) + steep)
     }
+}
+
+/// Returns the number, rounded down; 0 for a negative number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+pub(super) const fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 #[cfg(all(test, not(loom)))]

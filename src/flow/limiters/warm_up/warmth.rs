@@ -1,6 +1,6 @@
 //! The state of a warm-up: how cold the service is, and what it has taken in advance.
 
-use super::curve::Curve;
+use super::curve::{Curve, whole};
 
 /// Less of a bucket or of a permit than this is a rounding error.
 const ROUNDING: f64 = 1e-9;
@@ -163,9 +163,3 @@ impl Warmth {
 
 /// The bucket in which a request for more permits than the limit is admitted.
 pub(super) const NEVER: u64 = u64::MAX;
-
-/// Returns the number, rounded down; 0 for a negative number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-pub(super) const fn whole(number: f64) -> u64 {
-    number as u64
-}

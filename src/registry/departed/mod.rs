@@ -10,12 +10,16 @@
 //! departs, and kept while the name has a resource that is listed or has holders. So a reader that
 //! finds another incarnation knows that the counts began at 0 again.
 
+mod counts;
+mod key;
+
 use std::collections::{HashMap, HashSet};
 // Not loom's: the counts do not change, and a model need not see the number of the readers.
 use std::sync::Arc;
 
-use super::counts::SeriesCounts;
-use super::key::SeriesKey;
+pub use counts::SeriesCounts;
+pub use key::SeriesKey;
+
 use crate::metric::MetricTotals;
 use crate::node::Refusals;
 use crate::registry::listed::Listed;
@@ -49,23 +53,23 @@ pub(crate) enum Keeps {
 
 #[derive(Debug)]
 pub(crate) struct DepartedResource {
-    pub(super) incarnation: ResourceId,
+    pub(in crate::registry) incarnation: ResourceId,
     /// The number of the last departure.
     departure: u64,
-    pub(super) nodes: Vec<DepartedNode>,
+    pub(in crate::registry) nodes: Vec<DepartedNode>,
 }
 
 #[derive(Debug)]
 pub(crate) struct DepartedNode {
-    pub(super) context: Option<Name>,
-    pub(super) since: Timestamp,
+    pub(in crate::registry) context: Option<Name>,
+    pub(in crate::registry) since: Timestamp,
     /// A reader copies the reference under the lock, and adds the counts without it.
-    pub(super) counts: Arc<SeriesCounts>,
+    pub(in crate::registry) counts: Arc<SeriesCounts>,
 }
 
 /// The counts that a registry no longer keeps by series: those of the series that it has forgotten,
 /// and those of all resources that were delisted before the first reader was made. Returned by
-/// [`SeriesReading::dropped`](super::SeriesReading::dropped).
+/// [`SeriesReading::dropped`](crate::registry::SeriesReading::dropped).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DroppedSeries {
@@ -119,7 +123,7 @@ impl Departed {
     }
 
     /// Returns whether this has returned the registration.
-    pub(super) fn has_registered(&self, reader: &Registration) -> bool {
+    pub(in crate::registry) fn has_registered(&self, reader: &Registration) -> bool {
         Arc::ptr_eq(&self.readers, &reader.0)
     }
 
@@ -188,7 +192,7 @@ impl Departed {
     }
 
     /// Returns the incarnation of a resource that is listed or has holders.
-    pub(super) fn incarnation<C>(&self, listed: &Listed<C>) -> ResourceId {
+    pub(in crate::registry) fn incarnation<C>(&self, listed: &Listed<C>) -> ResourceId {
         if self.resources.is_empty() {
             return listed.id();
         }
@@ -197,7 +201,9 @@ impl Departed {
     }
 
     /// Returns the series that have departed refusals, with their incarnation.
-    pub(super) fn refusals(&self) -> impl Iterator<Item = (SeriesKey, ResourceId, Refusals)> {
+    pub(in crate::registry) fn refusals(
+        &self,
+    ) -> impl Iterator<Item = (SeriesKey, ResourceId, Refusals)> {
         self.resources.iter().flat_map(|((name, traffic_type), resource)| {
             let refused = resource.nodes.iter().filter(|node| node.counts.refusals.sum() > 0);
             refused.map(|node| {
@@ -208,22 +214,24 @@ impl Departed {
         })
     }
 
-    pub(super) fn resources(&self) -> impl Iterator<Item = (&Names, &DepartedResource)> {
+    pub(in crate::registry) fn resources(
+        &self,
+    ) -> impl Iterator<Item = (&Names, &DepartedResource)> {
         self.resources.iter()
     }
 
-    pub(super) const fn dropped(&self) -> &DroppedSeries {
+    pub(in crate::registry) const fn dropped(&self) -> &DroppedSeries {
         &self.dropped
     }
 
     /// Returns whether more resources than the maximum are kept, listed again or not.
-    pub(super) fn is_above(&self, max: usize) -> bool {
+    pub(in crate::registry) fn is_above(&self, max: usize) -> bool {
         self.resources.len() > max
     }
 
     /// Returns whether enough resources are above the maximum for the time that
     /// [`limit`](Self::limit) takes. Those with holders, which it keeps, do not count.
-    pub(super) fn is_far_above(&self, max: usize, with_holders: usize) -> bool {
+    pub(in crate::registry) fn is_far_above(&self, max: usize, with_holders: usize) -> bool {
         let gone_or_listed = self.resources.len().saturating_sub(with_holders);
         // Up to `max` of them may be listed again, and as many are kept.
         gone_or_listed > max.saturating_mul(3).saturating_add(64)
@@ -231,7 +239,7 @@ impl Departed {
 
     /// Forgets the resources that departed first, until at most `max` are left, besides those that
     /// are listed again or have holders.
-    pub(super) fn limit(
+    pub(in crate::registry) fn limit(
         &mut self,
         max: usize,
         has_holders: &HashSet<Names>,

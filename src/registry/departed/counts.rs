@@ -50,24 +50,24 @@ impl SeriesCounts {
     }
 
     /// Returns whether something was counted that `before` has not counted.
-    pub(super) fn is_ahead_of(&self, before: &Self) -> bool {
+    pub(in crate::registry) fn is_ahead_of(&self, before: &Self) -> bool {
         self.totals != before.totals || self.refusals != before.refusals
     }
 
     /// Leaves nothing, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::registry) fn clear(&mut self) {
         self.totals = MetricTotals::default();
         self.refusals = Refusals::default();
         self.histograms.iter_mut().for_each(LatencyHistogram::clear);
     }
 
     /// Forgets the histograms, and returns their memory.
-    pub(super) fn drop_histograms(&mut self) {
+    pub(in crate::registry) fn drop_histograms(&mut self) {
         self.histograms = Vec::new();
     }
 
     /// Adds the counts of a node.
-    pub(super) fn add_node<C: Clock + Clone>(
+    pub(in crate::registry) fn add_node<C: Clock + Clone>(
         &mut self,
         node: &ResourceNode<C>,
         with_histograms: bool,
@@ -86,7 +86,7 @@ impl SeriesCounts {
     }
 
     /// Adds the counts of former nodes.
-    pub(super) fn add(&mut self, other: &Self, with_histograms: bool) {
+    pub(in crate::registry) fn add(&mut self, other: &Self, with_histograms: bool) {
         self.totals += &other.totals;
         self.refusals += &other.refusals;
         if with_histograms {
@@ -107,7 +107,7 @@ impl SeriesCounts {
     }
 
     /// Makes these counts the former ones, and leaves nothing here.
-    pub(super) fn advance(&mut self, before: &mut Self) {
+    pub(in crate::registry) fn advance(&mut self, before: &mut Self) {
         mem::swap(self, before);
         self.clear();
     }
