@@ -225,28 +225,6 @@ impl<'a> View<'a> {
         Some(self.array.sums(self.framed().numbers_of_sample(now, age)?, events))
     }
 
-    /// Returns the sums of some events over the newest `len` buckets of the window at `now`, cut at
-    /// the beginning of time. There is at least one.
-    pub(crate) fn sums_of_newest<const K: usize>(
-        self,
-        now: Timestamp,
-        len: u64,
-        events: [MetricEvent; K],
-    ) -> [u64; K] {
-        if len >= self.framed().len() {
-            return self.sums(now, events);
-        }
-        self.array
-            .sums(self.framed().newest(now, len.max(1) * self.frame.buckets_per_sample), events)
-    }
-
-    /// Returns the totals of the newest `len` buckets of the window at `now`, cut at the beginning
-    /// of time. There is at least one.
-    pub(crate) fn totals_of_newest(self, now: Timestamp, len: u64) -> MetricTotals {
-        let len = len.clamp(1, self.framed().len());
-        self.array.totals(self.framed().newest(now, len * self.frame.buckets_per_sample))
-    }
-
     /// Returns the sums of some events over the window at `now`. All sums are of one moment.
     #[inline]
     pub(crate) fn sums<const K: usize>(self, now: Timestamp, events: [MetricEvent; K]) -> [u64; K] {

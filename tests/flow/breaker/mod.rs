@@ -1,6 +1,7 @@
 //! The adaptive breaker, with a manual clock and known random numbers.
 
 mod hang;
+mod histories;
 mod permit;
 mod plain;
 mod probe;

@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use leaparray::MetricEvent::Pass;
 use leaparray::Outcome;
 
 use super::simulation::{Answer, simulate};
@@ -101,19 +100,6 @@ fn cancelled_request_does_not_change_the_drop_probability() {
         permit.cancel_at(NOON);
     }
     assert_eq!(breaker.drop_probability().to_bits(), before.to_bits());
-}
-
-#[test]
-fn cancellation_is_counted_in_the_bucket_of_its_pass() {
-    let (breaker, _) = strict();
-    let later = NOON.saturating_add(SECOND);
-    breaker.try_acquire().at_once().unwrap().cancel_at(later);
-    let buckets = breaker.window().at(later).buckets();
-    let counts: Vec<_> = buckets
-        .map(|bucket| [Pass, Cancelled].map(|event| bucket.totals.sum(event)))
-        .filter(|counts| *counts != [0, 0])
-        .collect();
-    assert_eq!(counts, [[1, 1]]);
 }
 
 /// A probe that is cancelled makes the next request a probe, which would be dropped otherwise.

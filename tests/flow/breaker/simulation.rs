@@ -31,9 +31,6 @@ impl Answer {
     pub(crate) const fn rejected(after: Duration) -> Self {
         Self { after, outcome: Outcome::Exception }
     }
-
-    /// An attempt that ends long after the simulation.
-    pub(crate) const HANGS: Self = Self::rejected(Duration::from_secs(1 << 30));
 }
 
 type Breaker = AdaptiveBreaker<ManualClock, SeededRandom>;

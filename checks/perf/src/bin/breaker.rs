@@ -1,4 +1,4 @@
-//! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, hang, or are slow.
+//! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, or hang.
 //! Prints the tables of `docs/reference/adaptive_breaker.md`. Times are simulated, and the random
 //! numbers have fixed seeds, so each run prints the same.
 
@@ -21,9 +21,6 @@ fn main() {
     steady_failure();
     slow_recovery();
     hangs();
-    slow_answers();
-    hangs_with_answers();
-    slow_backends();
 }
 
 fn run(rate: f64, secs: f64, backend: impl FnMut(f64, f64) -> Answer) -> Report {
@@ -118,75 +115,16 @@ fn steady_failure() {
 }
 
 fn hangs() {
-    let columns = ["of the requests", "from", "10/s", "100/s", "1,000/s", "10,000/s"];
-    head("Seconds to the first drop, if the backend hangs.", &columns);
-    for (share, name) in [(1.0, "all"), (0.99, "99 %"), (0.5, "half"), (0.3, "30 %")] {
-        for (start, from) in [(20.0, "second 20 on"), (0.0, "the start on")] {
-            let mut cells = vec![name.to_owned(), from.to_owned()];
-            cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
-                let report = run(rate, start + 30.0, |secs, draw| {
-                    if secs >= start && draw < share { Answer::HANGS } else { Answer::accepted(RT) }
-                });
-                let after = report.first_drop.map(|after| after.as_secs_f64() - start);
-                after.map_or("–".to_owned(), |after| format!("{after:.1}"))
-            }));
-            line(cells);
-        }
-    }
-}
-
-fn slow_answers() {
-    let columns = ["response time before", "10/s", "100/s", "1,000/s", "10,000/s"];
-    head("Seconds from the last answer to the first drop, if the backend hangs.", &columns);
-    for millis in [20, 600, 1_000, 2_000, 3_000] {
-        let rt = Duration::from_millis(millis);
-        let mut cells = vec![format!("{} s", rt.as_secs_f64())];
+    let columns = ["time-out", "10/s", "100/s", "1,000/s", "10,000/s"];
+    head("Seconds to the first drop, if the backend hangs and time-outs reject.", &columns);
+    for secs in [1, 2, 5] {
+        let mut cells = vec![format!("{secs} s")];
         cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
-            let backend = |secs, _| if secs < 20.0 { Answer::accepted(rt) } else { Answer::HANGS };
-            let first = run(rate, 30.0, backend).first_drop.expect("the backend hangs");
-            format!("{:.1}", first.as_secs_f64() - (20.0 - 1.0 / rate + rt.as_secs_f64()))
+            let timed_out = Answer::rejected(Duration::from_secs(secs));
+            let backend = |secs, _| if secs < 20.0 { Answer::accepted(RT) } else { timed_out };
+            let first = run(rate, 40.0, backend).first_drop.expect("the backend hangs");
+            format!("{:.1}", first.as_secs_f64() - 20.0)
         }));
         line(cells);
-    }
-}
-
-fn hangs_with_answers() {
-    let columns = ["answered", "100/s", "1,000/s", "10,000/s"];
-    head(
-        "Requests from the first drop to second 40, if the backend hangs from second 20 on.",
-        &columns,
-    );
-    for (share, name) in [(0.0, "none"), (0.001, "0.1 %"), (0.01, "1 %"), (0.1, "10 %")] {
-        let mut cells = vec![name.to_owned()];
-        cells.extend([100.0, 1_000.0, 10_000.0].map(|rate| {
-            let report = run(rate, 40.0, |secs, draw| {
-                if secs < 20.0 || draw < share { Answer::accepted(RT) } else { Answer::HANGS }
-            });
-            let first = report.first_drop.expect("the backend hangs").as_secs_f64();
-            report.admitted(first, 40.0).to_string()
-        }));
-        line(cells);
-    }
-}
-
-fn slow_backends() {
-    let columns =
-        ["response time", "from the start on", "with ten times the load", "after 20 ms before"];
-    head("Dropped of 100 requests/s, if the backend is slow and accepts all.", &columns);
-    for tenths in [1_u16, 10, 20, 30, 32, 35, 40, 50] {
-        let rt = Duration::from_millis(100) * tenths.into();
-        let slow = |parts: &[(f64, f64)], before: Duration| {
-            let backend = |secs, _| Answer::accepted(if secs < 20.0 { before } else { rt });
-            simulate(BreakerConfig::default(), parts, backend, 1).dropped(0.0, 60.0)
-        };
-        let cold = slow(&[(100.0, 60.0)], rt);
-        let step = slow(&[(10.0, 20.0), (100.0, 40.0)], rt) - slow(&[(10.0, 20.0)], rt);
-        let jump = slow(&[(100.0, 60.0)], RT);
-        line([
-            format!("{:.1} s", rt.as_secs_f64()),
-            cold.to_string(),
-            step.to_string(),
-            jump.to_string(),
-        ]);
     }
 }

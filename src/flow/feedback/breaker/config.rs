@@ -91,12 +91,10 @@ impl BreakerConfig {
     /// Sets the recovery: the time in which the probability falls to zero after a failure, while
     /// the backend works again. The default is 5 seconds.
     ///
-    /// The time begins when the first request is accepted, which may be a
-    /// [probe](Self::probe_interval). The probability falls linearly, and is zero at the end. At
-    /// first, it falls more slowly, so that the number of admitted requests stays in proportion to
-    /// the number of accepted ones; see
-    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). A time that is longer than
-    /// the window has the same effect as the window.
+    /// The time begins with an accepted request, which may be a [probe](Self::probe_interval). The
+    /// share of requests that get through grows by the same factor in equal times; see
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#recovery). A time that is longer than half of the
+    /// window counts as half of the window.
     ///
     /// # Errors
     ///
@@ -147,9 +145,8 @@ impl BreakerConfig {
     /// numbers are so large that an `f64` cannot distinguish it from 1, it is 1.
     ///
     /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the
-    /// chapter *Handling Overload* of Google's *Site Reliability Engineering*. In an outage and for
-    /// attempts in flight, the breaker raises it, and during a recovery it lowers it; see
-    /// [there](super::AdaptiveBreaker#outage-and-recovery).
+    /// chapter *Handling Overload* of Google's *Site Reliability Engineering*. During a
+    /// [recovery](super::AdaptiveBreaker#recovery), the breaker lowers it.
     ///
     /// ```
     /// use leaparray::flow::breaker::BreakerConfig;

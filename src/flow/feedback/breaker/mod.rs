@@ -8,7 +8,6 @@ mod evidence;
 mod last_pass;
 mod random;
 mod settings;
-mod sums;
 
 pub use config::BreakerConfig;
 pub use error::BreakerConfigError;
@@ -25,12 +24,13 @@ use crate::node::{OnDrop, Outcome};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
+use evidence::{Counts, Geometry};
 use last_pass::LastPass;
 use settings::Settings;
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the
 /// adaptive throttling of the chapter *Handling Overload* of Google's *Site Reliability
-/// Engineering*, with the window and the forced probes of
+/// Engineering*, with the window, the forced probes and a recovery like those of
 /// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
 /// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with
@@ -38,6 +38,13 @@ use settings::Settings;
 /// accepts at least 1 in [`k`](BreakerConfig::k) requests. The breaker has no open and closed
 /// state, and no threshold that all clients reach at once. A dropped request counts as a request,
 /// so a backend that rejects every request gets fewer and fewer of them.
+///
+/// A call in flight counts nowhere: a call that will never end and a call that takes a minute look
+/// the same. So a backend that accepts every request loses none, however long it takes. A backend
+/// that hangs is noticed when the time-outs of its callers [reject](FeedbackPermit::reject) the
+/// permits. A request that is [cancelled](FeedbackPermit::cancel) tells nothing about the backend.
+///
+/// # Probes
 ///
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a
 /// probe if no request that might have been dropped got through during the [probe
@@ -48,45 +55,21 @@ use settings::Settings;
 /// did, the next probe follows from its time; or, if that one is cancelled later, from the time of
 /// the cancelled probe.
 ///
-/// # Outage and recovery
+/// # Recovery
 ///
-/// While requests are dropped, the newest tenth of the window decides if the backend has accepted
-/// fewer than 1 in 2 · `k` requests there: acceptances from before an outage then count no longer.
-/// If the backend has answered too few requests in a tenth, the newest part is longer.
+/// The backend *works* from the newest bucket back, as long as it has not failed from any of these
+/// buckets on: as long as rejections and acceptances exceed `k` times the acceptances by at most
+/// one. Let t be the time since the end of the oldest of these buckets with an acceptance. Then a
+/// request gets through with the probability s<sup>1 − t / recovery</sup>, where s is the one by
+/// the counts. So the load of the backend grows by the same factor in equal times, at any rate. If
+/// the backend fails again, s applies at once.
 ///
-/// The backend *works* again from the newest bucket back, as long as it has not failed from any of
-/// these buckets on: as long as rejections and acceptances exceed `k` times the acceptances by at
-/// most one. Once it has accepted two requests, the probability is multiplied by
-/// `1 − t / recovery`, where t is the time since the first accepted request of them, and
-/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most the window. The share
-/// of requests that get through is at most four times the share that the backend has accepted in
-/// the newest tenth, so that at a high rate one probe does not let thousands of requests through.
-/// The share grows with the answers, so a backend recovers later by some response times. If the
-/// backend fails again, the full probability applies at once.
+/// After the last rejection, no request is dropped from the time
 ///
-/// # Backends that hang
+/// > probe interval + response time + time between two requests + recovery + 3 buckets
 ///
-/// An attempt counts when it begins, and again when it is answered. If it is cancelled, it counts
-/// no longer. It is *overdue* if it takes longer than twice the mean response time of the accepted
-/// requests, of the window or of its newest tenth, whichever is longer; but not before a tenth of
-/// the window, and at the latest after half of it. If the backend has accepted fewer than 1 in 2 ·
-/// `k` of the attempts of the newest tenth, it may have become slower, and an attempt is not
-/// overdue before three tenths of the window. An overdue attempt counts as a request that was not
-/// accepted. The number of overdue attempts is the number of attempts that are old enough, less the
-/// answers of the window. A [`forget`](std::mem::forget)-ten permit counts until its bucket leaves
-/// the window.
-///
-/// A *silence* are newest buckets in which the backend has answered fewer than 1 in 2 · `k` of the
-/// attempts that have waited for three tenths of the window. The acceptances before a silence count
-/// no longer. So with the default window, the first drop comes 3 to 3.5 seconds after the last
-/// answer of a backend that hangs, if there were more than `min_requests` attempts since. A few
-/// answers do not end the silence.
-///
-/// No request to a backend with equal response times of at most three tenths of the window is
-/// dropped, also not after a start, a jump of the load, a jump of the response time, or both jumps
-/// at once. If the response time is longer, and was not known before, requests are dropped until
-/// the first answers come. The [reference](crate::reference::adaptive_breaker) has the numbers. A
-/// window of one bucket has neither recovery nor overdue attempts.
+/// on, if the backend accepts each request, and at least one in each half of the window. The
+/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most half of the window.
 ///
 /// # Refusals
 ///
@@ -100,9 +83,8 @@ use settings::Settings;
 /// A decision is based on all requests that ended before it and whose counts are in the window: a
 /// rejection updates the probability before it returns, and so does an acceptance while requests
 /// are dropped. Other changes take effect after at most one slice, which is a sixteenth of a bucket
-/// or less, by default 8.4 ms: buckets that leave the window, dropped requests, attempts that
-/// become overdue, the progress of a recovery, and cancellations. An acceptance that races with the
-/// first rejection may also take effect that late.
+/// or less, by default 8.4 ms: buckets that leave the window, dropped requests, and the progress of
+/// a recovery. An acceptance that races with the first rejection may also take effect that late.
 ///
 /// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the
 /// buckets that newer buckets have replaced. A request that ends more than a window before the
@@ -111,11 +93,10 @@ use settings::Settings;
 ///
 /// # Cost
 ///
-/// An admitted request reads the clock, and one word that is rarely written, and is counted in a
-/// cell of its thread. A request that may be dropped also draws a random number, and a dropped
-/// request is counted in a cell as well. The first decision in a slice adds up the window, and so
-/// do a rejection, and an acceptance while requests are dropped. While requests are dropped or wait
-/// for long, it also reads buckets one by one, up to all of them.
+/// An admitted request reads the clock, and one word that is rarely written. Its end is counted in
+/// a cell of its thread, and so is a dropped request. A request that may be dropped also draws a
+/// random number. The first decision in a slice adds up the window, and so do a rejection, and an
+/// acceptance while requests are dropped.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, LimiterExt, Reason};
@@ -151,9 +132,8 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     last_pass: LastPass,
     settings: Settings,
     random: R,
-    /// The requests: admitted (passes), accepted by the backend (successes, with response times),
-    /// rejected by the backend (exceptions), dropped (blocks), and cancelled. Passes and
-    /// cancellations are counted when the request began.
+    /// The requests: accepted by the backend (successes, with response times), rejected by it
+    /// (exceptions), dropped (blocks), and cancelled.
     window: SlidingWindow<C>,
 }
 
@@ -196,7 +176,6 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         // The time of the last pass that the request has replaced by its own.
         let token =
             if threshold.is_zero() { LastPass::NOT_NOTED } else { self.draw(now, threshold)? };
-        self.window.add_at(now, MetricEvent::Pass, 1);
         Ok(Admission { start: now, token })
     }
 
@@ -238,9 +217,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
                 self.chance.drops_any()
             }
             Outcome::Cancelled => {
-                // In the bucket of its pass, so that both count nothing together, whatever buckets
-                // are added up.
-                self.window.add_at(admission.start, MetricEvent::Cancelled, 1);
+                self.window.add_at(now, MetricEvent::Cancelled, 1);
                 self.last_pass.take_back(admission.start, admission.token);
                 false
             }
@@ -255,6 +232,34 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     #[inline(never)]
     fn take_turn(&self, now: Timestamp) {
         self.chance.take_turn(now, || self.threshold(now));
+    }
+
+    fn threshold(&self, now: Timestamp) -> Threshold {
+        Threshold::of(self.drop_probability_at(now))
+    }
+
+    /// Returns the probability with which a request is dropped now; see
+    /// [`drop_probability_at`](Self::drop_probability_at).
+    #[must_use]
+    pub fn drop_probability(&self) -> f64 {
+        self.drop_probability_at(self.clock().now())
+    }
+
+    /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call
+    /// adds up the window; a decision may use an earlier sum.
+    #[must_use]
+    pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
+        let (config, view) = (self.window.config(), self.window.as_view());
+        let buckets = config.sample_count() as u64;
+        let (bucket_nanos, age_nanos) = (config.bucket_nanos(), config.bucket_and_age(now).1);
+        let bucket = |age| view.sums_of_sample(now, age, Counts::EVENTS).map(Counts::of);
+        let newest = (0..buckets).map_while(bucket).scan(Counts::default(), |sum, bucket| {
+            *sum = sum.plus(bucket);
+            Some(*sum)
+        });
+        let all = Counts::of(view.sums(now, Counts::EVENTS));
+        let geometry = Geometry { buckets, bucket_nanos, age_nanos };
+        self.settings.rule().drop_probability(geometry, all, newest)
     }
 
     /// Returns the configuration.
@@ -313,14 +318,11 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.window.clock()
     }
 
-    /// Returns the window in which the breaker counts: a [pass](MetricEvent::Pass) for each request
-    /// that got through, in the bucket in which it began; a [success](MetricEvent::Success) and a
-    /// response time for each request that the backend accepted, an
-    /// [exception](MetricEvent::Exception) for each request that it rejected, a
+    /// Returns the window in which the breaker counts the ends of requests: a
+    /// [success](MetricEvent::Success) and a response time for each request that the backend
+    /// accepted, an [exception](MetricEvent::Exception) for each request that it rejected, a
     /// [block](MetricEvent::Block) for each request that was dropped, and
-    /// [`Cancelled`](MetricEvent::Cancelled) for each request that ended without an outcome, in the
-    /// bucket in which it began, so that it takes its pass back there. Other ends are counted in
-    /// the bucket in which the request ended.
+    /// [`Cancelled`](MetricEvent::Cancelled) for each request that ended without an outcome.
     ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions
     /// from the next slice on.
