@@ -1,7 +1,6 @@
 //! The page in a browser: Chromium, driven by `playwright-core`, with the servers of this file. The
 //! tests are in `browser/*.test.mjs`.
 
-#[path = "browser/server.rs"]
 mod server;
 
 use std::env;

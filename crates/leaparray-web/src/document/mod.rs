@@ -10,19 +10,19 @@ use sha2::{Digest, Sha256};
 use crate::hub::rule;
 
 macro_rules! modules {
-    ($($name:literal,)*) => { [$(($name, include_str!(concat!("../page/", $name)))),*] };
+    ($($name:literal,)*) => { [$(($name, include_str!(concat!("../../page/", $name)))),*] };
 }
 
-const HTML: &str = include_str!("../page/page.html");
+const HTML: &str = include_str!("../../page/page.html");
 /// The files in the order in which they are put together.
 const STYLE: &str = concat!(
-    include_str!("../page/base.css"),
-    include_str!("../page/tiles.css"),
-    include_str!("../page/table.css"),
-    include_str!("../page/detail.css"),
-    include_str!("../page/phone.css"),
-    include_str!("../page/fleet.css"),
-    include_str!("../page/changes.css"),
+    include_str!("../../page/base.css"),
+    include_str!("../../page/tiles.css"),
+    include_str!("../../page/table.css"),
+    include_str!("../../page/detail.css"),
+    include_str!("../../page/phone.css"),
+    include_str!("../../page/fleet.css"),
+    include_str!("../../page/changes.css"),
 );
 
 /// The modules of the script with their names, each behind those from which it imports.
