@@ -5,8 +5,8 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use leaparray::flow::{
-    Ask, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
-    SlidingWindowLimiter, TokenBucket,
+    AllOf, Ask, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt,
+    Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
@@ -289,4 +289,14 @@ fn permits_of_a_time_that_was_cut_are_not_given_back_later() {
     check("tokens", time.clone(), &TokenBucket::with_clock(rate(10, 1_000), 10, time));
     let time = clock();
     check("leaky", time.clone(), &LeakyBucket::with_clock(rate(10, 1_000), ms(0), time));
+}
+
+/// An absent limiter has taken no permits, so the others give theirs back and the refund is whole.
+#[test]
+fn combination_with_an_absent_limiter_gives_back() {
+    let bucket = TokenBucket::with_clock(rate(1, 60_000), 10, ManualClock::new(at(60_000)));
+    let both = AllOf::new((None::<TokenBucket>, &bucket));
+    assert!(both.try_acquire_at(at(60_000), 4).is_admitted());
+    assert!(both.refund_at(at(60_000), 4, AT_ONCE));
+    assert_eq!(bucket.available_at(at(60_000)), 10);
 }
