@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Limiter, LimiterExt};
+use leaparray::flow::{Limiter, LimiterExt, Quota};
 use leaparray::node::OnDrop;
 use leaparray::{Clock, Outcome, Permit, Timestamp};
 use pin_project_lite::pin_project;
@@ -22,7 +22,7 @@ use crate::in_flight::InFlight;
 use crate::layer::ResourceLayer;
 use crate::limit::Limits;
 use crate::name::Name;
-use crate::refusal::Refuse;
+use crate::refusal::{Refuse, headers};
 use crate::resources::NewName;
 use crate::streams::OpenStream;
 
@@ -193,6 +193,9 @@ pub(crate) struct ResponseContext<N, C> {
     pub(crate) is_outbound: bool,
     /// The time from which the request is overdue after the head of its response.
     pub(crate) overdue: Timestamp,
+    /// The time of the decision and the state of the limits then, for the headers of the response.
+    /// `None` if the layer adds none.
+    pub(crate) quotas: Option<Box<(Timestamp, Vec<Quota>)>>,
 }
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
@@ -214,7 +217,11 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         K: Classify<E>,
         P: Permit,
     {
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
+        if let Some(quotas) = self.quotas {
+            let (now, quotas) = *quotas;
+            headers::add_quotas(&mut head.headers, &quotas, now, None);
+        }
         if self.first_byte
             && let Some(entry) = request.entry()
         {

@@ -93,6 +93,7 @@ pub(crate) struct Options {
     pub(crate) first_byte: bool,
     pub(crate) on_drop: OnDrop,
     pub(crate) timeout_around: Option<Duration>,
+    pub(crate) with_quotas: bool,
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
@@ -157,8 +158,12 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
         name: N,
     ) -> Result<Self, RegistryError> {
         let resources = Arc::new(Resources::new(registry, traffic, name)?);
-        let options =
-            Options { first_byte: false, on_drop: OnDrop::Cancelled, timeout_around: None };
+        let options = Options {
+            first_byte: false,
+            on_drop: OnDrop::Cancelled,
+            timeout_around: None,
+            with_quotas: false,
+        };
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
         Ok(Self { resources, classify, limits, refuse, options })
     }
@@ -315,6 +320,41 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
         let Self { resources, classify, limits, options, .. } = self;
         ResourceLayer { resources, classify, limits, refuse, options }
+    }
+
+    /// Chooses whether the responses to admitted requests have the headers `RateLimit-Policy` and
+    /// `RateLimit` too, with the state of the limits after the decision: so clients can slow down
+    /// before they are refused. Responses to refused requests have them in any case, see
+    /// [`Answer`]. By default, the others have none: the state is read for each request.
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use leaparray::Registry;
+    /// use leaparray::flow::{LimiterExt, Rate};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::convert::Infallible;
+    /// use std::sync::Arc;
+    /// use tower::{ServiceBuilder, ServiceExt, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+    /// let registry = Arc::new(Registry::new());
+    /// let bucket = registry.timeline().token_bucket(Rate::per_minute(6)?, 10).named("searches");
+    /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket)).quota_headers(true);
+    /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
+    /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+    ///
+    /// let admitted = service.oneshot(Request::new(())).await?;
+    /// assert_eq!(admitted.status(), 200);
+    /// assert_eq!(admitted.headers()["ratelimit"], "\"searches\";r=9;t=10");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn quota_headers(mut self, quota_headers: bool) -> Self {
+        self.options.with_quotas = quota_headers;
+        self
     }
 
     /// Chooses whether the times from the entry to the head of the response are recorded, in

@@ -35,7 +35,9 @@ pub use name::GrpcMethod;
 #[cfg(feature = "axum")]
 pub use name::MatchedRoute;
 pub use name::{Name, OTHER, OTHER_OUTBOUND, method_name};
-pub use refusal::{Answer, CallError, Fail, Refuse, Refused};
+#[cfg(feature = "problem")]
+pub use refusal::Problem;
+pub use refusal::{Answer, CallError, Fail, Refuse, Refused, Spread};
 pub use service::ResourceService;
 pub use streams::open_streams;
 

@@ -68,11 +68,11 @@ where
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let layer = &*self.layer;
-        let Options { first_byte, on_drop, timeout_around } = layer.options;
+        let Options { first_byte, on_drop, timeout_around, with_quotas } = layer.options;
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
-        let (mut refused_at, mut quotas) = (now, Vec::new());
+        let (mut refused_at, mut quotas, mut name) = (now, Vec::new(), None);
         let mut refunded_by = None;
         let decision = layer.limits.with(&request, &resource, |limiter| {
             let decision = limiter.ask(&Ask::at(now).over(&*resource));
@@ -80,9 +80,13 @@ where
                 Decision::Refused(refusal) => {
                     refused_at = time_of(refusal, &limiter, now);
                     limiter.each_quota_at(refused_at, &mut |quota| quotas.push(quota));
+                    name = Some(resource.series_key().name);
                 }
                 Decision::Wait(_) => refunded_by = limiter.cloned(),
                 Decision::Admitted(_) => {}
+            }
+            if with_quotas && !decision.is_refused() {
+                limiter.each_quota_at(now, &mut |quota| quotas.push(quota));
             }
             decision
         });
@@ -97,6 +101,8 @@ where
             on_drop,
             is_outbound,
             overdue: deadlines.of_body,
+            quotas: (!decision.is_refused() && !quotas.is_empty())
+                .then(|| Box::new((now, std::mem::take(&mut quotas)))),
         };
         #[cfg(feature = "tracing")]
         match decision.refusal() {
@@ -126,8 +132,10 @@ where
             }
             Decision::Refused(refusal) => {
                 let is_grpc = grpc::is_grpc(request.headers());
-                let refused = Refused { refusal, at: refused_at, quotas, is_grpc };
-                ResponseFuture::refused(layer.refuse.refuse(&refused))
+                let resource = name.expect("set when the limiter refused");
+                let refused = Refused { refusal, resource, at: refused_at, quotas, is_grpc };
+                let (request, _body) = request.into_parts();
+                ResponseFuture::refused(layer.refuse.refuse(&refused, &request))
             }
         }
     }

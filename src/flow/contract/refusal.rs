@@ -130,6 +130,27 @@ impl Refusal {
         }
     }
 
+    /// Returns the refusal with a later [time](Self::retry_at) to ask again, if it names one. So
+    /// clients that were refused together need not return together.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Reason, Refusal, Retry};
+    /// use std::time::Duration;
+    ///
+    /// let t = Timestamp::from_secs;
+    /// let refusal = Refusal::new(Reason::LimitReached, Retry::At(t(60)));
+    /// assert_eq!(refusal.postponed(Duration::from_secs(3)).retry_at(), Some(t(63)));
+    /// ```
+    #[must_use]
+    pub fn postponed(self, by: Duration) -> Self {
+        let time = match self.kind {
+            Kind::At => self.time.saturating_add(by),
+            Kind::OnAnswer | Kind::Unknown | Kind::Never => self.time,
+        };
+        Self { time, ..self }
+    }
+
     /// Returns the name of the limiter that refused, if it
     /// [has one](crate::flow::LimiterExt::named): the innermost one, as for a
     /// [quota](crate::flow::Quota::name).
@@ -176,6 +197,7 @@ pub(in crate::flow) const fn ceil_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + (time.subsec_nanos() > 0) as u64)
 }
 
+#[expect(clippy::missing_fields_in_debug, reason = "`retry` and `limiter` have them")]
 impl fmt::Debug for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refusal")

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use leaparray::flow::keyed::NO_ROOM_FOR_KEY;
 use leaparray::flow::{Reason, Refusal};
@@ -72,7 +73,7 @@ pub struct Answer;
 impl<B, E> Refuse<B, E> for Answer {
     type Error = E;
 
-    fn refuse(&self, refused: &Refused) -> Result<Response<Option<B>>, E> {
+    fn refuse(&self, refused: &Refused, _request: &Parts) -> Result<Response<Option<B>>, E> {
         Ok(if refused.is_grpc { grpc(refused) } else { http(refused) })
     }
 
@@ -82,17 +83,22 @@ impl<B, E> Refuse<B, E> for Answer {
 }
 
 /// Returns whether the server cannot serve the request now, which may be the client's first.
-fn is_unavailable(refused: &Refused) -> bool {
+pub(super) fn is_unavailable(refused: &Refused) -> bool {
     [Reason::Failing, Reason::QueueFull, NO_ROOM_FOR_KEY].contains(&refused.refusal.reason)
+}
+
+/// Returns the status of the response to a request that is not one of gRPC.
+pub(super) fn status(refused: &Refused) -> StatusCode {
+    if is_unavailable(refused) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::TOO_MANY_REQUESTS
+    }
 }
 
 fn http<B>(refused: &Refused) -> Response<Option<B>> {
     let mut response = Response::new(None);
-    *response.status_mut() = if is_unavailable(refused) {
-        StatusCode::SERVICE_UNAVAILABLE
-    } else {
-        StatusCode::TOO_MANY_REQUESTS
-    };
+    *response.status_mut() = status(refused);
     refused.add_headers(response.headers_mut());
     response
 }

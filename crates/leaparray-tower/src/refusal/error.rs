@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use http::Response;
+use http::request::Parts;
 
 use super::{Refuse, Refused};
 
@@ -58,7 +59,11 @@ pub enum CallError<E> {
 impl<B, E> Refuse<B, E> for Fail {
     type Error = CallError<E>;
 
-    fn refuse(&self, refused: &Refused) -> Result<Response<Option<B>>, CallError<E>> {
+    fn refuse(
+        &self,
+        refused: &Refused,
+        _request: &Parts,
+    ) -> Result<Response<Option<B>>, CallError<E>> {
         Err(CallError::Refused(refused.clone()))
     }
 

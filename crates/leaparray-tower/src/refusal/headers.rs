@@ -1,4 +1,4 @@
-//! The headers of a refusal: `Retry-After`, and the fields of the IETF's draft
+//! The headers about limits: `Retry-After`, and the fields of the IETF's draft
 //! `draft-ietf-httpapi-ratelimit-headers-11`, as structured fields (RFC 9651).
 //!
 //! The working group discusses other names. All names are here.
@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use leaparray::Timestamp;
 use leaparray::flow::{Quota, QuotaUnit};
-
-use super::Refused;
 
 /// The field with an item for each limit, and what the limit is.
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -37,24 +36,35 @@ const DEFAULT_NAME: &str = "default";
 /// The greatest integer of a structured field (RFC 9651, section 3.3.1).
 const GREATEST: u64 = 999_999_999_999_999;
 
-/// Adds the headers of a refusal to the present ones.
-pub(super) fn add(headers: &mut HeaderMap, refused: &Refused) {
-    let retry_after = refused.retry_after();
+/// Adds `Retry-After`, unless the present one is later.
+pub(super) fn add_retry_after(headers: &mut HeaderMap, retry_after: Option<Duration>) {
     if let Some(after) = retry_after.map(|after| after.as_secs())
         && is_later(after, headers.get(RETRY_AFTER))
     {
         headers.insert(RETRY_AFTER, after.into());
     }
-    if refused.quotas.is_empty() {
+}
+
+/// Adds the state at `now` of the limits to the present headers.
+pub(crate) fn add_quotas(
+    headers: &mut HeaderMap,
+    quotas: &[Quota],
+    now: Timestamp,
+    retry_after: Option<Duration>,
+) {
+    if quotas.is_empty() {
         return;
     }
     let (mut policies, mut states) = (String::with_capacity(64), String::with_capacity(64));
-    for (index, quota) in refused.quotas.iter().enumerate() {
+    for (index, quota) in quotas.iter().enumerate() {
         for field in [&mut policies, &mut states] {
-            begin_item(field, &refused.quotas, index);
+            if index > 0 {
+                field.push_str(", ");
+            }
+            write_string(field, &item_name(quotas, index));
         }
         write_policy(&mut policies, quota);
-        write_state(&mut states, quota, effective_window(quota, refused, retry_after));
+        write_state(&mut states, quota, effective_window(quota, now, retry_after));
     }
     // Beside those of another layer: a list may be split over several fields (RFC 9651, section
     // 3.1).
@@ -70,20 +80,14 @@ fn is_later(after: u64, present: Option<&HeaderValue>) -> bool {
     seconds.is_some_and(|seconds| seconds < after)
 }
 
-/// Begins the item of a quota with its name, a string (RFC 9651, section 3.3.3). If an earlier
-/// quota has the same name, a number is appended that no other item has.
-fn begin_item(field: &mut String, quotas: &[Quota], index: usize) {
-    if index > 0 {
-        field.push_str(", ");
-    }
-    field.push('"');
+/// Returns the name of the item of a quota, a string (RFC 9651, section 3.3.3). If an earlier quota
+/// has the same name, a number is appended that no other item has.
+pub(super) fn item_name(quotas: &[Quota], index: usize) -> Cow<'static, str> {
     let name = name_of(&quotas[index]);
-    field.push_str(&name);
     match quotas[..index].iter().filter(|quota| name_of(quota) == name).count() {
-        0 => {}
-        before => write(field, format_args!("-{}", free_number(quotas, &name, before))),
+        0 => name,
+        before => format!("{name}-{}", free_number(quotas, &name, before)).into(),
     }
-    field.push('"');
 }
 
 /// Returns the number of the item of a quota that comes after `before` others with its name: it
@@ -97,28 +101,27 @@ fn free_number(quotas: &[Quota], name: &str, before: usize) -> usize {
     (2..).filter(is_free).nth(before - 1).expect("there are fewer quotas than numbers")
 }
 
-/// Returns the name of a quota as in a string.
+/// Returns the name of a quota, in which `_` stands for all that is not printable ASCII.
 fn name_of(quota: &Quota) -> Cow<'static, str> {
     let name = quota.name.unwrap_or(DEFAULT_NAME);
-    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_ ".contains(&byte)) {
-        Cow::Borrowed(name)
-    } else {
-        Cow::Owned(escaped(name))
+    let is_printable = |character| matches!(character, ' '..='~');
+    if name.chars().all(is_printable) {
+        return name.into();
     }
+    let printable = |character| if is_printable(character) { character } else { '_' };
+    name.chars().map(printable).collect::<String>().into()
 }
 
-/// Escapes a text as in a string, with `_` for each character that a string cannot have.
-#[cold]
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
+/// Writes a string.
+fn write_string(field: &mut String, text: &str) {
+    field.push('"');
     for character in text.chars() {
-        match character {
-            '"' | '\\' => escaped.extend(['\\', character]),
-            ' '..='~' => escaped.push(character),
-            _ => escaped.push('_'),
+        if matches!(character, '"' | '\\') {
+            field.push('\\');
         }
+        field.push(character);
     }
-    escaped
+    field.push('"');
 }
 
 fn write_policy(field: &mut String, quota: &Quota) {
@@ -144,10 +147,10 @@ fn write_state(field: &mut String, quota: &Quota, effective_window: Option<Durat
 /// each limit.
 fn effective_window(
     quota: &Quota,
-    refused: &Refused,
+    now: Timestamp,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    match (quota.reset_after(refused.at), retry_after) {
+    match (quota.reset_after(now), retry_after) {
         // The whole limit remains.
         (Some(Duration::ZERO), _) => None,
         (Some(reset), Some(retry)) => Some(reset.min(retry)),

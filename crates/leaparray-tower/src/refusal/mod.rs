@@ -2,16 +2,24 @@
 
 mod answer;
 mod error;
-mod headers;
+pub(crate) mod headers;
+#[cfg(feature = "problem")]
+mod problem;
+mod spread;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{HeaderMap, Response};
 use leaparray::Timestamp;
 use leaparray::flow::{Quota, Refusal};
 
 pub use answer::Answer;
 pub use error::{CallError, Fail};
+#[cfg(feature = "problem")]
+pub use problem::Problem;
+pub use spread::Spread;
 
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +27,8 @@ pub use error::{CallError, Fail};
 pub struct Refused {
     /// The reason, and when to ask again.
     pub refusal: Refusal,
+    /// The name of the resource.
+    pub resource: Arc<str>,
     /// The time of the refusal. If the refusal refers to a time that is past for the registry,
     /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
@@ -48,6 +58,7 @@ impl Refused {
     ///
     /// ```
     /// use http::Response;
+    /// use http::request::Parts;
     /// use leaparray_tower::{Refuse, Refused};
     ///
     /// /// Answers in plain text.
@@ -57,7 +68,7 @@ impl Refused {
     /// impl<E> Refuse<String, E> for Text {
     ///     type Error = E;
     ///
-    ///     fn refuse(&self, refused: &Refused) -> Result<Response<Option<String>>, E> {
+    ///     fn refuse(&self, refused: &Refused, _: &Parts) -> Result<Response<Option<String>>, E> {
     ///         let mut response = Response::new(Some("too many requests".to_owned()));
     ///         *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
     ///         refused.add_headers(response.headers_mut());
@@ -88,7 +99,9 @@ impl Refused {
     /// # }
     /// ```
     pub fn add_headers(&self, headers: &mut HeaderMap) {
-        headers::add(headers, self);
+        let retry_after = self.retry_after();
+        headers::add_retry_after(headers, retry_after);
+        headers::add_quotas(headers, &self.quotas, self.at, retry_after);
     }
 }
 
@@ -98,6 +111,7 @@ impl Refused {
 /// servers. [`Fail`] returns a typed error, for clients.
 ///
 /// ```
+/// use http::request::Parts;
 /// use http::{Request, Response};
 /// use leaparray::Registry;
 /// use leaparray::flow::ConcurrencyLimiter;
@@ -113,8 +127,12 @@ impl Refused {
 /// impl<E> Refuse<String, E> for WithText {
 ///     type Error = E;
 ///
-///     fn refuse(&self, refused: &Refused) -> Result<Response<Option<String>>, E> {
-///         let response = Refuse::<String, E>::refuse(&Answer, refused)?;
+///     fn refuse(
+///         &self,
+///         refused: &Refused,
+///         request: &Parts,
+///     ) -> Result<Response<Option<String>>, E> {
+///         let response = Refuse::<String, E>::refuse(&Answer, refused, request)?;
 ///         Ok(response.map(|_| Some("Please try again in a minute.".to_owned())))
 ///     }
 ///
@@ -148,12 +166,17 @@ pub trait Refuse<B, E> {
     type Error;
 
     /// Returns the response to a refused request, or the error. A response without a body has an
-    /// empty one.
+    /// empty one. `request` is the head of the request, with the extensions that outer layers have
+    /// added.
     ///
     /// # Errors
     ///
     /// Returns the error of a layer that does not answer.
-    fn refuse(&self, refused: &Refused) -> Result<Response<Option<B>>, Self::Error>;
+    fn refuse(
+        &self,
+        refused: &Refused,
+        request: &Parts,
+    ) -> Result<Response<Option<B>>, Self::Error>;
 
     /// Converts an error of the service.
     fn error(error: E) -> Self::Error;

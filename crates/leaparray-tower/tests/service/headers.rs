@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use leaparray::flow::adaptive::{Aimd, LimitRange};
+use leaparray::flow::breaker::RandomSource;
 use leaparray::flow::keyed::{FixedWindowPerKey, OfKey, TokenBucketPerKey};
 use leaparray::flow::{
     AllOf, BoxLimiter, ConcurrencyLimiter, KeyedLimiter, Limiter, LimiterExt, Rate, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
-use leaparray_tower::{Refuse, Refused};
+use leaparray_tower::{Answer, Refuse, Refused, Spread};
 use sfv::{BareItem, List, ListEntry, Parser};
 use tower::{Layer, Service};
 
@@ -252,7 +254,7 @@ struct Beside(&'static str);
 impl<E> Refuse<Steps, E> for Beside {
     type Error = E;
 
-    fn refuse(&self, refused: &Refused) -> Result<Response<Option<Steps>>, E> {
+    fn refuse(&self, refused: &Refused, _request: &Parts) -> Result<Response<Option<Steps>>, E> {
         let mut response = Response::builder()
             .status(StatusCode::TOO_MANY_REQUESTS)
             .header("retry-after", self.0)
@@ -313,4 +315,93 @@ fn names_of_limits_are_unique() {
             assert_eq!(written.collect::<Vec<_>>(), items, "{names:?}: {field}");
         }
     }
+}
+
+#[test]
+fn responses_to_admitted_requests_have_the_state_after_the_decision_if_asked_for() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let limiter = Arc::new(registry.timeline().fixed_window_limiter(MINUTE, 3).unwrap());
+    let plain = layer(&registry).limit(Arc::clone(&limiter));
+    let response = poll_now(plain.clone().layer(answering(empty())).call(get("/"))).unwrap();
+    assert!(!response.headers().contains_key("ratelimit"));
+    let mut service = plain.quota_headers(true).layer(answering(empty()));
+    let mut states = Vec::new();
+    for _ in 0..3 {
+        let response = poll_now(service.call(get("/"))).unwrap();
+        states.push((response.status().as_u16(), items(response.headers(), "ratelimit")));
+        assert_eq!(response.headers()["ratelimit-policy"], "\"default\";q=3;w=60");
+        clock.advance(SECOND);
+    }
+    let of_default = |items: &Items| {
+        [integer(&items["default"], "r").unwrap(), integer(&items["default"], "t").unwrap()]
+    };
+    let states: Vec<_> = states.iter().map(|(status, it)| (*status, of_default(it))).collect();
+    assert_eq!(states, [(200, [1, 60]), (200, [0, 59]), (429, [0, 58])]);
+}
+
+/// Always the same number.
+#[derive(Clone, Copy)]
+struct Fixed(u32);
+
+impl RandomSource for Fixed {
+    fn next_u32(&self) -> u32 {
+        self.0
+    }
+}
+
+#[test]
+fn times_to_ask_again_are_spread() {
+    for (number, seconds) in [(0, 60), (u32::MAX / 2, 70), (u32::MAX, 80)] {
+        let registry = registry();
+        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 0).unwrap();
+        let spread = Spread::with_random(Answer, 20 * SECOND, Fixed(number));
+        let layer = layer(&registry).limit(Arc::new(limiter.named("none"))).refuse(spread);
+        let response = poll_now(layer.layer(answering(empty())).call(get("/"))).unwrap();
+        let after = response.headers().get("retry-after").map(|it| it.to_str().unwrap());
+        // A limit of 0 admits no request at any time.
+        assert_eq!(after, None, "{number}");
+        let registry = self::registry();
+        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        assert!(limiter.try_acquire().is_admitted());
+        let layer = self::layer(&registry).limit(Arc::new(limiter.named("one"))).refuse(spread);
+        let mut service = layer.layer(answering(empty()));
+        let response = poll_now(service.call(get("/"))).unwrap();
+        assert_eq!(response.headers()["retry-after"], seconds.to_string(), "{number}");
+        let request =
+            Request::post("/").header("content-type", "application/grpc").body(()).unwrap();
+        let response = poll_now(service.call(request)).unwrap();
+        let pushback = response.headers()["grpc-retry-pushback-ms"].to_str().unwrap();
+        let pushback: u64 = pushback.parse().unwrap();
+        assert!(pushback.abs_diff(seconds * 1_000) <= 1, "{number}: {pushback}");
+    }
+}
+
+/// Answers with what it sees.
+#[derive(Clone)]
+struct Shown;
+
+impl<E> Refuse<Steps, E> for Shown {
+    type Error = E;
+
+    fn refuse(&self, refused: &Refused, request: &Parts) -> Result<Response<Option<Steps>>, E> {
+        let limiter = refused.refusal.limiter().unwrap();
+        let user = request.extensions.get::<&'static str>().unwrap();
+        let seen = format!("{} {} {user} {limiter}", refused.resource, request.uri);
+        Ok(Response::builder().header("seen", seen).body(None).unwrap())
+    }
+
+    fn error(error: E) -> E {
+        error
+    }
+}
+
+#[test]
+fn refusal_sees_the_request_and_the_resource() {
+    let registry = registry();
+    let limiter = registry.timeline().fixed_window_limiter(MINUTE, 0).unwrap().named("none");
+    let layer = layer(&registry).limit(Arc::new(limiter)).refuse(Shown);
+    let request = Request::get("/").extension("ann").body(()).unwrap();
+    let response = poll_now(layer.layer(answering(empty())).call(request)).unwrap();
+    assert_eq!(response.headers()["seen"], "/ / ann none");
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{Request, Response};
 use leaparray::flow::{BoxLimiter, Decision, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate};
 use leaparray::{Clock, ManualClock, Resource};
@@ -215,9 +216,13 @@ impl Limits<(), ManualClock> for Case {
 impl<E> Refuse<Steps, E> for Case {
     type Error = CallError<E>;
 
-    fn refuse(&self, refused: &Refused) -> Result<Response<Option<Steps>>, CallError<E>> {
+    fn refuse(
+        &self,
+        refused: &Refused,
+        request: &Parts,
+    ) -> Result<Response<Option<Steps>>, CallError<E>> {
         assert!(!refused.is_grpc, "the refusal panics");
-        Refuse::<Steps, E>::refuse(&Fail, refused)
+        Refuse::<Steps, E>::refuse(&Fail, refused, request)
     }
 
     fn error(error: E) -> CallError<E> {
