@@ -8,8 +8,8 @@ use leaparray::flow::breaker::{RandomSource, ThreadRandom};
 
 use super::{Refuse, Refused};
 
-/// Answers as another [`Refuse`] does, with times to ask again that differ: the time of a request is
-/// later by a random time between zero and the spread, uniformly distributed. Otherwise, clients
+/// Answers as another [`Refuse`] does, with times to ask again that differ: the time of a request
+/// is later by a random time between zero and the spread, uniformly distributed. Otherwise, clients
 /// that were refused together return together, and most of them are refused again.
 ///
 /// The time is in `Retry-After` and `grpc-retry-pushback-ms`, and in [`Refused::retry_after`] of a
