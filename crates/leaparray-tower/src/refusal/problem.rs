@@ -230,7 +230,7 @@ impl<'a> Range<'a> {
         // Of several exact ones, the first type is the one that is sent.
         exact
             .map(|at| 1 + types.len() - at)
-            .or_else(|| types.iter().any(|it| of_class(it)).then_some(1))
+            .or_else(|| types.iter().any(of_class).then_some(1))
     }
 }
 
