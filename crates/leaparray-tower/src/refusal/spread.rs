@@ -36,7 +36,7 @@ use super::{Refuse, Refused};
 #[derive(Clone, Copy, Debug)]
 pub struct Spread<R, S = ThreadRandom> {
     refuse: R,
-    spread: Duration,
+    within: Duration,
     random: S,
 }
 
@@ -52,7 +52,7 @@ impl<R, S> Spread<R, S> {
     /// Spreads the times of `refuse` over `spread` by a source of random numbers.
     #[must_use]
     pub const fn with_random(refuse: R, spread: Duration, random: S) -> Self {
-        Self { refuse, spread, random }
+        Self { refuse, within: spread, random }
     }
 }
 
@@ -66,7 +66,7 @@ impl<B, E, R: Refuse<B, E>, S: RandomSource> Refuse<B, E> for Spread<R, S> {
     ) -> Result<Response<Option<B>>, Self::Error> {
         let part = f64::from(self.random.next_u32()) / f64::from(u32::MAX);
         // Does not panic: the result is at most the spread.
-        let refusal = refused.refusal.postponed(self.spread.mul_f64(part));
+        let refusal = refused.refusal.postponed(self.within.mul_f64(part));
         self.refuse.refuse(&Refused { refusal, ..refused.clone() }, request)
     }
 
