@@ -383,7 +383,8 @@ impl RandomSource for Lowest {
 }
 
 fn sliding(limit: u64) -> SlidingWindowLimiter<ManualClock> {
-    SlidingWindowLimiter::with_clock(config(2), limit, ManualClock::new(NOW)).expect("a low limit")
+    SlidingWindowLimiter::of_buckets_with_clock(config(2), limit, ManualClock::new(NOW))
+        .expect("a low limit")
 }
 
 fn config(sample_count: u32) -> WindowConfig {

@@ -53,7 +53,7 @@ use crate::window::SlidingWindow;
 ///     Box::new(timeline.token_bucket(rate, 20)),
 ///     Box::new(timeline.leaky_bucket(rate, Duration::from_millis(500))),
 ///     Box::new(timeline.fixed_window_limiter(Duration::from_secs(60), 1_000)?),
-///     Box::new(timeline.sliding_window_limiter(second, 100)?),
+///     Box::new(timeline.sliding_window_limiter(Duration::from_secs(1), 100)?),
 ///     Box::new(timeline.warm_up(second, 100, WarmUpConfig::default())?),
 /// ];
 ///
@@ -193,18 +193,34 @@ impl<C: Clock + Clone> Timeline<C> {
         FixedWindowLimiter::with_clock(interval, limit, self.clock.clone())
     }
 
-    /// Creates a limiter of `limit` permits in any window: [`SlidingWindowLimiter::with_clock`].
+    /// Creates a limiter of `limit` permits in any interval of that length:
+    /// [`SlidingWindowLimiter::with_clock`].
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LimitError`] if the interval is invalid or the limit is too high, as
+    /// [`SlidingWindowLimiter::new`] does.
+    pub fn sliding_window_limiter(
+        &self,
+        interval: Duration,
+        limit: u64,
+    ) -> Result<SlidingWindowLimiter<C>, LimitError> {
+        SlidingWindowLimiter::with_clock(interval, limit, self.clock.clone())
+    }
+
+    /// Creates a limiter of `limit` permits in any window of buckets:
+    /// [`SlidingWindowLimiter::of_buckets_with_clock`].
     ///
     /// # Errors
     ///
     /// Returns a [`LimitError`] if the limit is above the
     /// [maximum](SlidingWindowLimiter::max_limit).
-    pub fn sliding_window_limiter(
+    pub fn bucket_window_limiter(
         &self,
         config: WindowConfig,
         limit: u64,
     ) -> Result<SlidingWindowLimiter<C>, LimitError> {
-        SlidingWindowLimiter::with_clock(config, limit, self.clock.clone())
+        SlidingWindowLimiter::of_buckets_with_clock(config, limit, self.clock.clone())
     }
 
     /// Creates a limiter of `limit` permits in any window when the service is warm, and fewer when

@@ -239,7 +239,7 @@ fn limiters() -> [Box<dyn Limiter<Permit = ()>>; 3] {
     let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
     let rate = Rate::new(7, Duration::from_secs(1)).unwrap();
     [
-        Box::new(SlidingWindowLimiter::new(second, 3).unwrap()),
+        Box::new(SlidingWindowLimiter::of_buckets(second, 3).unwrap()),
         Box::new(TokenBucket::new(rate, 3)),
         Box::new(LeakyBucket::new(rate, Duration::from_millis(200))),
     ]

@@ -143,7 +143,9 @@ fn limiters_whose_clock_panics_take_nothing() {
     let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
         Box::new(TokenBucket::with_clock(rate, 2, clock.clone())),
         Box::new(LeakyBucket::with_clock(rate, Duration::from_secs(1), clock.clone())),
-        Box::new(SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap()),
+        Box::new(
+            SlidingWindowLimiter::of_buckets_with_clock(window_config(), 2, clock.clone()).unwrap(),
+        ),
         Box::new(FixedWindowLimiter::with_clock(Duration::from_secs(1), 2, clock.clone()).unwrap()),
         Box::new(
             WarmUp::with_clock(window_config(), 2, WarmUpConfig::default(), clock.clone()).unwrap(),
@@ -163,7 +165,8 @@ fn limiters_whose_clock_panics_take_nothing() {
 fn limited_request_whose_clock_panics_neither_takes_a_permit_nor_enters() {
     let clock = Fragile::new();
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    let limiter = SlidingWindowLimiter::with_clock(window_config(), 1, clock.clone()).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets_with_clock(window_config(), 1, clock.clone()).unwrap();
     assert!(clock.breaks(|| limiter.enter(&node)));
     assert_eq!((node.concurrency(), limiter.available()), (0, 1));
 }

@@ -39,7 +39,7 @@ fn all_parts_read_one_clock() {
         Box::new(timeline.token_bucket(rate(), 1)),
         Box::new(timeline.leaky_bucket(rate(), SECOND)),
         Box::new(timeline.fixed_window_limiter(SECOND, 1).unwrap()),
-        Box::new(timeline.sliding_window_limiter(window(10), 1).unwrap()),
+        Box::new(timeline.bucket_window_limiter(window(10), 1).unwrap()),
         Box::new(timeline.warm_up(window(10), 1, WarmUpConfig::default()).unwrap()),
     ];
     let copy = timeline.clone();
@@ -80,7 +80,7 @@ fn parts_have_the_parameters_of_the_call() {
     assert_eq!((bucket.rate(), bucket.max_wait()), (rate(), SECOND * 2));
     let limiter = timeline.fixed_window_limiter(SECOND * 3, 4).unwrap();
     assert_eq!((limiter.interval(), limiter.limit()), (SECOND * 3, 4));
-    let limiter = timeline.sliding_window_limiter(window(2), 5).unwrap();
+    let limiter = timeline.bucket_window_limiter(window(2), 5).unwrap();
     assert_eq!((*limiter.config(), limiter.limit()), (window(2), 5));
     let limiter = timeline.warm_up(window(2), 60, WarmUpConfig::new(SECOND, 6.0).unwrap()).unwrap();
     assert_eq!((limiter.limit(), limiter.current_limit()), (60, 10), "cold");
@@ -97,7 +97,7 @@ fn errors_are_those_of_the_parts() {
     ));
     let limit = SlidingWindowLimiter::max_limit(&window(2)) + 1;
     assert!(matches!(
-        timeline.sliding_window_limiter(window(2), limit).unwrap_err(),
+        timeline.bucket_window_limiter(window(2), limit).unwrap_err(),
         LimitError::TooHigh { limit: found, .. } if found == limit
     ));
     let none = timeline.warm_up(window(2), 0, WarmUpConfig::default());

@@ -26,7 +26,8 @@ fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
 
 fn unshared(samples: u32, limit: u64) -> Sliding {
     let clock = ManualClock::new(Timestamp::MIN);
-    let limiter = SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets_with_clock(window(samples), limit, clock).unwrap();
     // The models give the times, and the clock stands still.
     limiter.with_max_lead(Duration::MAX)
 }
@@ -375,7 +376,7 @@ fn no_entry_is_refused_while_a_permit_is_left() {
 fn wrong_time_of_another_thread_moves_a_window_by_the_lead() {
     explore(Some(2), || {
         let clock = ManualClock::new(start(1));
-        let limiter = SlidingWindowLimiter::with_clock(window(2), 2, clock).unwrap();
+        let limiter = SlidingWindowLimiter::of_buckets_with_clock(window(2), 2, clock).unwrap();
         let limiter = Arc::new(limiter.with_max_lead(LEN));
         let other = asks(&limiter, 7_200, 1);
         let admitted = ask(&*limiter, 1, 2) + other.join().unwrap();

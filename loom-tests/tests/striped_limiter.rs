@@ -23,8 +23,12 @@ fn with_node_passes(limit: u64) -> Arc<Sliding> {
 
 fn begun(limit: u64, finish: impl Fn(Sliding) -> Sliding) -> Arc<Sliding> {
     let config = WindowConfig::new(2, LEN * 2).unwrap();
-    let limiter =
-        SlidingWindowLimiter::with_clock(config, limit, ManualClock::new(Timestamp::MIN)).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets_with_clock(
+        config,
+        limit,
+        ManualClock::new(Timestamp::MIN),
+    )
+    .unwrap();
     // The models give the times, and the clock stands still.
     let limiter = finish(limiter.with_max_lead(Duration::MAX));
     assert_eq!(ask(&limiter, 1, 1), 1);

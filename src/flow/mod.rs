@@ -14,8 +14,8 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | limit the requests of each interval | [`FixedWindowLimiter`] |
-//! | limit the requests of any window of n buckets | [`SlidingWindowLimiter`] |
+//! | limit the requests of any interval | [`SlidingWindowLimiter`] |
+//! | limit the requests from one full interval to the next | [`FixedWindowLimiter`] |
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |

@@ -108,7 +108,7 @@ impl<C> Resource<C> {
     /// let orders = registry.resource("GET /orders")?;
     /// let second = *orders.config().short();
     /// let limiter = |limit| {
-    ///     orders.data_or_try_insert_with(|| timeline.sliding_window_limiter(second, limit))
+    ///     orders.data_or_try_insert_with(|| timeline.bucket_window_limiter(second, limit))
     /// };
     /// assert!(matches!(limiter(u64::MAX), Err(LimitError::TooHigh { .. })));
     /// limiter(100)?.try_enter(&*orders)?.success();

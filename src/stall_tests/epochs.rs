@@ -22,7 +22,7 @@ const ENDLESS: u64 = 10_000;
 fn striped() -> Arc<Sliding> {
     let config = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
     let clock = ManualClock::new(Timestamp::from_secs(60));
-    let limiter = SlidingWindowLimiter::with_clock(config, LIMIT, clock).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets_with_clock(config, LIMIT, clock).unwrap();
     let limiter = limiter.with_max_lead(Duration::MAX);
     // Opens the bucket, and takes nothing.
     assert_eq!(ask(&limiter, 60, LIMIT + 1), 0);

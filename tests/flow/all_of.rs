@@ -39,7 +39,7 @@ proptest! {
         let three = || -> (_, _, _) {
             (
                 FixedWindowLimiter::new(ms(100), 5).unwrap(),
-                SlidingWindowLimiter::new(window, 12).unwrap(),
+                SlidingWindowLimiter::of_buckets(window, 12).unwrap(),
                 FixedWindowLimiter::new(ms(1_000), 30).unwrap(),
             )
         };
@@ -153,7 +153,9 @@ fn permits_are_given_back_if_a_later_limiter_refuses() {
         token(5).boxed(),
         leaky().boxed(),
         fixed(1_000, 5).boxed(),
-        SlidingWindowLimiter::with_clock(window, 5, ManualClock::new(now)).unwrap().boxed(),
+        SlidingWindowLimiter::of_buckets_with_clock(window, 5, ManualClock::new(now))
+            .unwrap()
+            .boxed(),
         Arc::new(ConcurrencyLimiter::new(5)).boxed(),
         AllOf::new((token(5), fixed(1_000, 5))).boxed(),
         AllOf::new(vec![fixed(1_000, 5), fixed(60_000, 5)]).boxed(),
@@ -331,7 +333,8 @@ fn refused_request_gives_each_limiter_its_own_wait_back() {
 fn direct_entries_of_a_node_count_and_are_charged_to_none() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    let window = SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock).unwrap();
+    let window =
+        SlidingWindowLimiter::of_buckets_with_clock(*node.config().short(), 10, clock).unwrap();
     let window = window.with_node_passes();
     node.enter_many(6).success();
     let both = AllOf::new((token(100), window));

@@ -15,8 +15,8 @@ use crate::ms;
 fn limit_that_does_not_fit_is_refused() {
     let config = WindowConfig::new(10, ms(10)).unwrap();
     let max = SlidingWindowLimiter::max_limit(&config);
-    assert!(SlidingWindowLimiter::new(config, max).is_ok());
-    let error = SlidingWindowLimiter::new(config, max + 1).unwrap_err();
+    assert!(SlidingWindowLimiter::of_buckets(config, max).is_ok());
+    let error = SlidingWindowLimiter::of_buckets(config, max + 1).unwrap_err();
     let bucket_len = ms(1);
     assert_eq!(error, LimitError::TooHigh { limit: max + 1, max, bucket_len });
     assert!(matches!(FixedWindowLimiter::new(ms(0), 1), Err(LimitError::NoWindow(_))));

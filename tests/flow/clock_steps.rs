@@ -30,7 +30,7 @@ where
 {
     let window = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = || clock.clone();
-    let sliding = SlidingWindowLimiter::with_clock(window, 10, clock()).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets_with_clock(window, 10, clock()).unwrap();
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, clock()).unwrap();
     let warm_up = WarmUp::with_clock(window, 30, WarmUpConfig::default(), clock()).unwrap();
     let token = TokenBucket::with_clock(rate(10, 1_000), 10, clock());
@@ -146,7 +146,8 @@ fn entry_of_a_node_is_bounded_by_the_clock_of_the_node() {
     let clock = ManualClock::new(at(BEGIN + HOUR));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let behind = ManualClock::new(at(BEGIN));
-    let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 1, behind).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets_with_clock(*node.config().short(), 1, behind).unwrap();
     assert!(limiter.enter(&node).is_admitted());
     clock.advance(ms(1_000));
     assert!(limiter.enter(&node).is_admitted());

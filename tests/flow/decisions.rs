@@ -62,7 +62,7 @@ fn retry_after_is_rounded_up_to_whole_seconds() {
 
 #[test]
 fn refusal_tells_a_known_time_an_unknown_one_and_never_apart() {
-    let window = SlidingWindowLimiter::new(second(), 2).unwrap();
+    let window = SlidingWindowLimiter::of_buckets(second(), 2).unwrap();
     let token = TokenBucket::new(Rate::per_second(10).unwrap(), 2);
     let warm_up = WarmUp::new(second(), 2, WarmUpConfig::default()).unwrap();
     for limiter in [&window as &dyn Limiter<Permit = ()>, &token, &warm_up] {
@@ -87,7 +87,7 @@ fn refusal_tells_a_known_time_an_unknown_one_and_never_apart() {
 fn quota_of_each_limiter() {
     let now = at(60_250);
     let fixed = FixedWindowLimiter::new(ms(1_000), 5).unwrap();
-    let sliding = SlidingWindowLimiter::new(second(), 5).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets(second(), 5).unwrap();
     let token = TokenBucket::new(Rate::per_second(10).unwrap(), 5);
     let warm_up = WarmUp::new(second(), 6, WarmUpConfig::default()).unwrap();
     let limiters: [(&dyn Limiter<Permit = ()>, u64, u64); 3] =
@@ -127,7 +127,7 @@ proptest! {
         asks in proptest::collection::vec((0..400_u64, 1..4_u64), 1..12),
     ) {
         let limiters: [Box<dyn Limiter<Permit = ()>>; 3] = [
-            Box::new(SlidingWindowLimiter::new(second(), 9).unwrap()),
+            Box::new(SlidingWindowLimiter::of_buckets(second(), 9).unwrap()),
             Box::new(FixedWindowLimiter::new(ms(700), 9).unwrap()),
             Box::new(TokenBucket::new(Rate::per_second(7).unwrap(), 9)),
         ];
@@ -157,7 +157,9 @@ fn entry_through_a_limiter_counts_passes_and_refusals_by_reason() {
     let rate = Rate::per_second(1).unwrap();
     let limiters: [(BoxLimiter, Reason); 5] = [
         (
-            SlidingWindowLimiter::with_clock(second(), 1, clock.clone()).unwrap().boxed(),
+            SlidingWindowLimiter::of_buckets_with_clock(second(), 1, clock.clone())
+                .unwrap()
+                .boxed(),
             Reason::LimitReached,
         ),
         (TokenBucket::with_clock(rate, 1, clock.clone()).boxed(), Reason::LimitReached),
@@ -240,7 +242,7 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
 
 #[test]
 fn limiter_behind_a_reference_counts_direct_requests_of_the_node() {
-    let limiter = || SlidingWindowLimiter::new(second(), 10).unwrap().with_node_passes();
+    let limiter = || SlidingWindowLimiter::of_buckets(second(), 10).unwrap().with_node_passes();
     let admitted = |limiter: &dyn Fn(&ResourceNode<ManualClock>) -> bool| {
         let node = node();
         node.enter_many_at(at(60_000), 6).success_at(at(60_000));

@@ -152,7 +152,8 @@ fn rate_of_zero_is_an_error_and_a_limit_of_zero_refuses_everything() {
     assert!(matches!(Rate::per_second(0), Err(RateError::ZeroPermits { .. })));
     assert!(matches!(Rate::new(1, Duration::ZERO), Err(RateError::ZeroInterval { .. })));
     let rate = Rate::per_second(10).unwrap();
-    let window = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
+    let window =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
     for limiter in [&bucket(rate, 0) as &dyn Limiter<Permit = ()>, &window] {
         for permits in [1, u64::MAX] {
             let refusal = limiter.try_acquire_at(at(60_000), permits).refusal().unwrap();

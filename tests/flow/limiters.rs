@@ -16,7 +16,8 @@ use crate::{at, ms, rate};
 
 #[test]
 fn request_for_no_permits_is_admitted() {
-    let none = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
+    let none =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
     let bucket = LeakyBucket::new(rate(1, 1_000), ms(0));
     assert!(bucket.try_acquire_at(at(5), 1).is_admitted());
     for limiter in
@@ -31,7 +32,7 @@ fn request_for_no_permits_is_admitted() {
 fn request_for_more_than_the_limit_has_no_retry_time() {
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let refused = [
-        SlidingWindowLimiter::new(config, 5).unwrap().try_acquire_at(at(70), 6),
+        SlidingWindowLimiter::of_buckets(config, 5).unwrap().try_acquire_at(at(70), 6),
         FixedWindowLimiter::new(ms(1_000), 5).unwrap().try_acquire_at(at(70), 6),
         TokenBucket::new(rate(5, 1_000), 5).try_acquire_at(at(70), 6),
         WarmUp::new(config, 5, WarmUpConfig::default()).unwrap().try_acquire_at(at(70), 6),
@@ -48,7 +49,7 @@ fn at_the_end_of_time() {
     let config = WindowConfig::new(3, ms(3)).unwrap();
     let limit = SlidingWindowLimiter::max_limit(&config);
     let lead = Duration::MAX;
-    let limiter = SlidingWindowLimiter::new(config, limit).unwrap().with_max_lead(lead);
+    let limiter = SlidingWindowLimiter::of_buckets(config, limit).unwrap().with_max_lead(lead);
     let warm_up = WarmUp::new(config, 9, WarmUpConfig::default()).unwrap().with_max_lead(lead);
     let leaky = LeakyBucket::new(rate(3, 10), ms(5)).with_max_lead(lead);
     let token = TokenBucket::new(rate(3, 10), 2).with_max_lead(lead);
@@ -74,7 +75,8 @@ fn at_the_end_of_time() {
 
 #[test]
 fn beginning_of_time_counts() {
-    let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(20)).unwrap(), 3).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(2, ms(20)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(0), 3).is_admitted());
     assert!(limiter.try_acquire_at(at(10), 1).is_refused());
     assert!(limiter.try_acquire_at(at(20), 1).is_admitted());
@@ -101,7 +103,7 @@ fn ten_minutes(limiter: &impl Limiter) -> u64 {
 #[test]
 fn ten_minutes_of_too_many_requests() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets(config, 123).unwrap();
     assert_eq!(ten_minutes(&sliding), 123 * 600);
     assert_eq!(ten_minutes(&FixedWindowLimiter::new(ms(1_000), 123).unwrap()), 123 * 600);
     // The tokens that are added in that time, and the first 50. The last token may be added after
@@ -123,7 +125,7 @@ fn request_is_admitted_at_the_retry_time() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = ManualClock::new(at(5_000));
     let limiters: [Box<dyn Limiter<Permit = ()>>; 4] = [
-        Box::new(SlidingWindowLimiter::with_clock(config, 3, clock.clone()).unwrap()),
+        Box::new(SlidingWindowLimiter::of_buckets_with_clock(config, 3, clock.clone()).unwrap()),
         Box::new(FixedWindowLimiter::with_clock(ms(700), 3, clock.clone()).unwrap()),
         Box::new(TokenBucket::with_clock(rate(7, 1_000), 3, clock.clone())),
         Box::new(LeakyBucket::with_clock(rate(7, 1_000), ms(10), clock.clone())),
@@ -178,7 +180,7 @@ fn limit_can_be_changed_while_it_is_in_use() {
     assert!(fixed.try_acquire_many(3).is_refused() && fixed.try_acquire_many(2).is_admitted());
 
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
-    let sliding = SlidingWindowLimiter::with_clock(config, 5, clock.clone()).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets_with_clock(config, 5, clock.clone()).unwrap();
     assert!(sliding.try_acquire_many(3).is_admitted());
     sliding.set_limit(9).unwrap();
     assert_eq!((sliding.limit(), sliding.available()), (9, 6));

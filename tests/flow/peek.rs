@@ -25,7 +25,9 @@ fn limiters(clock: &ManualClock, lead: Duration, permits: u64, limit: u64) -> Ve
             FixedWindowLimiter::with_clock(ms(700), limit, clock()).unwrap().with_max_lead(lead),
         ),
         Box::new(
-            SlidingWindowLimiter::with_clock(window, limit, clock()).unwrap().with_max_lead(lead),
+            SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock())
+                .unwrap()
+                .with_max_lead(lead),
         ),
         Box::new(TokenBucket::with_clock(rate, limit, clock()).with_max_lead(lead)),
         Box::new(LeakyBucket::with_clock(rate, ms(300), clock()).with_max_lead(lead)),
@@ -65,7 +67,8 @@ proptest! {
 
 #[test]
 fn peek_closes_no_bucket() {
-    let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 3).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(2, ms(1_000)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(60_000), 3).is_admitted());
     assert_eq!(limiter.peek_at(at(61_000), 3), Some(Decision::Admitted(())));
     // If the peek had opened the bucket of 61 s, a stale request would count there, and be

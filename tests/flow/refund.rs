@@ -116,7 +116,7 @@ proptest! {
         steps in proptest::collection::vec((0..25_u64, 0..6_u64, 0..15_u64, any::<bool>()), 1..80),
     ) {
         let window = WindowConfig::new(samples, ms(10 * samples as u64)).unwrap();
-        let limiters = [(); 2].map(|()| SlidingWindowLimiter::new(window, limit).unwrap());
+        let limiters = [(); 2].map(|()| SlidingWindowLimiter::of_buckets(window, limit).unwrap());
         let [limiter, without] = &limiters;
         let mut time = 1_000;
         for (step, permits, later, is_back) in steps {
@@ -233,7 +233,7 @@ fn bucket_never_has_more_tokens_than_its_capacity() {
 #[test]
 fn window_gives_back_only_permits_of_its_newest_bucket() {
     let window = WindowConfig::new(2, ms(20)).unwrap();
-    let limiter = SlidingWindowLimiter::new(window, 9).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets(window, 9).unwrap();
     assert!(!limiter.refund_at(at(100), 1, AT_ONCE), "none was taken");
     assert!(limiter.try_acquire_at(at(100), 3).is_admitted());
     assert!(limiter.try_acquire_at(at(110), 4).is_admitted());
@@ -281,7 +281,11 @@ fn permits_of_a_time_that_was_cut_are_not_given_back_later() {
         assert!(limiter.refund_at(later, 5, AT_ONCE), "{name}");
     };
     let time = clock();
-    check("window", time.clone(), &SlidingWindowLimiter::with_clock(second, 10, time).unwrap());
+    check(
+        "window",
+        time.clone(),
+        &SlidingWindowLimiter::of_buckets_with_clock(second, 10, time).unwrap(),
+    );
     let time = clock();
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, time.clone()).unwrap();
     check("interval", time, &fixed);

@@ -1,9 +1,11 @@
 //! The sliding-window limiter, compared with a sequential model, and in front of a node.
 
 use std::cell::Cell;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::{Ask, LimiterExt, Passed, SlidingWindowLimiter};
+use leaparray::flow::{Ask, LimitError, LimiterExt, Passed, SlidingWindowLimiter};
 use leaparray::{
     Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
 };
@@ -63,7 +65,7 @@ proptest! {
     ) {
         const LEN: u64 = 10;
         let config = WindowConfig::new(samples, ms(LEN * samples as u64)).unwrap();
-        let limiter = SlidingWindowLimiter::new(config, limit).unwrap();
+        let limiter = SlidingWindowLimiter::of_buckets(config, limit).unwrap();
         let mut reckoning =
             Model { limit, samples: samples as u64, newest: 0, taken: Vec::new() };
         let mut time = begin;
@@ -89,7 +91,8 @@ proptest! {
 
 #[test]
 fn request_for_no_permits_opens_no_bucket() {
-    let limiter = SlidingWindowLimiter::new(WindowConfig::new(1, ms(10)).unwrap(), 3).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(1, ms(10)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(10), 0).is_admitted());
     assert!(limiter.try_acquire_at(at(8), 3).is_admitted());
     assert_eq!([at(9), at(10)].map(|now| limiter.available_at(now)), [0, 3]);
@@ -97,7 +100,8 @@ fn request_for_no_permits_opens_no_bucket() {
 
 #[test]
 fn time_that_goes_back_gives_nothing_back() {
-    let limiter = SlidingWindowLimiter::new(WindowConfig::new(4, ms(40)).unwrap(), 2).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(WindowConfig::new(4, ms(40)).unwrap(), 2).unwrap();
     assert!(limiter.try_acquire_at(at(100), 1).is_admitted());
     // A stale timestamp counts in the newest bucket.
     assert!(limiter.try_acquire_at(at(5), 1).is_admitted());
@@ -111,7 +115,8 @@ fn direct_entries_of_a_node_count() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
-        SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock.clone()).unwrap();
+        SlidingWindowLimiter::of_buckets_with_clock(*node.config().short(), 10, clock.clone())
+            .unwrap();
     let limiter = limiter.with_node_passes();
     let enter = || limiter.try_enter(&node).map(Entry::success).is_ok();
     node.enter_many(6).success();
@@ -135,7 +140,8 @@ fn direct_entries_of_a_node_count() {
 #[test]
 fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(*node.config().short(), 10).unwrap().with_node_passes();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
     let enter = |now| limiter.try_enter_at(&node, now).map(drop);
     assert!(enter(at(60_499)).is_ok());
@@ -145,7 +151,8 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
 #[test]
 fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(*node.config().short(), 10).unwrap().with_node_passes();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));
     let enter = |now| limiter.try_enter_at(&node, now).map(|entry| entry.success_at(now));
     assert!(enter(at(60_500)).is_ok());
@@ -155,7 +162,8 @@ fn stale_timestamp_sees_the_entries_since() {
 #[test]
 fn direct_entries_count_from_the_next_bucket_on() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap().with_node_passes();
+    let limiter =
+        SlidingWindowLimiter::of_buckets(*node.config().short(), 10).unwrap().with_node_passes();
     let limiter = limiter.with_max_lead(Duration::MAX);
     let admitted = |now| (0..20).filter(|_| limiter.try_enter_at(&node, now).is_ok()).count();
     assert!(limiter.try_enter_at(&node, at(60_000)).is_ok());
@@ -189,7 +197,7 @@ fn node_is_read_once_in_each_bucket() {
     let reads = |bucket_ms: u64, time: &[u64]| {
         let node = Reads(Cell::new(0));
         let window = WindowConfig::new(4, ms(4 * bucket_ms)).unwrap();
-        let limiter = SlidingWindowLimiter::new(window, 100).unwrap().with_node_passes();
+        let limiter = SlidingWindowLimiter::of_buckets(window, 100).unwrap().with_node_passes();
         let limiter = limiter.with_max_lead(Duration::MAX);
         for now in time {
             let ask = || limiter.ask(&Ask::at(at(*now)).over(&node));
@@ -202,4 +210,131 @@ fn node_is_read_once_in_each_bucket() {
     assert_eq!([100, 1_000, 50].map(|len| reads(len, &time)), [3, 3, 5]);
     // A stale time is decided in the newest bucket, with what was counted there.
     assert_eq!(reads(100, &[60_100, 60_099, 60_000, 60_199]), 1);
+}
+
+/// Returns the most permits of any interval of `length`, of admissions in the order of their times,
+/// both ends included.
+fn most_of_any_interval(admitted: &[(u64, u64)], length: u64) -> u64 {
+    let of_interval = |begin: usize| -> u64 {
+        let until = admitted[begin].0 + length;
+        admitted[begin..].iter().take_while(|(time, _)| *time <= until).map(|(_, it)| it).sum()
+    };
+    (0..admitted.len()).map(of_interval).max().unwrap_or(0)
+}
+
+proptest! {
+    /// Intervals from 1 ns, so that they have fewer than 50 buckets, and buckets that do not divide
+    /// them.
+    #[test]
+    fn no_interval_has_more_than_the_limit(
+        length in prop_oneof![1..300_u64, 1..10_000_000_000_u64],
+        limit in 1..40_u64,
+        steps in proptest::collection::vec((0..1_200_u64, 1..12_u64), 1..300),
+    ) {
+        let interval = Duration::from_nanos(length);
+        // The highest limit of very short buckets.
+        let limit = match SlidingWindowLimiter::new(interval, limit) {
+            Ok(_) => limit,
+            Err(LimitError::TooHigh { max, .. }) => max,
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        let limiter = SlidingWindowLimiter::new(interval, limit).unwrap();
+        let limiter = limiter.with_max_lead(Duration::MAX);
+        let mut now = 3_600_000_000_000;
+        let mut admitted = Vec::new();
+        for (thousandths, permits) in steps {
+            now += length * thousandths / 1_000;
+            let time = Timestamp::from_nanos(now);
+            match limiter.try_acquire_at(time, permits).refusal() {
+                None => admitted.push((now, permits)),
+                // Again at the first time at which it can succeed.
+                Some(refusal) => if let Some(retry) = refusal.retry_at() {
+                    prop_assert!(retry > time);
+                    prop_assert!(limiter.try_acquire_at(retry, permits).is_admitted());
+                    now = retry.as_nanos();
+                    admitted.push((now, permits));
+                }
+            }
+            prop_assert!(most_of_any_interval(&admitted, length) <= limit);
+        }
+    }
+}
+
+#[test]
+fn two_bursts_within_an_interval_are_not_both_admitted() {
+    // At the end of one interval and the beginning of the next.
+    for offset in (0..1_000).step_by(7) {
+        let limiter = SlidingWindowLimiter::new(ms(1_000), 1_000).unwrap();
+        let limiter = limiter.with_max_lead(Duration::MAX);
+        let ask =
+            |time| (0..2_000).filter(|_| limiter.try_acquire_at(at(time), 1).is_admitted()).count();
+        let begin = 60_000 + offset;
+        assert_eq!([begin, begin + 999, begin + 1_000].map(ask), [1_000, 0, 0], "{offset}");
+        assert_eq!(ask(begin + 1_020), 1_000, "{offset}: a bucket is 20 ms");
+    }
+}
+
+#[test]
+fn lasting_demand_gets_at_least_fifty_of_fifty_one_parts_of_the_rate() {
+    // Evenly, and in a burst whenever permits are free.
+    for (step, at_once) in [(1, 1), (1, 7), (3, 1_000)] {
+        let limiter = SlidingWindowLimiter::new(ms(1_000), 700).unwrap();
+        let limiter = limiter.with_max_lead(Duration::MAX);
+        let mut admitted = 0_u32;
+        for time in (60_000..160_000).step_by(step) {
+            let one = |_: &u64| limiter.try_acquire_at(at(time), 1).is_admitted();
+            admitted += u32::try_from((0..at_once).filter(one).count()).unwrap();
+        }
+        let share = f64::from(admitted) / 70_000.0;
+        assert!((0.98..=1.01).contains(&share), "{share} of the rate, {at_once} every {step} ms");
+    }
+}
+
+#[test]
+fn no_interval_has_more_than_the_limit_if_threads_race() {
+    const THREADS: usize = 4;
+    const TURNS: usize = 400;
+    let (length, limit) = (1_000, 100);
+    let limiter = SlidingWindowLimiter::new(ms(length), limit).unwrap();
+    let limiter = &limiter.with_max_lead(Duration::MAX);
+    // All threads ask at one time, and go on together.
+    let (barrier, times) = (&Barrier::new(THREADS), |turn: usize| 60_000 + turn as u64 * 37);
+    let admitted = thread::scope(|scope| {
+        let ask = |thread: usize| {
+            let permits = 1 + thread as u64 % 2;
+            let turns = (0..TURNS).map(move |turn| {
+                barrier.wait();
+                let one = |_: &u64| limiter.try_acquire_at(at(times(turn)), permits).is_admitted();
+                (0..40).filter(one).count() as u64 * permits
+            });
+            scope.spawn(move || turns.collect::<Vec<_>>())
+        };
+        let threads: Vec<_> = (0..THREADS).map(ask).collect();
+        let all: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+        (0..TURNS)
+            .map(|turn| (times(turn), all.iter().map(|it| it[turn]).sum()))
+            .collect::<Vec<(u64, u64)>>()
+    });
+    let most = most_of_any_interval(&admitted, length);
+    assert!((limit - 1..=limit).contains(&most), "{most} in an interval");
+}
+
+#[test]
+fn interval_that_no_window_has_is_an_error() {
+    for interval in [Duration::ZERO, Duration::MAX, Duration::from_nanos(u64::MAX)] {
+        let error = SlidingWindowLimiter::new(interval, 1).unwrap_err();
+        assert!(matches!(error, LimitError::NoWindow(_)), "{interval:?}: {error}");
+    }
+    let longest = Duration::from_nanos(u64::MAX) / 51 * 50;
+    assert_eq!(SlidingWindowLimiter::new(longest, 1).unwrap().interval(), longest);
+    let error = SlidingWindowLimiter::new(ms(1_000), u64::MAX).unwrap_err();
+    let LimitError::TooHigh { max, .. } = error else { panic!("{error}") };
+    assert!(max > 2_000_000, "{max}");
+}
+
+#[test]
+fn quota_has_the_interval_and_not_the_window() {
+    let limiter = SlidingWindowLimiter::new(ms(1_000), 10).unwrap();
+    let quota = limiter.quota_at(at(60_000)).unwrap();
+    assert_eq!((quota.window, limiter.config().interval()), (Some(ms(1_000)), ms(1_020)));
 }

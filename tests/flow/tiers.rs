@@ -17,7 +17,7 @@ use super::{at, ms, rate};
 fn limiters(clock: &ManualClock) -> Vec<(&'static str, BoxLimiter)> {
     let second = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = || clock.clone();
-    let sliding = || SlidingWindowLimiter::with_clock(second, 10, clock()).unwrap();
+    let sliding = || SlidingWindowLimiter::of_buckets_with_clock(second, 10, clock()).unwrap();
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, clock()).unwrap();
     let warm_up = WarmUp::with_clock(second, 300, WarmUpConfig::default(), clock()).unwrap();
     let keyed = TokenBucketPerKey::new(rate(10, 1_000), 10);
@@ -69,7 +69,7 @@ fn requests_of_one_tier_are_not_counted_in_another() {
 fn limiter_with_node_passes_counts_other_tiers() {
     let clock = ManualClock::new(at(60_000));
     let second = WindowConfig::new(2, ms(1_000)).unwrap();
-    let sliding = SlidingWindowLimiter::with_clock(second, 10, clock.clone()).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets_with_clock(second, 10, clock.clone()).unwrap();
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, clock.clone()).unwrap();
     for limiter in [sliding.with_node_passes().boxed(), fixed.with_node_passes().boxed()] {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());

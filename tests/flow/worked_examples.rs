@@ -32,7 +32,7 @@ fn fixed_window_admits_twice_its_limit_across_an_edge() {
 #[test]
 fn sliding_window_refuses_what_is_too_much_across_that_edge() {
     let config = WindowConfig::new(6, ms(60_000)).unwrap();
-    let limiter = SlidingWindowLimiter::new(config, 100).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets(config, 100).unwrap();
     assert_eq!(half_minute(&limiter, 0, 10), 10);
     assert_eq!(half_minute(&limiter, 30_000, 90), 90);
     assert_eq!(half_minute(&limiter, 60_000, 90), 10, "80 are refused");
@@ -41,7 +41,7 @@ fn sliding_window_refuses_what_is_too_much_across_that_edge() {
 #[test]
 fn request_lands_in_the_bucket_of_its_ten_seconds() {
     let config = WindowConfig::new(6, ms(60_000)).unwrap();
-    let limiter = SlidingWindowLimiter::new(config, 1).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets(config, 1).unwrap();
     assert!(limiter.try_acquire_at(second(35_000), 1).is_admitted());
     // The bucket from 0:30 to 0:40 leaves the window a minute after its start.
     let refusal = limiter.try_acquire_at(second(89_999), 1).refusal().unwrap();

@@ -267,7 +267,7 @@ operations! {
     }
 
     acquire_of_a_sliding_window {
-        admits(SlidingWindowLimiter::with_clock(config(), 10, clock()).unwrap());
+        admits(SlidingWindowLimiter::of_buckets_with_clock(config(), 10, clock()).unwrap());
     }
 
     acquire_of_a_leaky_bucket {
@@ -302,7 +302,7 @@ operations! {
 
     acquire_of_all {
         admits(AllOf::new((
-            SlidingWindowLimiter::with_clock(config(), 10, clock()).unwrap(),
+            SlidingWindowLimiter::of_buckets_with_clock(config(), 10, clock()).unwrap(),
             TokenBucket::with_clock(rate(), 10, clock()),
         )));
     }
@@ -326,7 +326,7 @@ operations! {
     }
 
     acquire_of_a_limiter_per_key {
-        let new = || SlidingWindowLimiter::with_clock(config(), 10, clock()).unwrap();
+        let new = || SlidingWindowLimiter::of_buckets_with_clock(config(), 10, clock()).unwrap();
         let limiter = KeyedLimiter::with_clock(LimiterPerKey::new(new), 1_000, clock()).unwrap();
         assert!(limiter.try_acquire(&1).is_admitted());
     }

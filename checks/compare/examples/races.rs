@@ -61,7 +61,7 @@ fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
     let limit = LimiterPerKey::new({
         let clock = clock.clone();
         move || {
-            SlidingWindowLimiter::with_clock(hour, u64::from(LIMIT), clock.clone()).expect("small")
+            SlidingWindowLimiter::of_buckets_with_clock(hour, u64::from(LIMIT), clock.clone()).expect("small")
         }
     });
     let limiter = KeyedLimiter::<usize, _, _>::with_clock(limit, 100_000, clock).expect("a cap");

@@ -57,8 +57,8 @@ impl Stress {
     }
 
     fn with_limit(round: Round, limit: u64) -> Self {
-        let limiter =
-            SlidingWindowLimiter::new(round.config(), limit).expect("the limit is not too high");
+        let limiter = SlidingWindowLimiter::of_buckets(round.config(), limit)
+            .expect("the limit is not too high");
         let turns = round.turns as usize / round.writers;
         let told = (0..round.writers).map(|_| (0..turns).map(|_| AtomicU64::new(0)).collect());
         Self { round, limit, limiter, time: AdvancedTime::new(round), told: told.collect() }

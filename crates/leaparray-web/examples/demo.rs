@@ -139,7 +139,7 @@ fn simulate(
                 Some(breaker.boxed())
             }
             Kind::Refusing => {
-                let second = *resource.config().short();
+                let second = Duration::from_secs(1);
                 let limiter = SlidingWindowLimiter::with_clock(second, 40, clock())?;
                 let limiter = limiter.boxed();
                 registry.watch(&name, Arc::clone(&limiter))?;

@@ -42,10 +42,10 @@ impl Server {
     pub(crate) fn start(limit: u64) -> Result<Self, Box<dyn Error>> {
         let registry = Arc::new(Registry::new());
         let limiter = move |resource: &Resource| {
-            let (second, clock) = (*resource.config().short(), resource.clock().clone());
+            let (second, clock) = (Duration::from_secs(1), resource.clock().clone());
             let limiter = SlidingWindowLimiter::with_clock(second, limit, clock);
             let is_limited = LIMITED.ends_with(resource.name());
-            is_limited.then(|| Arc::new(limiter.expect("the window of a resource is valid")))
+            is_limited.then(|| Arc::new(limiter.expect("a valid interval")))
         };
         let layer = ResourceLayer::new(Arc::clone(&registry), GrpcMethod)?.limit_each(limiter);
         // Without `TCP_NODELAY`, a frame of a stream waits until the client has acknowledged the

@@ -38,8 +38,7 @@ impl Gates {
         let clock = || metrics.registry.clock().clone();
         let mut limiters = [const { None }; Route::COUNT];
         let mut set = |route: Route, limiter: BoxLimiter| limiters[route as usize] = Some(limiter);
-        // The limit holds for any window of the length of the resource's short window.
-        let second = *metrics.of(Route::Limited).config().short();
+        let second = Duration::from_secs(1);
         let limited = SlidingWindowLimiter::with_clock(second, args.limit.into(), clock())?;
         set(Route::Limited, limited.boxed());
         if let Some(permits) = args.pace {

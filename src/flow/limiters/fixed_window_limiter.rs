@@ -52,7 +52,7 @@ impl<C: Clock> FixedWindowLimiter<C> {
     /// As for [`new`](FixedWindowLimiter::new).
     pub fn with_clock(interval: Duration, limit: u64, clock: C) -> Result<Self, LimitError> {
         let config = WindowConfig::new(1, interval).map_err(LimitError::NoWindow)?;
-        SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
+        SlidingWindowLimiter::of_buckets_with_clock(config, limit, clock).map(Self)
     }
 
     /// Counts also the requests that enter the node without this limiter: see

@@ -1,4 +1,4 @@
-//! A limiter of the permits of any window.
+//! A limiter of the permits of any interval.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,10 +9,25 @@ use crate::flow::permits::DirectPasses;
 use crate::flow::permits::{FullWindow, PermitWindow, Ration};
 use crate::node::Reason;
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
+use crate::time::{Clock, ConfigError, MonotonicClock, Timestamp, WindowConfig};
 
-/// A limiter of at most `limit` permits in any window of n buckets. The limit is exact under any
-/// race.
+/// A limiter of at most `limit` permits in any interval of a length: in any second, and not only
+/// from one full second to the next. The limit is exact under any race.
+///
+/// ```
+/// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
+/// use leaparray::{ManualClock, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_millis(60_999));
+/// let second = Duration::from_secs(1);
+/// let limiter = SlidingWindowLimiter::with_clock(second, 100, clock.clone())?;
+/// assert!(limiter.try_acquire_many(100).is_admitted());
+/// clock.advance(second - Duration::from_millis(1));
+/// let refusal = limiter.try_acquire().refusal().expect("they were admitted 999 ms ago");
+/// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(62)), "when their bucket leaves");
+/// # Ok::<_, leaparray::flow::LimitError>(())
+/// ```
 ///
 /// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several
 /// threads may read before any of them records. Here, one atomic word has the newest bucket and the
@@ -28,18 +43,30 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// compete never has them. The permits go back into the word when the bucket is over, and with a
 /// refund, or a request for more permits than any stripe has.
 ///
-/// # Buckets and timestamps
+/// # Intervals and buckets
+///
+/// Permits are counted in buckets, and a request is decided by the sum of a window of n buckets. A
+/// permit is free again when the bucket in which it was taken leaves the window, between n − 1 and
+/// n bucket lengths later.
+///
+/// [`new`](Self::new) divides the interval into 50 buckets and takes one more into the window. An
+/// interval begins and ends within buckets, so it touches at most 51 of them, and has at most the
+/// limit, wherever it begins. A permit is free again one to 1.02 intervals later, so under lasting
+/// demand at least 50/51 of the rate is admitted: 98 %.
+///
+/// [`of_buckets`](Self::of_buckets) takes the number of buckets and their length from a
+/// [`WindowConfig`], as Sentinel's window, so that the limit agrees with the sums of a
+/// [`SlidingWindow`](crate::SlidingWindow) or a node. Up to twice the limit may then be admitted
+/// within little more than n − 1 bucket lengths, at the end of one bucket and the beginning of
+/// another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
+///
+/// # Timestamps
 ///
 /// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: the
 /// bucket of its request's time, or a later one, up to the newest that any request has asked in by
 /// then. By the times that callers give, a window can have more. For example, a limiter of 2
 /// permits in two buckets admits 2 in bucket 11. A request in bucket 13 then moves the window, and
 /// a late request with a time in bucket 12 gets 2 permits, which count in bucket 13.
-///
-/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was
-/// taken leaves the window, between n − 1 and n bucket lengths later. So up to twice the limit may
-/// be admitted within little more than n − 1 bucket lengths, at the end of one bucket and the
-/// beginning of another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
 ///
 /// # The passes of a node
 ///
@@ -70,8 +97,9 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+/// let second = *node.config().short();
 /// let limiter =
-///     SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?.with_node_passes();
+///     SlidingWindowLimiter::of_buckets_with_clock(second, 2, clock)?.with_node_passes();
 /// node.enter().success();
 /// limiter.try_enter(&node)?.success();
 /// assert!(limiter.enter(&node).is_refused());
@@ -89,7 +117,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let config = WindowConfig::new(10, Duration::from_secs(1))?;
-/// let limiter = SlidingWindowLimiter::with_clock(config, 100, clock.clone())?;
+/// let limiter = SlidingWindowLimiter::of_buckets_with_clock(config, 100, clock.clone())?;
 /// assert!(limiter.try_acquire_many(60).is_admitted());
 /// clock.advance(Duration::from_millis(500));
 /// let admitted = (0..1_000).filter(|_| limiter.try_acquire().is_admitted()).count();
@@ -101,6 +129,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 #[derive(Debug)]
 pub struct SlidingWindowLimiter<C = MonotonicClock> {
     limit: AtomicU64,
+    /// At most as long as the window.
+    interval: Duration,
     window: PermitWindow,
     /// Of the node that this limiter is used with, if it counts them.
     direct: Option<DirectPasses>,
@@ -108,18 +138,41 @@ pub struct SlidingWindowLimiter<C = MonotonicClock> {
 }
 
 impl SlidingWindowLimiter {
-    /// Creates a limiter with its own [`MonotonicClock`].
+    /// Creates a limiter of `limit` permits in [any interval](Self#intervals-and-buckets) of that
+    /// length, with its own [`MonotonicClock`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LimitError::NoWindow`] if the interval is zero or too long for a window, and
+    /// [`LimitError::TooHigh`] if `limit` is above the maximum of a window with buckets of a 50th
+    /// of the interval: about 3 million permits in a second.
+    ///
+    /// ```
+    /// use leaparray::flow::SlidingWindowLimiter;
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(Duration::from_secs(60), 1_000)?;
+    /// assert_eq!((limiter.limit(), limiter.interval()), (1_000, Duration::from_secs(60)));
+    /// assert!(SlidingWindowLimiter::new(Duration::ZERO, 1_000).is_err());
+    /// # Ok::<_, leaparray::flow::LimitError>(())
+    /// ```
+    pub fn new(interval: Duration, limit: u64) -> Result<Self, LimitError> {
+        Self::with_clock(interval, limit, MonotonicClock::new())
+    }
+
+    /// Creates a limiter of `limit` permits in any window of that
+    /// [geometry](Self#intervals-and-buckets), with its own [`MonotonicClock`].
     ///
     /// # Errors
     ///
     /// Returns [`LimitError::TooHigh`] if `limit` is above [`max_limit`](Self::max_limit).
-    pub fn new(config: WindowConfig, limit: u64) -> Result<Self, LimitError> {
-        Self::with_clock(config, limit, MonotonicClock::new())
+    pub fn of_buckets(config: WindowConfig, limit: u64) -> Result<Self, LimitError> {
+        Self::of_buckets_with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// Returns the highest limit for a geometry: between an eighth and a quarter of a permit for
-    /// each nanosecond of a bucket, rounded down. With buckets of 100 ms, it is 2²⁴ − 1, about 16
-    /// million permits in a window.
+    /// Returns the highest limit for a [geometry](Self::of_buckets): between an eighth and a
+    /// quarter of a permit for each nanosecond of a bucket, rounded down. With buckets of 100 ms,
+    /// it is 2²⁴ − 1, about 16 million permits in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -137,15 +190,32 @@ impl SlidingWindowLimiter {
 }
 
 impl<C: Clock> SlidingWindowLimiter<C> {
-    /// Creates a limiter that reads `clock`.
+    /// Creates a limiter of `limit` permits in [any interval](Self#intervals-and-buckets) of that
+    /// length, which reads `clock`.
     ///
     /// # Errors
     ///
     /// As for [`new`](SlidingWindowLimiter::new).
-    pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
+    pub fn with_clock(interval: Duration, limit: u64, clock: C) -> Result<Self, LimitError> {
+        let window = window_of_any(interval).map_err(LimitError::NoWindow)?;
+        let limiter = Self::of_buckets_with_clock(window, limit, clock)?;
+        Ok(Self { interval, ..limiter })
+    }
+
+    /// Creates a limiter of `limit` permits in any window of that
+    /// [geometry](Self#intervals-and-buckets), which reads `clock`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of_buckets`](SlidingWindowLimiter::of_buckets).
+    pub fn of_buckets_with_clock(
+        config: WindowConfig,
+        limit: u64,
+        clock: C,
+    ) -> Result<Self, LimitError> {
         PermitWindow::check(&config, limit)?;
         let (limit, window) = (AtomicU64::new(limit), PermitWindow::new(config));
-        Ok(Self { limit, window, direct: None, clock })
+        Ok(Self { limit, interval: config.interval(), window, direct: None, clock })
     }
 
     /// Counts also the requests that enter the node without this limiter: see [the passes of a
@@ -178,7 +248,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let second = WindowConfig::new(2, Duration::from_secs(1))?;
-    /// let limiter = SlidingWindowLimiter::with_clock(second, 5, clock.clone())?
+    /// let limiter = SlidingWindowLimiter::of_buckets_with_clock(second, 5, clock.clone())?
     ///     .with_max_lead(Duration::from_millis(500));
     /// // An hour ahead: the permits are taken at 60.5 s.
     /// assert!(limiter.try_acquire_at(Timestamp::from_secs(3_660), 5).is_admitted());
@@ -208,7 +278,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// # Errors
     ///
-    /// As for [`new`](SlidingWindowLimiter::new). The limit is then unchanged.
+    /// As for [`new`](SlidingWindowLimiter::of_buckets). The limit is then unchanged.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
@@ -216,7 +286,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// use std::time::Duration;
     ///
     /// let limiter =
-    ///     SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
+    ///     SlidingWindowLimiter::of_buckets(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
     /// let now = Timestamp::from_secs(60);
     /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
     /// limiter.set_limit(2)?;
@@ -248,7 +318,14 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.window.is_striped()
     }
 
-    /// Returns the geometry.
+    /// Returns the interval in which the limit holds: for a limiter
+    /// [of buckets](SlidingWindowLimiter::of_buckets), the length of its window.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Returns the geometry of the window.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         self.window.config()
@@ -290,7 +367,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// use std::time::Duration;
     ///
     /// let limiter =
-    ///     SlidingWindowLimiter::new(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
+    ///     SlidingWindowLimiter::of_buckets(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
     /// let t = Timestamp::from_secs;
     /// assert!(limiter.try_acquire_at(t(60), 4).is_admitted());
     /// assert!(limiter.try_acquire_at(t(62), 1).is_admitted());
@@ -301,6 +378,26 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// ```
     pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
         self.window.permits_by_bucket(now)
+    }
+}
+
+/// The number of buckets in an interval. With n, at least n/(n + 1) of the rate is admitted.
+const BUCKETS: u128 = 50;
+
+/// Returns a window that no interval of that length exceeds: as many buckets as are in the
+/// interval, and one more, since an interval may begin and end within a bucket.
+fn window_of_any(interval: Duration) -> Result<WindowConfig, ConfigError> {
+    let nanos = interval.as_nanos();
+    // Of whole nanoseconds, so the last bucket may reach beyond the interval. At least the shortest
+    // bucket that a window can have.
+    let bucket = nanos.div_ceil(BUCKETS).max(2);
+    match (u32::try_from(nanos.div_ceil(bucket) + 1), u64::try_from(bucket)) {
+        (Ok(buckets), Ok(bucket)) if nanos > 0 => {
+            let window = Duration::from_nanos(bucket).saturating_mul(buckets);
+            WindowConfig::new(buckets as usize, window)
+        }
+        // Too long or too short as it is.
+        _ => WindowConfig::new(1, interval),
     }
 }
 
@@ -371,7 +468,7 @@ impl<C: Clock> Account for SlidingWindowLimiter<C> {
     /// use std::time::Duration;
     ///
     /// let limiter =
-    ///     SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(2))?, 10)?;
+    ///     SlidingWindowLimiter::of_buckets(WindowConfig::new(2, Duration::from_secs(2))?, 10)?;
     /// let (t, at_once) = (Timestamp::from_secs, Duration::ZERO);
     /// assert!(limiter.try_acquire_at(t(60), 6).is_admitted());
     /// assert!(limiter.refund_at(t(60), 2, at_once));
@@ -400,7 +497,7 @@ impl<C: Clock> Account for SlidingWindowLimiter<C> {
             _ => (0, reset),
         };
         let remaining = limit.saturating_sub(permits).saturating_sub(direct);
-        Some(Quota::new(limit, remaining, reset).with_window(config.interval()))
+        Some(Quota::new(limit, remaining, reset).with_window(self.interval))
     }
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later

@@ -31,7 +31,7 @@ fn key_with_a_permit_in_flight_is_not_evicted() {
 fn window_is_evicted_once_its_permits_have_left() {
     let make = || {
         let window = WindowConfig::new(10, ms(1_000)).unwrap();
-        SlidingWindowLimiter::new(window, 5).unwrap().with_max_lead(Duration::MAX)
+        SlidingWindowLimiter::of_buckets(window, 5).unwrap().with_max_lead(Duration::MAX)
     };
     let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_050), 5).is_admitted());
@@ -73,7 +73,7 @@ fn limiter_with_a_shorter_lead_is_as_new_by_its_own_times() {
     expect_no_eviction_beyond_the_lead(|clock| TokenBucket::with_clock(rate(1, 1_000), 5, clock));
     expect_no_eviction_beyond_the_lead(|clock| {
         let window = WindowConfig::new(2, ms(10_000)).unwrap();
-        SlidingWindowLimiter::with_clock(window, 5, clock).unwrap()
+        SlidingWindowLimiter::of_buckets_with_clock(window, 5, clock).unwrap()
     });
     expect_no_eviction_beyond_the_lead(|clock| {
         FixedWindowLimiter::with_clock(ms(10_000), 5, clock).unwrap()
@@ -84,7 +84,7 @@ fn limiter_with_a_shorter_lead_is_as_new_by_its_own_times() {
 fn window_that_has_refused_in_a_later_bucket_is_not_evicted_before() {
     let make = || {
         let window = WindowConfig::new(2, ms(2_000)).unwrap();
-        SlidingWindowLimiter::new(window, 5).unwrap().with_max_lead(Duration::MAX)
+        SlidingWindowLimiter::of_buckets(window, 5).unwrap().with_max_lead(Duration::MAX)
     };
     let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
     let ask = |now, permits| limiter.try_acquire_at(&1, at(now), permits).is_admitted();

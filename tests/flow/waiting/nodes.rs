@@ -49,7 +49,7 @@ fn window_over_a_node_counts_direct_entries() {
     let clock = ManualClock::new(at(60_000));
     let node = node(&clock);
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let limiter = SlidingWindowLimiter::with_clock(config, 2, clock.clone()).unwrap();
+    let limiter = SlidingWindowLimiter::of_buckets_with_clock(config, 2, clock.clone()).unwrap();
     let queue = WaitQueue::new(limiter.with_node_passes());
     node.enter_at(at(60_000)).success_at(at(60_000));
     queue.enter_by(&node, 1, ms(0), |_| panic!("one is left")).unwrap().success();

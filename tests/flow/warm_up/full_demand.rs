@@ -166,7 +166,8 @@ fn whole_limit_at_once_depends_on_the_cold_factor() {
 #[test]
 fn warm_service_decides_as_a_sliding_window() {
     let window = second(10);
-    let (service, sliding) = (Service::of(100), SlidingWindowLimiter::new(window, 100).unwrap());
+    let (service, sliding) =
+        (Service::of(100), SlidingWindowLimiter::of_buckets(window, 100).unwrap());
     let sliding = sliding.with_max_lead(std::time::Duration::MAX);
     for bucket in 0..200 {
         service.take_all(bucket, 1);

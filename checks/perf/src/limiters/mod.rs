@@ -58,6 +58,6 @@ fn measure(plan: Plan) -> Run {
 fn sliding(limit: Option<u64>, clock: &MonotonicClock) -> SlidingWindowLimiter<MonotonicClock> {
     let window = WindowConfig::new(10, HOUR * 10).expect("ten hours");
     let limit = limit.unwrap_or(SlidingWindowLimiter::max_limit(&window));
-    SlidingWindowLimiter::with_clock(window, limit, clock.clone())
+    SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock.clone())
         .expect("at most the highest limit")
 }

@@ -109,7 +109,7 @@ impl<C: Clock> Reserve<C> {
         // With short buckets, a window holds fewer permits than the share may have. The rest of the
         // share is not used.
         let share = share.min(SlidingWindowLimiter::max_limit(&window));
-        let window = SlidingWindowLimiter::with_clock(window, share, clock)
+        let window = SlidingWindowLimiter::of_buckets_with_clock(window, share, clock)
             .expect("at most the highest limit of the window");
         Ok((leased, Self { window, opens }))
     }

@@ -43,7 +43,7 @@ async fn leases_of_key(clock: Simulated) -> BoxLimiter {
 async fn queues(clock: Simulated) -> Vec<(&'static str, Queue, Duration)> {
     let rate = Rate::per_second(10).unwrap();
     let window = WindowConfig::new(10, SECOND).unwrap();
-    let sliding = SlidingWindowLimiter::with_clock(window, 10, clock).unwrap();
+    let sliding = SlidingWindowLimiter::of_buckets_with_clock(window, 10, clock).unwrap();
     let fixed = FixedWindowLimiter::with_clock(SECOND, 10, clock).unwrap();
     let warm_up = WarmUp::with_clock(window, 300, WarmUpConfig::default(), clock).unwrap();
     let adaptive = AdaptiveLimiter::with_clock(Headroom::default(), clock);

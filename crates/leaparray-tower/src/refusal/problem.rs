@@ -228,9 +228,7 @@ impl<'a> Range<'a> {
         };
         let exact = types.iter().position(|it| it.eq_ignore_ascii_case(self.range));
         // Of several exact ones, the first type is the one that is sent.
-        exact
-            .map(|at| 1 + types.len() - at)
-            .or_else(|| types.iter().any(of_class).then_some(1))
+        exact.map(|at| 1 + types.len() - at).or_else(|| types.iter().any(of_class).then_some(1))
     }
 }
 

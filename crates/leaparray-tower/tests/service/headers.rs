@@ -69,7 +69,7 @@ fn refused<L: Limiter<Permit: Send> + Send + Sync + 'static>(
 fn wait_of_a_minute_in_a_window_of_ten_is_the_effective_window() {
     let registry = registry();
     let ten_minutes = WindowConfig::new(10, 10 * MINUTE).unwrap();
-    let limiter = registry.timeline().sliding_window_limiter(ten_minutes, 600).unwrap();
+    let limiter = registry.timeline().bucket_window_limiter(ten_minutes, 600).unwrap();
     // The first permit leaves the window in a minute, and the last one in ten.
     let now = registry.clock().now();
     assert!(limiter.try_acquire_at(now, 1).is_admitted());
@@ -116,7 +116,7 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
     vec![
         ("token bucket", empty(timeline.token_bucket(rate, 10))),
         ("fixed window", empty(per_minute())),
-        ("sliding window", empty(timeline.sliding_window_limiter(window, 10).unwrap())),
+        ("sliding window", empty(timeline.bucket_window_limiter(window, 10).unwrap())),
         ("warm-up", empty(timeline.warm_up(window, 60, WarmUpConfig::default()).unwrap())),
         ("concurrency", empty(Arc::new(ConcurrencyLimiter::new(2)))),
         ("adaptive", empty(Arc::new(timeline.adaptive_limiter(aimd)))),
@@ -202,7 +202,7 @@ fn wait_is_not_zero_if_the_clock_of_the_limiter_differs() {
         let limiters: [(_, BoxLimiter); 4] = [
             ("token bucket", timeline.token_bucket(rate, 1).boxed()),
             ("fixed window", timeline.fixed_window_limiter(MINUTE, 1).unwrap().boxed()),
-            ("sliding window", timeline.sliding_window_limiter(minute, 1).unwrap().boxed()),
+            ("sliding window", timeline.bucket_window_limiter(minute, 1).unwrap().boxed()),
             // The combination reads the first clock only.
             (
                 "combination",

@@ -129,7 +129,7 @@ fn members_take_no_permits_of_guests() {
         let registry = registry();
         let window = |limit| {
             let clock = registry.clock().clone();
-            Arc::new(SlidingWindowLimiter::with_clock(second, limit, clock).unwrap())
+            Arc::new(SlidingWindowLimiter::of_buckets_with_clock(second, limit, clock).unwrap())
         };
         let (members, guests) = (of_members.map(window), window(10));
         let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {

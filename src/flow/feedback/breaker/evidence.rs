@@ -180,11 +180,14 @@ mod tests {
 
     #[test]
     fn admitted_share_grows_by_the_same_factor_in_equal_times() {
-        for len in [1, 6, 10, 15, 20, 21] {
-            let share = 1.0 - RULE.formula(400, 10 * len as u64);
-            let since = (len as f64 - 1.5).max(0.0) / 20.0;
+        for len in [1_u32, 6, 10, 15, 20, 21] {
+            let share = 1.0 - RULE.formula(400, 10 * u64::from(len));
+            let since = (f64::from(len) - 1.5).max(0.0) / 20.0;
             let expected = 1.0 - share.powf(1.0 - since);
-            assert_near(probability(&[(len, WELL), (40 - len, DROPPED)]), expected);
+            assert_near(
+                probability(&[(len as usize, WELL), (40 - len as usize, DROPPED)]),
+                expected,
+            );
         }
         assert_near(probability(&[(22, WELL), (18, DROPPED)]), 0.0);
         // Whatever was rejected before, and if nothing was accepted since.

@@ -13,7 +13,9 @@ type Sliding = SlidingWindowLimiter<ManualClock>;
 fn limiter(bucket: Duration, limit: u64) -> Sliding {
     let config = WindowConfig::new(3, bucket * 3).unwrap();
     let clock = ManualClock::new(Timestamp::MIN);
-    SlidingWindowLimiter::with_clock(config, limit, clock).unwrap().with_max_lead(Duration::MAX)
+    SlidingWindowLimiter::of_buckets_with_clock(config, limit, clock)
+        .unwrap()
+        .with_max_lead(Duration::MAX)
 }
 
 fn seconds(limit: u64) -> Sliding {
