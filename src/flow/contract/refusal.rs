@@ -24,8 +24,8 @@ pub struct Refusal {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Refusal>() == 40);
 
-/// A [`Retry`] without its time, beside which the name of the limiter finds room. As wide as the name:
-/// a byte takes some decisions an instruction more.
+/// A [`Retry`] without its time, beside which the name of the limiter finds room. As wide as the
+/// name: a byte takes some decisions an instruction more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum Kind {
