@@ -32,7 +32,7 @@ fn sum<T: Number + Rolling<Bucket = SumBucket<T>>>(
     window: &RollingWindow<T, ManualClock>,
     number: u32,
 ) -> Sum<T> {
-    window.reduce_at(start(number), Sum::default(), |mut sum, bucket| {
+    window.at(start(number)).buckets().fold(Sum::default(), |mut sum, bucket| {
         sum += &bucket.total;
         sum
     })
@@ -61,7 +61,7 @@ fn value_that_is_counted_is_in_the_sum() {
 /// One thread reads the window while another adds a value. Each value that is counted is in the
 /// sum.
 #[test]
-fn reduce_beside_an_add_finds_it_or_nothing() {
+fn reading_beside_an_add_finds_it_or_nothing() {
     explore(None, || {
         let window = window::<u64>(1);
         window.add_at(start(1), 1);
@@ -101,7 +101,7 @@ fn adds_at_a_rollover_are_not_lost() {
         window.add_at(start(2), 100);
         other.join().unwrap();
         assert_eq!(sum(&window, 2), Sum { sum: 110, count: 2 });
-        let ledger = window.ledger_at(start(2));
+        let ledger = window.at(start(2)).ledger();
         assert_eq!((ledger.expired.sum, ledger.late.sum), (1, 0));
     });
 }

@@ -3,7 +3,7 @@
 mod sum_bucket;
 
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 pub use sum_bucket::{Number, Sum, SumBucket};
 
@@ -60,7 +60,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// let now = Timestamp::from_millis(60_000);
 /// window.add_at(now, Word("window"));
 /// window.add_at(now, Word("roll"));
-/// assert_eq!(window.reduce_at(now, 0, |longest, bucket| bucket.total.0.max(longest)), 6);
+/// assert_eq!(window.at(now).buckets().map(|bucket| bucket.total.0).max(), Some(6));
 /// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 pub trait Rolling {
@@ -76,10 +76,10 @@ pub trait Rolling {
 /// A window of recent values, bucket by bucket, after
 /// [go-zero](https://github.com/zeromicro/go-zero)'s `RollingWindow`.
 ///
-/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the
-/// window, from the oldest to the newest, including empty buckets. Adding is lock-free. Reading
-/// writes nothing, and allocates nothing, except for allocations of a [total](Bucket::Total) of
-/// your own.
+/// A value is added to the bucket of its time. A [reading](RollingReading) has the totals of the
+/// buckets, from the oldest to the newest, including empty ones: what go-zero's `Reduce` visits.
+/// Adding is lock-free. Reading writes nothing, and allocates nothing, except for allocations of a
+/// [total](Bucket::Total) of your own.
 ///
 /// In go-zero, the buckets are counted from the time at which the window was made. Here, they start
 /// at multiples of their length, as everywhere in this crate, so the readings of two windows of one
@@ -98,10 +98,11 @@ pub trait Rolling {
 /// window.add(2);
 /// window.add(3);
 ///
-/// assert_eq!(window.reduce(0, |sum, bucket| sum + bucket.total.sum), 6);
-/// assert_eq!(window.reduce(0, |most, bucket| most.max(bucket.total.sum)), 5);
+/// let reading = window.now();
+/// assert_eq!(reading.total().sum, 6);
+/// assert_eq!(reading.buckets().map(|bucket| bucket.total.sum).max(), Some(5));
 /// // Without the current bucket, which is still filling.
-/// assert_eq!(window.reduce_complete(0, |most, bucket| most.max(bucket.total.sum)), 1);
+/// assert_eq!(reading.complete_buckets().map(|bucket| bucket.total.sum).max(), Some(1));
 /// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 pub struct RollingWindow<T: Rolling, C = MonotonicClock> {
@@ -143,149 +144,23 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     }
 
     /// Adds a value at `now`. If the slot of that time already has a newer bucket, the value is in
-    /// no bucket of the window, and [counts as late](Self::ledger_at).
+    /// no bucket of the window, and [counts as late](RollingReading::ledger).
     pub fn add_at(&self, now: Timestamp, value: T) {
         value.add_to(&self.array.current_bucket(now));
     }
 
-    /// Folds all buckets of the window now, from the oldest to the newest.
-    pub fn reduce<A>(&self, init: A, f: impl FnMut(A, RollingBucket<Total<T>>) -> A) -> A {
-        self.reduce_at(self.clock.now(), init, f)
+    /// Returns the window now, to be read.
+    #[must_use]
+    pub fn now(&self) -> RollingReading<'_, T, C> {
+        self.at(self.clock.now())
     }
+}
 
-    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty
-    /// buckets. Their number is the sample count, and smaller only within the first interval after
-    /// [`Timestamp::MIN`].
-    ///
-    /// The buckets are read one after the other, the oldest first. A value that another thread adds
-    /// during the call may or may not be found. The same holds for a bucket whose slot is taken by
-    /// a later bucket during the call.
-    pub fn reduce_at<A>(
-        &self,
-        now: Timestamp,
-        init: A,
-        f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
-    ) -> A {
-        self.buckets_at(now).fold(init, f)
-    }
-
-    /// Folds the complete buckets of the window now, from the oldest to the newest.
-    pub fn reduce_complete<A>(&self, init: A, f: impl FnMut(A, RollingBucket<Total<T>>) -> A) -> A {
-        self.reduce_complete_at(self.clock.now(), init, f)
-    }
-
-    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A
-    /// window of a single bucket has no complete bucket.
-    pub fn reduce_complete_at<A>(
-        &self,
-        now: Timestamp,
-        init: A,
-        f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
-    ) -> A {
-        let covered = self.config().covered(now);
-        match covered.end().checked_sub(1) {
-            Some(last) => self.totals(*covered.start()..=last).fold(init, f),
-            None => init,
-        }
-    }
-
-    /// Returns the buckets of the window now, from the oldest to the newest; see
-    /// [`buckets_at`](Self::buckets_at).
-    pub fn buckets(&self) -> impl Iterator<Item = RollingBucket<Total<T>>> {
-        self.buckets_at(self.clock.now())
-    }
-
-    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty
-    /// buckets. Their number is the sample count, and smaller only within the first interval after
-    /// [`Timestamp::MIN`].
-    ///
-    /// A bucket is read when the iterator reaches it. For values that other threads add in the
-    /// meantime, [`reduce_at`](Self::reduce_at) applies.
-    ///
-    /// ```
-    /// use leaparray::rolling_window::RollingWindow;
-    /// use leaparray::{Timestamp, WindowConfig};
-    /// use std::time::Duration;
-    ///
-    /// let window = RollingWindow::<u64>::new(WindowConfig::new(3, Duration::from_secs(3))?);
-    /// let t = Timestamp::from_secs;
-    /// window.add_at(t(60), 5);
-    /// window.add_at(t(62), 7);
-    /// let sums = window.buckets_at(t(62)).map(|bucket| (bucket.start, bucket.total.sum));
-    /// assert!(sums.eq([(t(60), 5), (t(61), 0), (t(62), 7)]));
-    /// # Ok::<_, leaparray::time::ConfigError>(())
-    /// ```
-    pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = RollingBucket<Total<T>>> {
-        self.totals(self.config().covered(now))
-    }
-
-    /// Returns the total of the window now.
-    pub fn total(&self) -> Total<T> {
-        self.total_at(self.clock.now())
-    }
-
-    /// Returns the total of the window at `now`.
-    ///
-    /// ```
-    /// use leaparray::rolling_window::RollingWindow;
-    /// use leaparray::{Timestamp, WindowConfig};
-    /// use std::time::Duration;
-    ///
-    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
-    /// let now = Timestamp::from_secs(60);
-    /// window.add_at(now, 0.5);
-    /// window.add_at(now, 2.0);
-    /// assert_eq!((window.total_at(now).sum, window.total_at(now).count), (2.5, 2));
-    /// # Ok::<_, leaparray::time::ConfigError>(())
-    /// ```
-    pub fn total_at(&self, now: Timestamp) -> Total<T> {
-        let add = |mut sum: Total<T>, found: Total<T>| {
-            sum += &found;
-            sum
-        };
-        self.array.fold(now, Total::<T>::default(), Bucket::total, add)
-    }
-
-    /// Returns the totals of the buckets with these numbers.
-    fn totals(
-        &self,
-        numbers: RangeInclusive<u64>,
-    ) -> impl Iterator<Item = RollingBucket<Total<T>>> {
-        numbers.map(|number| {
-            let mut total = Total::<T>::default();
-            // Totals are added up rather than assigned: the fold may also visit empty buckets that
-            // another thread is preparing.
-            self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
-            RollingBucket { start: self.config().start_of(number), total }
-        })
-    }
-
-    /// Returns the totals of all values, by whether they are in the window now, expired or late;
-    /// see [`ledger_at`](Self::ledger_at).
-    pub fn ledger(&self) -> Ledger<Total<T>> {
-        self.ledger_at(self.clock.now())
-    }
-
-    /// Returns the totals of all values, by whether they are in the window at `now`, expired or
-    /// late: recorded = in the window + expired + late. The result is coherent: it counts each
-    /// value once. This call allocates.
-    ///
-    /// ```
-    /// use leaparray::rolling_window::RollingWindow;
-    /// use leaparray::{Timestamp, WindowConfig};
-    /// use std::time::Duration;
-    ///
-    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
-    /// let t = Timestamp::from_millis;
-    /// window.add_at(t(1_600), 0.5);
-    /// // The slot of this time has the bucket of 1,500 ms by now.
-    /// window.add_at(t(700), 0.25);
-    /// let ledger = window.ledger_at(t(1_600)).map(|total| total.sum);
-    /// assert_eq!((ledger.in_window, ledger.late), (0.5, 0.25));
-    /// # Ok::<_, leaparray::time::ConfigError>(())
-    /// ```
-    pub fn ledger_at(&self, now: Timestamp) -> Ledger<Total<T>> {
-        self.array.ledger(now)
+impl<T: Rolling, C> RollingWindow<T, C> {
+    /// Returns the window at `now`, to be read.
+    #[must_use]
+    pub const fn at(&self, now: Timestamp) -> RollingReading<'_, T, C> {
+        RollingReading { window: self, now }
     }
 
     /// Returns the geometry.
@@ -298,6 +173,110 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
+    }
+
+    /// Returns the totals of the buckets with these numbers.
+    fn totals(&self, numbers: Range<u64>) -> impl Iterator<Item = RollingBucket<Total<T>>> {
+        numbers.map(|number| {
+            let mut total = Total::<T>::default();
+            // Totals are added up rather than assigned: the fold may also visit empty buckets that
+            // another thread is preparing.
+            self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
+            RollingBucket { start: self.config().start_of(number), total }
+        })
+    }
+}
+
+/// A [`RollingWindow`] at one time. Returned by [`RollingWindow::at`] and [`RollingWindow::now`].
+///
+/// Each method reads the values that were added by then. Buckets are read one after the other: a
+/// value that another thread adds meanwhile may or may not be found. The same holds for a bucket
+/// whose slot is taken by a later bucket meanwhile.
+#[derive(Debug)]
+pub struct RollingReading<'a, T: Rolling, C = MonotonicClock> {
+    window: &'a RollingWindow<T, C>,
+    now: Timestamp,
+}
+
+impl<'a, T: Rolling, C> RollingReading<'a, T, C> {
+    /// Returns the buckets of the window, from the oldest to the newest, including empty buckets.
+    /// Their number is the sample count, and smaller only within the first interval after
+    /// [`Timestamp::MIN`]. A bucket is read when the iterator reaches it.
+    ///
+    /// ```
+    /// use leaparray::rolling_window::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<u64>::new(WindowConfig::new(3, Duration::from_secs(3))?);
+    /// let t = Timestamp::from_secs;
+    /// window.add_at(t(60), 5);
+    /// window.add_at(t(62), 7);
+    /// let sums = window.at(t(62)).buckets().map(|bucket| (bucket.start, bucket.total.sum));
+    /// assert!(sums.eq([(t(60), 5), (t(61), 0), (t(62), 7)]));
+    /// # Ok::<_, leaparray::time::ConfigError>(())
+    /// ```
+    pub fn buckets(&self) -> impl Iterator<Item = RollingBucket<Total<T>>> + use<'a, T, C> {
+        let covered = self.window.config().covered(self.now);
+        self.window.totals(*covered.start()..*covered.end() + 1)
+    }
+
+    /// Returns the buckets of the window except the newest one, which is still filling. A window of
+    /// a single bucket has no complete bucket.
+    pub fn complete_buckets(
+        &self,
+    ) -> impl Iterator<Item = RollingBucket<Total<T>>> + use<'a, T, C> {
+        let covered = self.window.config().covered(self.now);
+        // Without the bucket of `now`, the last one.
+        let complete = *covered.start()..*covered.end();
+        self.window.totals(complete)
+    }
+
+    /// Returns the total of the window.
+    ///
+    /// ```
+    /// use leaparray::rolling_window::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let now = Timestamp::from_secs(60);
+    /// window.add_at(now, 0.5);
+    /// window.add_at(now, 2.0);
+    /// let total = window.at(now).total();
+    /// assert_eq!((total.sum, total.count), (2.5, 2));
+    /// # Ok::<_, leaparray::time::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn total(&self) -> Total<T> {
+        let add = |mut sum: Total<T>, found: Total<T>| {
+            sum += &found;
+            sum
+        };
+        self.window.array.fold(self.now, Total::<T>::default(), Bucket::total, add)
+    }
+
+    /// Returns the totals of all values, by whether they are in the window, expired or late:
+    /// recorded = in the window + expired + late. The result is coherent: it counts each value
+    /// once. This call allocates.
+    ///
+    /// ```
+    /// use leaparray::rolling_window::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let t = Timestamp::from_millis;
+    /// window.add_at(t(1_600), 0.5);
+    /// // The slot of this time has the bucket of 1,500 ms by now.
+    /// window.add_at(t(700), 0.25);
+    /// let ledger = window.at(t(1_600)).ledger().map(|total| total.sum);
+    /// assert_eq!((ledger.in_window, ledger.late), (0.5, 0.25));
+    /// # Ok::<_, leaparray::time::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn ledger(&self) -> Ledger<Total<T>> {
+        self.window.array.ledger(self.now)
     }
 }
 

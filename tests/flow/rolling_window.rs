@@ -19,17 +19,11 @@ fn window(size: u32) -> (RollingWindow<u64, ManualClock>, ManualClock) {
 }
 
 fn sums(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
-    window.reduce(Vec::new(), |mut sums, bucket| {
-        sums.push(bucket.total.sum);
-        sums
-    })
+    window.now().buckets().map(|bucket| bucket.total.sum).collect()
 }
 
 fn complete(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
-    window.reduce_complete(Vec::new(), |mut sums, bucket| {
-        sums.push(bucket.total.sum);
-        sums
-    })
+    window.now().complete_buckets().map(|bucket| bucket.total.sum).collect()
 }
 
 #[test]
@@ -53,7 +47,7 @@ fn worked_example() {
 }
 
 #[test]
-fn buckets_are_those_of_a_reduction() {
+fn buckets_are_from_the_oldest_to_the_newest() {
     let (window, clock) = window(3);
     for value in [1, 5, 15] {
         window.add(value);
@@ -62,10 +56,10 @@ fn buckets_are_those_of_a_reduction() {
     let starts_and_sums = |bucket: RollingBucket<Sum<u64>>| (bucket.start, bucket.total.sum);
     let start = |age| NOON.saturating_add(LEN * age);
     let expected = [(start(1), 5), (start(2), 15), (start(3), 0)];
-    assert!(window.buckets().map(starts_and_sums).eq(expected));
+    assert!(window.now().buckets().map(starts_and_sums).eq(expected));
     clock.advance(LEN * 3);
-    assert!(window.buckets().all(|bucket| bucket.total.count == 0), "after an idle lap");
-    let first = window.buckets_at(Timestamp::MIN.saturating_add(LEN));
+    assert!(window.now().buckets().all(|bucket| bucket.total.count == 0), "after an idle lap");
+    let first = window.at(Timestamp::MIN.saturating_add(LEN)).buckets();
     assert_eq!(first.count(), 2, "time begins within the window");
 }
 
@@ -74,10 +68,7 @@ fn buckets_say_where_they_begin() {
     let (window, _) = window(3);
     let now = NOON.saturating_add(Duration::from_millis(49));
     let starts = |window: &RollingWindow<u64, _>| {
-        window.reduce_at(now, Vec::new(), |mut starts, bucket| {
-            starts.push(bucket.start);
-            starts
-        })
+        window.at(now).buckets().map(|bucket| bucket.start).collect::<Vec<_>>()
     };
     assert_eq!(starts(&window), [NOON.saturating_sub(LEN * 2), NOON.saturating_sub(LEN), NOON]);
 }
@@ -107,7 +98,7 @@ fn late_values_are_in_the_ledger() {
     clock.advance(LEN * 2);
     window.add(20);
     window.add_at(NOON, 300);
-    let ledger = window.ledger();
+    let ledger = window.now().ledger();
     assert_eq!(ledger.map(|total| total.sum).to_string(), {
         "321 recorded = 20 in the window + 1 expired + 300 late"
     });
@@ -121,12 +112,12 @@ fn value_of_zero_counts() {
     for value in [0, 5, 0] {
         window.add_at(NOON, value);
     }
-    assert_eq!(window.total_at(NOON), Sum { sum: 5, count: 3 });
+    assert_eq!(window.at(NOON).total(), Sum { sum: 5, count: 3 });
     let signed = RollingWindow::<i64>::new(config(3));
     let floats = RollingWindow::<f64>::new(config(3));
     signed.add_at(NOON, 0);
     floats.add_at(NOON, 0.0);
-    assert_eq!((signed.total_at(NOON).count, floats.total_at(NOON).count), (1, 1));
+    assert_eq!((signed.at(NOON).total().count, floats.at(NOON).total().count), (1, 1));
 }
 
 #[test]
@@ -141,9 +132,11 @@ fn numbers_of_each_kind() {
         sum += &other;
         sum
     };
-    let sum = signed.reduce_at(NOON, Sum::default(), |sum, bucket| add(sum, bucket.total));
+    let sum = signed.at(NOON).buckets().fold(Sum::default(), |sum, bucket| add(sum, bucket.total));
     assert_eq!(sum, Sum { sum: -4, count: 2 });
-    assert!((floats.reduce_at(NOON, 0.0, |sum, bucket| sum + bucket.total.sum) + 2.0).abs() < 1e-9);
+    assert!(
+        (floats.at(NOON).buckets().map(|bucket| bucket.total.sum).sum::<f64>() + 2.0).abs() < 1e-9
+    );
 }
 
 #[test]
@@ -159,7 +152,7 @@ fn no_value_of_many_threads_is_lost() {
             });
         }
     });
-    let in_window = window.ledger_at(NOON).in_window;
+    let in_window = window.at(NOON).ledger().in_window;
     assert_eq!(in_window, Sum { sum: f64::from(ADDS), count: u64::from(2 * ADDS) });
 }
 
@@ -196,7 +189,7 @@ proptest! {
                 .collect();
             prop_assert_eq!(&sums(&window), &expected);
             prop_assert_eq!(&complete(&window)[..], &expected[..expected.len() - 1]);
-            let ledger = window.ledger();
+            let ledger = window.now().ledger();
             prop_assert_eq!(ledger.late.sum, late);
             prop_assert_eq!(ledger.in_window.sum, expected.iter().sum::<u64>());
             let all: u64 = added.iter().map(|(_, value)| value).sum();

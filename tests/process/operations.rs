@@ -253,7 +253,7 @@ operations! {
     sum_in_a_rolling_window {
         let window = RollingWindow::<u64, _>::with_clock(config(), clock());
         window.add(7);
-        assert_eq!(window.total().sum, 7);
+        assert_eq!(window.now().total().sum, 7);
     }
 
     count_in_a_count_window {
