@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Success};
+use leaparray::TrafficType::Inbound;
+use leaparray::registry::SeriesReader;
 use leaparray::{ManualClock, Registry, RegistryConfig, Resource, Timestamp, show_all_words};
 use leaparray_loom_tests::{explore, node_config, start};
 use loom::sync::{Arc, mpsc};
@@ -206,6 +208,73 @@ fn totals_only_grow_beside_an_eviction() {
         };
         evict_all(&registry);
         assert_eq!(reader.join().unwrap(), 1);
+    });
+}
+
+/// Returns the refused requests that a reading finds new, and all that it finds, dropped ones
+/// included.
+fn read_blocks(reader: &mut SeriesReader<ManualClock>, registry: &Model) -> (u64, u64) {
+    let reading = reader.read(registry);
+    (reading.iter().map(|it| it.newly(Block)).sum(), reading.lifetime(Inbound).sum(Block))
+}
+
+/// A resource departs while its series is read. In whichever place the reading finds its node, the
+/// count is there, and once.
+#[test]
+fn series_has_its_counts_beside_an_eviction() {
+    explore(None, || {
+        let registry = registry(2);
+        registry.resource("a").unwrap().block_at(start(1));
+        let mut reader = registry.series();
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || {
+                evict_all(&registry);
+            })
+        };
+        assert_eq!(read_blocks(&mut reader, &registry), (1, 1));
+        other.join().unwrap();
+        assert_eq!(read_blocks(&mut reader, &registry), (0, 1));
+    });
+}
+
+/// The last holder records in a removed resource, and ends, while the series is read. The readings
+/// together have the record once.
+#[test]
+fn record_in_a_removed_resource_is_in_its_series_once() {
+    show_all_words();
+    explore(Some(1), || {
+        let registry = registry(2);
+        let held = registry.resource("a").unwrap();
+        let mut reader = registry.series();
+        let other = thread::spawn(move || held.block_at(start(1)));
+        assert!(registry.remove("a"));
+        let (new, all) = read_blocks(&mut reader, &registry);
+        assert_eq!(new, all);
+        other.join().unwrap();
+        assert_eq!(read_blocks(&mut reader, &registry), (1 - new, 1));
+        assert_eq!(read_blocks(&mut reader, &registry), (0, 1));
+    });
+}
+
+/// A name is listed again and recorded in while its former resource departs. The series has both.
+#[test]
+fn series_continues_when_its_name_is_listed_again() {
+    explore(Some(2), || {
+        let registry = registry(2);
+        registry.resource("a").unwrap().block_at(start(1));
+        let mut reader = registry.series();
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || {
+                registry.remove("a");
+                registry.resource("a").unwrap().block_at(start(1));
+            })
+        };
+        let (first, _) = read_blocks(&mut reader, &registry);
+        other.join().unwrap();
+        let (second, all) = read_blocks(&mut reader, &registry);
+        assert_eq!((first + second, all), (2, 2));
     });
 }
 
