@@ -5,7 +5,7 @@ use leaparray::flow::circuit::Cause;
 use leaparray::flow::watch::WatchedState;
 use leaparray::registry::WatchedLimiter;
 
-use crate::format::{Controller, ControllerState, Level, RefusedKey};
+use crate::format::{Controller, ControllerState, KeyRefusals, Level};
 
 /// Returns the states of all watched limiters that have one to show.
 pub(crate) fn read<C>(registry: &Registry<C>) -> Vec<Controller> {
@@ -27,8 +27,9 @@ fn controller(watched: WatchedLimiter) -> Option<Controller> {
             cause: last.map(|it| text_of(it.cause).into()),
         },
         WatchedState::Keyed { counts, top_refused, .. } => {
-            let top_refused =
-                top_refused.into_iter().map(|it| RefusedKey { key: it.key, refusals: it.refusals });
+            let top_refused = top_refused
+                .into_iter()
+                .map(|it| KeyRefusals { key: it.key, refusals: it.refusals });
             let (keys, top_refused) = (counts.keys as u64, top_refused.collect());
             ControllerState::Keyed { keys, top_refused }
         }

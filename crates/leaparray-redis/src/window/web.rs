@@ -6,7 +6,7 @@ use leaparray::node::Refusals;
 use leaparray::{Clock, MonotonicClock};
 use leaparray_web::format::{
     Counts, Direction, Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState,
-    FleetResourceRow, FleetStanding, FleetWindow as WebWindow,
+    FleetResourceRow, FleetStanding, FleetSum,
 };
 
 use super::reader::FleetReader;
@@ -114,13 +114,13 @@ fn ledger(record: &Record) -> FleetLedger {
 }
 
 /// Returns a window. `absent`: the processes that are not in the newest second.
-fn window(of: &FleetWindow, absent: &HashSet<ProcessId>) -> WebWindow {
+fn window(of: &FleetWindow, absent: &HashSet<ProcessId>) -> FleetSum {
     let standing = match of.standing {
         Standing::Waiting => FleetStanding::Waiting,
         Standing::Final => FleetStanding::Final,
         Standing::Closed => FleetStanding::Closed,
     };
-    let mut window = WebWindow::new(of.seconds.clone(), standing);
+    let mut window = FleetSum::new(of.seconds.clone(), standing);
     (window.present, window.expected) = (of.presence.present, of.presence.expected);
     (window.total, window.refusals) = (counts(&of.total), by_reason(&of.total.refusals));
     window.resources = of.resources.iter().map(resource_row).collect();

@@ -25,7 +25,7 @@ pub struct Controller {
 /// A key of a limiter of keys, and the number of its refused requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct RefusedKey {
+pub struct KeyRefusals {
     /// The key.
     pub key: String,
     /// The refused requests while the key was stored.
@@ -70,7 +70,7 @@ pub enum ControllerState {
         /// The number of stored keys.
         keys: u64,
         /// The keys with the most refused requests while they were stored, the most refused first.
-        top_refused: Vec<RefusedKey>,
+        top_refused: Vec<KeyRefusals>,
     },
     /// A kind that this version does not know, or a controller whose code has panicked.
     #[serde(other)]

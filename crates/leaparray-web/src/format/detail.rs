@@ -79,7 +79,7 @@ positional! {
 }
 
 /// Where every count of a node is. At rest, `recorded` is the sum of the three others. See
-/// [`Ledger`](super::Ledger).
+/// [`LedgerSums`](super::LedgerSums).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NodeLedger {

@@ -30,13 +30,13 @@ pub struct FleetUpdate {
 /// use leaparray::MetricEvent::{Pass, Success};
 /// use leaparray_web::format::{
 ///     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-///     FleetStanding, FleetWindow,
+///     FleetStanding, FleetSum,
 /// };
 ///
 /// let mut counts = Counts::default();
 /// counts.events = EventCounts::from([(Pass, 7), (Success, 7)]);
 ///
-/// let mut second = FleetWindow::new(60..61, FleetStanding::Final);
+/// let mut second = FleetSum::new(60..61, FleetStanding::Final);
 /// (second.present, second.expected) = (1, 2);
 /// second.total = counts.clone();
 /// second.resources.push(FleetResourceRow::new("GET /orders", counts.clone()));
@@ -71,12 +71,12 @@ pub struct Fleet {
     /// The state of the connection to the server of the fleet, in words, such as `connected`.
     pub server: String,
     /// The newest second that is final: every live process has delivered it. `None` if there is
-    /// none yet. A later second is not final, whatever its [standing](FleetWindow::standing) says.
+    /// none yet. A later second is not final, whatever its [standing](FleetSum::standing) says.
     pub newest_final: Option<u64>,
     /// The last second; `None` if there is none yet.
-    pub last_second: Option<FleetWindow>,
+    pub last_second: Option<FleetSum>,
     /// The last minute; `None` if there is none yet.
-    pub last_minute: Option<FleetWindow>,
+    pub last_minute: Option<FleetSum>,
     /// The processes.
     pub processes: Vec<FleetProcess>,
     /// How many records and seconds of processes could not be read so far: they are of another
@@ -102,7 +102,7 @@ impl Fleet {
 /// Some seconds of a [`Fleet`], added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct FleetWindow {
+pub struct FleetSum {
     /// The number of the first second since the Unix epoch.
     pub start: u64,
     /// The number of the first second after the window.
@@ -133,13 +133,13 @@ pub struct FleetWindow {
     pub left_out_unnamed: u64,
 }
 
-impl FleetWindow {
+impl FleetSum {
     /// Creates a window without counts.
     ///
     /// ```
-    /// use leaparray_web::format::{FleetStanding, FleetWindow};
+    /// use leaparray_web::format::{FleetStanding, FleetSum};
     ///
-    /// let minute = FleetWindow::new(0..60, FleetStanding::Closed);
+    /// let minute = FleetSum::new(0..60, FleetStanding::Closed);
     /// assert_eq!((minute.start, minute.end, minute.present), (0, 60, 0));
     /// ```
     #[must_use]
@@ -182,7 +182,7 @@ impl FleetStanding {
 }
 
 positional! {
-    /// A resource, or one of its contexts, in a [`FleetWindow`]. Serialized as an array in this
+    /// A resource, or one of its contexts, in a [`FleetSum`]. Serialized as an array in this
     /// order.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FleetResourceRow {
@@ -223,7 +223,7 @@ impl FleetResourceRow {
 }
 
 positional! {
-    /// A process in a [`FleetWindow`]. Serialized as an array in this order.
+    /// A process in a [`FleetSum`]. Serialized as an array in this order.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FleetProcessRow {
         /// The id of the process: see [`FleetProcess`].

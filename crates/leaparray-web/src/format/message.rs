@@ -8,7 +8,7 @@ use super::detail::Detail;
 use super::direction::Direction;
 use super::fleet::FleetUpdate;
 use super::positional::positional;
-use super::row::{Counts, Refused, Row};
+use super::row::{Counts, RefusedRow, Row};
 use super::verdict::{Levels, Verdict};
 
 /// One message of the stream. It serializes as the message itself.
@@ -30,7 +30,7 @@ pub enum Message {
     /// The first message: the server.
     Hello(Hello),
     /// The second message: the nodes that are known.
-    Resources(Resources),
+    Resources(ResourceList),
     /// A complete second of all nodes.
     Second(Second),
     /// The details of the node that the reader asked for.
@@ -70,7 +70,7 @@ pub struct Hello {
     /// Whether there will be seconds. A registry whose long window is too short, a second for
     /// example, has no complete one.
     pub has_seconds: bool,
-    /// The names of the reasons of refusals, in the order of the counts in [`Refused`].
+    /// The names of the reasons of refusals, in the order of the counts in [`RefusedRow`].
     pub reasons: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct Hello {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "resources")]
 #[non_exhaustive]
-pub struct Resources {
+pub struct ResourceList {
     /// The nodes.
     pub resources: Vec<Listed>,
 }
@@ -135,14 +135,14 @@ pub struct Second {
     /// reasons may change the proportion. Of a node that was evicted or removed since the reading
     /// before, the reasons are not known: its row has the number of its refused requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Vec<Refused>>,
+    pub refused: Option<Vec<RefusedRow>>,
     /// The states of the controllers when the second was read; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
-    /// Where every count is, as far as it was known when the second was read: see [`Ledger::age`];
+    /// Where every count is, as far as it was known when the second was read: see [`LedgerSums::age`];
     /// `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<Ledger>,
+    pub ledger: Option<LedgerSums>,
     /// The nodes in trouble, and why; `None` in a second of the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdicts: Option<Vec<Verdict>>,
@@ -155,18 +155,18 @@ pub struct Second {
 /// an exception, a cancelled request or a refused one.
 ///
 /// ```
-/// use leaparray_web::format::Ledger;
+/// use leaparray_web::format::LedgerSums;
 ///
-/// let ledger: Ledger = serde_json::from_str(
+/// let ledger: LedgerSums = serde_json::from_str(
 ///     r#"{"in_window":5,"expired":1,"late":0,"delisted":2,"recorded":8,"age":0}"#,
 /// )?;
-/// let Ledger { in_window, expired, late, delisted, recorded, .. } = ledger;
+/// let LedgerSums { in_window, expired, late, delisted, recorded, .. } = ledger;
 /// assert_eq!(in_window + expired + late + delisted, recorded);
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Ledger {
+pub struct LedgerSums {
     /// The events in the long windows of the nodes.
     pub in_window: u64,
     /// The events in buckets that the windows have left.

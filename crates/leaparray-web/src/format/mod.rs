@@ -8,7 +8,7 @@
 //! | message | when |
 //! |---|---|
 //! | [`Hello`] | first: the server, and the version of the format |
-//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second says so |
+//! | [`ResourceList`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second says so |
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`FleetUpdate`] | each second, and first after those of the last minute, if the page has a [fleet](crate::Page::fleet) |
@@ -58,13 +58,13 @@
 //!   before the first viewer, or the quantiles of a node without a histogram.
 //! - The sum of the rows of all seconds is what was counted, but for the seconds that are not
 //!   known, and for a thread that has recorded in a second more than 50 ms after its end. Of a
-//!   resource whose own long window is less than two seconds, counts may be missing. The [`Ledger`]
+//!   resource whose own long window is less than two seconds, counts may be missing. The [`LedgerSums`]
 //!   has all counts.
 //! - A second of a fleet may lack processes: its window says how many of them are in it, and
 //!   whether it is final. The seconds of a fleet are those of the clocks of its processes.
 //! - An id is not used again for another node in an [instance](Hello::instance). After a minute
 //!   without viewers, a node may have another id, so a reader that connects again takes the ids
-//!   from [`Resources`].
+//!   from [`ResourceList`].
 //! - A row is an array. A later version appends elements and adds fields and types, all of which a
 //!   reader of this version ignores. What cannot be ignored raises [`VERSION`].
 
@@ -83,18 +83,18 @@ mod row;
 mod verdict;
 
 pub use change::{Change, ChangeKind, Changes, Totals, UnreadCause};
-pub use controller::{Controller, ControllerState, RefusedKey};
+pub use controller::{Controller, ControllerState, KeyRefusals};
 pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
 pub use direction::Direction;
 pub use events::EventTotals;
 pub use fleet::{
     Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-    FleetStanding, FleetUpdate, FleetWindow,
+    FleetStanding, FleetSum, FleetUpdate,
 };
-pub use message::{Bye, ByeReason, Hello, Ledger, Listed, Message, Resources, Second};
+pub use message::{Bye, ByeReason, Hello, LedgerSums, Listed, Message, ResourceList, Second};
 pub use read::{ReadError, Reader};
 pub(crate) use row::nanos;
-pub use row::{Counts, Refused, Row};
+pub use row::{Counts, RefusedRow, Row};
 pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 
 /// The version of the format. Version 1 had no [`Second::verdicts`]: by its messages, a reader that
@@ -105,14 +105,14 @@ pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 /// ```
 pub const VERSION: u32 = 2;
 
-/// Returns the names of the reasons of refusals, in the order of their counts in [`Refused`]: that
+/// Returns the names of the reasons of refusals, in the order of their counts in [`RefusedRow`]: that
 /// of [`Reason::ALL`].
 ///
 /// ```
 /// use leaparray::flow::Reason;
-/// use leaparray_web::format::{Refused, reasons};
+/// use leaparray_web::format::{RefusedRow, reasons};
 ///
-/// let refused: Refused = serde_json::from_str("[7,0,0,0,4,0,0]")?;
+/// let refused: RefusedRow = serde_json::from_str("[7,0,0,0,4,0,0]")?;
 /// assert_eq!((&*reasons()[3], refused.counts[Reason::Failing]), ("backend failing", 4));
 /// # Ok::<_, serde_json::Error>(())
 /// ```

@@ -154,14 +154,14 @@ serde_as_array!(Row);
 /// each of [`reasons`](super::reasons).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct RefusedRow {
     /// The id of the node: see [`Listed`](super::Listed).
     pub id: u64,
     /// The counts.
     pub counts: Refusals,
 }
 
-impl Positional for Refused {
+impl Positional for RefusedRow {
     const LEN: usize = 1 + Reason::ALL.len();
 
     fn write<S: SerializeTuple>(&self, to: &mut S) -> Result<(), S::Error> {
@@ -179,7 +179,7 @@ impl Positional for Refused {
     }
 }
 
-serde_as_array!(Refused);
+serde_as_array!(RefusedRow);
 
 /// Returns a time in nanoseconds, at most `u64::MAX`.
 pub(crate) fn nanos(time: Duration) -> u64 {

@@ -15,7 +15,7 @@ use super::rule::{
     BEFORE, DROPS, ENOUGH_FOR_P99, FAILURES, FEW, LONGER, RECENT, REFUSALS, SLOWER, SOME,
 };
 use crate::format::{
-    Controller, ControllerState, Counts, Finding, FindingKind, Level, Refused, Row, Verdict,
+    Controller, ControllerState, Counts, Finding, FindingKind, Level, RefusedRow, Row, Verdict,
 };
 
 /// The response times of a node are compared in every fifth second, which costs more than the rest.
@@ -105,7 +105,7 @@ impl Judge {
         nodes: &Nodes,
         t: u64,
         rows: &[Row],
-        refused: &[Refused],
+        refused: &[RefusedRow],
     ) -> Vec<Verdict> {
         for row in rows {
             self.state(row.id, t).store(&row.counts);
@@ -231,7 +231,7 @@ impl State {
         self.last_row = self.t;
     }
 
-    fn store_refused(&mut self, row: &Refused) {
+    fn store_refused(&mut self, row: &RefusedRow) {
         self.refused.get_or_insert_default()[slot(self.t, RING)] = row.counts;
     }
 

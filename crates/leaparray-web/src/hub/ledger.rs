@@ -4,7 +4,7 @@
 use leaparray::array::Ledger as Parts;
 use leaparray::{Clock, MetricEvent, MetricTotals, ResourceNode, Timestamp};
 
-use crate::format::Ledger;
+use crate::format::LedgerSums;
 
 /// The number of ledgers that are read in a second.
 const PER_SECOND: u64 = 128;
@@ -106,10 +106,10 @@ impl LedgerSum {
     }
 
     /// Returns the sums, with the events of resources that are listed no longer.
-    pub(super) fn total(&self, delisted: u64, second: u64) -> Ledger {
+    pub(super) fn total(&self, delisted: u64, second: u64) -> LedgerSums {
         let Places { in_window, expired, late } = self.sum;
         let parts = [in_window, expired, late, delisted];
-        Ledger {
+        LedgerSums {
             in_window,
             expired,
             late,

@@ -16,7 +16,9 @@ use super::seconds::Sums;
 use super::viewers::Update;
 use super::watch::Watch;
 use crate::controllers;
-use crate::format::{Change, Controller, Ledger, Levels, Resources, Second, Totals, Verdict};
+use crate::format::{
+    Change, Controller, LedgerSums, Levels, ResourceList, Second, Totals, Verdict,
+};
 
 /// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
@@ -58,7 +60,7 @@ pub(super) struct Reading {
 /// Known of the newest second only.
 struct Newest {
     controllers: Vec<Controller>,
-    ledger: Ledger,
+    ledger: LedgerSums,
     verdicts: Vec<Verdict>,
     levels: Levels,
 }
@@ -224,7 +226,7 @@ impl Readings {
 
     /// Serializes the listed nodes.
     pub(super) fn resources(&self) -> Frame {
-        Frame::new(None, &Resources { resources: self.nodes.all() }, 1024)
+        Frame::new(None, &ResourceList { resources: self.nodes.all() }, 1024)
     }
 
     fn serialize_seconds(

@@ -4,14 +4,14 @@ use leaparray::metric::SecondMetrics;
 use leaparray::node::Refusals;
 use leaparray::{LatencyHistogram, MetricEvent};
 
-use crate::format::{Counts, Refused, Row};
+use crate::format::{Counts, RefusedRow, Row};
 
 /// The rows of one second that are being collected.
 pub(super) struct Sums {
     pub(super) t: u64,
     pub(super) rows: Vec<Row>,
     /// The refused requests by reason; `None` if they are not known.
-    pub(super) refused: Option<Vec<Refused>>,
+    pub(super) refused: Option<Vec<RefusedRow>>,
     pub(super) total: Counts,
     /// The response times of all nodes.
     merged: LatencyHistogram,
@@ -47,7 +47,7 @@ impl Sums {
 
     /// Adds the refused requests of a node by reason.
     pub(super) fn add_refused(&mut self, id: u64, counts: Refusals) {
-        self.refused.get_or_insert_default().push(Refused { id, counts });
+        self.refused.get_or_insert_default().push(RefusedRow { id, counts });
     }
 
     /// Adds the row of a node that has requests in flight and nothing else.

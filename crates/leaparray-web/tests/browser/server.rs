@@ -19,7 +19,7 @@ use leaparray::{
 };
 use leaparray_web::format::{
     Counts, EventTotals, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-    FleetStanding, FleetWindow,
+    FleetStanding, FleetSum,
 };
 use leaparray_web::{Access, Closer, Page, Token};
 use serde_json::{Value, json};
@@ -312,10 +312,10 @@ fn counts(size: u64) -> Counts {
 }
 
 /// Returns the last `seconds` seconds.
-fn window(seconds: u64, processes: u64) -> FleetWindow {
+fn window(seconds: u64, processes: u64) -> FleetSum {
     let end = NEWEST_FINAL + 1;
     let standing = if seconds == 1 { FleetStanding::Final } else { FleetStanding::Closed };
-    let mut window = FleetWindow::new(end - seconds..end, standing);
+    let mut window = FleetSum::new(end - seconds..end, standing);
     window.expected = processes;
     window.total = counts(seconds * 1_000_000);
     window.refusals = vec![30 * seconds, 0, 0, 0, 0, 1_000_000 * seconds];

@@ -2,7 +2,8 @@
 
 use super::START;
 use crate::format::{
-    Change, Controller, ControllerState, Counts, FindingKind, Level, Levels, Refused, Row, Verdict,
+    Change, Controller, ControllerState, Counts, FindingKind, Level, Levels, RefusedRow, Row,
+    Verdict,
 };
 use crate::hub::judge::Judge;
 use crate::hub::nodes::{Changes, Label, Nodes};
@@ -17,7 +18,7 @@ pub(super) struct Seconds {
     judge: Judge,
     watch: Watch,
     controllers: Vec<Controller>,
-    refused: Vec<Refused>,
+    refused: Vec<RefusedRow>,
     pub(super) levels: Levels,
     pub(super) verdicts: Vec<Verdict>,
     pub(super) t: u64,
@@ -138,9 +139,9 @@ fn shares_are_those_of_the_last_ten_seconds() {
 }
 
 /// Refusals of the node 1.
-fn refused(limit_reached: u64, failing: u64) -> Refused {
+fn refused(limit_reached: u64, failing: u64) -> RefusedRow {
     let counts = [(Reason::LimitReached, limit_reached), (Reason::Failing, failing)].into();
-    Refused { id: 1, counts }
+    RefusedRow { id: 1, counts }
 }
 
 #[test]
