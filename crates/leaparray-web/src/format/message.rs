@@ -139,8 +139,8 @@ pub struct Second {
     /// The states of the controllers when the second was read; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
-    /// Where every count is, as far as it was known when the second was read: see [`LedgerSums::age`];
-    /// `None` if it is not known.
+    /// Where every count is, as far as it was known when the second was read: see
+    /// [`LedgerSums::age`]; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerSums>,
     /// The nodes in trouble, and why; `None` in a second of the history.

@@ -58,8 +58,8 @@
 //!   before the first viewer, or the quantiles of a node without a histogram.
 //! - The sum of the rows of all seconds is what was counted, but for the seconds that are not
 //!   known, and for a thread that has recorded in a second more than 50 ms after its end. Of a
-//!   resource whose own long window is less than two seconds, counts may be missing. The [`LedgerSums`]
-//!   has all counts.
+//!   resource whose own long window is less than two seconds, counts may be missing. The
+//!   [`LedgerSums`] has all counts.
 //! - A second of a fleet may lack processes: its window says how many of them are in it, and
 //!   whether it is final. The seconds of a fleet are those of the clocks of its processes.
 //! - An id is not used again for another node in an [instance](Hello::instance). After a minute
@@ -105,8 +105,8 @@ pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 /// ```
 pub const VERSION: u32 = 2;
 
-/// Returns the names of the reasons of refusals, in the order of their counts in [`RefusedRow`]: that
-/// of [`Reason::ALL`].
+/// Returns the names of the reasons of refusals, in the order of their counts in [`RefusedRow`]:
+/// that of [`Reason::ALL`].
 ///
 /// ```
 /// use leaparray::flow::Reason;
