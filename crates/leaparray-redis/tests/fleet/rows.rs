@@ -188,6 +188,7 @@ fn format_has_these_bytes() {
     (record.name, record.first, record.next) = ("a".into(), 9, 10);
     record.delivered = (11, counts);
     (record.left_out, record.clock_ahead, record.has_left) = (12, -13, true);
+    (record.taken, record.nonce) = (14, 15);
     let none = [0; 8];
     assert_eq!(
         record.encode(),
@@ -197,7 +198,7 @@ fn format_has_these_bytes() {
             // Nothing is missed, late, waiting, or in the lifetime.
             &[0],
             &none.repeat(4),
-            &[12, 25, 1],
+            &[12, 25, 1, 14, 15],
         ]
         .concat()
     );
