@@ -59,6 +59,21 @@ fn large_requests_are_admitted_at_half_load() {
     }
 }
 
+/// A thousand nodes with one waiting request each share a limit for fewer of them than that, or for
+/// as many in a second. Most of them wait for their turn, and do not ask in each bucket.
+#[test]
+fn nodes_that_wait_do_not_ask_in_each_bucket() {
+    for limit in [100, 1_000] {
+        let config = LeaseConfig::new(limit, 10, Duration::from_secs(1)).expect("valid");
+        let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
+        let scenario = Scenario { workers: 1, waits, round_trips, ..scenario(500, Faults::NONE) };
+        let worst =
+            worst(Strategy::Leases, &Scenario { config, nodes: 1_000, secs: 4, ..scenario }, 1);
+        assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
+        assert!(worst.operations <= 2_000.0 && worst.utilisation >= 0.95, "{limit}: {worst:?}");
+    }
+}
+
 /// Two nodes each have one number, as clones of one image. An ask of one of them does not get the
 /// answer to an ask of the other.
 #[test]

@@ -5,6 +5,7 @@
 mod clock;
 pub mod engine;
 pub mod fleet;
+mod fork;
 pub mod lease;
 mod limiter;
 mod random;

@@ -241,6 +241,25 @@ fn shortage_is_shared_in_proportion() {
     assert_eq!(shares(100, &[100, 1, 1]), [98, 1, 1]);
 }
 
+/// 200 nodes lack a permit in a window of two buckets. 64 may ask in each bucket, and the asks of
+/// the others are spread evenly.
+#[test]
+fn nodes_that_lack_permits_take_turns() {
+    let (mut ledger, epoch) = opened(with_limit(4));
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 4, &[])).granted, 4);
+    let mut turn = |time, node| {
+        let answer = ledger.lease(time, 1, &ask(node, 1, epoch, 1, &[]));
+        assert_eq!(answer.granted, 0);
+        answer.retry_in / B
+    };
+    let turns: Vec<_> = (100..300).map(|node| turn(OPEN, node)).collect();
+    assert_eq!(turns[..128], [[1; 64], [2; 64]].concat());
+    assert_eq!(turns[128..], [1, 2].repeat(36));
+    // In the next bucket, 100 nodes are due in the one after it.
+    let turns: Vec<_> = (300..303).map(|node| turn(OPEN + B, node)).collect();
+    assert_eq!(turns, [2; 3]);
+}
+
 #[test]
 fn share_is_at_least_one() {
     assert_eq!(shares(3, &[1; 5]), [1, 1, 1, 0, 0]);

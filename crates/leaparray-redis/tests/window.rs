@@ -3,14 +3,16 @@
 
 mod simulated;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
-use leaparray_redis::engine::MemoryFleet;
-use leaparray_redis::fleet::Budget;
-use leaparray_redis::{FleetReporter, FleetState};
+use leaparray_redis::engine::{FleetEngine, MemoryFleet};
+use leaparray_redis::fleet::{
+    Budget, Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey,
+};
+use leaparray_redis::{EngineError, FleetReporter, FleetState};
 use tokio::time::timeout;
 
 use simulated::{Fleet, START};
@@ -53,4 +55,76 @@ async fn process_whose_clock_is_ahead_closes_with_its_last_second_waiting() {
     ahead.advance(Duration::from_secs(1));
     let record = timeout(Duration::from_secs(30), reporter.close()).await.unwrap();
     assert_eq!((record.lifetime[Success], record.waiting[Success]), (1, 1));
+}
+
+/// A server that hears of the first two processes under one identity: that of clones.
+#[derive(Debug, Default)]
+struct Clones {
+    fleet: MemoryFleet,
+    seen: Mutex<Vec<ProcessId>>,
+}
+
+impl FleetEngine for Clones {
+    async fn deliver(
+        &self,
+        keys: &FleetKeys,
+        config: &FleetConfig,
+        delivery: &Delivery,
+    ) -> Result<Receipt, EngineError> {
+        let mut delivery = delivery.clone();
+        {
+            let mut seen = self.seen.lock().unwrap();
+            if seen.len() < 2 && !seen.contains(&delivery.process) {
+                seen.push(delivery.process);
+            }
+            if seen.contains(&delivery.process) {
+                delivery.process = seen[0];
+            }
+        }
+        self.fleet.deliver(keys, config, &delivery).await
+    }
+
+    async fn survey(&self, keys: &FleetKeys, config: &FleetConfig) -> Result<Survey, EngineError> {
+        self.fleet.survey(keys, config).await
+    }
+
+    async fn second(
+        &self,
+        keys: &FleetKeys,
+        config: &FleetConfig,
+        second: u64,
+        processes: &[ProcessId],
+    ) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
+        self.fleet.second(keys, config, second, processes).await
+    }
+
+    async fn names(
+        &self,
+        keys: &FleetKeys,
+        fetches: &[NamesFetch],
+    ) -> Result<Vec<Vec<Vec<u8>>>, EngineError> {
+        self.fleet.names(keys, fetches).await
+    }
+}
+
+#[tokio::test]
+async fn reporters_under_one_identity_lose_no_count() {
+    let engine = Arc::new(Clones::default());
+    let (mut reporters, mut identities) = (Vec::new(), Vec::new());
+    for passes in [3, 4] {
+        let registry = Arc::new(Registry::new());
+        let builder = FleetReporter::builder("shop", "orders-1");
+        let reporter = builder.start(&registry, Arc::clone(&engine)).unwrap();
+        identities.push(reporter.process());
+        reporter.watch().wait_for(|it| *it == FleetState::Connected).await.unwrap();
+        for _ in 0..passes {
+            registry.resource("orders").unwrap().enter().success();
+        }
+        reporters.push((reporter, registry));
+    }
+    let records = [reporters[0].0.close().await, reporters[1].0.close().await];
+    assert_eq!(records.each_ref().map(|it| it.delivered.1[Success]), [3, 4]);
+    assert_eq!(records.each_ref().map(|it| it.taken), [0, 1]);
+    let known = [reporters[0].0.process(), reporters[1].0.process()];
+    assert!(known[0] == identities[0] && known[1] != identities[1], "{known:?} {identities:?}");
 }

@@ -6,9 +6,10 @@ use super::{RoundTrips, Scenario, float, whole};
 
 /// The mean round trip of nodes that are alike, in microseconds.
 const ROUND_TRIP: u64 = 50_000;
-/// The shortest and the longest mean round trip of nodes that are not.
+/// The shortest and the longest mean round trips of nodes that are not.
 const SHORTEST: f64 = 200.0;
 const LONGEST: f64 = 250_000.0;
+const BELOW_HALF_A_WINDOW: f64 = 100_000.0;
 /// The bound of the time that a late delivery takes, in microseconds.
 const LATE: u64 = 2_000_000;
 
@@ -30,9 +31,13 @@ impl Network {
     pub(super) fn new(scenario: &Scenario, random: Rng) -> Self {
         let (faults, nodes) = (&scenario.faults, scenario.nodes);
         let is_even = scenario.round_trips == RoundTrips::Even;
+        let longest = match scenario.round_trips {
+            RoundTrips::BelowHalfAWindow => BELOW_HALF_A_WINDOW,
+            _ => LONGEST,
+        };
         let mean = |node: usize| {
             let at = float(node as u64) / float(nodes.max(2) as u64 - 1);
-            if is_even { ROUND_TRIP } else { whole(SHORTEST * libm::pow(LONGEST / SHORTEST, at)) }
+            if is_even { ROUND_TRIP } else { whole(SHORTEST * libm::pow(longest / SHORTEST, at)) }
         };
         let lease = scenario.config.bucket_micros() * u64::from(scenario.config.validity());
         Self {

@@ -13,7 +13,7 @@ pub struct Observed {
     /// server's time at which its node lets it go ahead.
     pub overshoot: f64,
     /// The number of admitted requests, divided by the number that a central limiter without
-    /// latency admits.
+    /// latency admits; with workers, by the limit.
     pub utilisation: f64,
     /// The messages that the server handled in a second.
     pub operations: f64,
@@ -33,7 +33,7 @@ pub struct Observed {
     /// there are none.
     pub large_admitted: f64,
     /// The least share of its demand that a node got, relative to that of all nodes. Nodes that
-    /// wanted fewer than a hundred permits do not count.
+    /// wanted fewer than a hundred permits do not count. All nodes with workers want the same.
     pub fairness: f64,
 }
 
@@ -44,6 +44,7 @@ pub(super) struct Observer {
     buckets: u64,
     bucket_micros: u64,
     secs: u64,
+    has_workers: bool,
     /// The start of the measured seconds.
     start: u64,
     /// The admissions of a central limiter without latency, and their number in the measured
@@ -77,6 +78,7 @@ impl Observer {
             buckets: u64::from(config.buckets()),
             bucket_micros: config.bucket_micros(),
             secs: scenario.secs,
+            has_workers: scenario.workers > 0,
             start,
             central: Window::new(config.buckets()),
             central_measured: 0,
@@ -164,9 +166,16 @@ impl Observer {
         let p99 = self.waits[(self.waits.len() * 99).div_ceil(100) - 1];
         let (admitted, operations) = (float(self.admitted_measured), float(self.operations));
         let requests = float(self.admitted_requests);
+        let mut usable = float(self.central_measured);
+        if self.has_workers {
+            let window = float(self.buckets * self.bucket_micros);
+            usable = float(self.limit * self.secs) * 1e6 / window;
+            let mean = self.by_node.iter().map(|it| it[1]).sum::<u64>() / self.by_node.len() as u64;
+            self.by_node.iter_mut().for_each(|it| it[0] = mean);
+        }
         Observed {
             overshoot: float(most.saturating_sub(self.limit)) / float(self.limit),
-            utilisation: admitted / float(self.central_measured),
+            utilisation: admitted / usable,
             operations: operations / float(self.secs),
             operations_per_admitted: operations / requests,
             local: local / decided,

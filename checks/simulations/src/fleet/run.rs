@@ -48,8 +48,13 @@ fn run<F: Fleet>(
 ) -> Observed {
     let mut world = World::new(scenario, seed);
     let mut fleet = new(&mut world);
-    let first = world.demand.gap();
-    world.queue.add(first, Event::Arrival);
+    if scenario.workers == 0 {
+        let first = world.demand.gap();
+        world.queue.add(first, Event::Arrival);
+    }
+    for node in (0..scenario.nodes).flat_map(|it| std::iter::repeat_n(it, scenario.workers)) {
+        world.queue.add(0, Event::Work(node));
+    }
     world.queue.add(0, Event::Deal);
     if world.scenario.faults.crashes > 0.0 {
         world.queue.add(0, Event::Crash);
@@ -72,6 +77,11 @@ fn run<F: Fleet>(
                 let next = time + world.demand.gap();
                 world.queue.add(next, Event::Arrival);
             }
+            Event::Work(node) => {
+                let request = Request { node, since: time, size: world.demand.size() };
+                world.observer.arrives(&request);
+                fleet.arrive(&mut world, request);
+            }
             Event::Deal => {
                 world.demand.deal();
                 world.network.deal();
@@ -82,6 +92,7 @@ fn run<F: Fleet>(
                 let node = usize::try_from(world.crashes.u64(..nodes)).unwrap_or_default();
                 for request in fleet.crash(&mut world, node) {
                     world.observer.loses(&request);
+                    world.work(request.node);
                 }
                 let per_second = world.scenario.faults.crashes * float(nodes);
                 let next = time + gap(&mut world.crashes, per_second);

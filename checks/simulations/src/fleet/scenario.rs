@@ -11,6 +11,9 @@ pub struct Scenario {
     pub nodes: usize,
     /// The permits that the requests of all nodes want in a second.
     pub demand: f64,
+    /// The workers of each node, 0 for none. Each has one request at a time, and the next one as
+    /// soon as that is decided. With workers, there are no other requests.
+    pub workers: usize,
     /// The permits of a request.
     pub sizes: Sizes,
     /// For how long a request waits.
@@ -68,6 +71,8 @@ pub enum RoundTrips {
     Even,
     /// From 0.2 to 250 ms, evenly on a logarithmic scale, by the number of the node.
     ByNode,
+    /// From 0.2 to 100 ms in the same way: less than half of a window of a second.
+    BelowHalfAWindow,
     /// The same, and each node has another one every 5 s.
     ByNodeAndTime,
 }
@@ -121,6 +126,7 @@ impl Scenario {
             config,
             nodes: 1,
             demand: 0.0,
+            workers: 0,
             sizes: Sizes::One,
             waits: Waits::Answer,
             round_trips: RoundTrips::Even,

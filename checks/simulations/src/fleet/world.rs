@@ -32,6 +32,8 @@ pub(super) struct World<E> {
 #[derive(Debug)]
 pub(super) enum Event<E> {
     Arrival,
+    /// A worker of a node makes a request.
+    Work(usize),
     Deal,
     Crash,
     Replicate,
@@ -94,6 +96,13 @@ impl<E> World<E> {
         }
     }
 
+    /// Plans the next request of a worker whose request is decided or lost.
+    pub(super) fn work(&mut self, node: usize) {
+        if self.scenario.workers > 0 {
+            self.queue.add(self.time + 1, Event::Work(node));
+        }
+    }
+
     pub(super) fn operation(&mut self) {
         self.observer.operation(self.time);
     }
@@ -104,5 +113,6 @@ impl<E> World<E> {
         } else {
             self.observer.refuses(self.time, request);
         }
+        self.work(request.node);
     }
 }

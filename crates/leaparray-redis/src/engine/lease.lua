@@ -7,7 +7,7 @@
 local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local want, validity = math.min(tonumber(ARGV[9]), limit), math.min(tonumber(ARGV[10]), v)
-local FIRST_MOVE, MAX_MOVES = 11, 64
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS = 11, 64, 64
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
 -- Each is false if it is absent.
@@ -24,9 +24,10 @@ if of_identity ~= identity or is_evicted then
 end
 
 -- The demand for fair shares: its bucket, the permits free at the first ask of that bucket, those wanted in it, and in the one
--- before. The charges: the permits of the bucket `first` and of each one after it.
-local demand_bucket, demand_free, demand, demand_before, first, charges = 0, 0, 0, 0, 0, {}
-if stored then demand_bucket, demand_free, demand, demand_before, first, charges = unpacked(stored) end
+-- before, and the nodes that were told to ask again in each bucket after it. The charges: the permits of the bucket
+-- `first` and of each one after it.
+local demand_bucket, demand_free, demand, demand_before, due, first, charges = 0, 0, 0, 0, {}, 0, {}
+if stored then demand_bucket, demand_free, demand, demand_before, due, first, charges = unpacked(stored) end
 -- The charges in the window, and in the buckets to come in which a lease may end: the bucket `oldest` is the first one.
 local oldest = math.max(k - n + 1, 0)
 if first ~= oldest or not stored then
@@ -64,7 +65,9 @@ local kept_for = math.ceil((expires - time) / 1000)
 if is_new then
   if demand_bucket ~= k then
     demand_before = demand_bucket == k - 1 and demand or 0
-    demand_bucket, demand_free, demand = k, free, 0
+    local kept = {}
+    for i = 1, n do kept[i] = due[i + k - demand_bucket] or 0 end
+    demand_bucket, demand_free, demand, due = k, free, 0, kept
   end
   demand = math.min(demand + want, 2 ^ 52)
   local wanted = math.max(demand, demand_before)
@@ -78,7 +81,22 @@ if is_new then
     charges[at] = charges[at] + granted
     charged_to = math.max(charged_to, bucket)
   end
-  if granted < want then retry_in = open_in > 0 and open_in or (k + 1) * b - now end
+  if granted < want then
+    retry_in = open_in
+    if open_in == 0 then
+      local room, turn, least = math.max(math.floor(limit / n), FEW_ASKS), nil, 1
+      for i = 1, n do
+        if due[i] < due[least] then least = i end
+        if due[i] < room then
+          turn = i
+          break
+        end
+      end
+      turn = turn or least
+      due[turn] = due[turn] + 1
+      retry_in = (k + turn) * b - now
+    end
+  end
   redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket), 'PX', kept_for)
 else
   bucket = last_bucket
@@ -87,6 +105,6 @@ end
 
 redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
 -- Also without a charge: absent charges are ones that were evicted.
-redis.call('SET', KEYS[2], pack(demand_bucket, demand_free, demand, demand_before, oldest, charges), 'PX', kept_for)
+redis.call('SET', KEYS[2], pack(demand_bucket, demand_free, demand, demand_before, due, oldest, charges), 'PX', kept_for)
 return { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
   (is_new or is_same) and 0 or 1, now - time }

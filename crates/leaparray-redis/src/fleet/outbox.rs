@@ -14,6 +14,9 @@ use super::{FleetConfig, MICROS, ProcessId, Record};
 const MAX_SECONDS: usize = 16;
 /// The most bytes of the seconds of one delivery, and of its names. One second is always sent.
 const MAX_BYTES: usize = 64 * 1024;
+/// The most nonces that are known: of more than a quarter of an hour without an answer. If an
+/// earlier delivery arrives even later, the process is renamed without need.
+const MAX_NONCES: usize = 1_024;
 
 /// A second that was read from the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,14 @@ pub struct Outbox {
     record: Record,
     /// The record of the delivery that is in flight, and the first second after it.
     sent: Option<Record>,
+    /// The nonces of the deliveries that build on `version`: the record of the server has one of
+    /// them, or another process has written it.
+    nonces: VecDeque<u64>,
+    /// Whether another process has written the record of the server.
+    is_taken: bool,
+    /// What the former identities of the process have in their records, and the late counts of it.
+    settled: EventCounts,
+    settled_late: EventCounts,
     /// The first second after all that were ever sent.
     sent_before: u64,
     queue: VecDeque<Waiting>,
@@ -87,6 +98,10 @@ impl Outbox {
             version: 0,
             record,
             sent: None,
+            nonces: VecDeque::new(),
+            is_taken: false,
+            settled: EventCounts::default(),
+            settled_late: EventCounts::default(),
             sent_before: first,
             queue: VecDeque::new(),
             names: Names::default(),
@@ -164,8 +179,71 @@ impl Outbox {
     }
 
     /// Sets the totals of the process: what it has recorded, and what of it was late.
-    pub const fn set_totals(&mut self, lifetime: EventCounts, late: EventCounts) {
-        (self.record.lifetime, self.record.late) = (lifetime, late);
+    pub fn set_totals(&mut self, lifetime: EventCounts, late: EventCounts) {
+        self.record.lifetime = lifetime.saturating_sub(&self.settled);
+        self.record.late = late.saturating_sub(&self.settled_late);
+    }
+
+    /// Sets the nonce of the next deliveries: a number that is drawn for each one, from the
+    /// randomness of the operating system. Without it, [`is_taken`](Self::is_taken) does not notice
+    /// another process.
+    pub fn set_nonce(&mut self, nonce: u64) {
+        self.record.nonce = nonce;
+        if self.nonces.len() == MAX_NONCES {
+            self.nonces.pop_front();
+        }
+        self.nonces.push_back(nonce);
+    }
+
+    /// Returns whether another process delivers under the identity of this one, as a clone does:
+    /// the record of the server has the nonce of a delivery that this process has not sent. Then,
+    /// nothing more is taken of this process until it is [renamed](Self::rename).
+    #[must_use]
+    pub const fn is_taken(&self) -> bool {
+        self.is_taken
+    }
+
+    /// Gives the process another identity. All that is not decided is delivered under it, and the
+    /// record of the former identity belongs to the other process.
+    ///
+    /// ```
+    /// use leaparray_redis::fleet::{Archive, FleetConfig, Outbox, ProcessId};
+    ///
+    /// let config = FleetConfig::default();
+    /// let mut server = Archive::new(config);
+    /// let mut outbox = Outbox::new(config, ProcessId(1), "web-1", 60, 1 << 20);
+    /// let mut clone = outbox.clone();
+    /// for (nonce, it) in [(1, &mut outbox), (2, &mut clone)] {
+    ///     it.set_nonce(nonce);
+    ///     let receipt = server.deliver(60_500_000, &it.delivery(60_500_000));
+    ///     it.on_receipt(60_500_000, &receipt);
+    /// }
+    /// assert_eq!((outbox.is_taken(), clone.is_taken()), (false, true));
+    /// clone.rename(ProcessId(2));
+    /// assert_eq!((clone.record().taken, clone.is_taken()), (1, false));
+    /// ```
+    pub fn rename(&mut self, process: ProcessId) {
+        let record = &mut self.record;
+        let mut decided = record.late;
+        decided += &record.delivered.1;
+        decided += &record.missed.1;
+        self.settled += &decided;
+        self.settled_late += &record.late;
+        *record = Record {
+            name: std::mem::take(&mut record.name),
+            first: record.next,
+            next: record.next,
+            lifetime: record.lifetime.saturating_sub(&decided),
+            taken: record.taken + 1,
+            left_out: record.left_out,
+            clock_ahead: record.clock_ahead,
+            has_left: record.has_left,
+            ..Record::default()
+        };
+        (self.process, self.version, self.sent_before) = (process, 0, self.record.first);
+        (self.sent, self.is_taken, self.has_left) = (None, false, false);
+        (self.names_sent, self.names_in_flight) = (0, 0);
+        self.nonces.clear();
     }
 
     /// Sets the number of resources that had no row in the last second.
@@ -298,6 +376,10 @@ impl Outbox {
                 // An earlier version: this answer is to a delivery that was sent before another
                 // one.
                 if *version > self.version {
+                    if !self.nonces.is_empty() && !self.nonces.contains(&record.nonce) {
+                        self.is_taken = true;
+                        return false;
+                    }
                     self.names_sent = receipt.names.min(self.names.len());
                     self.decide(*version, &record);
                 }
@@ -324,6 +406,7 @@ impl Outbox {
     /// Takes the decisions of a record of the server.
     fn decide(&mut self, version: u64, record: &Record) {
         self.version = version;
+        self.nonces.clear();
         self.record.first = record.first;
         self.record.next = record.next.max(self.record.next);
         (self.record.delivered, self.record.missed) = (record.delivered, record.missed);

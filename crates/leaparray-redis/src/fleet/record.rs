@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::codec::{FormatError, from_bytes, to_bytes};
 
 /// The identity of a process, drawn at random when it starts. A process that starts again has
-/// another one.
+/// another one, and so has one that finds that another process delivers under its own: a clone.
 ///
 /// ```
 /// use leaparray_redis::fleet::ProcessId;
@@ -79,6 +79,13 @@ pub struct Record {
     pub clock_ahead: i64,
     /// Whether the process was closed: there is no second after the decided ones.
     pub has_left: bool,
+    /// How often the process has found that another one delivers under its identity, as a clone of
+    /// it does, and has taken [another one](super::Outbox::rename). The counts before that are in
+    /// the record of the former identity.
+    pub taken: u64,
+    /// A number that the sender draws for each delivery, from the randomness of the operating
+    /// system: not from memory, of which a clone of the process has a copy.
+    pub nonce: u64,
 }
 
 impl Record {

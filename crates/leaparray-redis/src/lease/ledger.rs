@@ -62,8 +62,11 @@ struct Charges {
     demand: Demand,
 }
 
+/// As many nodes may ask in each bucket, also if it has fewer permits: they cost the server little.
+const FEW_ASKS: u64 = 64;
+
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
     /// The bucket of the last ask.
     bucket: u64,
@@ -72,6 +75,8 @@ struct Demand {
     /// The permits that were wanted in that bucket, and in the one before.
     wanted: u64,
     wanted_before: u64,
+    /// The number of the nodes that were told to ask again in each bucket to come.
+    due: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -187,7 +192,7 @@ impl Ledger {
         let retry_in = match () {
             () if granted == want => 0,
             () if answer.open_in > 0 => answer.open_in,
-            () => (k + 1) * b - now,
+            () => charges.demand.turn(&config, k) * b - now,
         };
         Answer { granted, retry_in, free: free - granted, ..answer }
     }
@@ -250,7 +255,8 @@ impl Demand {
     fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
         if self.bucket != k {
             let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };
-            *self = Self { bucket: k, free, wanted: 0, wanted_before };
+            (self.bucket, self.free, self.wanted, self.wanted_before) = (k, free, 0, wanted_before);
+            self.due.retain(|&bucket, _| bucket > k);
         }
         self.wanted = (self.wanted + want).min(MAX_EXACT / 2);
         let wanted = self.wanted.max(self.wanted_before);
@@ -259,5 +265,20 @@ impl Demand {
         }
         // In two steps, each exact in doubles: a script computes the same.
         (want * (self.free * 4_096 / wanted) / 4_096).max(1)
+    }
+
+    /// Returns the bucket in which a node that lacks permits is to ask again: the next one that has
+    /// a permit for each node that was told the same. If none has, the asks are spread evenly over
+    /// a window.
+    fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
+        let n = u64::from(config.buckets());
+        // What a bucket has to grant if the limit is used evenly.
+        let room = (config.limit() / n).max(FEW_ASKS);
+        let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
+        let mut buckets = k + 1..=k + n;
+        let least = buckets.clone().min_by_key(due).unwrap_or(k + 1);
+        let turn = buckets.find(|it| due(it) < room).unwrap_or(least);
+        *self.due.entry(turn).or_default() += 1;
+        turn
     }
 }

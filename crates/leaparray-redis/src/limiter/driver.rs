@@ -32,16 +32,22 @@ impl<C, E> Drop for Driver<C, E> {
 }
 
 impl<C: Clock, E: Engine> Driver<C, E> {
-    /// Runs until the limiter is closed, and gives all permits back.
+    /// Runs until the limiter is closed, and gives all permits back. Ends in a forked child: the
+    /// permits and the connection are those of the parent.
     pub(super) async fn run(self) {
         let mut failures = 0;
         while !self.shared.is_closing() {
+            if self.shared.is_forked() {
+                return;
+            }
             match self.shared.step(self.shared.clock.now()) {
                 Step::Send(ask) => failures = self.send(ask, failures).await,
                 Step::Wait(until) => self.wait(until).await,
             }
         }
-        if let Some(ask) = self.shared.last_ask(self.shared.clock.now()) {
+        if !self.shared.is_forked()
+            && let Some(ask) = self.shared.last_ask(self.shared.clock.now())
+        {
             // If it is lost, the permits are charged until the end of their leases.
             drop(self.ask(ask).await);
         }

@@ -216,8 +216,12 @@ impl<C: Clock> LeasedLimiter<C> {
 
     /// Stops all clones of the limiter, gives the permits in hand back, and waits for the server to
     /// answer, for at most two [timeouts](LimiterBuilder::with_answer_timeout). From then on,
-    /// requests are refused.
+    /// requests are refused. In a [forked child](LeaseState::Forked), returns at once: the permits
+    /// are those of the parent.
     pub async fn close(&self) {
+        if self.inner.shared.is_forked() {
+            return;
+        }
         self.inner.shared.begin_to_close();
         let mut states = self.watch();
         let task = self.inner.task.lock().unwrap_or_else(PoisonError::into_inner).take();

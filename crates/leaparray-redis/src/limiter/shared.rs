@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use super::away::Reserve;
 use super::hand::{Hand, Taken};
 use super::state::{LeaseCounts, LeaseState};
+use crate::fork::Starter;
 use crate::lease::{Answer, Ask, Decided, Epoch, LeaseKeys, Node};
 use crate::random;
 
@@ -48,8 +49,7 @@ pub(super) struct Shared<C> {
     pub(super) reserve: Option<Reserve<C>>,
     counts: Counts,
     is_closing: AtomicBool,
-    /// The process that has started the limiter.
-    process: u32,
+    starter: Starter,
     /// For how long an answer is waited for.
     answer_timeout: Duration,
     /// The time at which the driver has to act next, in nanoseconds.
@@ -122,7 +122,7 @@ impl<C: Clock> Shared<C> {
             reserve,
             counts: Counts::default(),
             is_closing: AtomicBool::new(false),
-            process: std::process::id(),
+            starter: Starter::here(),
             answer_timeout,
             due: AtomicU64::new(due.as_nanos()),
             is_stalled: AtomicBool::new(false),
@@ -424,8 +424,8 @@ impl<C: Clock> Shared<C> {
 
     /// Returns whether this is a forked child of the process that has started the limiter. It takes
     /// a system call, so it is not asked for each request.
-    fn is_forked(&self) -> bool {
-        std::process::id() != self.process
+    pub(super) fn is_forked(&self) -> bool {
+        self.starter.is_elsewhere()
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<LeaseState> {

@@ -22,6 +22,9 @@ pub enum FleetState {
     },
     /// The task was closed, or its runtime has ended.
     Closed,
+    /// This process is a forked child of the one that has started the task, which does not run
+    /// here. What the child records is not delivered: start a reporter in the child.
+    Forked,
 }
 
 impl FleetState {
@@ -39,6 +42,7 @@ impl FleetState {
             Self::Connected => "connected",
             Self::Away { .. } => "away",
             Self::Closed => "closed",
+            Self::Forked => "forked",
         }
     }
 

@@ -1,9 +1,11 @@
 //! Deliveries that are lost, doubled, late and refused, and servers that lose their data.
 
 use leaparray::MetricEvent::Pass;
-use leaparray_redis::fleet::{Archive, FleetConfig, Outcome, ProcessId, ProcessSecond, Record};
+use leaparray_redis::fleet::{
+    Archive, FleetConfig, FleetView, Outcome, ProcessId, ProcessSecond, Record,
+};
 
-use crate::parts::{Process, START, check, micros};
+use crate::parts::{Process, START, check, micros, read};
 
 /// Returns the passes of a process in a second, as the server has them; `None` if it has nothing.
 fn stored(server: &mut Archive, now: u64, second: u64, process: ProcessId) -> Option<u64> {
@@ -32,6 +34,66 @@ fn each_second_arrives_once() {
     assert_eq!((record.delivered.0, record.delivered.1[Pass], record.next), (5, 15, START + 5));
     let survey = server.survey(now);
     assert_eq!(Record::decode(&survey.processes[0].record).unwrap().delivered, record.delivered);
+}
+
+/// Two clones of a process deliver under its identity. The server takes one of two deliveries, and
+/// the other clone goes on under an identity of its own, without the counts of their common past.
+#[test]
+fn clone_takes_another_identity_and_loses_no_count() {
+    let mut server = server();
+    let [mut process, mut clone] = [(); 2].map(|()| Process::new(1, START));
+    for it in [&mut process, &mut clone] {
+        it.work("orders", 3);
+        it.next_second();
+    }
+    process.outbox.set_nonce(1);
+    process.deliver(&mut server);
+    clone.outbox = process.outbox.clone();
+
+    for (it, passes, nonce) in [(&mut process, 4, 2), (&mut clone, 5, 3)] {
+        it.work("orders", passes);
+        it.next_second();
+        it.outbox.set_nonce(nonce);
+        it.deliver(&mut server);
+    }
+    assert_eq!((process.outbox.is_taken(), clone.outbox.is_taken()), (false, true));
+    assert_eq!(clone.record().waiting[Pass], 5);
+    clone.outbox.rename(ProcessId(2));
+    clone.outbox.set_nonce(4);
+    clone.deliver(&mut server);
+    for (it, id) in [(&mut process, 1), (&mut clone, 2)] {
+        let record = it.record();
+        check(&record);
+        let passes = [7, 5][usize::from(id == 2)];
+        assert_eq!((record.delivered.1[Pass], record.lifetime[Pass]), (passes, passes));
+        assert_eq!(record.taken, u64::from(id == 2));
+    }
+
+    let mut view = FleetView::new(FleetConfig::default());
+    read(&mut view, &mut server, process.now().as_micros());
+    assert_eq!(view.sum().delivered.1[Pass], 12);
+    let window = view.window(START + 1..START + 2);
+    assert_eq!(window.total.metrics.counts[Pass], 9);
+    assert_eq!(window.presence.to_string(), "2 of 2 processes");
+    assert_eq!(view.processes().map(|it| it.1.taken).sum::<u64>(), 1);
+}
+
+/// The delivery that was in flight when the process was cloned belongs to both.
+#[test]
+fn delivery_before_a_clone_is_the_own_one_of_both() {
+    let (mut server, mut process) = (server(), Process::new(1, START));
+    process.work("orders", 3);
+    process.next_second();
+    let now = process.now().as_micros();
+    process.outbox.set_nonce(1);
+    let in_flight = process.delivery();
+    let mut clone = process.outbox.clone();
+    assert_eq!(server.deliver(now, &in_flight).outcome, Outcome::Taken);
+    clone.set_nonce(2);
+    let receipt = server.deliver(now, &clone.delivery(now));
+    assert!(matches!(receipt.outcome, Outcome::Conflict { version: 1, .. }));
+    assert!(clone.on_receipt(now, &receipt));
+    assert_eq!((clone.is_taken(), clone.record().delivered.1[Pass]), (false, 3));
 }
 
 #[test]

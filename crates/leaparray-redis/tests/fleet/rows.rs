@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Rt, Success};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::flow::Reason;
 use leaparray::metric::SecondMetrics;
-use leaparray::{Timestamp, TrafficType};
+use leaparray::node::Refusals;
+use leaparray::{EventCounts, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
     Archive, FleetConfig, FleetCounts, FleetView, FormatError, ProcessSecond, Record, ResourceKey,
 };
@@ -167,6 +168,70 @@ fn empty_second_is_delivered() {
     process.next_second();
     let (second, _) = only(&mut process);
     assert!(second.rows.is_empty() && second.left_out.is_none());
+}
+
+/// Processes of different versions of this crate read the records of each other. If these bytes
+/// change, by another order of the events or reasons too, raise the version of the format.
+#[test]
+fn format_has_these_bytes() {
+    let mut counts = EventCounts::from([
+        (Pass, 1),
+        (Block, 2),
+        (Exception, 3),
+        (Success, 4),
+        (Rt, 5),
+        (ReservedPass, 6),
+        (Cancelled, 7),
+    ]);
+    counts.set_rt_sum(Duration::from_nanos(8));
+    let mut record = Record::default();
+    (record.name, record.first, record.next) = ("a".into(), 9, 10);
+    record.delivered = (11, counts);
+    (record.left_out, record.clock_ahead, record.has_left) = (12, -13, true);
+    (record.taken, record.nonce) = (14, 15);
+    let none = [0; 8];
+    assert_eq!(
+        record.encode(),
+        [
+            // The version, the name, the first and the next second, and the delivered ones.
+            &[1, 1, b'a', 9, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8][..],
+            // Nothing is missed, late, waiting, or in the lifetime.
+            &[0],
+            &none.repeat(4),
+            &[12, 25, 1, 14, 15],
+        ]
+        .concat()
+    );
+
+    let mut all = FleetCounts::default();
+    all.metrics.counts = counts;
+    (all.in_flight, all.metrics.concurrency) = (14, 15);
+    all.refusals = Refusals::from([
+        (Reason::LimitReached, 16),
+        (Reason::WaitTooLong, 17),
+        (Reason::MoreThanLimit, 18),
+        (Reason::Failing, 19),
+        (Reason::Custom("a"), 20),
+        (Reason::QueueFull, 21),
+    ]);
+    let mut process = Process::new(1, START);
+    let key = ResourceKey::new(&"a".into(), None, TrafficType::Inbound);
+    let (second, _) = process.outbox.encode(START, [(key, all)], 1 << 20);
+    assert_eq!(
+        second.bytes,
+        [
+            // The version, the number of rows, the name, and the mask of the numbers that follow.
+            &[1, 1, 0, 143, 255, 31][..],
+            // Passes, successes, response times, their sum, the highest concurrency, and in flight.
+            &[1, 4, 5, 8, 15, 14],
+            // The other events, and the reasons, in the order of their lists.
+            &[2, 3, 6, 7],
+            &[16, 17, 18, 19, 20, 21],
+            // No histogram, no resource without a row, and no histogram of the sum.
+            &[0, 0, 0],
+        ]
+        .concat()
+    );
 }
 
 #[test]

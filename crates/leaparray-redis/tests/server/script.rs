@@ -228,6 +228,30 @@ fn most_moves_and_buckets_are_answered() {
     assert_eq!((answer.granted, answer.free), (0, before));
 }
 
+/// More nodes lack permits than may ask in a bucket, and than may ask in a window.
+#[test]
+#[ignore = "needs redis-server"]
+fn turns_are_those_of_the_specification() {
+    let Some(server) = Server::start("turns") else { return };
+    for (limit, nodes) in [(3, 300), (210, 400)] {
+        let mut pair = Pair::new(&server, &format!("turns {limit}"), config(limit, 3, 30_000, 2));
+        let ask = |node, want| {
+            Ask { node, seq: 1, nonce: 1, epoch: None, want, validity: 2, moves: vec![] }
+        };
+        pair.ask(&ask(1, 0));
+        pair.time += u64::try_from(pair.config.quarantine().as_micros()).unwrap();
+        assert_eq!(pair.ask(&ask(2, limit)).granted, limit);
+        let mut turns = Vec::new();
+        for node in 0..nodes {
+            turns.push(pair.ask(&ask(10 + node, 1)).retry_in / pair.config.bucket_micros());
+        }
+        turns.dedup();
+        assert_eq!(turns[..3], [0, 1, 2], "the time is within a bucket");
+        pair.time += pair.config.bucket_micros();
+        pair.ask(&ask(3, 1));
+    }
+}
+
 #[test]
 #[ignore = "needs redis-server"]
 fn identity_changes_with_a_restart() {

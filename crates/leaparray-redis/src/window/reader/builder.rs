@@ -9,6 +9,7 @@ use super::driver::{Driver, polls};
 use super::{FleetReader, Shared};
 use crate::engine::FleetEngine;
 use crate::fleet::{FleetConfig, FleetKeys, FleetView};
+use crate::fork::Starter;
 use crate::window::error::{FleetStartError, MIN_ANSWER_TIMEOUT, check_answer_timeout};
 use crate::window::state::FleetState;
 
@@ -75,6 +76,7 @@ impl FleetReaderBuilder {
         let shared = Arc::new(Shared {
             keys,
             view: Mutex::new(FleetView::new(self.config)),
+            starter: Starter::here(),
             state: watch::Sender::new(FleetState::Connecting),
             newest: watch::Sender::new(None),
         });

@@ -61,6 +61,10 @@ impl<E: FleetEngine> Driver<E> {
                 ask = self.asked.recv() => ask,
                 () = sleep_until(next) => None,
             };
+            // The connection is that of the parent.
+            if self.shared.starter.is_elsewhere() {
+                return;
+            }
             let begin = Instant::now();
             let result = self.poll().await;
             failures = if result.is_ok() { 0 } else { failures + 1 };

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::state::FleetState;
 use crate::engine::EngineError;
 use crate::fleet::{Fetch, FleetKeys, FleetView, FleetWindow, decode};
+use crate::fork::Starter;
 
 pub use builder::FleetReaderBuilder;
 
@@ -30,6 +31,7 @@ pub struct FleetReader {
 #[derive(Debug)]
 struct Shared {
     keys: FleetKeys,
+    starter: Starter,
     view: Mutex<FleetView>,
     state: watch::Sender<FleetState>,
     /// The newest final second.
@@ -88,6 +90,9 @@ impl FleetReader {
     /// Returns whether the reader reaches the server.
     #[must_use]
     pub fn state(&self) -> FleetState {
+        if self.shared.starter.is_elsewhere() {
+            return FleetState::Forked;
+        }
         self.shared.state.borrow().clone()
     }
 

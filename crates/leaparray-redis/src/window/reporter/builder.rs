@@ -1,5 +1,6 @@
 //! How a reporter is started.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::driver::Driver;
 use super::{FleetReporter, Shared};
 use crate::engine::FleetEngine;
 use crate::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use crate::fork::Starter;
 use crate::random;
 use crate::window::error::{FleetStartError, MIN_ANSWER_TIMEOUT, check_answer_timeout};
 use crate::window::state::FleetState;
@@ -114,7 +116,8 @@ impl FleetReporterBuilder {
             Outbox::new(self.config, process, &self.process, now.as_secs(), self.max_waiting_bytes);
         let shared = Arc::new(Shared {
             keys,
-            process,
+            starter: Starter::here(),
+            process: AtomicU64::new(process.0),
             record: Mutex::new(outbox.record()),
             state: watch::Sender::new(FleetState::Connecting),
             close: Notify::new(),

@@ -1,6 +1,7 @@
 //! The task of a reporter.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leaparray::{Clock, Timestamp};
@@ -9,7 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use crate::engine::{EngineError, FleetEngine};
-use crate::fleet::{Collector, Delivery, FleetConfig, Outbox, Receipt};
+use crate::fleet::{Collector, FleetConfig, Outbox, ProcessId, Receipt};
+use crate::random;
 use crate::window::backoff::backoff;
 use crate::window::state::FleetState;
 
@@ -36,7 +38,8 @@ impl<C, E> Drop for Driver<C, E> {
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
-    /// Runs until the reporter is closed.
+    /// Runs until the reporter is closed. Ends in a forked child: the identity and the connection
+    /// are those of the parent.
     pub(super) async fn run(self, mut collector: Collector<C>, mut outbox: Outbox) {
         // At once, so that readers know the process before its first second is over.
         let mut failures = self.send(&mut outbox, 0).await;
@@ -48,6 +51,9 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
             tokio::select! {
                 () = closed => break,
                 () = sleep(wake_at.saturating_since(self.clock.now())) => {}
+            }
+            if self.shared.starter.is_elsewhere() {
+                return;
             }
             if self.clock.now() >= next_second {
                 let Some(read) = self.collect(collector, outbox).await else { return };
@@ -102,8 +108,7 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
     /// row.
     async fn send(&self, outbox: &mut Outbox, failures: u32) -> u32 {
         loop {
-            let delivery = outbox.delivery(self.clock.now().as_micros());
-            let answer = self.deliver(&delivery).await;
+            let answer = self.deliver(outbox).await;
             let now = self.clock.now();
             let error = match &answer {
                 Ok(_) => None,
@@ -116,7 +121,7 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
                 is_new
             });
             let Ok(receipt) = answer else { return failures.saturating_add(1) };
-            let has_more = outbox.on_receipt(now.as_micros(), &receipt);
+            let has_more = outbox.on_receipt(now.as_micros(), &receipt) || self.rename(outbox);
             self.shared.set_record(outbox.record());
             if !has_more {
                 return 0;
@@ -124,9 +129,33 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
         }
     }
 
-    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, EngineError> {
-        let answer = self.engine.deliver(&self.shared.keys, &self.config, delivery);
+    /// Takes another identity, if another process delivers under the one of this process. Returns
+    /// whether it has: without a random number, the next delivery is told the same.
+    fn rename(&self, outbox: &mut Outbox) -> bool {
+        let number = outbox.is_taken().then(random::number);
+        let Some(Ok(number)) = number else { return false };
+        report_taken(&self.shared, number);
+        outbox.rename(ProcessId(number));
+        self.shared.process.store(number, Ordering::Relaxed);
+        true
+    }
+
+    async fn deliver(&self, outbox: &mut Outbox) -> Result<Receipt, EngineError> {
+        let nonce = random::number().map_err(|it| EngineError::Randomness(it.into()))?;
+        outbox.set_nonce(nonce);
+        let delivery = outbox.delivery(self.clock.now().as_micros());
+        let answer = self.engine.deliver(&self.shared.keys, &self.config, &delivery);
         let after = self.answer_timeout;
         timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
     }
 }
+
+/// Emits an event that another process has the identity of this one.
+#[cfg(feature = "tracing")]
+fn report_taken(shared: &Shared, number: u64) {
+    let (fleet, process) = (shared.keys.name(), ProcessId(number));
+    tracing::warn!(fleet, %process, "another process delivers under the identity of this one");
+}
+
+#[cfg(not(feature = "tracing"))]
+const fn report_taken(_shared: &Shared, _number: u64) {}

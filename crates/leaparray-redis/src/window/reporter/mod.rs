@@ -4,6 +4,7 @@ mod builder;
 mod driver;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::state::FleetState;
 use crate::fleet::{FleetKeys, ProcessId, Record};
+use crate::fork::Starter;
 
 pub use builder::FleetReporterBuilder;
 
@@ -62,7 +64,9 @@ pub struct FleetReporter {
 #[derive(Debug)]
 struct Shared {
     keys: FleetKeys,
-    process: ProcessId,
+    starter: Starter,
+    /// The identity of the process in the fleet.
+    process: AtomicU64,
     record: Mutex<Record>,
     state: watch::Sender<FleetState>,
     /// Wakes the task when the reporter is closed.
@@ -76,10 +80,12 @@ impl FleetReporter {
         FleetReporterBuilder::new(fleet, process)
     }
 
-    /// Returns the identity of this process in the fleet.
+    /// Returns the identity of this process in the fleet. If another process delivers under it, as
+    /// a clone from a snapshot does, one of the two takes another identity, and counts that in
+    /// [`Record::taken`].
     #[must_use]
     pub fn process(&self) -> ProcessId {
-        self.shared.process
+        ProcessId(self.shared.process.load(Ordering::Relaxed))
     }
 
     /// Returns the keys of the fleet on the server.
@@ -98,7 +104,7 @@ impl FleetReporter {
     /// Returns whether the reporter reaches the server.
     #[must_use]
     pub fn state(&self) -> FleetState {
-        self.shared.state.borrow().clone()
+        self.shared.state()
     }
 
     /// Returns the state and its changes.
@@ -114,8 +120,12 @@ impl FleetReporter {
     /// [timeouts](FleetReporterBuilder::with_answer_timeout) more. If the clock of the process is
     /// ahead of the server's by more than the [grace](crate::fleet::FleetConfig::grace), the server
     /// does not take the last seconds yet, and this tries for
-    /// [`lost_after`](crate::fleet::FleetConfig::lost_after).
+    /// [`lost_after`](crate::fleet::FleetConfig::lost_after). In a [forked
+    /// child](FleetState::Forked), returns at once: the record is that of the parent.
     pub async fn close(&self) -> Record {
+        if self.shared.starter.is_elsewhere() {
+            return self.record();
+        }
         self.shared.close.notify_one();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         match task {
@@ -127,6 +137,13 @@ impl FleetReporter {
 }
 
 impl Shared {
+    fn state(&self) -> FleetState {
+        if self.starter.is_elsewhere() {
+            return FleetState::Forked;
+        }
+        self.state.borrow().clone()
+    }
+
     fn record(&self) -> Record {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -148,7 +165,7 @@ impl fmt::Debug for FleetReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FleetReporter")
             .field("fleet", &self.shared.keys.name())
-            .field("process", &self.shared.process)
+            .field("process", &self.process())
             .finish_non_exhaustive()
     }
 }
