@@ -235,8 +235,14 @@ fn turns_are_those_of_the_specification() {
     let Some(server) = Server::start("turns") else { return };
     for (limit, nodes) in [(3, 300), (210, 400)] {
         let mut pair = Pair::new(&server, &format!("turns {limit}"), config(limit, 3, 30_000, 2));
-        let ask = |node, want| {
-            Ask { node, seq: 1, nonce: 1, epoch: None, want, validity: 2, moves: vec![] }
+        let ask = |node, want| Ask {
+            node,
+            seq: 1,
+            nonce: 1,
+            epoch: None,
+            want,
+            validity: 2,
+            moves: vec![],
         };
         pair.ask(&ask(1, 0));
         pair.time += u64::try_from(pair.config.quarantine().as_micros()).unwrap();

@@ -9,7 +9,7 @@ use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::engine::MemoryFleet;
 use leaparray_redis::fleet::{FleetConfig, Presence};
 use leaparray_redis::{FleetReader, FleetReporter, FleetState};
-use leaparray_web::format::{Fleet, FleetWindow, Message, Reader};
+use leaparray_web::format::{Fleet, FleetSum, Message, Reader};
 use tokio::task::spawn_blocking;
 
 use crate::monitor::Monitor;
@@ -63,7 +63,7 @@ async fn get(monitor: &Monitor, path: &str) -> String {
     spawn_blocking(get).await.unwrap().unwrap()
 }
 
-fn assert_is_of_three(window: &FleetWindow) {
+fn assert_is_of_three(window: &FleetSum) {
     let presence = Presence { present: window.present, expected: window.expected };
     assert_eq!(presence.to_string(), "3 of 3 processes");
     assert_eq!((window.total.events[Success], window.total.events[Block]), (6, 0));
