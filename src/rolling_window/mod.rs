@@ -190,9 +190,8 @@ impl<T: Rolling, C> RollingWindow<T, C> {
 /// A [`RollingWindow`] at one time. Returned by [`RollingWindow::at`] and [`RollingWindow::now`].
 ///
 /// Each method reads the values that were added by then. Buckets are read one after the other: a
-/// value that another thread adds meanwhile may or may not be found. The same holds for a bucket
-/// whose slot is taken by a later bucket meanwhile.
-#[derive(Debug)]
+/// value that another thread adds during the reading may or may not be found, and so may a bucket
+/// whose slot a later bucket takes.
 pub struct RollingReading<'a, T: Rolling, C = MonotonicClock> {
     window: &'a RollingWindow<T, C>,
     now: Timestamp,
@@ -283,5 +282,22 @@ impl<'a, T: Rolling, C> RollingReading<'a, T, C> {
 impl<T: Rolling, C> fmt::Debug for RollingWindow<T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RollingWindow").field("array", &self.array).finish_non_exhaustive()
+    }
+}
+
+impl<T: Rolling, C> Clone for RollingReading<'_, T, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Rolling, C> Copy for RollingReading<'_, T, C> {}
+
+impl<T: Rolling, C> fmt::Debug for RollingReading<'_, T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RollingReading")
+            .field("window", self.window)
+            .field("now", &self.now)
+            .finish()
     }
 }

@@ -173,3 +173,27 @@ fn refusal_has_the_innermost_name() {
     let outer = AllOf::new((idle(), full())).named("outer").boxed();
     assert_eq!(limiter_of(outer.try_acquire_at(at(0), 1).refusal()), Some("outer"));
 }
+
+/// A limiter that does not look whether a request can wait.
+struct Slow;
+
+impl Limiter for Slow {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::after((), ms(5))
+    }
+
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
+        Some(Decision::after((), ms(5)))
+    }
+}
+
+#[test]
+fn refusal_of_a_request_that_cannot_wait_has_the_name() {
+    let slow = Slow.named("slow");
+    let ask = Ask::at(at(0)).at_once();
+    assert_eq!(slow.ask(&ask).refusal().and_then(|it| it.limiter()), Some("slow"));
+    let peeked = slow.foretell(&ask).and_then(|it| it.refusal());
+    assert_eq!(peeked.and_then(|it| it.limiter()), Some("slow"));
+}

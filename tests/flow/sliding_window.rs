@@ -329,7 +329,15 @@ fn interval_that_no_window_has_is_an_error() {
     assert_eq!(SlidingWindowLimiter::new(longest, 1).unwrap().interval(), longest);
     let error = SlidingWindowLimiter::new(ms(1_000), u64::MAX).unwrap_err();
     let LimitError::TooHigh { max, .. } = error else { panic!("{error}") };
-    assert!(max > 2_000_000, "{max}");
+    assert_eq!(max, 4_194_303);
+    let error = SlidingWindowLimiter::new(Duration::MAX, 1).unwrap_err();
+    assert!(error.to_string().contains(&format!("{:?}", Duration::MAX)), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "make it by `of_buckets`")]
+fn limiter_of_any_interval_does_not_count_the_passes_of_a_node() {
+    let _ = SlidingWindowLimiter::new(ms(1_000), 10).unwrap().with_node_passes();
 }
 
 #[test]

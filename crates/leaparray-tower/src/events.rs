@@ -32,12 +32,14 @@ struct Refusing {
 #[cold]
 pub(crate) fn refused<C>(resource: &Resource<C>, refusal: Refusal, now: Timestamp) {
     let refusals = resource.data_or_insert_with(Refusals::default);
-    let (name, reason, limiter) = (resource.name(), refusal.reason, refusal.limiter());
+    let (name, reason) = (resource.name(), refusal.reason);
     if reason == Reason::Failing {
         if refusals.by_breaker.begins(now) {
+            let limiter = refusal.limiter();
             tracing::warn!(resource = name, limiter, %reason, "the breaker begins to refuse requests");
         }
     } else if refusals.by_limits.begins(now) {
+        let limiter = refusal.limiter();
         tracing::warn!(resource = name, limiter, %reason, "the resource begins to refuse requests");
     }
 }

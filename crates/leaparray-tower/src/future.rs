@@ -219,7 +219,8 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
     {
         let (mut head, body) = response.into_parts();
         if let Some(quotas) = self.quotas {
-            let (now, quotas) = *quotas;
+            let (decided, quotas) = *quotas;
+            let now = request.entry().map_or(decided, |entry| entry.node().clock().now());
             headers::add_quotas(&mut head.headers, &quotas, now, None);
         }
         if self.first_byte

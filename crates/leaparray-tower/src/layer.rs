@@ -32,6 +32,7 @@ use crate::resources::Resources;
 /// | the outcome of a response | [`classify`](Self::classify) | [`ByStatus`] |
 /// | the limiter of a request | [`limit`](Self::limit), [`limit_each`](Self::limit_each), [`limit_by`](Self::limit_by) | none |
 /// | the response to a refused request | [`refuse`](Self::refuse) | [`Answer`] |
+/// | whether responses to admitted requests tell what remains | [`quota_headers`](Self::quota_headers) | no |
 /// | whether times to the first byte are recorded | [`first_byte`](Self::first_byte) | no |
 /// | the outcome of a request that is dropped | [`on_drop`](Self::on_drop) | [`OnDrop::Cancelled`] |
 /// | the time-out around the layer | [`timeout_around`](Self::timeout_around) | none |
@@ -93,7 +94,7 @@ pub(crate) struct Options {
     pub(crate) first_byte: bool,
     pub(crate) on_drop: OnDrop,
     pub(crate) timeout_around: Option<Duration>,
-    pub(crate) with_quotas: bool,
+    pub(crate) quota_headers: bool,
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
@@ -162,7 +163,7 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
             first_byte: false,
             on_drop: OnDrop::Cancelled,
             timeout_around: None,
-            with_quotas: false,
+            quota_headers: false,
         };
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
         Ok(Self { resources, classify, limits, refuse, options })
@@ -314,7 +315,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         ResourceLayer { resources, classify, limits, refuse, options }
     }
 
-    /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a
+    /// Chooses the response to refused requests: [`Answer`], `Problem` with the feature `problem`,
+    /// [`Fail`](crate::Fail), [`Spread`](crate::Spread) around one of them, or a
     /// [`Refuse`](crate::Refuse) of your own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
@@ -323,9 +325,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Chooses whether the responses to admitted requests have the headers `RateLimit-Policy` and
-    /// `RateLimit` too, with the state of the limits after the decision: so clients can slow down
-    /// before they are refused. Responses to refused requests have them in any case, see
-    /// [`Answer`]. By default, the others have none: the state is read for each request.
+    /// `RateLimit`, as those of [`Answer`] have: so clients can slow down before they are refused.
+    /// What remains is the state after the decision, and times count from the head of the response.
+    /// By default, they have none: the state is read for each request, and the headers are
+    /// allocated.
     ///
     /// ```
     /// use http::{Request, Response};
@@ -353,7 +356,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// ```
     #[must_use]
     pub fn quota_headers(mut self, quota_headers: bool) -> Self {
-        self.options.with_quotas = quota_headers;
+        self.options.quota_headers = quota_headers;
         self
     }
 

@@ -68,7 +68,7 @@ where
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let layer = &*self.layer;
-        let Options { first_byte, on_drop, timeout_around, with_quotas } = layer.options;
+        let Options { first_byte, on_drop, timeout_around, quota_headers } = layer.options;
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
@@ -85,7 +85,7 @@ where
                 Decision::Wait(_) => refunded_by = limiter.cloned(),
                 Decision::Admitted(_) => {}
             }
-            if with_quotas && !decision.is_refused() {
+            if quota_headers && !decision.is_refused() {
                 limiter.each_quota_at(now, &mut |quota| quotas.push(quota));
             }
             decision

@@ -90,3 +90,38 @@ async fn failing_backend_is_a_problem_without_policies() {
     assert_eq!((&problem["type"], &problem["reason"]), (&json!(kind), &json!("failing")));
     assert_eq!((problem.get("limiter"), problem.get("violated-policies")), (None, None));
 }
+
+/// Refuses each request for a reason of its own, beside a quota of which something remains.
+#[tokio::test]
+async fn refusal_that_no_quota_has_caused_is_of_no_special_type() {
+    let url = serve(|registry| {
+        let opening = leaparray::flow::AllOf::new((
+            registry.timeline().fixed_window_limiter(MINUTE, 5).unwrap(),
+            Opening,
+        ));
+        Arc::new(opening)
+    })
+    .await;
+    let (status, _, body) = ask(&url, "*/*").await;
+    let problem: Value = serde_json::from_str(&body).unwrap();
+    let expected = json!({
+        "type": "about:blank",
+        "title": "Too Many Requests",
+        "status": 429,
+        "detail": "refused: not open yet",
+        "resource": "GET /orders",
+        "reason": "custom",
+    });
+    assert_eq!((status, problem), (429, expected));
+}
+
+struct Opening;
+
+impl Limiter for Opening {
+    type Permit = ();
+
+    fn decide(&self, _: &leaparray::flow::Ask<'_>) -> leaparray::flow::Decision {
+        use leaparray::flow::{Decision, Reason, Refusal, Retry};
+        Decision::Refused(Refusal::new(Reason::Custom("not open yet"), Retry::Unknown))
+    }
+}

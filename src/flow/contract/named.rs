@@ -46,15 +46,15 @@ impl<L: Limiter> Limiter for Named<L> {
 
     #[inline]
     fn decide(&self, ask: &Ask<'_>) -> Decision<L::Permit> {
-        match self.limiter.decide(ask) {
-            Decision::Refused(refusal) => Decision::Refused(refusal.by(self.id)),
+        match ask.decided_by(&self.limiter) {
+            Decision::Refused(refusal) => Decision::Refused(refusal.named_by(self.id)),
             decision => decision,
         }
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        Some(match self.limiter.peek(ask)? {
-            Decision::Refused(refusal) => Decision::Refused(refusal.by(self.id)),
+        Some(match ask.foretold_by(&self.limiter)? {
+            Decision::Refused(refusal) => Decision::Refused(refusal.named_by(self.id)),
             decision => decision,
         })
     }

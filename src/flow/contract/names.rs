@@ -4,49 +4,47 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 // Not loom's: no model names a limiter.
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 /// The number of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NameId(NonZeroU32);
 
-#[derive(Default)]
-struct KeptNames {
-    ids: HashMap<&'static str, NameId>,
-    /// By number: the first name has the number 1.
-    names: Vec<&'static str>,
-}
+/// The numbers of the names. A thread that looks a number up takes no lock.
+static NUMBERS: LazyLock<Mutex<HashMap<&'static str, NameId>>> = LazyLock::new(Mutex::default);
 
-static KEPT: LazyLock<RwLock<KeptNames>> = LazyLock::new(RwLock::default);
+/// The names by number. Segment k has those whose number has k + 1 bits.
+static SEGMENTS: [OnceLock<Box<[OnceLock<&'static str>]>>; 32] = [const { OnceLock::new() }; 32];
 
 /// Returns the number of a name, and the name as it is kept.
 pub(super) fn keep(name: &str) -> (NameId, &'static str) {
-    let known = |names: &KeptNames| names.ids.get_key_value(name).map(|(name, id)| (*id, *name));
-    if let Some(known) = known(&KEPT.read().unwrap_or_else(PoisonError::into_inner)) {
-        return known;
+    let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((name, id)) = numbers.get_key_value(name) {
+        return (*id, name);
     }
-    let mut names = KEPT.write().unwrap_or_else(PoisonError::into_inner);
-    // Another thread may have been first.
-    if let Some(known) = known(&names) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(name.into());
-    names.names.push(kept);
-    let number = u32::try_from(names.names.len()).ok().and_then(NonZeroU32::new);
+    let number = u32::try_from(numbers.len() + 1).ok().and_then(NonZeroU32::new);
     let id = NameId(number.expect("four billion names fit into no memory"));
-    names.ids.insert(kept, id);
+    let kept: &'static str = Box::leak(name.into());
+    id.place().set(kept).expect("a number is given to one name, under the lock");
+    numbers.insert(kept, id);
     (id, kept)
 }
 
 impl NameId {
+    fn place(self) -> &'static OnceLock<&'static str> {
+        let bits = self.0.ilog2();
+        let segment = SEGMENTS[bits as usize]
+            .get_or_init(|| (0..1_usize << bits).map(|_| OnceLock::new()).collect());
+        &segment[self.0.get() as usize - (1 << bits)]
+    }
+
     /// Returns the name.
     pub(super) fn name(self) -> &'static str {
-        let names = KEPT.read().unwrap_or_else(PoisonError::into_inner);
-        names.names[self.0.get() as usize - 1]
+        self.place().get().expect("set before the number was returned")
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -61,10 +59,13 @@ mod tests {
 
     #[test]
     fn threads_that_name_at_once_agree() {
-        let all = |_| std::thread::spawn(|| ["a", "b", "c", "d"].map(|name| keep(name).0));
-        let threads: Vec<_> = (0..4).map(all).collect();
-        let ids: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
-        assert!(ids.iter().all(|it| *it == ids[0]), "{ids:?}");
-        assert_eq!(ids[0].map(NameId::name), ["a", "b", "c", "d"]);
+        let names: Vec<_> = (0..300).map(|number| number.to_string()).collect();
+        let ids = std::thread::scope(|scope| {
+            let all = |_| scope.spawn(|| names.iter().map(|it| keep(it).0).collect::<Vec<_>>());
+            let threads: Vec<_> = (0..4).map(all).collect();
+            threads.into_iter().map(|it| it.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(ids.iter().all(|it| *it == ids[0]));
+        assert!(ids[0].iter().map(|it| it.name()).eq(names.iter().map(String::as_str)));
     }
 }

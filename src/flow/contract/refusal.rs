@@ -16,7 +16,7 @@ pub struct Refusal {
     pub reason: Reason,
     /// The time of [`Retry::At`], and else 0.
     time: Timestamp,
-    kind: Kind,
+    kind: RetryKind,
     limiter: Option<NameId>,
 }
 
@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<Refusal>() == 40);
 /// name: a byte takes some decisions an instruction more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-enum Kind {
+enum RetryKind {
     At,
     OnAnswer,
     Unknown,
@@ -90,17 +90,22 @@ impl Refusal {
     #[inline]
     pub const fn new(reason: Reason, retry: Retry) -> Self {
         let (kind, time) = match retry {
-            Retry::At(time) => (Kind::At, time),
-            Retry::OnAnswer => (Kind::OnAnswer, Timestamp::from_nanos(0)),
-            Retry::Unknown => (Kind::Unknown, Timestamp::from_nanos(0)),
-            Retry::Never => (Kind::Never, Timestamp::from_nanos(0)),
+            Retry::At(time) => (RetryKind::At, time),
+            Retry::OnAnswer => (RetryKind::OnAnswer, Timestamp::from_nanos(0)),
+            Retry::Unknown => (RetryKind::Unknown, Timestamp::from_nanos(0)),
+            Retry::Never => (RetryKind::Never, Timestamp::from_nanos(0)),
         };
         Self { reason, time, kind, limiter: None }
     }
 
+    /// Returns the refusal for another reason.
+    pub(in crate::flow) fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
+    }
+
     /// Returns the refusal with the name of the limiter, unless it has one.
     #[inline]
-    pub(super) fn by(self, name: NameId) -> Self {
+    pub(super) fn named_by(self, name: NameId) -> Self {
         Self { limiter: self.limiter.or(Some(name)), ..self }
     }
 
@@ -125,10 +130,10 @@ impl Refusal {
     #[inline]
     pub const fn retry(&self) -> Retry {
         match self.kind {
-            Kind::At => Retry::At(self.time),
-            Kind::OnAnswer => Retry::OnAnswer,
-            Kind::Unknown => Retry::Unknown,
-            Kind::Never => Retry::Never,
+            RetryKind::At => Retry::At(self.time),
+            RetryKind::OnAnswer => Retry::OnAnswer,
+            RetryKind::Unknown => Retry::Unknown,
+            RetryKind::Never => Retry::Never,
         }
     }
 
@@ -147,8 +152,8 @@ impl Refusal {
     #[must_use]
     pub fn postponed(self, by: Duration) -> Self {
         let time = match self.kind {
-            Kind::At => self.time.saturating_add(by),
-            Kind::OnAnswer | Kind::Unknown | Kind::Never => self.time,
+            RetryKind::At => self.time.saturating_add(by),
+            RetryKind::OnAnswer | RetryKind::Unknown | RetryKind::Never => self.time,
         };
         Self { time, ..self }
     }

@@ -52,7 +52,8 @@ use crate::time::{Clock, ConfigError, MonotonicClock, Timestamp, WindowConfig};
 /// [`new`](Self::new) divides the interval into 50 buckets and takes one more into the window. An
 /// interval begins and ends within buckets, so it touches at most 51 of them, and has at most the
 /// limit, wherever it begins. A permit is free again one to 1.02 intervals later, so under lasting
-/// demand at least 50/51 of the rate is admitted: 98 %.
+/// demand at least 98 % of the rate is admitted. In intervals below 3 µs, whose buckets of whole
+/// nanoseconds do not divide them so finely, the share is lower.
 ///
 /// [`of_buckets`](Self::of_buckets) takes the number of buckets and their length from a
 /// [`WindowConfig`], as Sentinel's window, so that the limit agrees with the sums of a
@@ -145,7 +146,7 @@ impl SlidingWindowLimiter {
     ///
     /// Returns [`LimitError::NoWindow`] if the interval is zero or too long for a window, and
     /// [`LimitError::TooHigh`] if `limit` is above the maximum of a window with buckets of a 50th
-    /// of the interval: about 3 million permits in a second.
+    /// of the interval: 4,194,303 permits in a second.
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -221,11 +222,23 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// Counts also the requests that enter the node without this limiter: see [the passes of a
     /// node](Self#the-passes-of-a-node).
     ///
+    /// It is for a limiter [of buckets](SlidingWindowLimiter::of_buckets), whose bucket length is a
+    /// multiple of the node's.
+    ///
     /// Do not use it for a part of the requests of a node, such as those of one tier: the requests
     /// of the other tiers would count as well. As the limiter of a
     /// [key](crate::flow::keyed::OfKey), it counts none of them: a key has no node of its own.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the limiter was made for [any interval](Self#intervals-and-buckets): its buckets
+    /// are shorter than those of a node, so that passes would be missed.
     #[must_use]
     pub fn with_node_passes(self) -> Self {
+        assert!(
+            self.interval == self.config().interval(),
+            "a limiter of any interval does not count the passes of a node: make it by `of_buckets`"
+        );
         let direct = Some(DirectPasses::new(self.config()));
         Self { direct, ..self }
     }
@@ -267,7 +280,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.window.max_lead()
     }
 
-    /// Returns the number of permits in any window.
+    /// Returns the number of permits in any [interval](Self::interval).
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
@@ -325,7 +338,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.interval
     }
 
-    /// Returns the geometry of the window.
+    /// Returns the geometry of the window, which is up to a 50th longer than the
+    /// [interval](Self::interval).
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         self.window.config()
@@ -381,7 +395,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     }
 }
 
-/// The number of buckets in an interval. With n, at least n/(n + 1) of the rate is admitted.
+/// The number of buckets in an interval. With n, about n/(n + 1) of the rate is admitted.
 const BUCKETS: u128 = 50;
 
 /// Returns a window that no interval of that length exceeds: as many buckets as are in the
@@ -394,7 +408,14 @@ fn window_of_any(interval: Duration) -> Result<WindowConfig, ConfigError> {
     match (u32::try_from(nanos.div_ceil(bucket) + 1), u64::try_from(bucket)) {
         (Ok(buckets), Ok(bucket)) if nanos > 0 => {
             let window = Duration::from_nanos(bucket).saturating_mul(buckets);
-            WindowConfig::new(buckets as usize, window)
+            // A window that is too long is told by the interval that was asked for.
+            WindowConfig::new(buckets as usize, window).map_err(|error| match error {
+                ConfigError::IntervalTooLong { max, .. } => {
+                    let max = max / buckets * (buckets - 1);
+                    ConfigError::IntervalTooLong { interval, max }
+                }
+                error => error,
+            })
         }
         // Too long or too short as it is.
         _ => WindowConfig::new(1, interval),
@@ -453,10 +474,10 @@ impl<C: Clock> Account for SlidingWindowLimiter<C> {
 
     /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a
     /// later bucket. After that, they leave the window with their bucket, and the result is
-    /// `false`. So is it for a stale `now`, whose permits were taken in a later bucket. So is it
-    /// for each time from the earliest to the latest one that was further ahead of the clock than
-    /// the [lead](SlidingWindowLimiter::with_max_lead): its permits may have been taken in an
-    /// earlier bucket.
+    /// `false`. The result is also `false` for a stale `now`, whose permits were taken in a later
+    /// bucket, and for each time from the earliest to the latest one that was further ahead of the
+    /// clock than the [lead](SlidingWindowLimiter::with_max_lead): its permits may have been taken
+    /// in an earlier bucket.
     ///
     /// Give permits back only of a request that has not entered a node. The pass of an entered
     /// request stays in the window of its node. From the next count of the passes on, it counts as

@@ -8,14 +8,15 @@ use serde::Serialize;
 
 use super::{Answer, Refuse, Refused, answer, headers};
 
-/// Answers refused requests as [`Answer`] does, with a body that says what was refused: problem
-/// details of [RFC 9457][rfc] in JSON, a sentence in plain text, or nothing, by the request's
-/// `Accept` (RFC 9110, section 12.5.1). JSON is preferred, and is also sent to a client that takes
-/// `application/json`. A request of gRPC has its status in headers, and no body.
+/// Answers refused requests as [`Answer`] does, with a body that says what was refused, if bodies
+/// can be made of a `String`: problem details of [RFC 9457][rfc] in JSON, a sentence in plain text,
+/// or nothing, by the request's `Accept` (RFC 9110, section 12.5.1). JSON is preferred, and is also
+/// sent to a client that takes `application/json`. A request of gRPC has its status in headers, and
+/// no body.
 ///
 /// | member | value |
 /// |---|---|
-/// | `type` | for the status 429 `https://iana.org/assignments/http-problem-types#quota-exceeded` if the limiter has quotas, for 503 `…#temporary-reduced-capacity`, both of the IETF's [draft][ietf] of the `RateLimit` headers; otherwise `about:blank` |
+/// | `type` | for the status 429 `https://iana.org/assignments/http-problem-types#quota-exceeded` if nothing remains of a quota of the limiter, for 503 `…#temporary-reduced-capacity`, both of the IETF's [draft][ietf] of the `RateLimit` headers; otherwise `about:blank` |
 /// | `title` | what the type means |
 /// | `status` | 429 or 503 |
 /// | `detail` | the refusal in a sentence |
@@ -122,22 +123,20 @@ fn detail(refused: &Refused) -> String {
 
 fn details<'a>(refused: &'a Refused, detail: &'a str) -> Details<'a> {
     let status = answer::status(refused);
+    let is_spent = |index: &usize| refused.quotas[*index].remaining == 0;
+    let spent = (0..refused.quotas.len()).filter(is_spent);
+    let spent = spent.map(|index| headers::item_name(&refused.quotas, index).into_owned());
+    let mut violated_policies: Vec<_> = spent.collect();
     let (kind, title) = if answer::is_unavailable(refused) {
+        violated_policies.clear();
         (
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
             "The capacity of the server is reduced for some time",
         )
-    } else if refused.quotas.is_empty() {
+    } else if violated_policies.is_empty() {
         ("about:blank", status.canonical_reason().unwrap_or_default())
     } else {
         ("https://iana.org/assignments/http-problem-types#quota-exceeded", "A quota is exceeded")
-    };
-    let spent = |index: &usize| refused.quotas[*index].remaining == 0;
-    let spent = (0..refused.quotas.len()).filter(spent);
-    let violated_policies = if answer::is_unavailable(refused) {
-        Vec::new()
-    } else {
-        spent.map(|index| headers::item_name(&refused.quotas, index).into_owned()).collect()
     };
     Details {
         kind,
@@ -163,23 +162,31 @@ enum Form {
 impl Form {
     /// Returns the form that a client prefers; of two that it takes equally, the problem details.
     fn accepted(headers: &HeaderMap) -> Self {
-        let fields: Vec<_> = headers.get_all(ACCEPT).iter().collect();
+        let fields = headers.get_all(ACCEPT).iter().filter(|field| !field.is_empty());
+        let fields: Vec<_> = fields.collect();
         if fields.is_empty() {
             return Self::Problem;
         }
         // A field that is not text is not understood, and accepts nothing.
         let ranges = || {
             let texts = fields.iter().filter_map(|field| field.to_str().ok());
-            texts.flat_map(|text| text.split(',')).filter_map(Range::parse)
+            texts.flat_map(|text| text.split(',')).filter_map(MediaRange::parse)
         };
-        let quality = |types: &[&str]| {
-            // The most specific range that matches decides, and not the one with most weight.
+        // The most specific range that matches decides, and not the one with most weight.
+        let quality = |kind: &str| {
             let matching =
-                ranges().filter_map(|range| Some((range.matches(types)?, range.quality)));
-            matching.max_by_key(|(precedence, _)| *precedence).map_or(0, |(_, quality)| quality)
+                ranges().filter_map(|range| Some((range.precedence(kind)?, range.quality)));
+            matching.max_by_key(|(precedence, _)| *precedence).unwrap_or_default()
         };
-        let problem = quality(&["application/problem+json", "application/json"]);
-        let text = quality(&["text/plain"]);
+        let problem = match quality("application/problem+json") {
+            (EXACT, quality) => quality,
+            // A client that takes JSON takes the details as JSON.
+            (_, of_wildcard) => match quality("application/json") {
+                (EXACT, of_json) => of_json.max(of_wildcard),
+                _ => of_wildcard,
+            },
+        };
+        let (_, text) = quality("text/plain");
         match (problem, text) {
             (0, 0) => Self::Nothing,
             (problem, text) if problem >= text => Self::Problem,
@@ -188,14 +195,17 @@ impl Form {
     }
 }
 
+/// The precedence of a range that is the type.
+const EXACT: u8 = 2;
+
 /// A media range of `Accept`.
-struct Range<'a> {
+struct MediaRange<'a> {
     range: &'a str,
     /// The weight in thousandths.
     quality: u16,
 }
 
-impl<'a> Range<'a> {
+impl<'a> MediaRange<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let range = parts.next().filter(|range| range.contains('/'))?;
@@ -214,21 +224,18 @@ impl<'a> Range<'a> {
         Some(Self { range, quality })
     }
 
-    /// Returns how closely the range matches the first of the types that it matches: the lower, the
-    /// less specific. `None` if it matches none.
-    fn matches(&self, types: &[&str]) -> Option<usize> {
-        if self.range == "*/*" {
-            return Some(0);
+    /// Returns how closely the range matches a type: [`EXACT`], 1 by the first half, or 0 as `*/*`.
+    /// `None` if it does not match.
+    fn precedence(&self, kind: &str) -> Option<u8> {
+        if self.range.eq_ignore_ascii_case(kind) {
+            return Some(EXACT);
         }
-        let of_class = |it: &&str| {
-            let class = self.range.strip_suffix("/*");
-            class.is_some_and(|class| {
-                it.split('/').next().is_some_and(|it| it.eq_ignore_ascii_case(class))
-            })
-        };
-        let exact = types.iter().position(|it| it.eq_ignore_ascii_case(self.range));
-        // Of several exact ones, the first type is the one that is sent.
-        exact.map(|at| 1 + types.len() - at).or_else(|| types.iter().any(of_class).then_some(1))
+        let class = self.range.strip_suffix("/*")?;
+        let of_kind = kind.split('/').next().unwrap_or_default();
+        match class {
+            "*" => Some(0),
+            _ => of_kind.eq_ignore_ascii_case(class).then_some(1),
+        }
     }
 }
 
@@ -246,7 +253,7 @@ mod tests {
 
     #[test]
     fn form_is_the_one_that_the_client_prefers() {
-        let cases: [(&[&str], Form); 16] = [
+        let cases: [(&[&str], Form); 19] = [
             (&[], Form::Problem),
             (&["*/*"], Form::Problem),
             (&["application/json"], Form::Problem),
@@ -258,6 +265,9 @@ mod tests {
             (&["text/html, application/xhtml+xml, */*;q=0.8"], Form::Problem),
             (&["text/plain;q=0.5", "application/json; charset=utf-8 ;q=0.4"], Form::Text),
             (&["application/problem+json;q=0, application/json, text/*;q=0.1"], Form::Text),
+            (&["application/json;q=0, */*"], Form::Problem),
+            (&["text/plain;q=0.8, application/json;q=0.5, */*;q=0.9"], Form::Problem),
+            (&[""], Form::Problem),
             (&["*/*;q=0"], Form::Nothing),
             (&["image/png"], Form::Nothing),
             (&["text/html"], Form::Nothing),

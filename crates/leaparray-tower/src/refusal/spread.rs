@@ -12,10 +12,11 @@ use super::{Refuse, Refused};
 /// is later by a random time between zero and the spread, uniformly distributed. Otherwise, clients
 /// that were refused together return together, and most of them are refused again.
 ///
-/// The time is in `Retry-After` and `grpc-retry-pushback-ms`, and in [`Refused::retry_after`] of a
-/// [`Refuse`] of your own. A refusal that names no time stays as it is. Choose a spread of the time
-/// that the limit takes to admit the clients that may be refused together: 10 s for 1,000 clients
-/// and a limit of 100 a second.
+/// The time is in `Retry-After`, in whole seconds, so choose a spread of some seconds at least. It
+/// is also in `grpc-retry-pushback-ms`, and in [`Refused::retry_after`] of a [`Refuse`] of your
+/// own. A refusal that names no time stays as it is. Choose a spread of the time that the limit
+/// takes to admit the clients that may be refused together: 10 s for 1,000 clients and a limit of
+/// 100 a second.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -44,14 +45,14 @@ impl<R> Spread<R> {
     /// Spreads the times of `refuse` over `spread`.
     #[must_use]
     pub const fn new(refuse: R, spread: Duration) -> Self {
-        Self::with_random(refuse, spread, ThreadRandom)
+        Self::with_source(refuse, spread, ThreadRandom)
     }
 }
 
 impl<R, S> Spread<R, S> {
     /// Spreads the times of `refuse` over `spread` by a source of random numbers.
     #[must_use]
-    pub const fn with_random(refuse: R, spread: Duration, random: S) -> Self {
+    pub const fn with_source(refuse: R, spread: Duration, random: S) -> Self {
         Self { refuse, within: spread, random }
     }
 }
@@ -64,9 +65,13 @@ impl<B, E, R: Refuse<B, E>, S: RandomSource> Refuse<B, E> for Spread<R, S> {
         refused: &Refused,
         request: &Parts,
     ) -> Result<Response<Option<B>>, Self::Error> {
-        let part = f64::from(self.random.next_u32()) / f64::from(u32::MAX);
-        // Does not panic: the result is at most the spread.
-        let refusal = refused.refusal.postponed(self.within.mul_f64(part));
+        if refused.refusal.retry_at().is_none() {
+            return self.refuse.refuse(refused, request);
+        }
+        let part = u128::from(self.random.next_u32());
+        let later = self.within.as_nanos().min(u64::MAX.into()) * part / u128::from(u32::MAX);
+        let later = Duration::from_nanos(u64::try_from(later).expect("at most the spread"));
+        let refusal = refused.refusal.postponed(later);
         self.refuse.refuse(&Refused { refusal, ..refused.clone() }, request)
     }
 

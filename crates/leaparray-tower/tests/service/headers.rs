@@ -10,7 +10,8 @@ use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::RandomSource;
 use leaparray::flow::keyed::{FixedWindowPerKey, OfKey, TokenBucketPerKey};
 use leaparray::flow::{
-    AllOf, BoxLimiter, ConcurrencyLimiter, KeyedLimiter, Limiter, LimiterExt, Rate, WarmUpConfig,
+    AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Rate,
+    Reason, Refusal, Retry, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
 use leaparray_tower::{Answer, Refuse, Refused, Spread};
@@ -354,17 +355,10 @@ impl RandomSource for Fixed {
 fn times_to_ask_again_are_spread() {
     for (number, seconds) in [(0, 60), (u32::MAX / 2, 70), (u32::MAX, 80)] {
         let registry = registry();
-        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 0).unwrap();
-        let spread = Spread::with_random(Answer, 20 * SECOND, Fixed(number));
-        let layer = layer(&registry).limit(Arc::new(limiter.named("none"))).refuse(spread);
-        let response = poll_now(layer.layer(answering(empty())).call(get("/"))).unwrap();
-        let after = response.headers().get("retry-after").map(|it| it.to_str().unwrap());
-        // A limit of 0 admits no request at any time.
-        assert_eq!(after, None, "{number}");
-        let registry = self::registry();
+        let spread = Spread::with_source(Answer, 20 * SECOND, Fixed(number));
         let limiter = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
         assert!(limiter.try_acquire().is_admitted());
-        let layer = self::layer(&registry).limit(Arc::new(limiter.named("one"))).refuse(spread);
+        let layer = layer(&registry).limit(Arc::new(limiter.named("one"))).refuse(spread);
         let mut service = layer.layer(answering(empty()));
         let response = poll_now(service.call(get("/"))).unwrap();
         assert_eq!(response.headers()["retry-after"], seconds.to_string(), "{number}");
@@ -404,4 +398,62 @@ fn refusal_sees_the_request_and_the_resource() {
     let request = Request::get("/").extension("ann").body(()).unwrap();
     let response = poll_now(layer.layer(answering(empty())).call(request)).unwrap();
     assert_eq!(response.headers()["seen"], "/ / ann none");
+}
+
+/// Refuses each request, and names that time.
+#[derive(Clone, Copy)]
+struct Until(Retry);
+
+impl Limiter for Until {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Refused(Refusal::new(Reason::LimitReached, self.0))
+    }
+}
+
+#[test]
+fn refusal_without_a_time_is_not_spread_and_the_longest_spread_does_not_overflow() {
+    let hour = Retry::At(Timestamp::from_secs(1_000_000));
+    for (retry, is_spread) in
+        [(hour, true), (Retry::Never, false), (Retry::OnAnswer, false), (Retry::Unknown, false)]
+    {
+        let spread = Spread::with_source(Answer, Duration::MAX, Fixed(u32::MAX));
+        let layer = layer(&registry()).limit(Until(retry)).refuse(spread);
+        let mut service = layer.layer(answering(empty()));
+        let response = poll_now(service.call(get("/"))).unwrap();
+        let after = response.headers().get("retry-after");
+        let after = after.map(|it| it.to_str().unwrap().parse::<u64>().unwrap());
+        // The end of time is 18,446,744,073.7 s.
+        assert_eq!(after.is_some_and(|after| after > 18_000_000_000), is_spread, "{retry:?}");
+        assert_eq!(after.is_some(), is_spread, "{retry:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_of_quotas_count_from_the_head_of_the_response() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let limiter = registry.timeline().fixed_window_limiter(MINUTE, 3).unwrap();
+    let layer = layer(&registry).limit(Arc::new(limiter)).quota_headers(true);
+    // The handler takes 50 seconds.
+    let mut service = layer.layer(tower::service_fn(move |_: Request<()>| {
+        clock.advance(50 * SECOND);
+        std::future::ready(Ok::<_, std::convert::Infallible>(empty()))
+    }));
+    let response = service.call(get("/")).await.unwrap();
+    assert_eq!(response.headers()["ratelimit"], "\"default\";r=2;t=10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_waits_has_quotas_if_asked_for() {
+    let registry = registry();
+    let bucket = registry.timeline().leaky_bucket(Rate::per_second(1).unwrap(), MINUTE);
+    let both = AllOf::new((bucket, Arc::new(ConcurrencyLimiter::new(9))));
+    let layer = layer(&registry).limit(Arc::new(both.boxed())).quota_headers(true);
+    let mut service = layer.layer(answering(empty()));
+    let [first, second] = [(); 2].map(|()| service.call(get("/")));
+    for response in [first.await.unwrap(), second.await.unwrap()] {
+        assert!(response.headers()["ratelimit"].to_str().unwrap().contains(";r="));
+    }
 }
