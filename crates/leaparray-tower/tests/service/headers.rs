@@ -8,9 +8,9 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::RandomSource;
-use leaparray::flow::keyed::{FixedWindowPerKey, OfKey, TokenBucketPerKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    AllOf, BoxLimiter, ConcurrencyLimiter, KeyedLimiter, Limiter, LimiterExt, Rate, WarmUpConfig,
+    AllOf, BoxLimiter, ConcurrencyLimiter, Keyed, Limiter, LimiterExt, Rate, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
 use leaparray_tower::{Answer, Refuse, Refused, Spread};
@@ -91,17 +91,6 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
         }
         limiter
     }
-    fn of_key<R>(timeline: &Timeline<ManualClock>, limit: R) -> BoxLimiter
-    where
-        R: leaparray::flow::keyed::PerKey<State: Send + 'static, Permit: Send>
-            + Send
-            + Sync
-            + 'static,
-    {
-        let clock = timeline.clock().clone();
-        let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());
-        empty(OfKey::new(keyed, Box::new(7)))
-    }
     let rate = Rate::per_minute(6).unwrap();
     let window = WindowConfig::new(6, MINUTE).unwrap();
     let aimd = Aimd::new(LimitRange::new(1, 2, 3).unwrap());
@@ -113,6 +102,8 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
         timeline.token_bucket(rate, 50),
     ));
     let alike = AllOf::new(vec![per_minute(), per_minute()]);
+    let buckets = Keyed::<u64, _>::new(timeline.token_bucket(rate, 10), 10).unwrap();
+    let windows = Keyed::<u64, _>::new(per_minute(), 10).unwrap();
     vec![
         ("token bucket", empty(timeline.token_bucket(rate, 10))),
         ("fixed window", empty(per_minute())),
@@ -120,8 +111,8 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
         ("warm-up", empty(timeline.warm_up(window, 60, WarmUpConfig::default()).unwrap())),
         ("concurrency", empty(Arc::new(ConcurrencyLimiter::new(2)))),
         ("adaptive", empty(Arc::new(timeline.adaptive_limiter(aimd)))),
-        ("token bucket of a key", of_key(timeline, TokenBucketPerKey::new(rate, 10))),
-        ("window of a key", of_key(timeline, FixedWindowPerKey::new(MINUTE, 5).unwrap())),
+        ("token bucket of a key", empty(OfKey::new(Arc::new(buckets), Box::new(7)))),
+        ("window of a key", empty(OfKey::new(Arc::new(windows), Box::new(7)))),
         ("several", empty(both)),
         ("several alike", empty(alike)),
         ("named", empty(per_minute().named("a \"name\" \\ of the café"))),
