@@ -28,9 +28,8 @@ use leaparray::count_window::CountWindow;
 use leaparray::flow::adaptive::Headroom;
 use leaparray::flow::breaker::{BreakerConfig, RandomSource};
 use leaparray::flow::circuit::{CircuitState, RatioLimit};
-use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, KeyedLimiter,
+    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, Keyed,
     LeakyBucket, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::metric::MetricBucket;
@@ -295,13 +294,10 @@ fn keyed_refused_at(times: u64) {
 
 /// Returns a limiter with one key, of whose tokens one was taken. The hash is the same in each
 /// process.
-fn keyed(
-    tokens: u64,
-) -> KeyedLimiter<u64, TokenBucketPerKey, ManualClock, BuildHasherDefault<DefaultHasher>> {
+fn keyed(tokens: u64) -> Keyed<u64, TokenBucket<ManualClock>, BuildHasherDefault<DefaultHasher>> {
     let rate = Rate::new(1, Duration::from_secs(1)).expect("one a second");
-    let limit = TokenBucketPerKey::new(rate, tokens);
-    let (clock, hasher) = (ManualClock::new(NOW), BuildHasherDefault::default());
-    let limiter = KeyedLimiter::with_clock_and_hasher(limit, 1_000, clock, hasher);
+    let bucket = TokenBucket::with_clock(rate, tokens, ManualClock::new(NOW));
+    let limiter = Keyed::with_hasher(bucket, 1_000, BuildHasherDefault::default());
     let limiter = limiter.expect("room for a thousand keys");
     assert!(limiter.try_acquire_at(&7, NOW, 1).is_admitted());
     limiter

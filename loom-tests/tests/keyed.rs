@@ -6,8 +6,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use leaparray::flow::keyed::TokenBucketPerKey;
-use leaparray::flow::{KeyedLimiter, Rate};
+use leaparray::flow::{Keyed, Rate, TokenBucket};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
@@ -39,7 +38,7 @@ impl Hasher for Same {
     }
 }
 
-type Keyed = KeyedLimiter<u64, TokenBucketPerKey, ManualClock, Same>;
+type Buckets = Keyed<u64, TokenBucket<ManualClock>, Same>;
 
 /// A key of the first shard, and one of the second.
 const KEY: u64 = 1;
@@ -48,37 +47,40 @@ const OTHER: u64 = u64::MAX;
 /// A bucket of one token is full again after this time, in nanoseconds.
 const FULL: u64 = 100;
 
+/// Returns a bucket of so many tokens.
+fn bucket(capacity: u64) -> TokenBucket<ManualClock> {
+    let rate = Rate::new(1, Duration::from_nanos(FULL)).unwrap();
+    TokenBucket::with_clock(rate, capacity, ManualClock::new(Timestamp::MIN))
+}
+
 /// Creates a limiter with one token for each key. A key that is as new leaves as soon as it is
 /// examined.
-fn keyed(max_keys: usize) -> Arc<Keyed> {
-    let rate = Rate::new(1, Duration::from_nanos(FULL)).unwrap();
-    let limit = TokenBucketPerKey::new(rate, 1);
-    let clock = ManualClock::new(Timestamp::MIN);
-    let limiter = KeyedLimiter::with_clock_and_hasher(limit, max_keys, clock, Same(0)).unwrap();
+fn keyed(max_keys: usize) -> Arc<Buckets> {
+    let limiter = Keyed::with_hasher(bucket(1), max_keys, Same(0)).unwrap();
     Arc::new(limiter.with_keep(Duration::ZERO).with_max_lead(Duration::MAX))
 }
 
 const START: u64 = 1_000;
 
 /// Asks for the token of a key. Returns the number of admitted requests.
-fn ask(limiter: &Keyed, key: u64, now: u64) -> u64 {
+fn ask(limiter: &Buckets, key: u64, now: u64) -> u64 {
     u64::from(limiter.try_acquire_at(&key, Timestamp::from_nanos(now), 1).is_admitted())
 }
 
 /// Calls [`ask`] on a thread of its own.
-fn asks(limiter: &Arc<Keyed>, key: u64, now: u64) -> thread::JoinHandle<u64> {
+fn asks(limiter: &Arc<Buckets>, key: u64, now: u64) -> thread::JoinHandle<u64> {
     let limiter = limiter.clone();
     thread::spawn(move || ask(&limiter, key, now))
 }
 
 /// Evicts all keys that are as new, on a thread of its own. Returns their number.
-fn evicts(limiter: &Arc<Keyed>, now: u64) -> thread::JoinHandle<usize> {
+fn evicts(limiter: &Arc<Buckets>, now: u64) -> thread::JoinHandle<usize> {
     let limiter = limiter.clone();
     thread::spawn(move || limiter.evict_at(Timestamp::from_nanos(now), 100))
 }
 
 /// Returns the number of entries, each of which has a state.
-fn stored(limiter: &Keyed) -> usize {
+fn stored(limiter: &Buckets) -> usize {
     let mut stored = 0;
     let Ok(()) = limiter.try_for_each(|_| {
         stored += 1;
@@ -176,5 +178,58 @@ fn refusals_are_conserved_beside_an_eviction() {
         let counts = limiter.counts();
         let of_key = limiter.refusals(&KEY).unwrap_or(0);
         assert_eq!(of_key + counts.evicted_refusals + counts.unstored_refusals, refused);
+    });
+}
+
+/// A token is taken beside a change to two tokens: by the old settings, and its state is carried,
+/// or by the new ones, on a carried state. Either way, the key has no token left, and the next one
+/// is the only one that was added.
+#[test]
+fn token_is_taken_once_beside_a_change() {
+    explore(None, || {
+        let limiter = keyed(2);
+        assert_eq!(ask(&limiter, KEY, START - FULL), 1);
+        let others = [asks(&limiter, KEY, START), asks(&limiter, KEY, START)];
+        limiter.set_limit_at(Timestamp::from_nanos(START), bucket(2));
+        assert_eq!(others.map(|other| other.join().unwrap()).iter().sum::<u64>(), 1);
+        assert_eq!(
+            [START, START + FULL, START + FULL].map(|now| ask(&limiter, KEY, now)),
+            [0, 1, 0]
+        );
+    });
+}
+
+/// A key is inserted, or evicted and inserted again, beside a change to two tokens. It gets no more
+/// than one that was stored all the time.
+#[test]
+fn key_that_is_evicted_beside_a_change_gets_no_more() {
+    explore(Some(3), || {
+        let limiter = keyed(2);
+        assert_eq!(ask(&limiter, KEY, START - FULL), 1);
+        let evicts = evicts(&limiter, START);
+        let other = asks(&limiter, KEY, START);
+        limiter.set_limit_at(Timestamp::from_nanos(START), bucket(2));
+        let admitted = ask(&limiter, KEY, START) + other.join().unwrap();
+        evicts.join().unwrap();
+        assert_eq!(admitted, 1, "the key had one token at the change");
+    });
+}
+
+/// Two threads change the settings. All keys then have the same ones, and no token is lost.
+#[test]
+fn two_changes_take_turns() {
+    explore(Some(3), || {
+        let limiter = keyed(2);
+        assert_eq!(ask(&limiter, KEY, START - FULL) + ask(&limiter, OTHER, START - FULL), 2);
+        let now = Timestamp::from_nanos(START);
+        let other = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.set_limit_at(now, bucket(2)))
+        };
+        limiter.set_limit_at(now, bucket(3));
+        other.join().unwrap();
+        let quota = |key: u64| limiter.quota_at(&key, now).map(|it| (it.limit, it.remaining));
+        assert_eq!(quota(KEY), quota(OTHER));
+        assert!([Some((2, 1)), Some((3, 1))].contains(&quota(KEY)));
     });
 }

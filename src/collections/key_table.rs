@@ -233,6 +233,11 @@ impl<K, V> KeyTable<K, V> {
         self.entries[slot].as_ref().map(|(_, value)| value)
     }
 
+    /// Returns each value.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.entries.iter_mut().flatten().map(|(_, value)| value)
+    }
+
     /// Inserts a key that the table does not have, with a count of 0 and without a mark. Returns
     /// its slot.
     ///

@@ -7,8 +7,8 @@
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit,
 //! one of them gets it, and no permit is taken and then given back, except by an [`AllOf`]. No
-//! controller makes its caller wait. A [`KeyedLimiter`] decides under a lock, which is held for one
-//! decision, and all others decide without one. To wait for a decision that says how long, use
+//! controller makes its caller wait. A [`Keyed`] limiter decides under a lock, which is held for
+//! one decision, and all others decide without one. To wait for a decision that says how long, use
 //! [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a
 //! permit, in turn with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
 //!
@@ -21,7 +21,7 @@
 //! | let a cold service warm up | [`WarmUp`] |
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
 //! | limit the requests in flight to what a backend can serve | [`AdaptiveLimiter`] |
-//! | limit each client, tenant or address | [`KeyedLimiter`] |
+//! | limit each client, tenant or address | [`Keyed`] |
 //! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
@@ -56,7 +56,7 @@ pub use feedback::adaptive::{self, AdaptiveLimiter};
 pub use feedback::breaker::{self, AdaptiveBreaker};
 pub use feedback::circuit::{self, CircuitBreaker, CircuitConfig};
 pub use feedback::{Feedback, FeedbackPermit};
-pub use keyed::KeyedLimiter;
+pub use keyed::Keyed;
 pub use limiters::{
     ConcurrencyLimiter, ConcurrencyPermit, FixedWindowLimiter, LeakyBucket, SlidingWindowLimiter,
     TokenBucket, WarmUp, WarmUpConfig, WarmUpError,

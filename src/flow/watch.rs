@@ -4,11 +4,11 @@ use std::sync::{Arc, Weak};
 
 use crate::flow::contract::{Limiter, Quota};
 use crate::flow::feedback::circuit::{CircuitSnapshot, CircuitState, Transition};
-use crate::flow::keyed::{KeyedCounts, KeyedLimiter, PerKey, RefusedKey};
+use crate::flow::keyed::{Keyed, KeyedCounts, PerKey, RefusedKey};
 use crate::time::Timestamp;
 
 /// A limiter that a registry can [watch](crate::Registry::watch): every [`Limiter`] (so
-/// `Arc<CircuitBreaker>` and `Arc<ConcurrencyLimiter>`), a [`KeyedLimiter`] in an `Arc`, and a
+/// `Arc<CircuitBreaker>` and `Arc<ConcurrencyLimiter>`), a [`Keyed`] limiter in an `Arc`, and a
 /// [`Weak`] reference to one of them.
 ///
 /// The state of limiters in an [`AllOf`](crate::flow::AllOf) is its tightest quota. To show each of
@@ -182,10 +182,10 @@ impl<L: Limiter> Watch for L {
     }
 }
 
-impl<K, R, C, S> Watch for Arc<KeyedLimiter<K, R, C, S>>
+impl<K, L, S> Watch for Arc<Keyed<K, L, S>>
 where
     K: Clone + ToString,
-    R: PerKey,
+    L: PerKey,
 {
     fn watched(&self) -> Option<WatchedState> {
         let mut top_refused: Vec<RefusedKey<String>> = Vec::new();

@@ -74,8 +74,7 @@ impl<C> Registry<C> {
     /// a line break.
     ///
     /// ```
-    /// use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{ConcurrencyLimiter, Keyed, Rate, TokenBucket};
     /// use leaparray::flow::watch::WatchedState;
     /// use leaparray::Registry;
     /// use leaparray::registry::WatchError;
@@ -84,8 +83,8 @@ impl<C> Registry<C> {
     /// let registry = Registry::new();
     /// let database = Arc::new(ConcurrencyLimiter::new(20));
     /// registry.watch("database", Arc::downgrade(&database))?;
-    /// let per_minute = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let clients = Arc::new(KeyedLimiter::<String, _>::new(per_minute, 1_000)?);
+    /// let per_minute = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let clients = Arc::new(Keyed::<String, _>::new(per_minute, 1_000)?);
     /// registry.watch("clients", Arc::clone(&clients))?;
     /// assert!(matches!(
     ///     registry.watch("clients", Arc::clone(&database)),

@@ -41,7 +41,7 @@ fn stopped_change_of_a_token_bucket_blocks_no_decision() {
         let bucket = TokenBucket::with_clock(per_second(1), 5, ManualClock::new(NOW));
         let bucket = Arc::new(bucket);
         assert!(bucket.try_acquire().is_admitted());
-        let stopped = stopped_at(point, &bucket, |bucket| bucket.set_capacity(9));
+        let stopped = stopped_at(point, &bucket, |bucket| bucket.set_limit(per_second(1), 9));
         let other = bucket.clone();
         let takes = watched("a thread that takes tokens", move || {
             assert_eq!((other.capacity(), other.available()), (capacity, 4), "{point:?}");
@@ -65,7 +65,9 @@ fn stopped_change_of_a_leaky_bucket_blocks_no_decision() {
         let bucket =
             Arc::new(LeakyBucket::with_clock(per_second(1), Duration::from_secs(9), clock));
         assert!(bucket.try_acquire().is_admitted());
-        let stopped = stopped_at(point, &bucket, |bucket| bucket.set_rate(per_second(10)));
+        let stopped = stopped_at(point, &bucket, |bucket| {
+            bucket.set_limit(per_second(10), Duration::from_secs(9));
+        });
         let other = bucket.clone();
         let asks = watched("a thread that asks", move || other.try_acquire().wait());
         let waited = asks.result();
@@ -80,10 +82,11 @@ fn stopped_change_of_a_leaky_bucket_blocks_no_decision() {
 fn second_change_follows_a_stopped_one() {
     let bucket = TokenBucket::with_clock(per_second(1), 5, ManualClock::new(NOW));
     let bucket = Arc::new(bucket);
-    let stopped = stopped_at(Point::WordClosed, &bucket, |bucket| bucket.set_capacity(9));
+    let stopped =
+        stopped_at(Point::WordClosed, &bucket, |bucket| bucket.set_limit(per_second(1), 9));
     let second = {
         let bucket = bucket.clone();
-        watched("a second change", move || bucket.set_rate(per_second(2)))
+        watched("a second change", move || bucket.set_limit(per_second(2), 9))
     };
     assert!(bucket.try_acquire().is_admitted());
     stopped.finish();

@@ -72,13 +72,13 @@ proptest! {
                 }
                 Step::Rate(next) => {
                     per_second = next;
-                    bucket.set_rate(rate(next, 1_000));
+                    bucket.set_limit(rate(next, 1_000), capacity);
                     prop_assert_eq!(bucket.rate(), rate(next, 1_000));
                     prop_assert_eq!(bucket.available(), available);
                 }
                 Step::Capacity(next) => {
                     (capacity, level) = (next, level.min(float(next)));
-                    bucket.set_capacity(next);
+                    bucket.set_limit(rate(per_second, 1_000), next);
                     prop_assert_eq!((bucket.capacity(), bucket.available()), (next, available.min(next)));
                 }
             }
@@ -99,8 +99,8 @@ proptest! {
         let bucket = TokenBucket::new(old_rate, old_capacity).with_max_lead(Duration::MAX);
         let taken = taken.checked_rem(bucket.available_at(now)).unwrap_or(0);
         prop_assert!(bucket.try_acquire_at(now, taken).is_admitted());
-        bucket.set_rate_at(now, new_rate);
-        bucket.set_capacity_at(now, new_capacity);
+        bucket.set_limit_at(now, new_rate, old_capacity);
+        bucket.set_limit_at(now, new_rate, new_capacity);
         let after = bucket.available_at(now);
         // The tokens that can be given out before the end of time, up to the rounding of two
         // changes.
@@ -127,8 +127,8 @@ proptest! {
             let available = bucket.available_at(now);
             let taken = if is_emptied { available } else { taken.min(available) };
             assert!(bucket.try_acquire_at(now, taken).is_admitted());
-            bucket.set_rate_at(now, new);
-            bucket.set_capacity_at(now, capacities.1);
+            bucket.set_limit_at(now, new, capacities.0);
+            bucket.set_limit_at(now, new, capacities.1);
             (bucket, capacities.0 - taken)
         };
         let (bucket, left) = prepared();
@@ -165,11 +165,11 @@ proptest! {
             match change {
                 1..20 => {
                     interval = change;
-                    bucket.set_rate(rate(1, interval));
+                    bucket.set_limit(rate(1, interval), ms(max_wait));
                 }
                 20..30 => {
                     max_wait = change * 20;
-                    bucket.set_max_wait(ms(max_wait));
+                    bucket.set_limit(rate(1, interval), ms(max_wait));
                 }
                 _ => {}
             }
@@ -193,13 +193,13 @@ fn fraction_of_a_token_stays() {
     let (bucket, clock) = bucket(rate(1, 100), 3);
     assert!(bucket.try_acquire_many(3).is_admitted());
     clock.advance(ms(130));
-    bucket.set_rate(rate(1, 1_000));
+    bucket.set_limit(rate(1, 1_000), 3);
     let retry = |permits| bucket.try_acquire_many(permits).refusal().unwrap().retry_at();
     assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))), "7 of 10 parts are missing");
     assert_eq!(bucket.quota_at(bucket.account().now()).unwrap().reset, Some(at(61_830)));
-    bucket.set_capacity(9);
+    bucket.set_limit(rate(1, 1_000), 9);
     assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))));
-    bucket.set_rate(rate(1, 10));
+    bucket.set_limit(rate(1, 10), 9);
     assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_137))));
 }
 
@@ -207,12 +207,12 @@ fn fraction_of_a_token_stays() {
 fn capacity_that_is_never_reached_keeps_the_tokens() {
     let (bucket, clock) = bucket(rate(1, 1_000), 10);
     assert!(bucket.try_acquire_many(4).is_admitted());
-    bucket.set_capacity(u64::MAX);
+    bucket.set_limit(rate(1, 1_000), u64::MAX);
     assert_eq!((bucket.capacity(), bucket.available()), (u64::MAX, 6));
     clock.advance(ms(5_000));
     assert_eq!(bucket.available(), 11);
     assert!(bucket.try_acquire_many(11).is_admitted() && bucket.try_acquire().is_refused());
-    bucket.set_capacity(2);
+    bucket.set_limit(rate(1, 1_000), 2);
     clock.advance(ms(5_000));
     assert_eq!(bucket.available(), 2);
 }
@@ -223,7 +223,7 @@ fn bucket_that_cannot_fill_any_more_stays_empty() {
     let slow = Rate::new(1, Duration::from_secs(9_000_000_000)).unwrap();
     let bucket = TokenBucket::new(slow, 0).with_max_lead(Duration::MAX);
     let now = Timestamp::from_secs(9_000_000_000);
-    bucket.set_capacity_at(now, 1_000);
+    bucket.set_limit_at(now, slow, 1_000);
     assert_eq!((bucket.capacity(), bucket.available_at(now)), (1_000, 0));
     for (permits, reason) in [(1, Reason::LimitReached), (1_001, Reason::MoreThanLimit)] {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
@@ -236,9 +236,9 @@ fn slow_rate_and_back_makes_no_tokens() {
     let (bucket, _clock) = bucket(Rate::per_second(1_000).unwrap(), 2_000_000_000);
     assert!(bucket.try_acquire_many(1_000_000_000).is_admitted());
     let year = Rate::new(1, Duration::from_secs(31_557_600)).unwrap();
-    bucket.set_rate(year);
+    bucket.set_limit(year, 2_000_000_000);
     assert_eq!(bucket.available(), 585, "those of the rest of time");
-    bucket.set_rate(Rate::per_second(1_000).unwrap());
+    bucket.set_limit(Rate::per_second(1_000).unwrap(), 2_000_000_000);
     assert_eq!(bucket.available(), 1_000_000_000);
 }
 
@@ -250,7 +250,7 @@ fn empty_bucket_of_a_slow_rate_stays_empty_after_a_change_to_the_same_rate() {
     let bucket = TokenBucket::new(slow, 5).with_max_lead(Duration::MAX);
     let now = Timestamp::from_secs(56 * YEAR);
     assert!(bucket.try_acquire_at(now, 2).is_admitted());
-    bucket.set_rate_at(now, slow);
+    bucket.set_limit_at(now, slow, 5);
     assert_eq!((bucket.available_at(now), bucket.capacity()), (0, 5));
     for permits in 1..=6 {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
@@ -268,7 +268,7 @@ fn slow_rate_keeps_as_many_tokens_as_it_adds_and_no_fraction() {
         .with_max_lead(Duration::MAX);
     let now = at(0);
     assert!(bucket.try_acquire_at(now, 1).is_admitted());
-    bucket.set_rate_at(now, Rate::new(1, 13 * year).unwrap());
+    bucket.set_limit_at(now, Rate::new(1, 13 * year).unwrap(), 48);
     assert_eq!(bucket.available_at(now), 45);
     assert!(bucket.try_acquire_at(now, 46).is_refused());
     assert!(bucket.try_acquire_at(now, 45).is_admitted());
@@ -279,7 +279,7 @@ fn bucket_that_is_empty_for_ever_fills_at_a_faster_rate() {
     let (bucket, clock) = bucket(Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap(), 5);
     assert!(bucket.try_acquire().is_admitted());
     assert_eq!(bucket.try_acquire().refusal().unwrap().retry(), Retry::Never);
-    bucket.set_rate(rate(1, 10));
+    bucket.set_limit(rate(1, 10), 5);
     assert_eq!(bucket.available(), 0);
     clock.advance(ms(20));
     assert_eq!(bucket.available(), 2);
@@ -291,10 +291,10 @@ fn change_with_a_stale_time_makes_no_tokens() {
     clock.set(at(61_000));
     assert!(bucket.try_acquire_many(2).is_admitted());
     // At 60 s, the bucket was full. The tokens were taken a second later.
-    bucket.set_rate_at(at(60_000), rate(1, 10));
+    bucket.set_limit_at(at(60_000), rate(1, 10), 2);
     assert!(bucket.available_at(at(60_990)) == 0);
     assert!(bucket.available_at(at(61_000)) <= 20, "at most the new rate since the given time");
-    bucket.set_capacity_at(at(60_000), 1);
+    bucket.set_limit_at(at(60_000), rate(1, 10), 1);
     assert!(bucket.available_at(at(61_000)) <= 1);
 }
 
@@ -302,7 +302,7 @@ fn change_with_a_stale_time_makes_no_tokens() {
 fn tokens_that_were_taken_before_a_change_are_not_given_back() {
     let (bucket, clock) = bucket(rate(1, 100), 5);
     assert!(bucket.try_acquire_many(3).is_admitted());
-    bucket.set_capacity(2);
+    bucket.set_limit(rate(1, 100), 2);
     assert!(!bucket.refund_at(at(60_000), 3, Duration::ZERO));
     clock.advance(ms(1));
     assert!(bucket.try_acquire_many(2).is_admitted());
@@ -310,7 +310,7 @@ fn tokens_that_were_taken_before_a_change_are_not_given_back() {
     assert_eq!(bucket.available(), 2);
     let leaky = LeakyBucket::with_clock(rate(1, 10), ms(500), clock.clone());
     assert!(leaky.try_acquire().is_admitted());
-    leaky.set_rate(rate(1, 100));
+    leaky.set_limit(rate(1, 100), ms(500));
     assert!(!leaky.refund_at(clock.now(), 1, Duration::ZERO));
     assert_eq!(leaky.try_acquire().wait(), ms(100));
     assert!(leaky.refund_at(clock.now(), 1, ms(100)));
@@ -330,7 +330,7 @@ fn last_nanosecond_of_time_is_no_closed_word() {
         assert_eq!(leaky.try_acquire_at(now, 1), peek);
         assert!(!leaky.refund_at(last, 1, Duration::ZERO));
     }
-    leaky.set_rate(rate(1, 1));
+    leaky.set_limit(rate(1, 1), ms(1));
     assert!(leaky.try_acquire_at(last, 1).is_refused());
 }
 
@@ -353,8 +353,7 @@ fn tokens_are_taken_once_while_the_settings_change() {
             let mut turn = 0;
             while !is_done.load(Ordering::Relaxed) {
                 turn += 1;
-                bucket.set_rate(rate(1, 1_000 * (turn % 7 + 1)));
-                bucket.set_capacity(TOKENS + turn % 5);
+                bucket.set_limit(rate(1, 1_000 * (turn % 7 + 1)), TOKENS + turn % 5);
             }
         });
         for taker in takers {

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leaparray::flow::keyed::{LimiterPerKey, OfKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    Account, AllOf, Ask, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Quota,
-    Reason, Refusal, Retry, TokenBucket, WaitQueue,
+    Account, AllOf, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Quota, Reason,
+    Refusal, Retry, TokenBucket, WaitQueue,
 };
 use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 
@@ -115,20 +115,33 @@ fn queue_reaches_the_limiter_once_for_a_request() {
 #[test]
 fn first_request_of_a_key_reaches_its_limiter() {
     let clock = ManualClock::new(at(60_000));
-    let made = Arc::new(Mutex::new(Vec::new()));
-    let limit = LimiterPerKey::new({
-        let made = Arc::clone(&made);
-        move || {
-            let own = Arc::new(budget(10));
-            made.lock().unwrap().push(Arc::clone(&own));
-            own
-        }
-    });
-    let keyed = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock.clone()).unwrap();
+    let limiters = Mutex::new(Vec::new());
+    let make = || {
+        let own = Arc::new(budget(10));
+        limiters.lock().unwrap().push(Arc::clone(&own));
+        own
+    };
+    let keyed = Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap();
     let both = AllOf::new((tokens(&clock, 3), keyed.of_key(&7)));
     assert!((0..3).all(|_| both.try_acquire().is_admitted()) && both.try_acquire().is_refused());
-    let seen: Vec<_> = made.lock().unwrap().iter().map(|own| own.seen()).collect();
+    let seen: Vec<_> = limiters.lock().unwrap().iter().map(|own| own.seen()).collect();
     assert_eq!(seen, [(10, 0), (7, 4)]);
+}
+
+/// The peek at a key without a place reaches the limiter that such keys share, and is the first
+/// question of its request to that limiter, also if a place might become free.
+#[test]
+fn first_request_of_a_key_without_a_place_reaches_the_shared_limiter() {
+    let clock = ManualClock::new(at(60_000));
+    let keyed = Keyed::<u64, _>::new((|| budget(4), clock.clone()), 1).unwrap().with_overflow();
+    assert!(keyed.try_acquire(&1).is_admitted(), "takes the only place");
+    let both = AllOf::new((tokens(&clock, 3), keyed.of_key(&7)));
+    assert!((0..3).all(|_| both.try_acquire().is_admitted()) && both.try_acquire().is_refused());
+    let queue = WaitQueue::new(keyed.of_key(&8));
+    assert!(queue.try_acquire().is_admitted() && queue.try_acquire().is_refused());
+    let mut seen = Vec::new();
+    keyed.for_each_limiter(|own| seen.push(own.seen()));
+    assert_eq!(seen, [(3, 1), (0, 6)]);
 }
 
 #[test]
@@ -138,8 +151,8 @@ fn limiter_of_ones_own_is_boxed_and_keyed() {
     let layers = [boxed.clone(), boxed];
     assert!(layers[0].try_acquire().is_admitted() && layers[1].try_acquire().is_refused());
     assert_eq!(layers[0].quota_at(at(60_000)).and_then(|quota| quota.name), Some("own"));
-    let limit = LimiterPerKey::new(|| budget(2));
-    let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());
+    let limit = (|| budget(2), clock);
+    let keyed = Arc::new(Keyed::<u64, _>::new(limit, 10).unwrap());
     let [seven, eight] = [7, 8].map(|key| OfKey::new(Arc::clone(&keyed), Box::new(key)));
     let none = None::<Budget>;
     assert!(Some(&seven).try_acquire_many(2).is_admitted() && seven.try_acquire().is_refused());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use leaparray::flow::adaptive::Headroom;
-use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, KeyedLimiter,
-    LeakyBucket, LimiterExt, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+    AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, Keyed, LeakyBucket,
+    LimiterExt, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 
@@ -20,8 +20,8 @@ fn limiters(clock: &ManualClock) -> Vec<(&'static str, BoxLimiter)> {
     let sliding = || SlidingWindowLimiter::of_buckets_with_clock(second, 10, clock()).unwrap();
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, clock()).unwrap();
     let warm_up = WarmUp::with_clock(second, 300, WarmUpConfig::default(), clock()).unwrap();
-    let keyed = TokenBucketPerKey::new(rate(10, 1_000), 10);
-    let keyed = KeyedLimiter::<u64, _, _>::with_clock(keyed, 10, clock()).unwrap();
+    let keyed = TokenBucket::with_clock(rate(10, 1_000), 10, clock());
+    let keyed = Keyed::<u64, _>::new(keyed, 10).unwrap();
     let adaptive = AdaptiveLimiter::with_clock(Headroom::default(), clock());
     vec![
         ("sliding window", sliding().boxed()),

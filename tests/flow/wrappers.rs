@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::keyed::{LimiterPerKey, OfKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    Account, AllOf, Ask, Decision, KeyedLimiter, Limiter, LimiterExt, Quota, Reason, Refusal,
-    Retry, WaitQueue,
+    Account, AllOf, Ask, Decision, Keyed, Limiter, LimiterExt, Quota, Reason, Refusal, Retry,
+    WaitQueue,
 };
 use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
 
@@ -138,9 +138,8 @@ fn every_question_is_passed_on() {
     check("list", &witness, &AllOf::new(vec![inner()]), &[]);
     // A key has no node, gives no tokens back, and its limiter is asked for what it keeps.
     let clone = inner();
-    let limit = LimiterPerKey::new(move || clone.clone());
-    let clock = ManualClock::new(at(60_000));
-    let keyed = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap();
+    let limit = (move || clone.clone(), ManualClock::new(at(60_000)));
+    let keyed = Keyed::<u64, _>::new(limit, 10).unwrap();
     let key = OfKey::new(Arc::new(keyed), Box::new(7));
     assert!(key.try_acquire_many(3).is_refused());
     witness.saw("");

@@ -7,12 +7,9 @@ use leaparray::MetricEvent::{Pass, Success};
 use leaparray::array::LeapArray;
 use leaparray::count_window::CountWindow;
 use leaparray::flow::breaker::{BreakerConfig, RandomSource, ThreadRandom};
-use leaparray::flow::keyed::{
-    FixedWindowPerKey, LeakyBucketPerKey, LimiterPerKey, TokenBucketPerKey,
-};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
-    FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter,
+    FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter,
     TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::metric::MetricBucket;
@@ -312,14 +309,13 @@ operations! {
     }
 
     acquire_by_key {
-        let fixed = FixedWindowPerKey::new(Duration::from_secs(1), 10).unwrap();
-        let fixed = KeyedLimiter::with_clock(fixed, 10_000, clock()).unwrap();
+        let fixed = FixedWindowLimiter::with_clock(Duration::from_secs(1), 10, clock()).unwrap();
+        let fixed = Keyed::new(fixed, 10_000).unwrap();
         assert!(fixed.try_acquire(&1).is_admitted());
-        let leaky = LeakyBucketPerKey::new(rate(), Duration::from_secs(1));
-        let leaky = KeyedLimiter::with_clock(leaky, 10_000, clock()).unwrap();
+        let leaky = LeakyBucket::with_clock(rate(), Duration::from_secs(1), clock());
+        let leaky = Keyed::new(leaky, 10_000).unwrap();
         assert!(leaky.try_acquire(&1).is_admitted());
-        let token = KeyedLimiter::with_clock(TokenBucketPerKey::new(rate(), 10), 10_000, clock());
-        let token = token.unwrap();
+        let token = Keyed::new(TokenBucket::with_clock(rate(), 10, clock()), 10_000).unwrap();
         assert!((0..10_000).filter(|key| token.try_acquire(key).is_admitted()).count() > 9_000);
         assert_eq!(token.top_refused(10).len(), 0);
         token.evict_at(NOW.saturating_add(Duration::from_secs(60)), usize::MAX);
@@ -327,7 +323,7 @@ operations! {
 
     acquire_of_a_limiter_per_key {
         let new = || SlidingWindowLimiter::of_buckets_with_clock(config(), 10, clock()).unwrap();
-        let limiter = KeyedLimiter::with_clock(LimiterPerKey::new(new), 1_000, clock()).unwrap();
+        let limiter = Keyed::new((new, clock()), 1_000).unwrap();
         assert!(limiter.try_acquire(&1).is_admitted());
     }
 

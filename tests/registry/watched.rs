@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leaparray::flow::breaker::BreakerConfig;
 use leaparray::flow::circuit::{Cause, CircuitState};
-use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision,
-    KeyedLimiter, Limiter, LimiterExt, Quota, Rate, TokenBucket, WaitQueue,
+    Keyed, Limiter, LimiterExt, Quota, Rate, TokenBucket, WaitQueue,
 };
 use leaparray::registry::WatchError;
 use leaparray::{ManualClock, Registry, Timestamp};
@@ -64,8 +63,8 @@ fn limiters_of_all_kinds_have_their_state() {
 #[test]
 fn keys_of_a_watched_limiter_are_those_that_were_refused_most() {
     let (registry, clock) = registry();
-    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
-    let clients = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 100, clock).unwrap());
+    let limit = TokenBucket::with_clock(Rate::per_minute(1).unwrap(), 1, clock);
+    let clients = Arc::new(Keyed::<u64, _>::new(limit, 100).unwrap());
     registry.watch("clients", Arc::downgrade(&clients)).unwrap();
     for client in 1..=20 {
         for _ in 0..client {

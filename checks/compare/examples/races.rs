@@ -52,19 +52,18 @@ fn count<P>(name: &str, ask: impl Fn(usize) -> Option<P> + Sync) -> usize {
 }
 
 fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
-    use leaparray::flow::keyed::LimiterPerKey;
-    use leaparray::flow::{KeyedLimiter, SlidingWindowLimiter};
+    use leaparray::flow::{Keyed, SlidingWindowLimiter};
     use leaparray::{ManualClock, Timestamp, WindowConfig};
 
     let clock = ManualClock::new(Timestamp::from_secs(7_200));
     let hour = WindowConfig::new(60, Duration::from_secs(3_600)).expect("divides");
-    let limit = LimiterPerKey::new({
+    let make = {
         let clock = clock.clone();
         move || {
             SlidingWindowLimiter::of_buckets_with_clock(hour, u64::from(LIMIT), clock.clone()).expect("small")
         }
-    });
-    let limiter = KeyedLimiter::<usize, _, _>::with_clock(limit, 100_000, clock).expect("a cap");
+    };
+    let limiter = Keyed::<usize, _>::new((make, clock), 100_000).expect("a cap");
     move |round| limiter.try_acquire(&round).at_once().ok()
 }
 

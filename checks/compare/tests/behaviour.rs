@@ -3,8 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use leaparray::flow::keyed::TokenBucketPerKey;
-use leaparray::flow::{KeyedLimiter, Rate, Retry};
+use leaparray::flow::{Keyed, Rate, Retry, TokenBucket};
 use leaparray::{ManualClock, Timestamp};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -33,8 +32,8 @@ fn governor_keeps_idle_keys_until_it_is_told_to_drop_them() {
 #[test]
 fn leaparray_has_a_cap_and_drops_idle_keys_for_new_ones() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
-    let limit = TokenBucketPerKey::new(Rate::per_second(10).expect("a rate"), 10);
-    let ours = KeyedLimiter::<u32, _, _>::with_clock(limit, 100, clock.clone()).expect("a cap");
+    let limit = TokenBucket::with_clock(Rate::per_second(10).expect("a rate"), 10, clock.clone());
+    let ours = Keyed::<u32, _>::new(limit, 100).expect("a cap");
     let admitted =
         |keys: std::ops::Range<u32>| keys.filter(|key| ours.try_acquire(key).is_admitted()).count();
     assert_eq!(admitted(0..1_000), 100);

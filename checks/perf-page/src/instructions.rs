@@ -15,7 +15,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("read four quantiles of a minute", "quantiles_at_120"),
     ("`SlidingWindowLimiter` admits", "sliding_admitted_at"),
     ("`TokenBucket` admits", "token_admitted_at"),
-    ("`KeyedLimiter` admits", "keyed_admitted_at"),
+    ("`Keyed` admits", "keyed_admitted_at"),
     ("a call through `CircuitBreaker`", "circuit_accepted_at"),
     ("a call through `AdaptiveLimiter`", "adaptive_accepted_at"),
 ];

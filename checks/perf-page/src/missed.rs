@@ -82,7 +82,7 @@ const EXPLAINED: &[Explained] = &[
         "keyed",
         |it| it.case.ends_with(", refused"),
         "A refusal of one hot key takes {measured} × as long as by `governor`, not {goal} ×",
-        "because `KeyedLimiter` counts the refusal, and `governor` only reads",
+        "because `Keyed` counts the refusal, and `governor` only reads",
     ),
     explained(
         "keyed",

@@ -168,23 +168,20 @@ pub(crate) const KEYED: &[Row] = &[
     row(
         "keyed",
         1,
-        ["bytes of a key, `String`", "`KeyedLimiter`, `String`, bytes of a key"],
+        ["bytes of a key, `String`", "`Keyed`, `String`, bytes of a key"],
         ["`governor`", "`governor`, `String`, bytes of a key"],
     )
     .bytes(),
     row(
         "keyed",
         1,
-        ["`KeyedLimiter` admits, Zipf's law, 1 thread", "`KeyedLimiter`, `String`, zipf, admitted"],
+        ["`Keyed` admits, Zipf's law, 1 thread", "`Keyed`, `String`, zipf, admitted"],
         ["`governor`", "`governor`, `String`, zipf, admitted"],
     ),
     row(
         "keyed",
         2,
-        [
-            "`KeyedLimiter` admits, Zipf's law, 2 threads",
-            "`KeyedLimiter`, `String`, zipf, admitted",
-        ],
+        ["`Keyed` admits, Zipf's law, 2 threads", "`Keyed`, `String`, zipf, admitted"],
         ["`governor`", "`governor`, `String`, zipf, admitted"],
     ),
 ];

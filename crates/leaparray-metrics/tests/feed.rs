@@ -439,16 +439,15 @@ fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
 
 #[test]
 fn watched_limiters_are_fed() {
-    use leaparray::flow::keyed::TokenBucketPerKey;
-    use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, LimiterExt, Rate};
+    use leaparray::flow::{ConcurrencyLimiter, Keyed, LimiterExt, Rate, TokenBucket};
 
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry));
     let limiter = Arc::new(ConcurrencyLimiter::new(3));
     registry.watch("jobs", Arc::clone(&limiter)).unwrap();
     let _held = limiter.try_acquire();
-    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
-    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let limit = TokenBucket::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(Keyed::<u64, _>::new(limit, 10).unwrap());
     let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
     registry.watch("clients", clients).unwrap();
     let expected = [

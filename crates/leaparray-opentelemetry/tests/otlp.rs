@@ -6,9 +6,8 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::watch::{Watch, WatchedState};
-use leaparray::flow::{ConcurrencyLimiter, KeyedLimiter, Rate};
+use leaparray::flow::{ConcurrencyLimiter, Keyed, Rate, TokenBucket};
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
@@ -329,8 +328,8 @@ fn watched_limiters_have_gauges() {
     let registry = registry();
     let source = OtlpSource::new(Arc::clone(&registry));
     registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
-    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
-    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let limit = TokenBucket::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(Keyed::<u64, _>::new(limit, 10).unwrap());
     let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
     registry.watch("clients", clients).unwrap();
     let metrics = metrics(&source, 4_000);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use fork::Fork;
+use leaparray::EventCounts;
 use leaparray::Registry;
 use leaparray_redis::engine::MemoryFleet;
 use leaparray_redis::lease::LeaseConfig;
@@ -47,6 +48,6 @@ fn close_in_a_forked_child_returns_at_once() {
     runtime.block_on(async {
         assert_eq!(reporter.state(), FleetState::Connected);
         limiter.close().await;
-        assert_eq!(reporter.close().await.lifetime, Default::default());
+        assert_eq!(reporter.close().await.lifetime, EventCounts::default());
     });
 }

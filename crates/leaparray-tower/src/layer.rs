@@ -239,12 +239,12 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// For a limit for each client or tenant, `choose` returns an
     /// [`OfKey`](leaparray::flow::keyed::OfKey) of a
-    /// [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
+    /// [`Keyed`](leaparray::flow::Keyed):
     ///
     /// ```
     /// use http::{Request, Response};
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    /// use leaparray::flow::keyed::OfKey;
     /// use leaparray::{Registry, Resource};
     /// use leaparray_tower::ResourceLayer;
     /// use std::borrow::Cow;
@@ -259,9 +259,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let registry = Arc::new(Registry::new());
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let clock = registry.clock().clone();
-    /// let tenants = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10_000, clock)?);
+    /// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1);
+    /// let tenants = Arc::new(Keyed::<u64, _>::new(bucket, 10_000)?);
     /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
     /// let layer = ResourceLayer::new(registry, name)?.limit_by(
     ///     move |request: &Request<()>, _: &Resource| {

@@ -11,8 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leaparray::flow::keyed::{NO_ROOM_FOR_KEY, TokenBucketPerKey};
-use leaparray::flow::{KeyedLimiter, Rate, RateError};
+use leaparray::flow::{Keyed, Rate, RateError, Reason, TokenBucket};
 use leaparray::{Clock, ManualClock, Timestamp};
 
 /// The cap on the number of clients that are stored.
@@ -44,11 +43,11 @@ struct Run {
 fn run() -> Result<Run, Box<dyn std::error::Error>> {
     let start = Timestamp::from_secs(60);
     let clock = ManualClock::new(start);
-    let limiter = KeyedLimiter::with_clock(limit()?, MAX_CLIENTS, clock.clone())?
-        .with_keep(Duration::from_secs(30));
+    let limiter = Keyed::new(limit(clock.clone())?, MAX_CLIENTS)?;
+    let limiter = limiter.with_keep(Duration::from_secs(30));
     let ask = |client: &str, outcomes: &mut Outcomes| match limiter.try_acquire(client).refusal() {
         None => outcomes.admitted += 1,
-        Some(refusal) if refusal.reason == NO_ROOM_FOR_KEY => outcomes.no_room += 1,
+        Some(refusal) if refusal.reason == Reason::NO_ROOM_FOR_KEY => outcomes.no_room += 1,
         Some(_) => outcomes.limited += 1,
     };
     let (mut steady, mut greedy, mut invented) = Default::default();
@@ -72,8 +71,8 @@ fn run() -> Result<Run, Box<dyn std::error::Error>> {
 }
 
 /// Four requests a second, and bursts of ten.
-fn limit() -> Result<TokenBucketPerKey, RateError> {
-    Ok(TokenBucketPerKey::new(Rate::per_second(4)?, 10))
+fn limit(clock: ManualClock) -> Result<TokenBucket<ManualClock>, RateError> {
+    Ok(TokenBucket::with_clock(Rate::per_second(4)?, 10, clock))
 }
 
 fn main() -> ExitCode {

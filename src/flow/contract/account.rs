@@ -42,7 +42,7 @@ pub trait Account {
 
     /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it
     /// was made. `false` if it is not, or cannot tell. A
-    /// [`LimiterPerKey`](crate::flow::keyed::LimiterPerKey) drops the limiter of an idle key only
+    /// [`Keyed`](crate::flow::Keyed) limiter drops the limiter of an idle key only
     /// if it is as new.
     ///
     /// By default, it is if the whole limit remains by its [quota](Self::quota), and the

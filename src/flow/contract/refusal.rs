@@ -99,7 +99,7 @@ impl Refusal {
     }
 
     /// Returns the refusal for another reason.
-    pub(in crate::flow) fn because(self, reason: Reason) -> Self {
+    pub(in crate::flow) const fn because(self, reason: Reason) -> Self {
         Self { reason, ..self }
     }
 

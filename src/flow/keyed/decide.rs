@@ -3,19 +3,17 @@
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-use super::shard::KeyHash;
-use super::{KeyedLimiter, NO_ROOM_FOR_KEY, PerKey};
-use crate::collections::KeyTable;
+use super::per_key::{KeyRule, PermitOf};
+use super::shard::{KeyHash, Shared, Table};
+use super::{Keyed, PerKey};
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
+use crate::node::Reason;
 use crate::sync::{MutexGuard, Ordering};
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 
-type Table<'a, K, R> = MutexGuard<'a, KeyTable<K, <R as PerKey>::State>>;
-
-impl<K, R, C, S> KeyedLimiter<K, R, C, S>
+impl<K, L, S> Keyed<K, L, S>
 where
-    R: PerKey,
-    C: Clock,
+    L: PerKey,
     S: BuildHasher,
 {
     /// Decides on a request, by the state of its key. Everything from the look-up to the change of
@@ -23,7 +21,7 @@ where
     /// before refusals are counted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(super) fn decide<Q>(&self, hash: KeyHash, key: &Q, ask: &Ask<'_>) -> Decision<R::Permit>
+    pub(super) fn decide<Q>(&self, hash: KeyHash, key: &Q, ask: &Ask<'_>) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -41,37 +39,33 @@ where
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     fn decide_known(
         &self,
-        table: &mut KeyTable<K, R::State>,
+        table: &mut Table<K, L::Rule>,
         slot: usize,
         ask: &Ask<'_>,
-    ) -> Decision<R::Permit> {
-        let mut found = table.slot_mut(slot);
+    ) -> Decision<PermitOf<L>> {
+        let Table { keys, terms } = table;
+        let mut found = keys.slot_mut(slot);
         // The key has come back.
-        if !found.is_marked() && self.is_as_new(found.value, ask.now()) {
+        if !found.is_marked() && is_as_new(&terms.rule, found.value, ask.now()) {
             found.mark();
             self.room.add_known();
         }
-        let decision = ask.settled(self.limit.decide(found.value, ask));
+        let decision = ask.settled(terms.rule.decide(found.value, ask));
         if decision.is_refused() {
-            table.count(slot);
+            keys.count(slot);
         }
         decision
-    }
-
-    #[inline]
-    pub(super) fn is_as_new(&self, state: &R::State, now: Timestamp) -> bool {
-        self.limit.as_new_at(state, now).is_some_and(|time| time <= now)
     }
 
     /// Decides on a request of a key that its shard does not have.
     #[inline(never)]
     fn decide_unknown<'a, Q>(
         &'a self,
-        mut table: Table<'a, K, R>,
+        mut table: MutexGuard<'a, Table<K, L::Rule>>,
         hash: KeyHash,
         key: &Q,
         ask: &Ask<'_>,
-    ) -> Decision<R::Permit>
+    ) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -91,12 +85,12 @@ where
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let since = self.evicted_until();
-        let mut state = self.limit.new_state(since);
+        let (rule, since) = (&table.terms.rule, self.new_since(&table.terms));
+        let mut state = rule.new_state(since);
         // The first question to this state, also if the request has peeked at a temporary one.
-        let decision = ask.settled(self.limit.decide(&mut state, &ask.first()));
+        let decision = ask.settled(rule.decide(&mut state, &ask.first()));
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
-        if self.is_as_new(&state, ask.now().max(since)) {
+        if is_as_new(rule, &state, ask.now().max(since)) {
             if decision.is_refused() {
                 self.counts.unknown_refused.fetch_add(1, Ordering::Relaxed);
             }
@@ -113,16 +107,24 @@ where
     /// Decides on a request of a key for which there is no room: by the shared state, or with a
     /// refusal.
     #[cold]
-    fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<R::Permit> {
+    fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<PermitOf<L>> {
         let decision = match &self.overflow {
-            Some(shared) => ask.settled(self.limit.decide(&mut super::locked(shared), ask)),
-            None => Decision::Refused(Refusal::new(NO_ROOM_FOR_KEY, Retry::Unknown)),
+            Some(shared) => {
+                let Shared { state, terms } = &mut *super::locked(shared);
+                ask.settled(terms.rule.decide(state, ask))
+            }
+            None => Decision::Refused(Refusal::new(Reason::NO_ROOM_FOR_KEY, Retry::Unknown)),
         };
         if decision.is_refused() {
             self.counts.no_room.fetch_add(1, Ordering::Relaxed);
         }
         decision
     }
+}
+
+#[inline]
+fn is_as_new<R: KeyRule>(rule: &R, state: &R::State, now: Timestamp) -> bool {
+    rule.as_new_at(state, now).is_some_and(|time| time <= now)
 }
 
 /// A place in the room, which is given back unless a key was inserted: also if a method of the key

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of [`KeyedLimiter::new`](super::KeyedLimiter::new).
+/// The error of [`Keyed::new`](super::Keyed::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyedError {

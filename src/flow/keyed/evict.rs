@@ -3,13 +3,13 @@
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-use super::shard::Shard;
-use super::{KeyedLimiter, PerKey};
-use crate::collections::KeyTable;
+use super::per_key::KeyRule;
+use super::shard::{Shard, Table, Terms};
+use super::{Keyed, PerKey};
 use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp};
 
-impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// The number of slots that are examined for each inserted key, in its shard. With more than
     /// one, the examination goes around a table faster than the table grows.
     pub(super) const SWEEP: usize = 4;
@@ -21,7 +21,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// how many were examined.
     pub(super) fn sweep(
         &self,
-        table: &mut KeyTable<K, R::State>,
+        table: &mut Table<K, L::Rule>,
         now: Timestamp,
         steps: usize,
     ) -> usize {
@@ -30,7 +30,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         for _ in 0..steps {
             if let Some(slot) = table.next_slot()
                 && let Some(state) = table.value_in(slot)
-                && let Some(time) = self.limit.as_new_at(state, now)
+                && let Some(time) = table.terms.rule.as_new_at(state, now)
                 && time <= now
                 && self.may_leave(table, slot, time, now)
             {
@@ -43,7 +43,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns whether a key whose state has been as new since `time` may be evicted at `now`.
     fn may_leave(
         &self,
-        table: &KeyTable<K, R::State>,
+        table: &Table<K, L::Rule>,
         slot: usize,
         time: Timestamp,
         now: Timestamp,
@@ -54,7 +54,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Evicts the key of a slot, whose state has been as new since `time`.
-    fn remove_idle(&self, table: &mut KeyTable<K, R::State>, slot: usize, time: Timestamp) {
+    fn remove_idle(&self, table: &mut Table<K, L::Rule>, slot: usize, time: Timestamp) {
         // Before the key is removed: a thread that does not find the key must find the time.
         //
         // Relaxed: the lock of the shard orders this before the look-up of any thread that does not
@@ -64,7 +64,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Removes the key of a slot, and gives its place back. Returns it with its state.
-    fn take_out(&self, table: &mut KeyTable<K, R::State>, slot: usize) -> (K, R::State) {
+    fn take_out(
+        &self,
+        table: &mut Table<K, L::Rule>,
+        slot: usize,
+    ) -> (K, <L::Rule as KeyRule>::State) {
         let refused = table.count_of(slot);
         if table.is_marked(slot) {
             self.room.remove_known();
@@ -80,15 +84,14 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns whether the key was stored.
     ///
     /// For a client whose limit is lifted by hand. No other operation gives a key permits back that
-    /// it has taken. Permits in flight of a [`LimiterPerKey`](super::LimiterPerKey) stay valid, and
-    /// the next limiter of the key does not count them.
+    /// it has taken. Permits in flight stay valid, and the next limiter of the key does not
+    /// count them.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let limiter = Keyed::<String, _>::new(bucket, 1_000)?;
     /// assert!(limiter.try_acquire("ann").is_admitted());
     /// assert!(limiter.try_acquire("ann").is_refused());
     /// assert!(limiter.remove("ann"));
@@ -110,10 +113,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         removed.is_some()
     }
 
-    /// Returns the latest time from which on the state of an evicted key was as new.
-    pub(super) fn evicted_until(&self) -> Timestamp {
+    /// Returns the time from which on a new state is as new: the latest time from which on the
+    /// state of an evicted key was, or the earliest one under these terms, if that is later.
+    pub(super) fn new_since(&self, terms: &Terms<L::Rule>) -> Timestamp {
         // Relaxed: as in `remove_idle`.
-        Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed))
+        Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed)).max(terms.since)
     }
 
     /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a
@@ -125,18 +129,14 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Returns a shard, and the next one at the next call, in turn.
-    fn next_shard(&self) -> &Shard<K, R::State> {
+    fn next_shard(&self) -> &Shard<K, L::Rule> {
         // Relaxed: any shard will do.
         let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
         &self.shards[turn % self.shards.len()]
     }
 }
 
-impl<K, R, C, S> KeyedLimiter<K, R, C, S>
-where
-    R: PerKey,
-    C: Clock,
-{
+impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// Evicts idle keys now; see [`evict_at`](Self::evict_at).
     pub fn evict(&self, steps: usize) -> usize {
         self.evict_at(self.clock.now(), steps)
@@ -154,14 +154,13 @@ where
     /// gives it back.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let limit = TokenBucketPerKey::new(Rate::per_second(1)?, 5);
-    /// let limiter = KeyedLimiter::with_clock(limit, 1_000, clock.clone())?
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(1)?, 5, clock.clone());
+    /// let limiter = Keyed::new(bucket, 1_000)?
     ///     .with_keep(Duration::from_secs(10));
     /// for key in 0..100_u64 {
     ///     assert!(limiter.try_acquire_many(&key, 5).is_admitted());

@@ -36,6 +36,17 @@
 //! - *Evict and insert* of different keys, with one place: the place is given back after the
 //!   removal, so there is at no time a key more than the cap.
 //!
+//! - *Change and decide*: a change visits each shard. Under its lock, it carries each state to the
+//!   new settings, and replaces the settings. If the decision is first, it is by the old settings,
+//!   and its state is carried. If the change is first, the decision is by the new settings and on a
+//!   carried state. So no decision is by settings of which its state is not.
+//! - *Change and insert*: a shard has the settings of its states, so a state that is inserted
+//!   before the change of its shard is carried, and one that is inserted after it is made by the
+//!   new settings. These have the time from which on a state that was as new, and was then carried,
+//!   is as new: [`Terms::since`](shard::Terms). So a key that was evicted before the change gets no
+//!   more than one that stayed (invariant 2).
+//! - *Change and change*: threads that change settings take turns by a lock that no decision takes.
+//!
 //! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's
 //! keys, one in as many as there are shards. A request for which there is no room examines another
 //! shard only if that is not locked. The state that keys without a place share has a lock of its
@@ -43,62 +54,68 @@
 //! that are removed without a lock needs an allocation for each key, or unsafe code.
 
 mod any_limiter;
+mod change;
 mod decide;
 mod error;
 mod evict;
-mod fixed_window;
-mod leaky_bucket;
 mod of_key;
 mod per_key;
+mod read;
 mod room;
 mod shard;
 mod stats;
-mod token_bucket;
 mod word;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::PoisonError;
-use std::task::Waker;
 use std::time::Duration;
 
-pub use any_limiter::{LimiterPerKey, LimiterState};
 pub use error::KeyedError;
-pub use fixed_window::{FixedWindowPerKey, FixedWindowState};
-pub use leaky_bucket::{LeakyBucketPerKey, LeakyBucketState};
 pub use of_key::OfKey;
-pub use per_key::PerKey;
+pub(in crate::flow) use per_key::PerKey;
+use per_key::{KeyRule, PermitOf};
 use room::Room;
-use shard::{KeyHash, Shard};
+use shard::{KeyHash, Shard, Shared, Terms};
 use stats::Counts;
 pub use stats::{KeyedCounts, RefusedKey};
-pub use token_bucket::{TokenBucketPerKey, TokenBucketState};
 
-use crate::flow::contract::{Ask, Decision, Quota};
+use crate::flow::contract::{Ask, Decision};
 use crate::flow::permits::Horizon;
 use crate::node::Reason;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, least_shards};
-use crate::time::{Clock, MonotonicClock, Timestamp};
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, least_shards};
+use crate::time::{Clock, Timestamp};
 
-/// The reason of a refusal of a key for which a [`KeyedLimiter`] has no room.
-pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
+impl Reason {
+    /// The reason of a refusal of a key for which a [`Keyed`] limiter has no room.
+    pub const NO_ROOM_FOR_KEY: Self = Self::Custom("no room for a further key");
+}
 
 /// A limit for each key: for each client, tenant or address.
 ///
-/// `R` is the limit, such as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]:
-/// see [`PerKey`]. No two keys share a state: keys are compared, never only hashed.
+/// The limit of each key is that of the limiter `L` with which the keyed one is made. No two keys
+/// share a state: keys are compared, never only hashed.
+///
+/// | limiter | state of a key |
+/// |---|---|
+/// | a [`TokenBucket`](super::TokenBucket) | 8 bytes |
+/// | a [`LeakyBucket`](super::LeakyBucket) | 8 bytes |
+/// | a [`FixedWindowLimiter`](super::FixedWindowLimiter) | 8 bytes |
+/// | a function that makes a [`Limiter`](super::Limiter), or one and a clock: see [any limiter](#any-limiter) | 32 bytes, and the limiter in an `Arc` |
+///
+/// The keyed limiter decides for each key as that limiter does, with its settings, its clock and
+/// its [lead](Self::with_max_lead).
 ///
 /// ```
-/// use leaparray::flow::{KeyedLimiter, Rate};
-/// use leaparray::flow::keyed::TokenBucketPerKey;
+/// use leaparray::flow::{Keyed, Rate, TokenBucket};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// // 10 requests a second for each client, bursts of 20, and up to a million clients.
-/// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
-/// let limiter = KeyedLimiter::<String, _, _>::with_clock(limit, 1_000_000, clock.clone())?;
+/// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 20, clock.clone());
+/// let limiter = Keyed::<String, _>::new(bucket, 1_000_000)?;
 /// for _ in 0..20 {
 ///     assert!(limiter.try_acquire("ann").is_admitted());
 /// }
@@ -114,9 +131,11 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 ///
 /// # Idle keys
 ///
-/// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep
-/// time](Self::with_keep), by default a minute: a token bucket that has been full for a minute. So
-/// an evicted key that comes back gets no more than it would have had. Each inserted key examines
+/// A state is *as new* if from then on it decides as the state of a key that was never seen: a
+/// token bucket that is full, a leaky bucket in which a request would go ahead at once, and a
+/// window after the interval in which permits were last taken. A key is evicted once its state has
+/// been as new for the [keep time](Self::with_keep), by default a minute. So an evicted key that
+/// comes back gets no more than it would have had. Each inserted key examines
 /// four others and evicts those that are idle, so no decision does more than a bounded number of
 /// steps, and no thread in the background is needed. See also [`evict`](Self::evict), and
 /// [`remove`](Self::remove) for a client whose limit is lifted.
@@ -124,7 +143,47 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is
 /// taken for the key that was evicted with the latest state. Before the time from which on that
 /// state was as new, a bucket has fewer tokens than its capacity, and a window decides as at that
-/// time. This concerns only times that lie a keep time back, unless all places were taken.
+/// time; in a leaky bucket, a first request for n permits is due n − 1 intervals after it. This
+/// concerns only times that lie a keep time back, unless all places were taken.
+///
+/// # Any limiter
+///
+/// A function makes the limiter of a key, while the shard of the key is locked, and must not ask
+/// the keyed limiter. The clock is a [`MonotonicClock`](crate::MonotonicClock), or the one beside
+/// the function. Give it to the limiters as well: their times are then read once. Each limiter
+/// bounds times by its own lead as well.
+///
+/// A limiter is as new if [it says so](super::Account::is_as_new), and if nothing else has its
+/// `Arc`, such as a permit in flight. Most limiters are as new if all of their permits remain, and
+/// if their quota tells since when. A limiter without a quota, such as a breaker, never is. Nor is
+/// one that learns, such as an [`AdaptiveLimiter`](super::AdaptiveLimiter), or an
+/// [`AllOf`](super::AllOf) with one of these. Their keys stay, and count towards the cap. A limiter
+/// of your own around one of them can say when it is as new. The keep time begins when the limiter
+/// is first found as new.
+///
+/// ```
+/// use leaparray::flow::{ConcurrencyLimiter, Keyed};
+/// use leaparray::{ManualClock, Timestamp};
+///
+/// let limiter = Keyed::<String, _>::new(|| ConcurrencyLimiter::new(1), 10_000)?;
+/// let permit = limiter.try_acquire("ann").at_once()?;
+/// assert!(limiter.try_acquire("ann").is_refused());
+/// assert!(limiter.try_acquire("bob").is_admitted());
+/// drop(permit);
+/// assert!(limiter.try_acquire("ann").is_admitted());
+///
+/// // With a clock: a service that gives the times.
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let limiter = Keyed::<u64, _>::new((|| ConcurrencyLimiter::new(1), clock), 10_000)?;
+/// assert!(limiter.try_acquire(&7).is_admitted());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Changes
+///
+/// [`set_limit`](Self::set_limit) changes the settings of all keys in place, and
+/// [`for_each_limiter`](Self::for_each_limiter) visits the limiters that a function has made. No
+/// change forgets what a key has taken.
 ///
 /// # The cap
 ///
@@ -138,9 +197,9 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// ones. For an invented key to keep its place as well, the attacker has to come back with it after
 /// its bucket has filled.
 ///
-/// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key
-/// with a place is refused for that reason. With [`with_overflow`](Self::with_overflow), all keys
-/// without a place share one more state instead.
+/// If no place becomes free, the request is refused, for the reason [`Reason::NO_ROOM_FOR_KEY`]. No
+/// key with a place is refused for that reason. With [`with_overflow`](Self::with_overflow), all
+/// keys without a place share one more state instead.
 ///
 /// # Hashes
 ///
@@ -162,45 +221,36 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes
 /// and the text. The tables grow by an eighth at a time, and shrink. A shard takes 64 bytes before
 /// it has a key, so a cap of 32,768 keys or more takes 1/8 of a byte for each key, and a smaller
-/// one 8 bytes for each key or 4 KiB, whichever is less.
-pub struct KeyedLimiter<K, R: PerKey, C = MonotonicClock, S = RandomState> {
-    limit: R,
-    clock: C,
+/// one 8 bytes for each key or 4 KiB, whichever is less. The settings take about a hundred bytes.
+pub struct Keyed<K, L: PerKey, S = RandomState> {
+    clock: L::Clock,
     hasher: S,
     horizon: Horizon,
     keep: Duration,
-    shards: Box<[Shard<K, R::State>]>,
+    shards: Box<[Shard<K, L::Rule>]>,
     /// The state of the keys without a place.
-    overflow: Option<Mutex<R::State>>,
+    overflow: Option<Mutex<Shared<L::Rule>>>,
     room: Room,
     /// The latest time from which on the state of an evicted key was as new, in nanoseconds.
     evicted_until: AtomicU64,
+    /// The settings that were set last. The thread that changes them has the lock.
+    current: Mutex<Arc<Terms<L::Rule>>>,
     counts: Counts,
 }
 
-impl<K, R: PerKey> KeyedLimiter<K, R> {
-    /// Creates a limiter of up to `max_keys` keys, with its own [`MonotonicClock`].
+impl<K, L: PerKey> Keyed<K, L> {
+    /// Creates a limiter of up to `max_keys` keys, for each of which it decides as `limiter` does
+    /// when it is new.
     ///
     /// # Errors
     ///
     /// Returns a [`KeyedError`] if `max_keys` is 0, or above [`MAX_KEYS`](Self::MAX_KEYS).
-    pub fn new(limit: R, max_keys: usize) -> Result<Self, KeyedError> {
-        Self::with_clock(limit, max_keys, MonotonicClock::new())
+    pub fn new(limiter: L, max_keys: usize) -> Result<Self, KeyedError> {
+        Self::with_hasher(limiter, max_keys, RandomState::new())
     }
 }
 
-impl<K, R: PerKey, C: Clock> KeyedLimiter<K, R, C> {
-    /// Creates a limiter of up to `max_keys` keys that reads `clock`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`new`](KeyedLimiter::new).
-    pub fn with_clock(limit: R, max_keys: usize, clock: C) -> Result<Self, KeyedError> {
-        Self::with_clock_and_hasher(limit, max_keys, clock, RandomState::new())
-    }
-}
-
-impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// The greatest cap: 2³⁰ keys.
     pub const MAX_KEYS: usize = 1 << 30;
 
@@ -210,33 +260,25 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// The keep time of a limiter for which no other one was set.
     const DEFAULT_KEEP: Duration = Duration::from_secs(60);
 
-    /// Creates a limiter of up to `max_keys` keys that reads `clock`, and hashes keys by `hasher`;
-    /// see [Hashes](Self#hashes).
+    /// Creates a limiter of up to `max_keys` keys that hashes keys by `hasher`; see
+    /// [Hashes](Self#hashes).
     ///
     /// # Errors
     ///
-    /// As for [`new`](KeyedLimiter::new).
+    /// As for [`new`](Keyed::new).
     ///
     /// ```
-    /// use leaparray::MonotonicClock;
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use std::hash::{BuildHasherDefault, DefaultHasher};
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
+    /// let bucket = TokenBucket::new(Rate::per_second(10)?, 20);
     /// // Without a random key: only for keys that no client can choose.
     /// let hasher = BuildHasherDefault::<DefaultHasher>::new();
-    /// let clock = MonotonicClock::new();
-    /// let limiter = KeyedLimiter::with_clock_and_hasher(limit, 1_000, clock, hasher)?;
+    /// let limiter = Keyed::with_hasher(bucket, 1_000, hasher)?;
     /// assert!(limiter.try_acquire(&7).is_admitted());
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_clock_and_hasher(
-        limit: R,
-        max_keys: usize,
-        clock: C,
-        hasher: S,
-    ) -> Result<Self, KeyedError> {
+    pub fn with_hasher(limiter: L, max_keys: usize, hasher: S) -> Result<Self, KeyedError> {
         if max_keys == 0 {
             return Err(KeyedError::ZeroKeys);
         }
@@ -244,16 +286,18 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
             return Err(KeyedError::TooManyKeys { max_keys, max: Self::MAX_KEYS });
         }
         let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
+        let (rule, clock, lead) = limiter.into_parts();
+        let terms = Arc::new(Terms { rule, since: Timestamp::MIN });
         Ok(Self {
-            limit,
             clock,
             hasher,
-            horizon: Horizon::new(),
+            horizon: Horizon::with_lead(lead),
             keep: Self::DEFAULT_KEEP,
-            shards: (0..shards).map(|_| Shard::new()).collect(),
+            shards: (0..shards).map(|_| Shard::new(&terms)).collect(),
             overflow: None,
             room: Room::new(max_keys),
             evicted_until: AtomicU64::new(0),
+            current: Mutex::new(terms),
             counts: Counts::new(),
         })
     }
@@ -266,12 +310,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// more than half of the places.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use std::time::Duration;
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_second(10)?, 20);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
     /// assert_eq!(limiter.keep(), Duration::from_secs(60));
     /// let limiter = limiter.with_keep(Duration::from_secs(600));
     /// assert_eq!(limiter.keep(), Duration::from_secs(600));
@@ -287,11 +330,10 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// are new while an attacker fills the cap.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 3);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1)?.with_overflow();
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 3);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1)?.with_overflow();
     /// assert!(limiter.try_acquire(&1).is_admitted());
     /// assert!([2, 3, 4].iter().all(|key| limiter.try_acquire(key).is_admitted()));
     /// assert!(limiter.try_acquire(&5).is_refused(), "2, 3 and 4 have taken all three tokens");
@@ -300,24 +342,24 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// ```
     #[must_use]
     pub fn with_overflow(self) -> Self {
-        let state = self.limit.new_state(Timestamp::MIN);
-        Self { overflow: Some(Mutex::new(state)), ..self }
+        let terms = Arc::clone(&locked(&self.current));
+        let state = terms.rule.new_state(terms.since);
+        Self { overflow: Some(Mutex::new(Shared { state, terms })), ..self }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as
     /// [`TokenBucket::with_max_lead`](crate::flow::TokenBucket::with_max_lead). By default, this is
-    /// a second.
+    /// the lead of the limiter with which this one was made, or a second if a function makes them.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let bucket = TokenBucket::with_clock(Rate::per_minute(1)?, 1, clock);
     /// let limiter =
-    ///     KeyedLimiter::with_clock(limit, 1_000, clock)?.with_max_lead(Duration::from_secs(60));
+    ///     Keyed::new(bucket, 1_000)?.with_max_lead(Duration::from_secs(60));
     /// assert_eq!(limiter.max_lead(), Duration::from_secs(60));
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(60), 1).is_admitted());
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(120), 1).is_admitted());
@@ -336,12 +378,6 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         self.horizon.lead()
     }
 
-    /// Returns the limit.
-    #[must_use]
-    pub const fn limit(&self) -> &R {
-        &self.limit
-    }
-
     /// Returns the [keep time](Self::with_keep).
     #[must_use]
     pub const fn keep(&self) -> Duration {
@@ -358,11 +394,10 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// already.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 5);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
     /// assert!(limiter.is_empty());
     /// assert!([7, 8, 7].iter().all(|key| limiter.try_acquire(key).is_admitted()));
     /// assert_eq!((limiter.len(), limiter.max_keys()), (2, 1_000));
@@ -379,7 +414,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         self.len() == 0
     }
 
-    fn shard(&self, hash: KeyHash) -> &Shard<K, R::State> {
+    fn shard(&self, hash: KeyHash) -> &Shard<K, L::Rule> {
         &self.shards[hash.shard(self.shards.len())]
     }
 
@@ -392,16 +427,15 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 }
 
-impl<K, R, C, S> KeyedLimiter<K, R, C, S>
+impl<K, L, S> Keyed<K, L, S>
 where
     K: Eq + Hash,
-    R: PerKey,
-    C: Clock,
+    L: PerKey,
     S: BuildHasher,
 {
     /// Asks for one permit of a key. Reads the clock once.
     #[inline]
-    pub fn try_acquire<Q>(&self, key: &Q) -> Decision<R::Permit>
+    pub fn try_acquire<Q>(&self, key: &Q) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -411,7 +445,7 @@ where
 
     /// Asks for `permits` permits of a key: all of them or none. Reads the clock once.
     #[inline]
-    pub fn try_acquire_many<Q>(&self, key: &Q, permits: u64) -> Decision<R::Permit>
+    pub fn try_acquire_many<Q>(&self, key: &Q, permits: u64) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -427,7 +461,7 @@ where
     /// A key that has no place gets one, if there is room and the request takes permits; see [the
     /// cap](Self#the-cap).
     #[inline]
-    pub fn try_acquire_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Decision<R::Permit>
+    pub fn try_acquire_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -438,7 +472,7 @@ where
     /// Asks for permits of a key. The limit is not told of the node of the question: a key has no
     /// node of its own.
     #[inline]
-    pub fn ask<Q>(&self, key: &Q, ask: &Ask<'_>) -> Decision<R::Permit>
+    pub fn ask<Q>(&self, key: &Q, ask: &Ask<'_>) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -446,107 +480,17 @@ where
         self.decide(self.hash(key), key, ask)
     }
 
-    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
-    /// takes none; `None` if the limit cannot tell, or if the key has no place and there is no room
-    /// for it.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
-    ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
-    /// let now = Timestamp::from_secs(60);
-    /// assert!(limiter.peek_at(&7, now, 5).is_some_and(|decision| decision.is_admitted()));
-    /// assert!(limiter.is_empty());
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn peek_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Option<Decision>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        self.foretell(key, &Ask::at(now).many(permits).again())
-    }
-
-    fn foretell<Q>(&self, key: &Q, ask: &Ask<'_>) -> Option<Decision>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        self.read(key, ask.now(), |state, now, is_stored| {
-            // A temporary state is dropped. The decision on the request is the first question to
-            // the state that the key gets.
-            let ask = if is_stored { *ask } else { ask.again() };
-            self.limit.peek(state, &ask.of_key(now))
-        })
-    }
-
-    /// Returns the state of a key's limit at `now`, as
-    /// [`LimiterExt::quota_at`](crate::flow::LimiterExt::quota_at); `None` if the limit has no such
-    /// numbers, or if the key has no place and there is no room for it.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
-    ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
-    /// let now = Timestamp::from_secs(60);
-    /// assert!(limiter.try_acquire_at(&7, now, 2).is_admitted());
-    /// assert_eq!(
-    ///     limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)),
-    ///     Some((5, 3))
-    /// );
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        self.read(key, now, |state, now, _| self.limit.quota(state, now))
-    }
-
-    /// Returns the number of requests of a key that were refused while it was stored; `None` if it
-    /// is not stored.
-    ///
-    /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
-    ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
-    /// assert_eq!(limiter.refusals("ann"), None);
-    /// assert!(limiter.try_acquire("ann").is_admitted());
-    /// assert!(limiter.try_acquire("ann").is_refused());
-    /// assert_eq!(limiter.refusals("ann"), Some(1));
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn refusals<Q>(&self, key: &Q) -> Option<u64>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        let hash = self.hash(key);
-        let table = self.shard(hash).lock();
-        table.find(hash.tag(), key).map(|slot| table.count_of(slot))
-    }
-
     /// Returns one key as a [`Limiter`](crate::flow::Limiter), which can enter nodes, wait in a
     /// [`WaitQueue`](crate::flow::WaitQueue), or be part of an [`AllOf`](crate::flow::AllOf). For
     /// one that owns the key, see [`OfKey::new`].
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
     ///
     /// let node = ResourceNode::new(NodeConfig::default());
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let limiter = Keyed::<String, _>::new(bucket, 1_000)?;
     /// limiter.of_key("ann").try_enter(&node)?.success();
     /// assert!(limiter.of_key("ann").try_enter(&node).is_err());
     /// let sum = |event| node.now().long().sum(event);
@@ -556,70 +500,15 @@ where
     pub const fn of_key<'a, Q: ?Sized>(&'a self, key: &'a Q) -> OfKey<&'a Self, &'a Q> {
         OfKey::new(self, key)
     }
-
-    /// Returns what `read` finds in the state of a key, or in a temporary state, as the key would
-    /// get. `read` is told whether the state is stored.
-    fn read<Q, T>(
-        &self,
-        key: &Q,
-        now: Timestamp,
-        read: impl FnOnce(&R::State, Timestamp, bool) -> Option<T>,
-    ) -> Option<T>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
-        let hash = self.hash(key);
-        let table = self.shard(hash).lock();
-        if let Some(slot) = table.find(hash.tag(), key) {
-            return read(table.value(slot), now, true);
-        }
-        if self.room.is_full() || table.is_full() {
-            return None;
-        }
-        read(&self.limit.new_state(self.evicted_until()), now, false)
-    }
-
-    /// Returns each quota of a key.
-    fn quotas_at<Q>(&self, key: &Q, now: Timestamp) -> Vec<Quota>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        let quotas = self.read(key, now, |state, now, _| {
-            let mut quotas = Vec::new();
-            self.limit.each_quota(state, now, &mut |quota| quotas.push(quota));
-            Some(quotas)
-        });
-        quotas.unwrap_or_default()
-    }
-
-    /// Wakes `waker` once, when the limit of a key has an answer from elsewhere. Returns whether
-    /// one is to come.
-    fn wake_on_answer<Q>(&self, key: &Q, waker: &Waker) -> bool
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        let hash = self.hash(key);
-        let table = self.shard(hash).lock();
-        match (table.find(hash.tag(), key), &self.overflow) {
-            (Some(slot), _) => self.limit.wake_on_answer(table.value(slot), waker),
-            (None, Some(shared)) => self.limit.wake_on_answer(&locked(shared), waker),
-            // A key that has no place waits for no answer.
-            (None, None) => false,
-        }
-    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<K, R: PerKey, C, S> fmt::Debug for KeyedLimiter<K, R, C, S> {
+impl<K, L: PerKey, S> fmt::Debug for Keyed<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyedLimiter")
+        f.debug_struct("Keyed")
             .field("counts", &self.counts())
             .field("max_keys", &self.max_keys())
             .finish_non_exhaustive()

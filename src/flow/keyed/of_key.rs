@@ -6,13 +6,14 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
 use std::task::Waker;
 
-use super::{KeyedLimiter, PerKey};
+use super::per_key::PermitOf;
+use super::{Keyed, PerKey};
 use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota};
 use crate::time::{Clock, Timestamp};
 
-/// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
+/// One key of a [`Keyed`] limiter, as a [`Limiter`]: see [`Keyed::of_key`].
 ///
-/// Permits of type `()`, such as the tokens of a [`TokenBucketPerKey`](super::TokenBucketPerKey),
+/// Permits of type `()`, such as the tokens of a [`TokenBucket`](super::TokenBucket),
 /// cannot be given back: [`refund`](Account::refund) returns `false`. Other permits are given
 /// back when they are dropped.
 #[derive(Clone, Copy)]
@@ -28,12 +29,12 @@ impl<L, Q> OfKey<L, Q> {
     /// `Cow::<u64>::Owned(7)`.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, LimiterExt, Rate};
-    /// use leaparray::flow::keyed::{OfKey, TokenBucketPerKey};
+    /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
+    /// use leaparray::flow::keyed::OfKey;
     /// use std::sync::Arc;
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let keyed = Arc::new(KeyedLimiter::<String, _>::new(limit, 1_000)?);
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let keyed = Arc::new(Keyed::<String, _>::new(bucket, 1_000)?);
     /// let ann = OfKey::new(Arc::clone(&keyed), Box::new("ann".to_owned()));
     /// assert!(ann.try_acquire().is_admitted() && keyed.try_acquire("ann").is_refused());
     /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -43,20 +44,19 @@ impl<L, Q> OfKey<L, Q> {
     }
 }
 
-impl<L, K, R, C, S, Q> Limiter for OfKey<L, Q>
+impl<R, K, L, S, Q> Limiter for OfKey<R, Q>
 where
-    L: Deref<Target = KeyedLimiter<K, R, C, S>>,
-    R: PerKey,
-    C: Clock,
+    R: Deref<Target = Keyed<K, L, S>>,
+    L: PerKey,
     S: BuildHasher,
     Q: Deref,
     K: Borrow<Q::Target> + Eq + Hash,
     Q::Target: Eq + Hash + ToOwned<Owned = K>,
 {
-    type Permit = R::Permit;
+    type Permit = PermitOf<L>;
 
     #[inline]
-    fn decide(&self, ask: &Ask<'_>) -> Decision<R::Permit> {
+    fn decide(&self, ask: &Ask<'_>) -> Decision<PermitOf<L>> {
         self.limiter.ask(&*self.key, ask)
     }
 
@@ -70,11 +70,10 @@ where
     }
 }
 
-impl<L, K, R, C, S, Q> Account for OfKey<L, Q>
+impl<R, K, L, S, Q> Account for OfKey<R, Q>
 where
-    L: Deref<Target = KeyedLimiter<K, R, C, S>>,
-    R: PerKey,
-    C: Clock,
+    R: Deref<Target = Keyed<K, L, S>>,
+    L: PerKey,
     S: BuildHasher,
     Q: Deref,
     K: Borrow<Q::Target> + Eq + Hash,

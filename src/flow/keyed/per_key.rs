@@ -1,20 +1,34 @@
-//! The trait of limits for each key.
+//! The limiters with which a keyed one can be made, and the states of their keys.
 
+use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
-use crate::flow::contract::{Ask, Decision, Quota};
+use super::any_limiter::Each;
+use super::word::Word;
+use crate::flow::contract::{Ask, Decision, Limiter, Quota, Refusal};
+use crate::flow::limiters::{Fill, Interval, Pace};
+use crate::flow::permits::{Horizon, NotAdmitted, Rule, Take};
+use crate::flow::{FixedWindowLimiter, LeakyBucket, TokenBucket};
 use crate::node::Permit;
-use crate::time::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A limit for each key of a [`KeyedLimiter`](super::KeyedLimiter): settings that all keys share,
-/// and a compact state for each key.
-///
-/// | limit | state of a key |
-/// |---|---|
-/// | [`TokenBucketPerKey`](super::TokenBucketPerKey) | 8 bytes |
-/// | [`LeakyBucketPerKey`](super::LeakyBucketPerKey) | 8 bytes |
-/// | [`FixedWindowPerKey`](super::FixedWindowPerKey) | 8 bytes |
-/// | [`LimiterPerKey`](super::LimiterPerKey) | any [`Limiter`](crate::flow::Limiter) of this crate or of your own |
+/// The limit of each key of a [`Keyed`](super::Keyed) limiter.
+pub trait PerKey: Sized {
+    /// The settings, which all keys share.
+    type Rule: KeyRule;
+
+    /// The clock.
+    type Clock: Clock;
+
+    /// Returns the settings, the clock and the lead.
+    fn into_parts(self) -> (Self::Rule, Self::Clock, Duration);
+}
+
+/// The permit of a request of a key.
+pub(super) type PermitOf<L> = <<L as PerKey>::Rule as KeyRule>::Permit;
+
+/// Settings that all keys share, with a compact state for each key.
 ///
 /// # As new
 ///
@@ -28,7 +42,7 @@ use crate::time::Timestamp;
 ///
 /// The methods are called while the shard of the key is locked. They must not ask the keyed
 /// limiter, or they may wait for ever.
-pub trait PerKey {
+pub trait KeyRule {
     /// The state of a key.
     type State;
 
@@ -43,33 +57,129 @@ pub trait PerKey {
     /// or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
-    /// Decides on a request, as [`Limiter::decide`](crate::flow::Limiter::decide). The question
-    /// names no node.
+    /// Decides on a request, as [`Limiter::decide`]. The question names no node.
     fn decide(&self, state: &mut Self::State, ask: &Ask<'_>) -> Decision<Self::Permit>;
 
     /// Returns the decision that a request would get, and takes no permits; `None` if the limit
     /// cannot tell.
-    fn peek(&self, _state: &Self::State, _ask: &Ask<'_>) -> Option<Decision> {
-        None
-    }
-
-    /// Returns the state of the limit for HTTP headers, as
-    /// [`Account::quota`](crate::flow::Account::quota).
-    fn quota(&self, _state: &Self::State, _now: Timestamp) -> Option<Quota> {
-        None
-    }
+    fn peek(&self, state: &Self::State, ask: &Ask<'_>) -> Option<Decision>;
 
     /// Calls `visit` with each quota of the key's limit, as
-    /// [`Account::each_quota`](crate::flow::Account::each_quota). By default, that is the
-    /// [quota](Self::quota), if there is one.
-    fn each_quota(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.quota(state, now).into_iter().for_each(visit);
-    }
+    /// [`Account::each_quota`](crate::flow::Account::each_quota).
+    fn each_quota(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota));
+
+    /// Returns the quota, as [`Account::quota`](crate::flow::Account::quota).
+    fn quota(&self, state: &Self::State, now: Timestamp) -> Option<Quota>;
 
     /// Wakes `waker` once, when the limit of the key has an answer from elsewhere, and returns
     /// whether one is to come, as
     /// [`Account::wake_on_answer`](crate::flow::Account::wake_on_answer).
     fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) -> bool {
         false
+    }
+}
+
+/// A rule is applied under the lock of the shard, and the word is stored plainly.
+impl<R: Rule> KeyRule for R {
+    type State = Word;
+    type Permit = ();
+
+    fn new_state(&self, since: Timestamp) -> Word {
+        Word::new(self.new_word(since.as_nanos()))
+    }
+
+    #[inline]
+    fn as_new_at(&self, state: &Word, _now: Timestamp) -> Option<Timestamp> {
+        Rule::as_new_at(self, state.get()).map(Timestamp::from_nanos)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn decide(&self, state: &mut Word, ask: &Ask<'_>) -> Decision {
+        if ask.permits() == 0 {
+            return Decision::Admitted(());
+        }
+        let not_admitted =
+            match Rule::decide(self, state.get(), Take::of(ask, ask.now().as_nanos())) {
+                Ok(taken) => {
+                    *state = Word::new(taken.word);
+                    return taken.decision();
+                }
+                Err(not_admitted) => not_admitted,
+            };
+        Decision::Refused(match not_admitted {
+            NotAdmitted::Until(nanos) => {
+                Refusal::until(R::REASON, Some(Timestamp::from_nanos(nanos)))
+            }
+            NotAdmitted::MoreThanLimit => Refusal::never(),
+            NotAdmitted::Never | NotAdmitted::Closed => Refusal::until(R::REASON, None),
+        })
+    }
+
+    fn peek(&self, state: &Word, ask: &Ask<'_>) -> Option<Decision> {
+        let mut state = *state;
+        Some(KeyRule::decide(self, &mut state, ask))
+    }
+
+    fn each_quota(&self, state: &Word, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        KeyRule::quota(self, state, now).into_iter().for_each(visit);
+    }
+
+    fn quota(&self, state: &Word, now: Timestamp) -> Option<Quota> {
+        Rule::quota(self, state.get(), now.as_nanos())
+    }
+}
+
+impl<C: Clock> PerKey for TokenBucket<C> {
+    type Rule = Fill;
+    type Clock = C;
+
+    fn into_parts(self) -> (Fill, C, Duration) {
+        self.0.into_parts()
+    }
+}
+
+impl<C: Clock> PerKey for LeakyBucket<C> {
+    type Rule = Pace;
+    type Clock = C;
+
+    fn into_parts(self) -> (Pace, C, Duration) {
+        self.0.into_parts()
+    }
+}
+
+impl<C: Clock> PerKey for FixedWindowLimiter<C> {
+    type Rule = Interval;
+    type Clock = C;
+
+    fn into_parts(self) -> (Interval, C, Duration) {
+        Self::into_parts(self)
+    }
+}
+
+impl<F, L> PerKey for F
+where
+    F: Fn() -> L,
+    Arc<L>: Limiter,
+{
+    type Rule = Each<F>;
+    type Clock = MonotonicClock;
+
+    fn into_parts(self) -> (Each<F>, MonotonicClock, Duration) {
+        (self, MonotonicClock::new()).into_parts()
+    }
+}
+
+impl<F, L, C> PerKey for (F, C)
+where
+    F: Fn() -> L,
+    Arc<L>: Limiter,
+    C: Clock,
+{
+    type Rule = Each<F>;
+    type Clock = C;
+
+    fn into_parts(self) -> (Each<F>, C, Duration) {
+        (Each(self.0), self.1, Horizon::new().lead())
     }
 }

@@ -1,38 +1,78 @@
-//! One of the tables of a keyed limiter, behind its lock.
+//! The tables of a keyed limiter, each behind its lock, with the settings in force.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 
+use super::per_key::KeyRule;
 use crate::collections::KeyTable;
-use crate::sync::{Mutex, MutexGuard, lock_soon};
+use crate::sync::{Arc, Mutex, MutexGuard, lock_soon};
+use crate::time::Timestamp;
+
+/// The settings in force, and the earliest time of a new state under them.
+#[derive(Debug)]
+pub(super) struct Terms<R> {
+    pub(super) rule: R,
+    /// The state of a key that is not stored is as new from this time on, or from a later one.
+    pub(super) since: Timestamp,
+}
+
+/// The keys of a shard, and the settings by which their states are read and changed.
+#[derive(Debug)]
+pub(super) struct Table<K, R: KeyRule> {
+    pub(super) keys: KeyTable<K, R::State>,
+    pub(super) terms: Arc<Terms<R>>,
+}
+
+impl<K, R: KeyRule> Deref for Table<K, R> {
+    type Target = KeyTable<K, R::State>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.keys
+    }
+}
+
+impl<K, R: KeyRule> DerefMut for Table<K, R> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.keys
+    }
+}
 
 /// A table behind its lock, on a cache line of its own.
 ///
 /// A panic in a method of a key or of a limit leaves the table as it was, so a poisoned lock is
 /// used as any other.
-#[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Shard<K, V>(Mutex<KeyTable<K, V>>);
+pub(super) struct Shard<K, R: KeyRule>(Mutex<Table<K, R>>);
 
-impl<K, V> Shard<K, V> {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(KeyTable::default()))
+impl<K, R: KeyRule> Shard<K, R> {
+    pub(super) fn new(terms: &Arc<Terms<R>>) -> Self {
+        Self(Mutex::new(Table { keys: KeyTable::default(), terms: Arc::clone(terms) }))
     }
 
     /// Locks the table. It is locked for one decision, which takes tens of nanoseconds, so a thread
     /// that finds it locked spins a little before it sleeps.
     #[inline]
-    pub(super) fn lock(&self) -> MutexGuard<'_, KeyTable<K, V>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table<K, R>> {
         lock_soon(&self.0).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the table, unless it is locked.
-    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, KeyTable<K, V>>> {
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Table<K, R>>> {
         match self.0.try_lock() {
             Ok(table) => Some(table),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// The state that keys without a place share, and the settings by which it is read and changed.
+#[derive(Debug)]
+pub(super) struct Shared<R: KeyRule> {
+    pub(super) state: R::State,
+    pub(super) terms: Arc<Terms<R>>,
 }
 
 /// The hash of a key, in parts.

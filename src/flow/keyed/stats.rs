@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{KeyedLimiter, PerKey};
+use super::{Keyed, PerKey};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// The counts of a keyed limiter that belong to no stored key.
@@ -28,7 +28,7 @@ impl Counts {
     }
 }
 
-/// The counts of a [`KeyedLimiter`] since it was made: plain data.
+/// The counts of a [`Keyed`] limiter since it was made: plain data.
 ///
 /// Each refused request is in one place: in the count of its key, or in one of the three counts of
 /// refusals here. While other threads decide, the counts are of slightly different times.
@@ -44,7 +44,7 @@ pub struct KeyedCounts {
     pub evicted_refusals: u64,
     /// The refused requests of keys that were not stored, although there was room: for more than
     /// the limit, with a limit of 0, or at a time at which a key that [was
-    /// evicted](super::KeyedLimiter#idle-keys) would be refused.
+    /// evicted](super::Keyed#idle-keys) would be refused.
     pub unstored_refusals: u64,
     /// The refused requests of keys for which there was no room.
     pub no_room_refusals: u64,
@@ -60,7 +60,7 @@ pub struct RefusedKey<K> {
     pub refusals: u64,
 }
 
-impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// Returns the `n` keys with the most refused requests, the most refused first. Keys without
     /// refusals are left out.
     ///
@@ -68,11 +68,10 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// first `n` so far. A key that is evicted or inserted during the call may be left out.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let limiter = Keyed::<String, _>::new(bucket, 1_000)?;
     /// for key in ["ann", "bob", "bob", "eve", "eve", "eve"] {
     ///     let _ = limiter.try_acquire(key);
     /// }
@@ -114,12 +113,11 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns the error of `look`.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::TokenBucketPerKey;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use std::convert::Infallible;
     ///
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
     /// let refused = [7, 8, 8].map(|key| limiter.try_acquire(&key).is_refused());
     /// assert_eq!(refused, [false, false, true]);
     /// let mut seen = Vec::new();
@@ -147,15 +145,15 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns the counts of all keys together.
     ///
     /// ```
-    /// use leaparray::flow::{KeyedLimiter, Rate};
-    /// use leaparray::flow::keyed::{NO_ROOM_FOR_KEY, TokenBucketPerKey};
+    /// use leaparray::flow::{Keyed, Rate, Reason, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
-    /// let limiter = KeyedLimiter::with_clock(limit, 1, clock)?;
+    /// let bucket = TokenBucket::with_clock(Rate::per_minute(1)?, 1, clock);
+    /// let limiter = Keyed::new(bucket, 1)?;
     /// assert!(limiter.try_acquire(&1).is_admitted());
-    /// assert_eq!(limiter.try_acquire(&2).refusal().expect("no room").reason, NO_ROOM_FOR_KEY);
+    /// let refusal = limiter.try_acquire(&2).refusal().expect("no room");
+    /// assert_eq!(refusal.reason, Reason::NO_ROOM_FOR_KEY);
     /// assert_eq!((limiter.counts().keys, limiter.counts().no_room_refusals), (1, 1));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```

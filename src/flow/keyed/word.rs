@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 /// A number below `u64::MAX`, with a bit pattern to spare: a slot without a key takes no more
 /// memory than one with a key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word(NonZeroU64);
+pub struct Word(NonZeroU64);
 
 impl Word {
     /// Creates a word of a number, or of the number before `u64::MAX` if it is that.

@@ -313,6 +313,11 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(())
     }
 
+    /// Returns the clock.
+    pub(in crate::flow) fn into_clock(self) -> C {
+        self.clock
+    }
+
     /// Begins an epoch, as a request does that has lost a compare-exchange to another one.
     #[cfg(any(loom, test))]
     pub fn begin_epoch(&self) {

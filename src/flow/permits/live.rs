@@ -1,20 +1,8 @@
 //! Settings that change while threads decide by them.
 
-use crate::flow::contract::Refusal;
-use crate::node::Reason;
+use super::rule::{CLOSED, Rule};
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RacyOnce, Slot};
-use crate::time::Timestamp;
-
-/// The settings of a limiter whose state is one word.
-pub(in crate::flow) trait Settings: Copy {
-    /// Returns the settings `next` and the word of a limiter that gets them at `now`, in
-    /// nanoseconds, while `word` is its word under these settings. Neither word is [`CLOSED`].
-    fn carry(&self, word: u64, next: Self, now: u64) -> (Self, u64);
-}
-
-/// The word of settings that are no longer in force.
-pub(in crate::flow) const CLOSED: u64 = u64::MAX;
 
 /// The settings of a limiter and its word, which change together.
 ///
@@ -63,33 +51,6 @@ pub(in crate::flow) struct Version<S> {
     next: RacyOnce<Next<S>>,
 }
 
-/// The outcome of a request by one version that is not admitted: numbers alone, which stay in
-/// registers.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::flow) enum NotAdmitted {
-    /// The word is closed.
-    Closed,
-    /// The request asks for more than the limiter can ever admit.
-    MoreThanLimit,
-    /// Until this time, in nanoseconds.
-    Until(u64),
-    /// Until a time after the end of time.
-    Never,
-}
-
-impl NotAdmitted {
-    /// Returns the refusal for that reason; `None` if the word is closed.
-    #[inline]
-    pub(in crate::flow) const fn refusal(self, reason: Reason) -> Option<Refusal> {
-        match self {
-            Self::Closed => None,
-            Self::MoreThanLimit => Some(Refusal::never()),
-            Self::Until(nanos) => Some(Refusal::until(reason, Some(Timestamp::from_nanos(nanos)))),
-            Self::Never => Some(Refusal::until(reason, None)),
-        }
-    }
-}
-
 /// The settings that follow, and the time from which on they are in force.
 #[derive(Debug)]
 struct Next<S> {
@@ -97,7 +58,7 @@ struct Next<S> {
     now: u64,
 }
 
-impl<S: Settings> Live<S> {
+impl<S: Rule> Live<S> {
     pub(in crate::flow) fn new(settings: S, word: u64) -> Self {
         let (first, later) = (Version::new(settings, word), Slot::empty());
         Self { first, later, changing: Mutex::new(()) }
@@ -141,19 +102,19 @@ impl<S: Settings> Live<S> {
     }
 
     /// Changes the settings at `now`.
-    pub(in crate::flow) fn change(&self, now: u64, change: impl Fn(S) -> S) {
+    pub(in crate::flow) fn set(&self, now: u64, settings: S) {
         // No invariant spans the lock, so a thread that has panicked with it does no harm.
         let _turn = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.with(|version| {
             // Only this thread closes a version, so it stays open until then.
-            version.is_open().then(|| version.close(change(version.settings), now))
+            version.is_open().then(|| version.close(settings, now))
         });
         // Publishes the next version, unless another thread has done so.
         self.with(|version| version.is_open().then_some(()));
     }
 }
 
-impl<S: Settings> Version<S> {
+impl<S: Rule> Version<S> {
     fn new(settings: S, word: u64) -> Self {
         let (word, last) = (AtomicU64::new(word), AtomicU64::new(0));
         Self { settings, word, last, next: RacyOnce::new() }
@@ -188,7 +149,8 @@ impl<S: Settings> Version<S> {
         }
         let next = self.next.get()?;
         let last = self.last.load(Ordering::Relaxed);
-        let (settings, word) = self.settings.carry(last, next.settings, next.now);
+        let settings = self.settings.succeed(last, next.settings, next.now);
+        let word = self.settings.carry(last, &settings, next.now);
         Some(Self::new(settings, word))
     }
 }

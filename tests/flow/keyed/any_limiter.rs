@@ -4,21 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::adaptive::{Aimd, LimitRange};
-use leaparray::flow::keyed::{LimiterPerKey, PerKey};
 use leaparray::flow::{
-    AdaptiveLimiter, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
-    FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Quota,
-    SlidingWindowLimiter, TokenBucket,
+    Account, AdaptiveLimiter, AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt,
+    Quota, SlidingWindowLimiter, TokenBucket,
 };
-use leaparray::{ManualClock, Outcome, Permit, WindowConfig};
+use leaparray::{ManualClock, Outcome, Permit, Timestamp, WindowConfig};
 
 use super::keyed;
 use crate::{at, ms, rate};
 
 #[test]
 fn key_with_a_permit_in_flight_is_not_evicted() {
-    let limit = LimiterPerKey::new(|| ConcurrencyLimiter::new(2));
-    let limiter = keyed(limit, 1, Duration::ZERO);
+    let limit = || ConcurrencyLimiter::new(2);
+    let limiter = keyed!(limit, 1, Duration::ZERO);
     let permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     assert_eq!(limiter.evict_at(at(90_000), 10), 0);
     assert!(limiter.try_acquire_at(&2, at(90_000), 1).is_refused(), "no place");
@@ -33,7 +32,7 @@ fn window_is_evicted_once_its_permits_have_left() {
         let window = WindowConfig::new(10, ms(1_000)).unwrap();
         SlidingWindowLimiter::of_buckets(window, 5).unwrap().with_max_lead(Duration::MAX)
     };
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_050), 5).is_admitted());
     let evicted = [60_999, 61_000].map(|now| limiter.evict_at(at(now), 10));
     assert_eq!(evicted, [0, 1], "bucket 60.0 s leaves at 61.0 s");
@@ -42,7 +41,7 @@ fn window_is_evicted_once_its_permits_have_left() {
 #[test]
 fn stale_request_of_an_evicted_limiter_is_decided_at_the_time_of_the_eviction() {
     let make = || TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
     assert_eq!(limiter.evict_at(at(60_500), 10), 1);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted(), "at 60.5 s");
@@ -57,8 +56,8 @@ where
 {
     let clock = ManualClock::new(at(60_000));
     let of_clock = clock.clone();
-    let limit = LimiterPerKey::new(move || make(of_clock.clone()));
-    let limiter = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock)
+    let make = move || make(of_clock.clone());
+    let limiter = Keyed::<u64, _>::new((make, clock), 10)
         .unwrap()
         .with_keep(Duration::ZERO)
         .with_max_lead(ms(60_000));
@@ -86,7 +85,7 @@ fn window_that_has_refused_in_a_later_bucket_is_not_evicted_before() {
         let window = WindowConfig::new(2, ms(2_000)).unwrap();
         SlidingWindowLimiter::of_buckets(window, 5).unwrap().with_max_lead(Duration::MAX)
     };
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     let ask = |now, permits| limiter.try_acquire_at(&1, at(now), permits).is_admitted();
     assert!(ask(99_000, 5));
     assert!(!ask(101_000, 6), "but the window of bucket 101 has begun");
@@ -96,16 +95,34 @@ fn window_that_has_refused_in_a_later_bucket_is_not_evicted_before() {
     assert!(limiter.evict_at(at(103_000), 10) == 1);
 }
 
+/// A pace of which no request asks for more than three permits.
+struct UpToThree(LeakyBucket);
+
+impl Limiter for UpToThree {
+    type Permit = ();
+
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.0.decide(ask)
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for UpToThree {
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        self.0.peek_at(now, 3) == Some(Decision::Admitted(()))
+    }
+}
+
 #[test]
-fn limiter_without_a_quota_is_as_new_when_the_caller_says_so() {
+fn limiter_without_a_quota_is_as_new_when_it_says_so() {
     let make = || LeakyBucket::new(rate(1, 100), ms(0)).with_max_lead(Duration::MAX);
-    let silent = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let silent = keyed!(make, 10, Duration::ZERO);
     assert!(silent.try_acquire_at(&1, at(60_000), 1).is_admitted());
     assert_eq!(silent.evict_at(at(90_000), 10), 0);
-    let limit = LimiterPerKey::new(make).with_as_new(|bucket, now| {
-        bucket.peek_at(now, 3).is_some_and(|decision| decision.is_admitted())
-    });
-    let limiter = keyed(limit, 10, Duration::ZERO);
+    let limiter = keyed!(|| UpToThree(make()), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
     assert_eq!([60_299, 60_300].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
 }
@@ -113,9 +130,8 @@ fn limiter_without_a_quota_is_as_new_when_the_caller_says_so() {
 #[test]
 fn keys_have_limiters_of_different_kinds() {
     // One kind for each call: the kinds of a map need not be those of its keys.
-    let limit =
-        LimiterPerKey::new(|| -> BoxLimiter { Arc::new(ConcurrencyLimiter::new(1)).boxed() });
-    let limiter = keyed(limit, 10, Duration::ZERO);
+    let limit = || -> BoxLimiter { Arc::new(ConcurrencyLimiter::new(1)).boxed() };
+    let limiter = keyed!(limit, 10, Duration::ZERO);
     let permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_refused());
     assert!(limiter.try_acquire_at(&2, at(60_000), 1).is_admitted());
@@ -126,14 +142,14 @@ fn keys_have_limiters_of_different_kinds() {
 
 #[test]
 fn key_of_a_combination_has_a_quota_for_each_limit() {
-    let limit = LimiterPerKey::new(|| {
+    let limit = || {
         let limits = [(60_000, 10, "minute"), (3_600_000, 100, "hour")];
         let [minute, hour] = limits.map(|(millis, limit, name)| {
             FixedWindowLimiter::new(ms(millis), limit).unwrap().named(name)
         });
         AllOf::new((minute, hour))
-    });
-    let limiter = keyed(limit, 100, ms(60_000));
+    };
+    let limiter = keyed!(limit, 100, ms(60_000));
     assert!(limiter.try_acquire_at(&7, at(7_200_000), 1).is_admitted());
     let mut quotas = Vec::new();
     let mut visit = |quota: Quota| quotas.push((quota.name, quota.remaining));
@@ -142,14 +158,21 @@ fn key_of_a_combination_has_a_quota_for_each_limit() {
 }
 
 #[test]
-fn state_has_the_limiter_of_its_key() {
-    let limit = LimiterPerKey::new(|| ConcurrencyLimiter::new(7));
-    let state = limit.new_state(at(60_000));
-    assert_eq!(state.limiter().limit(), 7);
-    assert_eq!(limit.as_new_at(&state, at(60_000)), Some(at(60_000)));
-    let shared = Arc::clone(state.limiter());
-    assert_eq!(limit.as_new_at(&state, at(60_000)), None);
-    drop(shared);
+fn limiter_of_each_key_is_visited_and_keeps_what_it_has() {
+    let limiter = keyed!(|| ConcurrencyLimiter::new(1), 2, Duration::ZERO).with_overflow();
+    // Two keys, in one shard each, and one without a place.
+    let held = [1, 1 << 63, 3].map(|key| limiter.try_acquire_at(&key, at(60_000), 1).at_once());
+    assert!(held.iter().all(Result::is_ok));
+    let mut limits = Vec::new();
+    limiter.for_each_limiter(|own| {
+        limits.push((own.limit(), own.in_use()));
+        own.set_limit(2);
+    });
+    assert_eq!(limits, [(1, 1); 3]);
+    for key in [1, 1 << 63, 3] {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 2).is_refused(), "one is in flight");
+        assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+    }
 }
 
 /// Takes 60 of 100 tokens of a key.
@@ -157,7 +180,7 @@ fn expect_eviction_after_both<L>(make: impl Fn() -> L + Send + Sync + 'static)
 where
     Arc<L>: Limiter,
 {
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     for _ in 0..60 {
         assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
     }
@@ -186,7 +209,7 @@ fn combination_with_an_absent_limiter_is_as_new_once_the_others_are() {
         let bucket = TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
         AllOf::new((bucket, None::<TokenBucket>))
     };
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
     assert_eq!([60_499, 60_500].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
 }
@@ -194,7 +217,7 @@ fn combination_with_an_absent_limiter_is_as_new_once_the_others_are() {
 #[test]
 fn limiter_that_has_learned_its_limit_is_not_forgotten() {
     let aimd = || AdaptiveLimiter::new(Aimd::new(LimitRange::new(1, 100, 100).unwrap()));
-    let limiter = keyed(LimiterPerKey::new(aimd), 10, Duration::ZERO);
+    let limiter = keyed!(aimd, 10, Duration::ZERO);
     let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     permit.end_at(at(60_001), Outcome::Exception);
     drop(permit);
@@ -210,7 +233,7 @@ fn open_breaker_beside_a_full_bucket_is_not_forgotten() {
         let bucket = TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
         AllOf::new((Arc::new(CircuitBreaker::new(config)), bucket))
     };
-    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let limiter = keyed!(make, 10, Duration::ZERO);
     let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     permit.end_at(at(60_001), Outcome::Exception);
     drop(permit);

@@ -3,28 +3,26 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use leaparray::flow::keyed::{
-    KeyedError, NO_ROOM_FOR_KEY, PerKey, TokenBucketPerKey, TokenBucketState,
-};
-use leaparray::flow::{Ask, Decision, KeyedLimiter, Retry};
-use leaparray::{MonotonicClock, Timestamp};
+use leaparray::Timestamp;
+use leaparray::flow::keyed::KeyedError;
+use leaparray::flow::{Account, Ask, Decision, Keyed, Limiter, Reason, Retry, TokenBucket};
 
-use super::{Keyed, Same, keyed};
+use super::{Same, keyed};
 use crate::{at, ms, rate};
 
 /// One token in a tenth of a second, bursts of five.
-fn bucket() -> TokenBucketPerKey {
-    TokenBucketPerKey::new(rate(1, 100), 5)
+fn bucket() -> TokenBucket {
+    TokenBucket::new(rate(1, 100), 5)
 }
 
 #[test]
 fn further_key_is_refused_while_no_place_is_free() {
-    let limiter = keyed(bucket(), 3, Duration::MAX);
+    let limiter = keyed!(bucket(), 3, Duration::MAX);
     for key in 0..3 {
         assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
     }
     let refusal = limiter.try_acquire_at(&3, at(60_000), 1).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry()), (NO_ROOM_FOR_KEY, Retry::Unknown));
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::NO_ROOM_FOR_KEY, Retry::Unknown));
     assert_eq!(limiter.peek_at(&3, at(60_000), 1), None, "it may find room");
     assert!((0..3).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
     let counts = limiter.counts();
@@ -33,7 +31,7 @@ fn further_key_is_refused_while_no_place_is_free() {
 
 #[test]
 fn place_of_a_key_that_is_as_new_is_free_for_another() {
-    let limiter = keyed(bucket(), 3, Duration::MAX);
+    let limiter = keyed!(bucket(), 3, Duration::MAX);
     for key in 0..3 {
         assert!(limiter.try_acquire_at(&key, at(60_000), key + 1).is_admitted());
     }
@@ -45,7 +43,7 @@ fn place_of_a_key_that_is_as_new_is_free_for_another() {
 #[test]
 fn place_of_an_idle_key_of_another_shard_is_free() {
     // With two shards.
-    let limiter = keyed(bucket(), 16, Duration::MAX);
+    let limiter = keyed!(bucket(), 16, Duration::MAX);
     for key in 0..16 {
         assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
     }
@@ -57,7 +55,7 @@ fn place_of_an_idle_key_of_another_shard_is_free() {
 
 #[test]
 fn invented_keys_never_displace_one_that_has_come_back() {
-    let limiter = keyed(bucket(), 100, ms(10_000));
+    let limiter = keyed!(bucket(), 100, ms(10_000));
     let known = 0_u64;
     assert!(limiter.try_acquire_at(&known, at(60_000), 1).is_admitted());
     assert!(limiter.try_acquire_at(&known, at(60_200), 1).is_admitted(), "full since 60.1 s");
@@ -86,7 +84,7 @@ fn keys_from(first: u64, count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Lets keys come in at 60 s, and come back at 61 s.
-fn come_back(limiter: &Keyed<TokenBucketPerKey>, keys: impl Iterator<Item = u64>) {
+fn come_back(limiter: &Keyed<u64, TokenBucket, Same>, keys: impl Iterator<Item = u64>) {
     for key in keys {
         assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
         assert!(limiter.try_acquire_at(&key, at(61_000), 1).is_admitted());
@@ -97,7 +95,7 @@ fn come_back(limiter: &Keyed<TokenBucketPerKey>, keys: impl Iterator<Item = u64>
 #[test]
 fn new_keys_take_the_places_of_known_ones_that_rest() {
     for places in [100, 1_000, 10_000] {
-        let (limiter, cap) = (keyed(bucket(), places, ms(60_000)), places as u64);
+        let (limiter, cap) = (keyed!(bucket(), places, ms(60_000)), places as u64);
         come_back(&limiter, keys_from(0, cap));
         for key in keys_from(0, cap / 2) {
             assert!(limiter.try_acquire_at(&key, at(62_000), 5).is_admitted());
@@ -112,7 +110,7 @@ fn new_keys_take_the_places_of_known_ones_that_rest() {
 
 #[test]
 fn known_keys_with_half_of_the_places_keep_them() {
-    let limiter = keyed(bucket(), 100, ms(60_000));
+    let limiter = keyed!(bucket(), 100, ms(60_000));
     come_back(&limiter, keys_from(0, 50));
     for key in keys_from(50, 10_000) {
         let _ = limiter.try_acquire_at(&key, at(61_500 + key % 1_000), 5);
@@ -130,7 +128,7 @@ fn known_keys_with_half_of_the_places_keep_them() {
 
 #[test]
 fn keys_of_an_attacker_leave_once_they_are_as_new() {
-    let limiter = keyed(bucket(), 1_500, ms(0));
+    let limiter = keyed!(bucket(), 1_500, ms(0));
     for key in 0..100_000_u64 {
         // 10,000 keys a second, and each is as new after a tenth of a second.
         assert!(limiter.try_acquire_at(&key, at(60_000 + key / 10), 1).is_admitted());
@@ -141,7 +139,7 @@ fn keys_of_an_attacker_leave_once_they_are_as_new() {
 
 #[test]
 fn keys_with_room_stay_for_the_keep_time() {
-    let limiter = keyed(bucket(), 1_000_000, ms(1_000));
+    let limiter = keyed!(bucket(), 1_000_000, ms(1_000));
     for key in 0..20_000_u64 {
         assert!(limiter.try_acquire_at(&key, at(60_000 + key), 1).is_admitted());
     }
@@ -154,7 +152,7 @@ fn keys_with_room_stay_for_the_keep_time() {
 fn eviction_of_all_keys_leaves_none() {
     for keys in [1, 10, 100, 1_000, 3_000] {
         for examined in [0, 1, 50, 90, 333] {
-            let limiter = keyed(bucket(), 1 << 20, Duration::ZERO);
+            let limiter = keyed!(bucket(), 1 << 20, Duration::ZERO);
             for key in 0..keys {
                 // Keys of one shard, with tags all over the table.
                 let key = key * 0x9E37 % (1 << 32);
@@ -167,27 +165,28 @@ fn eviction_of_all_keys_leaves_none() {
     }
 }
 
-/// A limit that counts how often a state is examined.
+/// A limiter that counts how often it is examined.
 struct Counting<'a> {
-    limit: TokenBucketPerKey,
+    bucket: TokenBucket,
     examined: &'a Cell<usize>,
 }
 
-impl PerKey for Counting<'_> {
-    type State = TokenBucketState;
+impl Limiter for Counting<'_> {
     type Permit = ();
 
-    fn new_state(&self, since: Timestamp) -> TokenBucketState {
-        self.limit.new_state(since)
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.bucket.decide(ask)
     }
 
-    fn as_new_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Timestamp> {
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Counting<'_> {
+    fn is_as_new(&self, now: Timestamp) -> bool {
         self.examined.set(self.examined.get() + 1);
-        self.limit.as_new_at(state, now)
-    }
-
-    fn decide(&self, state: &mut TokenBucketState, ask: &Ask<'_>) -> Decision {
-        self.limit.decide(state, ask)
+        self.bucket.account().is_as_new(now)
     }
 }
 
@@ -195,8 +194,9 @@ impl PerKey for Counting<'_> {
 fn each_decision_examines_a_bounded_number_of_keys() {
     for max_keys in [1_000, 100_000] {
         let examined = Cell::new(0);
-        let limit = Counting { limit: bucket(), examined: &examined };
-        let limiter = keyed(limit, max_keys, ms(0));
+        let limit =
+            || Counting { bucket: bucket().with_max_lead(Duration::MAX), examined: &examined };
+        let limiter = keyed!(limit, max_keys, ms(0));
         for key in 0..5_000_u64 {
             // In all 64 shards or more.
             let key = key << 45 | key;
@@ -211,7 +211,7 @@ fn each_decision_examines_a_bounded_number_of_keys() {
 
 #[test]
 fn shard_that_is_full_refuses_and_shares_nothing() {
-    let limiter = keyed(bucket(), 1 << 20, Duration::MAX);
+    let limiter = keyed!(bucket(), 1 << 20, Duration::MAX);
     // With each second tag: the keys are spread over the whole table.
     let keys = || (0..32_767).map(|key| 2 * key);
     for key in keys() {
@@ -219,7 +219,7 @@ fn shard_that_is_full_refuses_and_shares_nothing() {
     }
     let further = 1;
     let refusal = limiter.try_acquire_at(&further, at(60_000), 1).refusal().unwrap();
-    assert_eq!(refusal.reason, NO_ROOM_FOR_KEY);
+    assert_eq!(refusal.reason, Reason::NO_ROOM_FOR_KEY);
     assert_eq!(limiter.peek_at(&further, at(60_000), 1), None, "its shard has no room");
     assert!(keys().all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_refused()));
     let other_shard = 1 << 63;
@@ -228,7 +228,7 @@ fn shard_that_is_full_refuses_and_shares_nothing() {
 
 #[test]
 fn keys_with_equal_hashes_share_no_state() {
-    let limiter = keyed(bucket(), 10_000, Duration::MAX);
+    let limiter = keyed!(bucket(), 10_000, Duration::MAX);
     // The low 16 bits and the high 32 bits are equal: the same shard and the same tag.
     for key in (0..500_u64).map(|key| key << 16) {
         assert!(limiter.try_acquire_at(&key, at(60_000), 5).is_admitted());
@@ -242,7 +242,7 @@ fn keys_with_equal_hashes_share_no_state() {
 
 #[test]
 fn keys_without_room_share_the_overflow() {
-    let limiter = keyed(bucket(), 1, Duration::MAX).with_overflow();
+    let limiter = keyed!(bucket(), 1, Duration::MAX).with_overflow();
     assert!(limiter.try_acquire_at(&0, at(60_000), 5).is_admitted());
     assert!((1..=5).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
     let refusal = limiter.try_acquire_at(&6, at(60_000), 1).refusal().unwrap();
@@ -252,11 +252,7 @@ fn keys_without_room_share_the_overflow() {
 
 #[test]
 fn caps_out_of_range_are_refused() {
-    let make = |max_keys| {
-        let clock = MonotonicClock::new();
-        KeyedLimiter::<u64, _, _, _>::with_clock_and_hasher(bucket(), max_keys, clock, Same(0))
-            .map(drop)
-    };
+    let make = |max_keys| Keyed::<u64, _, _>::with_hasher(bucket(), max_keys, Same(0)).map(drop);
     assert_eq!(make(0), Err(KeyedError::ZeroKeys));
     let (max_keys, max) = (usize::MAX, 1 << 30);
     assert_eq!(make(max_keys), Err(KeyedError::TooManyKeys { max_keys, max }));

@@ -2,19 +2,13 @@
 
 mod any_limiter;
 mod cap;
+mod changes;
 mod limits;
 mod monitor;
 mod never_forgiven;
 mod threads;
 
 use std::hash::{BuildHasher, Hasher};
-use std::time::Duration;
-
-use leaparray::ManualClock;
-use leaparray::flow::KeyedLimiter;
-use leaparray::flow::keyed::PerKey;
-
-use crate::at;
 
 /// A hasher whose hash is the number that was written, so that a test chooses shards and tags.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,12 +36,13 @@ impl Hasher for Same {
     }
 }
 
-type Keyed<R> = KeyedLimiter<u64, R, ManualClock, Same>;
-
-/// Returns a limiter whose keys below 2³² are all in one shard. Times are given, and not bounded.
-fn keyed<R: PerKey>(limit: R, max_keys: usize, keep: Duration) -> Keyed<R> {
-    KeyedLimiter::with_clock_and_hasher(limit, max_keys, ManualClock::new(at(60_000)), Same(0))
-        .unwrap()
-        .with_keep(keep)
-        .with_max_lead(Duration::MAX)
+/// Creates a limiter whose keys below 2³² are all in one shard. Times are given, and not bounded.
+macro_rules! keyed {
+    ($limiter:expr, $max_keys:expr, $keep:expr) => {
+        leaparray::flow::Keyed::<u64, _, _>::with_hasher($limiter, $max_keys, super::Same(0))
+            .unwrap()
+            .with_keep($keep)
+            .with_max_lead(std::time::Duration::MAX)
+    };
 }
+use keyed;

@@ -1,51 +1,59 @@
 //! The counts of refusals, by key and in all.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::keyed::{LimiterPerKey, PerKey, TokenBucketPerKey};
-use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Reason};
+use leaparray::flow::{
+    Account, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, Reason, TokenBucket,
+};
 
-use super::{Keyed, keyed};
+use super::{Same, keyed};
 use crate::{at, ms, rate};
 
-fn one_token() -> TokenBucketPerKey {
-    TokenBucketPerKey::new(rate(1, 100), 1)
+type Tokens = Keyed<u64, TokenBucket, Same>;
+
+fn one_token() -> TokenBucket {
+    TokenBucket::new(rate(1, 100), 1)
 }
 
 /// Takes the token of a key, and then asks for more.
-fn refuse(limiter: &Keyed<TokenBucketPerKey>, key: u64, times: u64) {
+fn refuse(limiter: &Tokens, key: u64, times: u64) {
     assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
     let refused = (0..times).all(|_| limiter.try_acquire_at(&key, at(60_000), 1).is_refused());
     assert!(refused);
 }
 
-/// A limit that makes each request wait, also one that cannot. A state that has given no permits is
-/// as new.
-struct Delaying;
+/// A limiter that makes each request wait, also one that cannot. It is as new if it has given no
+/// permits.
+#[derive(Default)]
+struct Delaying {
+    given: AtomicU64,
+}
 
-impl PerKey for Delaying {
-    type State = u64;
+impl Limiter for Delaying {
     type Permit = ();
 
-    fn new_state(&self, _since: Timestamp) -> u64 {
-        0
-    }
-
-    fn as_new_at(&self, given: &u64, now: Timestamp) -> Option<Timestamp> {
-        (*given == 0).then_some(now)
-    }
-
-    fn decide(&self, given: &mut u64, ask: &Ask<'_>) -> Decision {
-        *given += ask.permits();
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        self.given.fetch_add(ask.permits(), Ordering::Relaxed);
         Decision::after((), ms(100))
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Delaying {
+    fn is_as_new(&self, _now: Timestamp) -> bool {
+        self.given.load(Ordering::Relaxed) == 0
     }
 }
 
 #[test]
 fn wait_of_a_request_that_cannot_wait_counts_as_a_refusal() {
-    let limiter = keyed(Delaying, 1, Duration::MAX).with_overflow();
+    let limiter = keyed!(Delaying::default, 1, Duration::MAX).with_overflow();
     let reason = |key, permits| {
         let ask = Ask::at(at(60_000)).many(permits).at_once();
         limiter.ask(&key, &ask).refusal().map(|refusal| refusal.reason)
@@ -60,7 +68,7 @@ fn wait_of_a_request_that_cannot_wait_counts_as_a_refusal() {
 
 #[test]
 fn top_keys_are_those_with_the_most_refusals() {
-    let limiter = keyed(one_token(), 10_000, Duration::MAX);
+    let limiter = keyed!(one_token(), 10_000, Duration::MAX);
     // In all shards, in an order of counts that is not that of keys.
     let key_of = |rank: u64| (rank * 7_919 % 1_000) << 54 | rank;
     for rank in 0..1_000 {
@@ -78,7 +86,7 @@ fn top_keys_are_those_with_the_most_refusals() {
 
 #[test]
 fn removed_key_is_as_new_and_its_refusals_are_in_the_sum() {
-    let limiter = keyed(one_token(), 1, Duration::MAX);
+    let limiter = keyed!(one_token(), 1, Duration::MAX);
     refuse(&limiter, 7, 40_000);
     assert!(!limiter.remove(&8));
     assert!(limiter.remove(&7) && !limiter.remove(&7));
@@ -90,7 +98,7 @@ fn removed_key_is_as_new_and_its_refusals_are_in_the_sum() {
 
 #[test]
 fn removed_key_keeps_its_permits_in_flight() {
-    let limiter = keyed(LimiterPerKey::new(|| ConcurrencyLimiter::new(1)), 1, Duration::MAX);
+    let limiter = keyed!(|| ConcurrencyLimiter::new(1), 1, Duration::MAX);
     let permit = limiter.try_acquire_at(&7, at(60_000), 1).at_once().unwrap();
     assert!(limiter.remove(&7));
     let next = limiter.try_acquire_at(&7, at(60_000), 1).at_once().unwrap();
@@ -102,7 +110,7 @@ fn removed_key_keeps_its_permits_in_flight() {
 
 #[test]
 fn refusals_of_evicted_keys_are_in_the_sum() {
-    let limiter = keyed(one_token(), 10_000, ms(0));
+    let limiter = keyed!(one_token(), 10_000, ms(0));
     for key in 0..100 {
         refuse(&limiter, key, key);
     }
@@ -126,7 +134,7 @@ fn refusals_of_evicted_keys_are_in_the_sum() {
 
 #[test]
 fn visit_ends_with_an_error() {
-    let limiter = keyed(one_token(), 10, Duration::MAX);
+    let limiter = keyed!(one_token(), 10, Duration::MAX);
     for key in 0..5 {
         refuse(&limiter, key, 0);
     }

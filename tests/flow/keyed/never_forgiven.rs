@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::keyed::{
-    FixedWindowPerKey, LeakyBucketPerKey, LimiterPerKey, NO_ROOM_FOR_KEY, PerKey, TokenBucketPerKey,
+use leaparray::flow::{
+    Decision, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate, Reason, TokenBucket,
 };
-use leaparray::flow::{Decision, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate, TokenBucket};
 use proptest::prelude::*;
 
-use super::{Keyed, keyed};
+use super::keyed;
 use crate::{at, ms, rate};
 
 #[derive(Clone, Debug)]
@@ -43,34 +42,29 @@ fn any_rate() -> impl Strategy<Value = Rate> {
 }
 
 /// Runs the steps, and calls `decided` with each decision, its key, its time and its permits.
-fn run<R: PerKey>(
-    limiter: &Keyed<R>,
-    steps: &[Step],
-    mut decided: impl FnMut(Decision<R::Permit>, u64, Timestamp, u64),
-) {
-    let mut newest = 60_000;
-    for step in steps {
-        run_step(limiter, step, &mut newest, &mut decided);
-    }
+macro_rules! run {
+    ($limiter:expr, $steps:expr, $decided:expr) => {{
+        let (mut newest, mut decided) = (60_000, $decided);
+        for step in $steps {
+            run_step!($limiter, step, newest, decided);
+        }
+    }};
 }
 
 /// Runs a step. `newest` is the newest time so far, in milliseconds.
-fn run_step<R: PerKey>(
-    limiter: &Keyed<R>,
-    step: &Step,
-    newest: &mut u64,
-    mut decided: impl FnMut(Decision<R::Permit>, u64, Timestamp, u64),
-) {
-    match *step {
-        Step::Ask { key, stale, permits } => {
-            let now = at(*newest - stale);
-            decided(limiter.try_acquire_at(&key, now, permits), key, now, permits);
+macro_rules! run_step {
+    ($limiter:expr, $step:expr, $newest:expr, $decided:expr) => {
+        match *$step {
+            Step::Ask { key, stale, permits } => {
+                let now = at($newest - stale);
+                ($decided)($limiter.try_acquire_at(&key, now, permits), key, now, permits);
+            }
+            Step::Pass(millis) => $newest += millis,
+            Step::Evict(count) => {
+                $limiter.evict_at(at($newest), count);
+            }
         }
-        Step::Pass(millis) => *newest += millis,
-        Step::Evict(count) => {
-            limiter.evict_at(at(*newest), count);
-        }
-    }
+    };
 }
 
 /// A limiter without keys for each key.
@@ -88,11 +82,11 @@ proptest! {
         keep in 0..300_u64,
         max_keys in 4..8_usize,
     ) {
-        let limiter = keyed(TokenBucketPerKey::new(rate, 3), max_keys, ms(keep));
+        let limiter = keyed!(TokenBucket::new(rate, 3), max_keys, ms(keep));
         let make = || TokenBucket::new(rate, 3).with_max_lead(Duration::MAX);
         let mut of = reference(make);
-        run(&limiter, &steps, |decision, key, now, permits| {
-            if decision.refusal().is_none_or(|refusal| refusal.reason != NO_ROOM_FOR_KEY) {
+        run!(limiter, &steps, |decision: Decision, key, now, permits| {
+            if decision.refusal().is_none_or(|refusal| refusal.reason != Reason::NO_ROOM_FOR_KEY) {
                 of(key, &mut |bucket| assert_eq!(decision, bucket.try_acquire_at(now, permits)));
             }
         });
@@ -106,9 +100,9 @@ proptest! {
         steps in steps(900),
         keep in 0..300_u64,
     ) {
-        let limiter = keyed(TokenBucketPerKey::new(rate, 3), 100, ms(keep));
+        let limiter = keyed!(TokenBucket::new(rate, 3), 100, ms(keep));
         let mut of = reference(|| TokenBucket::new(rate, 3).with_max_lead(Duration::MAX));
-        run(&limiter, &steps, |decision, key, now, permits| {
+        run!(limiter, &steps, |decision: Decision, key, now, permits| {
             if decision.is_admitted() {
                 of(key, &mut |bucket| {
                     assert!(bucket.try_acquire_at(now, permits).is_admitted());
@@ -124,15 +118,10 @@ proptest! {
         keep in 0..300_u64,
         max_wait in 0..300_u64,
     ) {
-        let limiter = keyed(LeakyBucketPerKey::new(rate, ms(max_wait)), 100, ms(keep));
+        let limiter = keyed!(LeakyBucket::new(rate, ms(max_wait)), 100, ms(keep));
         let make = || LeakyBucket::new(rate, ms(max_wait)).with_max_lead(Duration::MAX);
         let mut of = reference(make);
-        let one = |step: &Step| match step {
-            Step::Ask { key, stale, .. } => Step::Ask { key: *key, stale: *stale, permits: 1 },
-            step => step.clone(),
-        };
-        let steps: Vec<_> = steps.iter().map(one).collect();
-        run(&limiter, &steps, |decision, key, now, permits| {
+        run!(limiter, &steps, |decision: Decision, key, now, permits| {
             if let Ok(delayed) = decision.into_result() {
                 of(key, &mut |bucket| {
                     let wait = bucket.try_acquire_at(now, permits).into_result();
@@ -147,12 +136,12 @@ proptest! {
         steps in steps(0),
         keep in 0..300_u64,
     ) {
-        let limiter = keyed(FixedWindowPerKey::new(ms(500), 4).unwrap(), 100, ms(keep));
+        let limiter = keyed!(FixedWindowLimiter::new(ms(500), 4).unwrap(), 100, ms(keep));
         let make = || {
             FixedWindowLimiter::new(ms(500), 4).unwrap().with_max_lead(Duration::MAX)
         };
         let mut of = reference(make);
-        run(&limiter, &steps, |decision, key, now, permits| {
+        run!(limiter, &steps, |decision: Decision, key, now, permits| {
             of(key, &mut |window| assert_eq!(decision, window.try_acquire_at(now, permits)));
         });
     }
@@ -165,7 +154,7 @@ proptest! {
         steps in steps(900),
         keep in 0..300_u64,
     ) {
-        let limiter = keyed(FixedWindowPerKey::new(ms(500), 4).unwrap(), 100, ms(keep));
+        let limiter = keyed!(FixedWindowLimiter::new(ms(500), 4).unwrap(), 100, ms(keep));
         // Of each of two keys: the first and the last interval in which a request can count, and
         // its permits.
         let mut admitted = [const { Vec::new() }; 2];
@@ -177,7 +166,7 @@ proptest! {
                 Step::Pass(millis) => Step::Pass(millis / 2),
                 step @ Step::Evict(_) => step,
             };
-            run_step(&limiter, &step, &mut newest, |decision, key, now, permits| {
+            run_step!(limiter, &step, newest, |decision: Decision, key, now: Timestamp, permits| {
                 if decision.is_admitted() {
                     let first = now.as_nanos() / 500_000_000;
                     admitted[usize::try_from(key).unwrap()].push((first, permits, 0));
@@ -207,9 +196,9 @@ proptest! {
         keep in 0..300_u64,
     ) {
         let make = move || TokenBucket::new(rate, 3).with_max_lead(Duration::MAX);
-        let limiter = keyed(LimiterPerKey::new(make), 100, ms(keep));
+        let limiter = keyed!(make, 100, ms(keep));
         let mut of = reference(make);
-        run(&limiter, &steps, |decision, key, now, permits| {
+        run!(limiter, &steps, |decision: Decision, key, now, permits| {
             of(key, &mut |bucket| assert_eq!(decision, bucket.try_acquire_at(now, permits)));
         });
     }
@@ -217,7 +206,7 @@ proptest! {
 
 #[test]
 fn stale_request_of_an_evicted_key_finds_the_tokens_of_its_time() {
-    let limiter = keyed(TokenBucketPerKey::new(rate(1, 100), 5), 10, Duration::ZERO);
+    let limiter = keyed!(TokenBucket::new(rate(1, 100), 5), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
     assert_eq!(limiter.evict_at(at(60_499), 10), 0, "not full before 60.5 s");
     assert_eq!(limiter.evict_at(at(60_500), 10), 1);
@@ -230,7 +219,7 @@ fn stale_request_of_an_evicted_key_finds_the_tokens_of_its_time() {
 
 #[test]
 fn stale_request_of_an_evicted_window_counts_in_the_newest_one() {
-    let limiter = keyed(FixedWindowPerKey::new(ms(1_000), 5).unwrap(), 10, Duration::ZERO);
+    let limiter = keyed!(FixedWindowLimiter::new(ms(1_000), 5).unwrap(), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
     assert_eq!([60_999, 61_000].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
     assert!(limiter.try_acquire_at(&1, at(60_000), 2).is_admitted(), "decided in second 61");
@@ -239,7 +228,7 @@ fn stale_request_of_an_evicted_window_counts_in_the_newest_one() {
 
 #[test]
 fn request_that_takes_nothing_stores_no_key() {
-    let limiter = keyed(TokenBucketPerKey::new(rate(1, 100), 5), 10, ms(0));
+    let limiter = keyed!(TokenBucket::new(rate(1, 100), 5), 10, ms(0));
     assert!(limiter.try_acquire_at(&1, at(60_000), 0).is_admitted());
     assert!(limiter.try_acquire_at(&1, at(60_000), 6).is_refused());
     assert!(limiter.is_empty());

@@ -2,15 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::Timestamp;
-use leaparray::flow::keyed::{LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState};
-use leaparray::flow::{Ask, ConcurrencyLimiter, Decision};
+use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, TokenBucket};
 
-use super::{Keyed, keyed};
+use super::{Same, keyed};
 use crate::{at, ms, rate};
 
 /// Threads ask for few keys at a shared time that moves on, while keys are evicted and places are
@@ -19,7 +17,7 @@ use crate::{at, ms, rate};
 fn no_key_exceeds_its_rate_while_keys_are_evicted() {
     const KEYS: u64 = 40;
     const STEPS: u64 = 20_000;
-    let limiter = keyed(TokenBucketPerKey::new(rate(1, 10), 3), 30, ms(5));
+    let limiter = keyed!(TokenBucket::new(rate(1, 10), 3), 30, ms(5));
     let admitted: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let time = AtomicU64::new(60_000);
     thread::scope(|scope| {
@@ -52,10 +50,10 @@ fn no_key_exceeds_its_rate_while_keys_are_evicted() {
     assert!(limiter.counts().evicted_keys > 100, "{limiter:?}");
 }
 
-/// A limit that stops a request for [`STOPPED`](Self::STOPPED) permits, under the lock of its
+/// A limiter that stops a request for [`STOPPED`](Self::STOPPED) permits, under the lock of its
 /// shard, between two barriers.
 struct Stopping<'a> {
-    bucket: TokenBucketPerKey,
+    bucket: TokenBucket,
     barriers: &'a [Barrier; 2],
 }
 
@@ -63,25 +61,16 @@ impl Stopping<'_> {
     const STOPPED: u64 = 7;
 }
 
-impl PerKey for Stopping<'_> {
-    type State = TokenBucketState;
+impl Limiter for Stopping<'_> {
     type Permit = ();
 
-    fn new_state(&self, since: Timestamp) -> TokenBucketState {
-        self.bucket.new_state(since)
-    }
-
-    fn as_new_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Timestamp> {
-        self.bucket.as_new_at(state, now)
-    }
-
-    fn decide(&self, state: &mut TokenBucketState, ask: &Ask<'_>) -> Decision {
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
         if ask.permits() == Self::STOPPED {
             for barrier in self.barriers {
                 barrier.wait();
             }
         }
-        self.bucket.decide(state, ask)
+        self.bucket.decide(ask)
     }
 }
 
@@ -89,8 +78,9 @@ impl PerKey for Stopping<'_> {
 fn thread_that_is_stopped_in_a_shard_delays_no_key_of_another_one() {
     const KEYS: u64 = 16;
     let barriers = [Barrier::new(2), Barrier::new(2)];
-    let bucket = TokenBucketPerKey::new(rate(1, 3_600_000), 1);
-    let limiter = keyed(Stopping { bucket, barriers: &barriers }, 16, Duration::MAX);
+    let bucket = || TokenBucket::new(rate(1, 3_600_000), 1).with_max_lead(Duration::MAX);
+    let stopping = || Stopping { bucket: bucket(), barriers: &barriers };
+    let limiter = keyed!(stopping, 16, Duration::MAX);
     // Half of the keys in each of the two shards.
     let key = |shard: u64, number: u64| shard << 63 | number;
     for number in 0..KEYS {
@@ -115,8 +105,8 @@ fn thread_that_is_stopped_in_a_shard_delays_no_key_of_another_one() {
     });
 }
 
-type Concurrency = LimiterPerKey<ConcurrencyLimiter>;
-type Permit = <Concurrency as PerKey>::Permit;
+type Concurrency = Keyed<u64, fn() -> ConcurrencyLimiter, Same>;
+type Permit = <Arc<ConcurrencyLimiter> as Limiter>::Permit;
 
 /// The permits at once of a key with a [`ConcurrencyLimiter`] of its own.
 const AT_ONCE: u64 = 2;
@@ -126,18 +116,15 @@ const AT_ONCE: u64 = 2;
 /// by one that has all permits.
 #[test]
 fn no_key_exceeds_its_concurrency_while_keys_are_evicted() {
-    let limit = || LimiterPerKey::new(|| ConcurrencyLimiter::new(AT_ONCE));
-    // In the second limit, only the `Arc` of a permit tells that it is in flight.
-    for limit in [limit(), limit().with_as_new(|_, _| true)] {
-        let limiter = keyed(limit, 4, Duration::ZERO);
-        hold_and_drop(&limiter);
-        assert!(limiter.evict_at(at(60_000), 100) <= 4 && limiter.is_empty(), "{limiter:?}");
-        assert!(limiter.counts().evicted_keys > 100, "{limiter:?}");
-    }
+    let make: fn() -> ConcurrencyLimiter = || ConcurrencyLimiter::new(AT_ONCE);
+    let limiter = keyed!(make, 4, Duration::ZERO);
+    hold_and_drop(&limiter);
+    assert!(limiter.evict_at(at(60_000), 100) <= 4 && limiter.is_empty(), "{limiter:?}");
+    assert!(limiter.counts().evicted_keys > 100, "{limiter:?}");
 }
 
 /// Takes permits on three threads, drops all of them there, and evicts keys on a fourth one.
-fn hold_and_drop(limiter: &Keyed<Concurrency>) {
+fn hold_and_drop(limiter: &Concurrency) {
     const KEYS: usize = 6;
     const STEPS: u64 = 50_000;
     let in_use: [AtomicU64; KEYS] = [(); KEYS].map(|()| AtomicU64::new(0));
@@ -183,8 +170,8 @@ fn hold_and_drop(limiter: &Keyed<Concurrency>) {
 #[test]
 fn keys_without_a_place_get_the_tokens_of_one_bucket() {
     const TOKENS: u64 = 500_000;
-    let limit = TokenBucketPerKey::new(rate(1, 1), TOKENS);
-    let limiter = keyed(limit, 1, Duration::MAX).with_overflow();
+    let limit = TokenBucket::new(rate(1, 1), TOKENS);
+    let limiter = keyed!(limit, 1, Duration::MAX).with_overflow();
     let now = at(60_000);
     // The only place.
     assert!(limiter.try_acquire_at(&0, now, 1).is_admitted());

@@ -7,9 +7,7 @@ use std::time::Duration;
 use governor::clock::QuantaClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
-use leaparray::MonotonicClock;
-use leaparray::flow::keyed::TokenBucketPerKey;
-use leaparray::flow::{KeyedLimiter, Rate};
+use leaparray::flow::{Keyed, Rate, TokenBucket};
 
 use super::{KEYS, Key};
 
@@ -45,7 +43,7 @@ pub(super) trait Decide<K>: Send + Sync + 'static {
 }
 
 impl<K: Key, S: BuildHasher + Send + Sync + 'static> Decide<K>
-    for KeyedLimiter<K, TokenBucketPerKey, MonotonicClock, S>
+    for Keyed<K, TokenBucket, S>
 {
     #[inline]
     fn admits(&self, key: &K) -> bool {
@@ -67,10 +65,8 @@ pub(super) fn ours<K: Key, S: BuildHasher + Send + Sync + 'static>(
     permits: Permits,
 ) -> impl Decide<K> + use<K, S> {
     let rate = Rate::new(1, permits.interval()).expect("not zero");
-    let limit = TokenBucketPerKey::new(rate, permits.burst().get().into());
-    let (keys, clock) = (KEYS as usize, MonotonicClock::new());
-    let limiter = KeyedLimiter::with_clock_and_hasher(limit, keys, clock, hasher);
-    limiter.expect("room for all keys")
+    let bucket = TokenBucket::new(rate, permits.burst().get().into());
+    Keyed::with_hasher(bucket, KEYS as usize, hasher).expect("room for all keys")
 }
 
 pub(super) fn governor<K: Key, S: BuildHasher + Clone + Default + Send + Sync + 'static>(

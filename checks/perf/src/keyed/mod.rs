@@ -1,10 +1,10 @@
-//! Measures limits by key: a `KeyedLimiter` of token buckets beside the keyed limiter of
+//! Measures limits by key: a `Keyed` of token buckets beside the keyed limiter of
 //! `governor`, which keeps its keys in a `DashMap`.
 //!
 //! The tables of `governor` double, so its bytes depend on the number of keys, and on that of its
 //! shards, which follows from the number of processors. With two processors and 1,000,000 keys, the
 //! tables are 48 % full, near the worst case, 44 %. If they were 87.5 % full, the best case, it
-//! would take 19.4 bytes for a `u64` and 51.7 for a `String`, less than `KeyedLimiter`. These two
+//! would take 19.4 bytes for a `u64` and 51.7 for a `String`, less than `Keyed`. These two
 //! numbers are computed, not measured.
 //!
 //! Each thread is bound to a processor of its own. In the hot case, all requests are of one key. In
@@ -108,4 +108,4 @@ fn case<K: Key>(limiter: &str, what: impl Display) -> String {
 }
 
 const GOVERNOR: &str = "`governor`";
-const OURS: &str = "`KeyedLimiter`";
+const OURS: &str = "`Keyed`";

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use leaparray::flow::breaker::BreakerConfig;
 use leaparray::flow::circuit::CircuitState;
-use leaparray::flow::keyed::TokenBucketPerKey;
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, Decision, FixedWindowLimiter,
-    KeyedLimiter, Limiter, LimiterExt, Quota, Rate, Reason,
+    Keyed, Limiter, LimiterExt, Quota, Rate, Reason, TokenBucket,
 };
 use leaparray::{
     HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
@@ -197,8 +196,8 @@ fn limiters_and_breakers_are_exposed_by_name() {
     }
     registry.watch("search", Arc::clone(&limiter)).unwrap();
     registry.watch("database", Arc::clone(&breaker)).unwrap();
-    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
-    let clients = Arc::new(KeyedLimiter::<u64, _>::new(limit, 10).unwrap());
+    let limit = TokenBucket::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = Arc::new(Keyed::<u64, _>::new(limit, 10).unwrap());
     let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
     registry.watch("clients", clients).unwrap();
     registry.watch("broken", Panics).unwrap();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::Headroom;
 use leaparray::flow::breaker::BreakerConfig;
-use leaparray::flow::keyed::{LimiterPerKey, OfKey, TokenBucketPerKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig,
-    ConcurrencyLimiter, FixedWindowLimiter, KeyedLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
-    Reason, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
+    ConcurrencyLimiter, FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt, Rate, Reason,
+    Retry, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{Clock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 use leaparray_redis::{LeaseState, LeasedLimiter};
@@ -34,8 +34,8 @@ async fn idle(clock: Simulated) -> LeasedLimiter<Simulated> {
 /// A limiter for each key that lends out the leases of one limit.
 async fn leases_of_key(clock: Simulated) -> BoxLimiter {
     let limiter = idle(clock).await;
-    let limit = LimiterPerKey::new(move || limiter.clone());
-    let keyed = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap();
+    let limit = (move || limiter.clone(), clock);
+    let keyed = Keyed::<u64, _>::new(limit, 10).unwrap();
     OfKey::new(Arc::new(keyed), Box::new(7)).boxed()
 }
 
@@ -50,8 +50,8 @@ async fn queues(clock: Simulated) -> Vec<(&'static str, Queue, Duration)> {
     let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
     let circuit = CircuitBreaker::with_clock(CircuitConfig::default(), clock);
     let token = || TokenBucket::with_clock(rate, 10, clock);
-    let keyed = TokenBucketPerKey::new(rate, 10);
-    let keyed = KeyedLimiter::<u64, _, _>::with_clock(keyed, 10, clock).unwrap();
+    let keyed = TokenBucket::with_clock(rate, 10, clock);
+    let keyed = Keyed::<u64, _>::new(keyed, 10).unwrap();
     let at_once = [
         ("token bucket", token().boxed()),
         ("leaky bucket", LeakyBucket::with_clock(rate, SECOND, clock).boxed()),

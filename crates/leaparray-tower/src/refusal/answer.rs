@@ -5,7 +5,6 @@ use std::fmt::Write;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use leaparray::flow::keyed::NO_ROOM_FOR_KEY;
 use leaparray::flow::{Reason, Refusal};
 
 use super::{Refuse, Refused};
@@ -14,9 +13,9 @@ use crate::grpc::Code;
 /// Answers refused requests, with an empty body.
 ///
 /// The status is 503 if the [backend fails](Reason::Failing), a [queue is full](Reason::QueueFull),
-/// or a keyed limiter has [no room](NO_ROOM_FOR_KEY) for a further client, and 429 otherwise. If
-/// the time until the next attempt is known, it is in `Retry-After`, in whole seconds, at least
-/// one.
+/// or a keyed limiter has [no room](Reason::NO_ROOM_FOR_KEY) for a further client, and 429
+/// otherwise. If the time until the next attempt is known, it is in `Retry-After`, in whole
+/// seconds, at least one.
 ///
 /// If the limiter has [quotas](leaparray::flow::LimiterExt::each_quota_at), the response has the
 /// headers `RateLimit-Policy` and `RateLimit` of the IETF's [draft 11][ietf], with an item for each
@@ -84,7 +83,7 @@ impl<B, E> Refuse<B, E> for Answer {
 
 /// Returns whether the server cannot serve the request now, which may be the client's first.
 pub(super) fn is_unavailable(refused: &Refused) -> bool {
-    [Reason::Failing, Reason::QueueFull, NO_ROOM_FOR_KEY].contains(&refused.refusal.reason)
+    [Reason::Failing, Reason::QueueFull, Reason::NO_ROOM_FOR_KEY].contains(&refused.refusal.reason)
 }
 
 /// Returns the status of the response to a request that is not one of gRPC.

@@ -479,7 +479,7 @@ impl Limiter for Recording {
 
 impl Account for Recording {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        self.0.account().now()
     }
 
     fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {

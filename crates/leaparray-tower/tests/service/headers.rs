@@ -8,10 +8,10 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::RandomSource;
-use leaparray::flow::keyed::{FixedWindowPerKey, OfKey, TokenBucketPerKey};
+use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, KeyedLimiter, Limiter, LimiterExt, Rate,
-    Reason, Refusal, Retry, WarmUpConfig,
+    AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Rate, Reason,
+    Refusal, Retry, WarmUpConfig,
 };
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
 use leaparray_tower::{Answer, Refuse, Refused, Spread};
@@ -86,22 +86,11 @@ fn wait_of_a_minute_in_a_window_of_ten_is_the_effective_window() {
 fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)> {
     fn empty<L: Limiter<Permit: Send + 'static> + Send + Sync + 'static>(limiter: L) -> BoxLimiter {
         let limiter = limiter.boxed();
-        while let leaparray::flow::Decision::Admitted(permit) = limiter.try_acquire() {
+        while let Decision::Admitted(permit) = limiter.try_acquire() {
             // Held for ever.
             std::mem::forget(permit);
         }
         limiter
-    }
-    fn of_key<R>(timeline: &Timeline<ManualClock>, limit: R) -> BoxLimiter
-    where
-        R: leaparray::flow::keyed::PerKey<State: Send + 'static, Permit: Send>
-            + Send
-            + Sync
-            + 'static,
-    {
-        let clock = timeline.clock().clone();
-        let keyed = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock).unwrap());
-        empty(OfKey::new(keyed, Box::new(7)))
     }
     let rate = Rate::per_minute(6).unwrap();
     let window = WindowConfig::new(6, MINUTE).unwrap();
@@ -114,6 +103,8 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
         timeline.token_bucket(rate, 50),
     ));
     let alike = AllOf::new(vec![per_minute(), per_minute()]);
+    let buckets = Keyed::<u64, _>::new(timeline.token_bucket(rate, 10), 10).unwrap();
+    let windows = Keyed::<u64, _>::new(per_minute(), 10).unwrap();
     vec![
         ("token bucket", empty(timeline.token_bucket(rate, 10))),
         ("fixed window", empty(per_minute())),
@@ -121,8 +112,8 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
         ("warm-up", empty(timeline.warm_up(window, 60, WarmUpConfig::default()).unwrap())),
         ("concurrency", empty(Arc::new(ConcurrencyLimiter::new(2)))),
         ("adaptive", empty(Arc::new(timeline.adaptive_limiter(aimd)))),
-        ("token bucket of a key", of_key(timeline, TokenBucketPerKey::new(rate, 10))),
-        ("window of a key", of_key(timeline, FixedWindowPerKey::new(MINUTE, 5).unwrap())),
+        ("token bucket of a key", empty(OfKey::new(Arc::new(buckets), Box::new(7)))),
+        ("window of a key", empty(OfKey::new(Arc::new(windows), Box::new(7)))),
         ("several", empty(both)),
         ("several alike", empty(alike)),
         ("named", empty(per_minute().named("a \"name\" \\ of the café"))),

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
-use leaparray::flow::keyed::{LimiterPerKey, OfKey, PerKey, TokenBucketPerKey};
-use leaparray::flow::{
-    AllOf, ConcurrencyLimiter, KeyedLimiter, Rate, SlidingWindowLimiter, TokenBucket,
-};
+use leaparray::flow::keyed::OfKey;
+use leaparray::flow::{AllOf, ConcurrencyLimiter, Keyed, Rate, SlidingWindowLimiter, TokenBucket};
 use leaparray::{ManualClock, Resource, WindowConfig};
 use tower::{Layer, Service};
 
@@ -17,15 +15,10 @@ use crate::{
     Manual, Step, Steps, answering, endings_of, get, layer, poll_body, poll_now, registry,
 };
 
-type Clients<R> = Arc<KeyedLimiter<IpAddr, R, ManualClock>>;
-
 /// One request in a second for each client, and bursts of two.
-fn bucket() -> TokenBucketPerKey {
-    TokenBucketPerKey::new(Rate::per_second(1).unwrap(), 2)
-}
-
-fn clients<R: PerKey>(registry: &Manual, limit: R, max_keys: usize) -> Clients<R> {
-    Arc::new(KeyedLimiter::with_clock(limit, max_keys, registry.clock().clone()).unwrap())
+fn clients(registry: &Manual, max_keys: usize) -> Arc<Keyed<IpAddr, TokenBucket<ManualClock>>> {
+    let bucket = registry.timeline().token_bucket(Rate::per_second(1).unwrap(), 2);
+    Arc::new(Keyed::new(bucket, max_keys).unwrap())
 }
 
 /// Returns the address of a client, which a server puts into the extensions of a request.
@@ -46,7 +39,7 @@ fn empty() -> Response<Steps> {
 #[test]
 fn each_client_has_a_limit_of_its_own() {
     let registry = registry();
-    let clients = clients(&registry, bucket(), 1_000);
+    let clients = clients(&registry, 1_000);
     let keyed = Arc::clone(&clients);
     let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {
         Some(OfKey::new(Arc::clone(&keyed), address(request)))
@@ -69,7 +62,7 @@ fn each_client_has_a_limit_of_its_own() {
 #[test]
 fn known_client_is_served_while_there_is_no_room_for_others() {
     let registry = registry();
-    let clients = clients(&registry, bucket(), 2);
+    let clients = clients(&registry, 2);
     let keyed = Arc::clone(&clients);
     let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {
         Some(OfKey::new(Arc::clone(&keyed), address(request)))
@@ -85,8 +78,8 @@ fn known_client_is_served_while_there_is_no_room_for_others() {
 #[test]
 fn permit_of_a_client_is_in_use_until_the_end_of_the_body() {
     let registry = registry();
-    let clients = clients(&registry, LimiterPerKey::new(|| ConcurrencyLimiter::new(1)), 10);
-    let keyed = Arc::clone(&clients);
+    let make = (|| ConcurrencyLimiter::new(1), registry.clock().clone());
+    let keyed = Arc::new(Keyed::<IpAddr, _>::new(make, 10).unwrap());
     let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {
         Some(OfKey::new(Arc::clone(&keyed), address(request)))
     });
@@ -102,7 +95,7 @@ fn permit_of_a_client_is_in_use_until_the_end_of_the_body() {
 #[test]
 fn client_has_a_limit_beside_the_one_of_the_service() {
     let registry = registry();
-    let clients = clients(&registry, bucket(), 10);
+    let clients = clients(&registry, 10);
     let rate = Rate::per_second(1).unwrap();
     let all = Arc::new(TokenBucket::with_clock(rate, 3, registry.clock().clone()));
     let (keyed, shared) = (Arc::clone(&clients), Arc::clone(&all));

@@ -175,10 +175,9 @@ async fn names_are_text_whatever_they_contain() {
 #[tokio::test]
 async fn controllers_are_shown_with_their_states() {
     use leaparray::flow::breaker::BreakerConfig;
-    use leaparray::flow::keyed::TokenBucketPerKey;
     use leaparray::flow::{
-        AdaptiveBreaker, CircuitBreaker, CircuitConfig, FixedWindowLimiter, KeyedLimiter,
-        LimiterExt, Rate,
+        self, AdaptiveBreaker, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LimiterExt, Rate,
+        TokenBucket,
     };
     use leaparray_web::format::ControllerState::{Circuit, Drop, Keyed, Limit};
     use std::sync::Arc;
@@ -187,8 +186,8 @@ async fn controllers_are_shown_with_their_states() {
     let limiter = FixedWindowLimiter::new(SECOND * 3_600, 10).unwrap();
     assert!(limiter.try_acquire_many(3).is_admitted());
     let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
-    let limit = TokenBucketPerKey::new(Rate::per_minute(1).unwrap(), 1);
-    let clients = KeyedLimiter::<u64, _>::new(limit, 10).unwrap();
+    let limit = TokenBucket::new(Rate::per_minute(1).unwrap(), 1);
+    let clients = flow::Keyed::<u64, _>::new(limit, 10).unwrap();
     for client in [7, 8, 8, 8] {
         let _ = clients.try_acquire(&client);
     }

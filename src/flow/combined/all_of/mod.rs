@@ -78,7 +78,7 @@ use members::Members;
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
 /// - a token bucket's, as far as tokens were added since they were taken, and if the time of the
 ///   request was further ahead of the clock than the lead;
-/// - those of a key of a [`KeyedLimiter`](crate::flow::KeyedLimiter) whose permit is `()`. Put an
+/// - those of a key of a [`Keyed`](crate::flow::Keyed) limiter whose permit is `()`. Put an
 ///   [`OfKey`](crate::flow::keyed::OfKey) last: it is then asked after the other limiters, unless
 ///   there is no room for the key;
 /// - those of a combination in a combination, if it had to make the request wait: see

@@ -245,7 +245,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             return Next::GiveUp(refusal);
         }
         if wakes > self.until {
-            return Next::GiveUp(Refusal::new(Reason::WaitTooLong, refusal.retry()));
+            return Next::GiveUp(refusal.because(Reason::WaitTooLong));
         }
         self.wakes = (wakes, is_due_then);
         Next::Sleep(wakes.saturating_since(now))

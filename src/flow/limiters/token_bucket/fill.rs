@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::flow::contract::{Quota, Rate};
-use crate::flow::permits::{CLOSED, NotAdmitted, Settings};
+use crate::flow::permits::{Back, CLOSED, NotAdmitted, Rule, Take, Taken};
+use crate::node::Reason;
 use crate::time::Timestamp;
 
 /// The time of a bucket that would be full at this time or later. It gives out no more tokens.
-pub(in crate::flow) const SATURATED: u64 = CLOSED - 1;
+const SATURATED: u64 = CLOSED - 1;
 
 /// The rate and the size of a token bucket: plain data.
 ///
@@ -18,7 +19,7 @@ pub(in crate::flow) const SATURATED: u64 = CLOSED - 1;
 /// The last token before the end of time moves it to [`SATURATED`]. So a bucket gives out a token
 /// although no other one would be added before the end of time, but only one.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::flow) struct Fill {
+pub struct Fill {
     pub(in crate::flow) rate: Rate,
     pub(in crate::flow) capacity: u64,
     /// The tokens of a full bucket: the capacity, or fewer if the bucket cannot reach it before the
@@ -51,12 +52,7 @@ impl Fill {
     /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the result goes through memory")]
-    pub(in crate::flow) fn take(
-        &self,
-        full_at: u64,
-        now: u64,
-        permits: u64,
-    ) -> Result<u64, NotAdmitted> {
+    fn take(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, NotAdmitted> {
         if permits > self.size {
             return Err(self.more_than_size(full_at, permits));
         }
@@ -76,14 +72,6 @@ impl Fill {
             return Err(NotAdmitted::Until(then - self.fills_in));
         }
         Ok(then)
-    }
-
-    /// Returns the quota of a bucket with `remaining` tokens. Its window is the time in which an
-    /// empty bucket fills up.
-    pub(in crate::flow) fn quota(&self, remaining: u64, reset: Option<Timestamp>) -> Quota {
-        let quota = Quota::new(self.capacity, remaining, reset);
-        let window = self.rate.duration(self.capacity).map(Duration::from_nanos);
-        window.map_or(quota, |window| quota.with_window(window))
     }
 
     /// Computes [`take`](Self::take) for more tokens than there are in a full bucket.
@@ -117,37 +105,6 @@ impl Fill {
         Err(retry_at.map_or(NotAdmitted::Never, NotAdmitted::Until))
     }
 
-    /// Returns the time of the bucket after `permits` tokens are given back that were taken at
-    /// `now`; `None` if none of them can be given back. `clock` is a reading of the clock that is
-    /// not older than `full_at`, in nanoseconds.
-    ///
-    /// Without the request, the bucket might have been full since, and lost tokens that were added.
-    /// Their number is not known. At most, it is the number of tokens that are added from `now` to
-    /// the latest request. So the time moves back by that much less. Then each request that stays
-    /// finds the time of the bucket at least as late as if the request had never been made.
-    ///
-    /// The latest request is not later than `clock`, unless its time was ahead of it. It is not
-    /// earlier than the time at which the bucket was empty.
-    pub(super) fn give_back(
-        &self,
-        full_at: u64,
-        now: u64,
-        permits: u64,
-        clock: u64,
-    ) -> Option<u64> {
-        // The exact time of a saturated bucket is not known.
-        if full_at >= SATURATED || now < self.begins {
-            return None;
-        }
-        let elapsed = clock.max(self.empty_at(full_at)).saturating_sub(now);
-        // A time that moves by no multiple of the tokens' time may be less than a nanosecond too
-        // early for the grid.
-        let less = u64::from(elapsed > 0 && !self.rate.is_whole());
-        let before = self.rate.before(full_at, permits).unwrap_or(0);
-        let then = before.saturating_add(elapsed).saturating_add(less);
-        (then < full_at).then_some(then)
-    }
-
     /// Returns the latest time at which the bucket may have been empty: the latest request was not
     /// made before. Zero if the bucket does not fill up before the end of time.
     fn empty_at(&self, full_at: u64) -> u64 {
@@ -177,27 +134,85 @@ impl Fill {
     }
 }
 
-impl Settings for Fill {
-    /// The tokens in the bucket stay, as far as they fit, and so does the fraction of the next
-    /// token.
-    fn carry(&self, full_at: u64, next: Self, now: u64) -> (Self, u64) {
-        // With a stale `now`, tokens may already be taken that were added since. The bucket was
-        // empty at the time at which the last one of them was there.
-        let now = now.max(if full_at < SATURATED { self.empty_at(full_at) } else { 0 });
-        let (tokens, rest) = self.level(full_at, now);
+impl Rule for Fill {
+    const REASON: Reason = Reason::LimitReached;
+
+    /// Returns the word of a bucket that is full at `since`. Before, it has fewer tokens.
+    fn new_word(&self, since: u64) -> u64 {
+        since
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn decide(&self, full_at: u64, take: Take) -> Result<Taken, NotAdmitted> {
+        let word = self.take(full_at, take.now, take.permits)?;
+        Ok(Taken { word, wait: 0 })
+    }
+
+    #[inline]
+    fn as_new_at(&self, full_at: u64) -> Option<u64> {
+        (full_at < SATURATED).then_some(full_at)
+    }
+
+    /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if
+    /// that is after the end of time. The window is the time in which an empty bucket fills up.
+    fn quota(&self, full_at: u64, now: u64) -> Option<Quota> {
+        let reset = self.as_new_at(full_at).map(Timestamp::from_nanos);
+        let quota = Quota::new(self.capacity, self.available(full_at, now), reset);
+        let window = self.rate.duration(self.capacity).map(Duration::from_nanos);
+        Some(window.map_or(quota, |window| quota.with_window(window)))
+    }
+
+    /// Without the request, the bucket might have been full since, and lost tokens that were added.
+    /// Their number is not known. At most, it is the number of tokens that are added from `now` to
+    /// the latest request. So the time moves back by that much less. Then each request that stays
+    /// finds the time of the bucket at least as late as if the request had never been made.
+    ///
+    /// The latest request is not later than the reading of the clock, unless its time was ahead of
+    /// it. It is not earlier than the time at which the bucket was empty.
+    fn refund(&self, full_at: u64, back: &Back) -> Option<u64> {
+        let Back { now, permits, clock, .. } = *back;
+        // The exact time of a saturated bucket is not known.
+        if full_at >= SATURATED || now < self.begins {
+            return None;
+        }
+        let elapsed = clock.max(self.empty_at(full_at)).saturating_sub(now);
+        // A time that moves by no multiple of the tokens' time may be less than a nanosecond too
+        // early for the grid.
+        let less = u64::from(elapsed > 0 && !self.rate.is_whole());
+        let before = self.rate.before(full_at, permits).unwrap_or(0);
+        let then = before.saturating_add(elapsed).saturating_add(less);
+        (then < full_at).then_some(then)
+    }
+
+    /// Returns the settings of a bucket that keeps its tokens.
+    ///
+    /// A bucket gives out only tokens that are added again before the end of time. If that is too
+    /// near for the capacity, the size is such that the present tokens can be given out, and half
+    /// of the others can be in the bucket at once.
+    fn succeed(&self, full_at: u64, next: Self, now: u64) -> Self {
+        let now = self.not_before_empty(full_at, now);
+        let (tokens, _) = self.level(full_at, now);
         let begins = now.saturating_add(1);
         if tokens >= next.capacity {
-            return (Self { begins, ..next }, full_at.min(now));
+            return Self { begins, ..next };
         }
-        // A bucket gives out only tokens that are added again before the end of time. If that is
-        // too near for the capacity, the size is such that the present tokens can be given out, and
-        // half of the others can be in the bucket at once.
         let room = (SATURATED - 1).saturating_sub(now);
         let added = next.rate.permits_in(room, 0).saturating_sub(tokens) / 2;
         let size = tokens.saturating_add(added).min(next.capacity);
-        let next = Self { begins, ..Self::with_size(next.rate, next.capacity, size) };
+        Self { begins, ..Self::with_size(next.rate, next.capacity, size) }
+    }
+
+    /// The tokens in the bucket stay, as far as they fit, and so does the fraction of the next
+    /// token.
+    fn carry(&self, full_at: u64, next: &Self, now: u64) -> u64 {
+        let now = self.not_before_empty(full_at, now);
+        let (tokens, rest) = self.level(full_at, now);
+        if tokens >= next.capacity {
+            return full_at.min(now);
+        }
         let missing = next.time_to_fill(tokens, Fraction { rest, of: self.rate.nanos.value() });
-        (next, now.saturating_add(missing).min(SATURATED - 1))
+        now.saturating_add(missing).min(SATURATED - 1)
     }
 }
 
@@ -209,6 +224,12 @@ struct Fraction {
 }
 
 impl Fill {
+    /// Returns the time of a change at `now`. With a stale `now`, tokens may already be taken that
+    /// were added since. The bucket was empty at the time at which the last one of them was there.
+    fn not_before_empty(&self, full_at: u64, now: u64) -> u64 {
+        now.max(if full_at < SATURATED { self.empty_at(full_at) } else { 0 })
+    }
+
     /// Returns the tokens at `now`, and the fraction of the next token, in units of 1 / nanos of
     /// the rate.
     fn level(&self, full_at: u64, now: u64) -> (u64, u64) {

@@ -1,10 +1,13 @@
 //! A limiter of the permits of each interval.
 
+mod interval;
+
 use std::time::Duration;
 
 use crate::flow::contract::{Account, Ask, Decision, LimitError, Limiter};
 use crate::flow::limiters::SlidingWindowLimiter;
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
+pub(in crate::flow) use interval::Interval;
 
 /// A limiter of at most `limit` permits in each interval, such as each full minute.
 ///
@@ -133,6 +136,12 @@ impl<C: Clock> FixedWindowLimiter<C> {
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.0.config().interval()
+    }
+
+    /// Returns the settings of an interval, the clock and the lead.
+    pub(in crate::flow) fn into_parts(self) -> (Interval, C, Duration) {
+        let lead = self.max_lead();
+        (Interval::new(*self.0.config(), self.limit()), self.0.into_clock(), lead)
     }
 
     /// Returns the number of permits that are left in the current interval.

@@ -1,0 +1,81 @@
+//! Changes of the settings, while threads decide by them.
+
+use super::per_key::KeyRule;
+use super::shard::{Table, Terms};
+use super::word::Word;
+use super::{Keyed, PerKey, locked};
+use crate::flow::permits::Rule;
+use crate::sync::Arc;
+use crate::time::{Clock, Timestamp};
+
+impl<K, L, S> Keyed<K, L, S>
+where
+    L: PerKey<Rule: Rule + KeyRule<State = Word>>,
+{
+    /// Changes the settings of all keys now; see [`set_limit_at`](Self::set_limit_at).
+    pub fn set_limit(&self, limiter: L) {
+        self.set_limit_at(self.clock.now(), limiter);
+    }
+
+    /// Changes the settings of all keys at `now` to those of `limiter`. Its clock and its lead are
+    /// not used. Other threads may ask for permits at the same time.
+    ///
+    /// Each key keeps what it has, as if it had a limiter of its own that is changed: see
+    /// [`TokenBucket::set_limit_at`](crate::flow::TokenBucket::set_limit_at),
+    /// [`LeakyBucket::set_limit`](crate::flow::LeakyBucket::set_limit) and
+    /// [`FixedWindowLimiter::set_limit`](crate::flow::FixedWindowLimiter::set_limit). If the length
+    /// of a fixed window is changed, the permits that were taken in the present interval count in
+    /// the present interval of the new length. A key that is not stored gets no more than one that
+    /// is.
+    ///
+    /// A decision is by the old settings or by the new ones, as a whole. One shard at a time is
+    /// locked, about five hundred keys, for some tens of nanoseconds a key. Threads that change
+    /// settings at the same time take turns.
+    ///
+    /// For limiters that a function makes, see [`for_each_limiter`](Self::for_each_limiter).
+    ///
+    /// ```
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let rate = Rate::per_second(10)?;
+    /// let bucket = |burst| TokenBucket::with_clock(rate, burst, clock.clone());
+    /// let limiter = Keyed::<String, _>::new(bucket(40), 1_000)?;
+    /// assert!(limiter.try_acquire_many("ann", 30).is_admitted());
+    /// limiter.set_limit(bucket(41));
+    /// assert!(limiter.try_acquire_many("ann", 11).is_refused(), "10 tokens are left");
+    /// clock.advance(Duration::from_millis(100));
+    /// assert!(limiter.try_acquire_many("ann", 11).is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit_at(&self, now: Timestamp, limiter: L) {
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+        let (rule, ..) = limiter.into_parts();
+        // Threads that change settings take turns, so all shards have the same ones here.
+        let mut current = locked(&self.current);
+        let old = &current.rule;
+        // A key that is not stored is as one that has been as new since the latest time.
+        let since = self.new_since(&current);
+        let as_new = old.carry(old.new_word(since.as_nanos()), &rule, now);
+        // If it will never be as new, no time is late enough: it is then as a new key.
+        let since = Rule::as_new_at(&rule, as_new).map_or(since, Timestamp::from_nanos);
+        let terms = Arc::new(Terms { rule, since });
+        for shard in &self.shards {
+            let Table { keys, terms: old } = &mut *shard.lock();
+            keys.values_mut().for_each(|word| carry(word, &old.rule, &rule, now));
+            *old = Arc::clone(&terms);
+        }
+        if let Some(shared) = &self.overflow {
+            let shared = &mut *locked(shared);
+            carry(&mut shared.state, &shared.terms.rule, &rule, now);
+            shared.terms = Arc::clone(&terms);
+        }
+        *current = terms;
+    }
+}
+
+fn carry<R: Rule>(word: &mut Word, old: &R, next: &R, now: u64) {
+    *word = Word::new(old.carry(word.get(), next, now));
+}

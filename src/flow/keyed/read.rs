@@ -1,0 +1,175 @@
+//! Readings of the state of a key, which is not stored by them.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+use std::task::Waker;
+
+use super::per_key::KeyRule;
+use super::shard::Shared;
+use super::{Keyed, PerKey, locked};
+use crate::flow::contract::{Ask, Decision, Quota};
+use crate::time::Timestamp;
+
+impl<K, L, S> Keyed<K, L, S>
+where
+    K: Eq + Hash,
+    L: PerKey,
+    S: BuildHasher,
+{
+    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
+    /// takes none; `None` if the limit cannot tell, or if the key has no place and there is no room
+    /// for it. With [`with_overflow`](Self::with_overflow), such a key is foretold that the shared
+    /// state admits it, and no refusal, since a place may become free until the decision.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 5);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.peek_at(&7, now, 5).is_some_and(|decision| decision.is_admitted()));
+    /// assert!(limiter.is_empty());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn peek_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Option<Decision>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.foretell(key, &Ask::at(now).many(permits).again())
+    }
+
+    /// Returns the decision that a question would get; `None` as for [`peek_at`](Self::peek_at).
+    pub(super) fn foretell<Q>(&self, key: &Q, ask: &Ask<'_>) -> Option<Decision>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let ask = ask.of_key(self.bounded(ask.now()));
+        let found = self.read(key, |rule, state, is_stored| {
+            // A temporary state is dropped. The decision on the request is the first question to
+            // the state that the key gets.
+            rule.peek(state, &if is_stored { ask } else { ask.again() })
+        });
+        found.unwrap_or_else(|| {
+            // This may be the first question of the request to the shared state. A place may become
+            // free for the key until the decision, and then no refusal of the shared state counts.
+            let Shared { state, terms } = &*locked(self.overflow.as_ref()?);
+            terms.rule.peek(state, &ask).filter(Decision::is_admitted)
+        })
+    }
+
+    /// Returns the state of a key's limit at `now`, as
+    /// [`LimiterExt::quota_at`](crate::flow::LimiterExt::quota_at); `None` if the limit has no such
+    /// numbers, or if the key has no place and there is no room for it.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 5);
+    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(&7, now, 2).is_admitted());
+    /// assert_eq!(
+    ///     limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)),
+    ///     Some((5, 3))
+    /// );
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let now = self.bounded(now);
+        self.read(key, |rule, state, _| rule.quota(state, now))?
+    }
+
+    /// Returns the number of requests of a key that were refused while it was stored; `None` if it
+    /// is not stored.
+    ///
+    /// ```
+    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+    /// let limiter = Keyed::<String, _>::new(bucket, 1_000)?;
+    /// assert_eq!(limiter.refusals("ann"), None);
+    /// assert!(limiter.try_acquire("ann").is_admitted());
+    /// assert!(limiter.try_acquire("ann").is_refused());
+    /// assert_eq!(limiter.refusals("ann"), Some(1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refusals<Q>(&self, key: &Q) -> Option<u64>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = self.hash(key);
+        let table = self.shard(hash).lock();
+        table.find(hash.tag(), key).map(|slot| table.count_of(slot))
+    }
+
+    /// Returns each quota of a key.
+    pub(super) fn quotas_at<Q>(&self, key: &Q, now: Timestamp) -> Vec<Quota>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let (mut quotas, now) = (Vec::new(), self.bounded(now));
+        self.read(key, |rule, state, _| {
+            rule.each_quota(state, now, &mut |quota| quotas.push(quota));
+        });
+        quotas
+    }
+
+    /// Wakes `waker` once, when the limit of a key has an answer from elsewhere. Returns whether
+    /// one is to come.
+    pub(super) fn wake_on_answer<Q>(&self, key: &Q, waker: &Waker) -> bool
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = self.hash(key);
+        let table = self.shard(hash).lock();
+        if let Some(slot) = table.find(hash.tag(), key) {
+            return table.terms.rule.wake_on_answer(table.value(slot), waker);
+        }
+        drop(table);
+        // A key that has no place waits for no answer, unless it shares a state.
+        self.overflow.as_ref().is_some_and(|shared| {
+            let Shared { state, terms } = &*locked(shared);
+            terms.rule.wake_on_answer(state, waker)
+        })
+    }
+
+    /// Returns the time, or the horizon if it is earlier.
+    fn bounded(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock))
+    }
+
+    /// Returns what `read` finds in the state of a key, or in a temporary state, as the key would
+    /// get; `None` if the key has no place and there is no room for it. `read` is told whether the
+    /// state is stored.
+    fn read<Q, T>(
+        &self,
+        key: &Q,
+        read: impl FnOnce(&L::Rule, &<L::Rule as KeyRule>::State, bool) -> T,
+    ) -> Option<T>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = self.hash(key);
+        let table = self.shard(hash).lock();
+        let terms = &*table.terms;
+        if let Some(slot) = table.find(hash.tag(), key) {
+            return Some(read(&terms.rule, table.value(slot), true));
+        }
+        if self.room.is_full() || table.is_full() {
+            return None;
+        }
+        Some(read(&terms.rule, &terms.rule.new_state(self.new_since(terms)), false))
+    }
+}
