@@ -28,6 +28,15 @@ step() {
 # out optimizations of MIR, so nothing that is measured is built by it.
 linted() { RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings cargo "$@"; }
 
+# The target folder of the workspace. Packages of other workspaces are built in it as well if their
+# profile is the same: most of their dependencies are there.
+built=${CARGO_TARGET_DIR:-target}
+
+# The packages that are built with all features, in each script, so that all share one build: another
+# selection gives dependencies other features. The formats that leaparray-serde-formats tries are 25
+# crates, and leaparray-loom-tests is empty without `--cfg loom`; .ci/full compiles both.
+with_all_features=(--workspace --exclude leaparray-serde-formats --exclude leaparray-loom-tests --all-features --locked)
+
 # Prints that a check is skipped, and what to install for it. The list is printed at the end.
 skip() { printf 'skipped: %s\n' "$1" | tee -a "$SKIPPED_LIST"; }
 

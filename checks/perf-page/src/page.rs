@@ -92,8 +92,8 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
     };
     let columns = columns(&root.join("docs/performance"))?;
     let instructions = instructions::table(
-        &read("benches/instructions.baseline")?,
-        &read("crates/leaparray-tower/benches/instructions.baseline")?,
+        &read("checks/instructions/benches/core.baseline")?,
+        &read("checks/instructions/benches/tower.baseline")?,
     )?;
     let Texts { explained, unexplained } = missed::texts(&columns)?;
     Ok(format!(
