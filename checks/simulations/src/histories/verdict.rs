@@ -12,7 +12,7 @@ use crate::algorithms::{Algorithm, BusyWorkers};
 /// The result of a limiter in the judged time of a history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// The permits of good calls, as a share of those of the best fixed limit.
+    /// The work on good calls, as a share of that with the best fixed limit.
     pub goodput: f64,
     /// The share of the calls that were refused while workers were idle.
     pub refused_while_idle: f64,
@@ -50,15 +50,15 @@ pub fn judge(history: &History, maker: Maker<'_>, seed: u64) -> Verdict {
     let (counts, limit) = simulate(maker(range, &load), &load, &stages, from, seed);
     let best = best_fixed(history, from, seed);
     Verdict {
-        goodput: float(counts.good) / float(best.max(1)),
+        goodput: counts.good.as_secs_f64() / best.as_secs_f64().max(1e-9),
         refused_while_idle: float(counts.refused_while_idle) / float(counts.offered.max(1)),
         limit,
     }
 }
 
-/// Returns the permits of the good calls in health with the best of a few fixed limits: no queue, a
+/// Returns the work on good calls in health with the best of a few fixed limits: no queue, a
 /// queue of some square roots of the workers, and twice the workers.
-fn best_fixed(history: &History, from: Duration, seed: u64) -> u64 {
+fn best_fixed(history: &History, from: Duration, seed: u64) -> Duration {
     let health = history.health;
     let root = health.workers.isqrt();
     let heaviest = health.weights[1];
