@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use leaparray::flow::LimiterExt;
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::{FeedbackPermit, LimiterExt};
 use leaparray::{Clock, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
@@ -37,9 +37,11 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
         limit: 4,
         peak_in_flight: 3,
         begun: 3,
+        permits: 4,
+        returned: 2,
         exceptions: 1,
         unfinished: 1,
-        response_times: vec![millis(0), millis(150)],
+        response_times: vec![millis(150); 2],
         cancelled: vec![millis(20); 2],
     };
     assert_eq!(*told.lock().unwrap(), [first]);
@@ -293,14 +295,58 @@ fn epoch_is_extended_until_enough_calls_began() {
     }
     scene.call().accept();
     scene.call().accept();
-    // Asks again an eighth of the length later.
-    scene.clock.advance(millis(13));
+    // Asks again an eighth of the time later.
+    scene.clock.advance(millis(51));
     scene.call().accept();
     scene.clock.advance(millis(1_000));
     scene.call().accept();
     let told = told.lock().unwrap();
     let [first] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((first.begun, first.end), (3, NOON.saturating_add(millis(413))));
+    assert_eq!((first.begun, first.end), (3, NOON.saturating_add(millis(451))));
+}
+
+/// Two calls for five permits are ten permits.
+#[test]
+fn epoch_is_extended_until_enough_permits_were_taken() {
+    let plan = LimitPlan::epoch(9, TENTH).until_permits(1, 10, millis(10_000));
+    let script = Script::new([plan]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..9 {
+        scene.clock.advance(TENTH);
+        let now = scene.clock.now();
+        scene.limiter.try_acquire_at(now, 5).at_once().unwrap().cancel();
+    }
+    let told = told.lock().unwrap();
+    let counted: Vec<_> = told.iter().map(|it| (it.permits, it.returned)).collect();
+    assert_eq!(counted, [(10, 10); 3], "{told:?}");
+}
+
+/// All within 300 ms, and later half.
+#[test]
+fn epoch_is_extended_until_calls_have_ended() {
+    for (ended_at_once, length) in [(10, 100), (9, 300), (5, 300), (4, 900)] {
+        let plan = LimitPlan::epoch(20, TENTH);
+        let wait = plan.until_ended(millis(300), millis(900));
+        let script = Script::new([plan, plan, wait, plan]);
+        let told = script.told.clone();
+        let scene = Scene::new(script);
+        // The first plan is that of two epochs.
+        for _ in 0..2 {
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        let mut calls: Vec<_> = (0..10).map(|_| scene.call()).collect();
+        calls.drain(..ended_at_once).for_each(FeedbackPermit::accept);
+        for _ in 0..60 {
+            scene.clock.advance(millis(25));
+            let _ = scene.limiter.try_acquire_at(scene.clock.now(), u64::MAX);
+        }
+        let told = told.lock().unwrap();
+        let wait = told.iter().position(|it| it.begun == 0).unwrap();
+        let lasted = told[wait].end.saturating_since(told[wait].start);
+        assert!(lasted >= millis(length) && lasted < millis(length + 120), "{lasted:?} {told:?}");
+    }
 }
 
 #[test]

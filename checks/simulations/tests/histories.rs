@@ -76,3 +76,35 @@ fn clock_that_was_ahead_for_one_call_stops_no_limit() {
         assert!(verdict.holds(), "{verdict:?}");
     }
 }
+
+fn headroom(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+    Box::new(Headroom::new(range))
+}
+
+#[test]
+fn default_limit_leaves_each_trap() {
+    for history in [
+        traps::lowest_limit(),
+        traps::one_worker_of_eight(),
+        traps::long_calls(),
+        traps::long_exponential_calls(),
+        traps::streams(0.02),
+        traps::streams(0.2),
+        traps::heavier_than_the_limit(),
+        traps::clock_step(),
+        traps::peeks(),
+    ] {
+        let verdict = judge(&history, &headroom, 1);
+        assert!(verdict.holds(), "{history:?}: {verdict:?}");
+    }
+}
+
+/// Of the seeds from 0 on. Those that break the property have one to a few workers and calls of a
+/// heavy tail or of many permits, mostly.
+#[test]
+fn default_limit_is_healthy_after_nine_of_ten_histories() {
+    let seeds = 100;
+    let holds = |seed| judge(&History::random(seed), &headroom, seed).holds();
+    let healthy = (0..seeds).filter(|&seed| holds(seed)).count();
+    assert!(healthy >= 90, "{healthy} of {seeds}");
+}

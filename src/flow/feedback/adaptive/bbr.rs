@@ -14,8 +14,9 @@ use crate::time::Timestamp;
 /// the shortest response time, while the processors are busy.
 ///
 /// Of the epochs that ended in the last 10 s, 100 ms each: the highest number of calls in a second,
-/// and the shortest mean response time. Their product is the number of calls in flight. One call
-/// more is the limit while the average [load of the processors](CpuLoad) is at least the
+/// and the shortest mean response time. Their product is the number of calls in flight. One call more
+/// is the
+/// limit while the average [load of the processors](CpuLoad) is at least the
 /// [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one.
 /// The load is measured at the ends of epochs, at most every 0.5 s, and each measurement counts
 /// for 0.05 of the average.
@@ -25,7 +26,7 @@ use crate::time::Timestamp;
 /// - The product is rounded to the nearest number. Kratos adds 0.5 after it has rounded down, which
 ///   changes nothing.
 /// - The time of 1 s begins with the last high load. In Kratos, it begins with the first refusal.
-/// - Response times are not rounded to milliseconds.
+/// - Response times are not rounded to milliseconds, and are those of the calls that succeeded.
 /// - The first measurement is the first average. In Kratos, the average begins at 0.
 ///
 /// go-zero, whose window is 5 s, also compares the average of the calls in flight with the limit.
@@ -102,7 +103,8 @@ impl<L: CpuLoad> Bbr<L> {
         self.epochs.retain(|it| window.contains(&it.end));
         let seconds = epoch.end.saturating_since(epoch.start).as_secs_f64();
         let Some(mean) = epoch.response_times.mean() else { return };
-        let rate = float(epoch.response_times.count()) / seconds.max(1e-3);
+        let calls = epoch.response_times.count() + epoch.exceptions;
+        let rate = float(calls) / seconds.max(1e-3);
         self.epochs.push_back(PastEpoch { end: epoch.end, rate, mean: mean.as_secs_f64() });
     }
 

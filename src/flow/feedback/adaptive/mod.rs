@@ -8,7 +8,6 @@ mod aimd;
 mod algorithm;
 mod bbr;
 mod cpu;
-mod epoch_length;
 mod epochs;
 mod error;
 mod gradient2;
@@ -226,7 +225,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             Token::of_call(in_use, permits)
         } else {
             self.raise_peak(in_use);
-            self.epochs.begin(epoch);
+            self.epochs.begin(epoch, permits);
             Token::of_epoch(epoch, permits)
         };
         Ok(Admission { start: now, token: token.0 })
