@@ -95,51 +95,11 @@ fn epoch_is_told_again_after_a_panic() {
     assert_eq!(told, [first, first, (start(1), 2), (start(2), 2)]);
 }
 
-#[test]
-fn calls_count_at_their_end_if_the_algorithm_says_so() {
-    struct AtTheEnd(Script);
-    impl LimitAlgorithm for AtTheEnd {
-        fn first_plan(&mut self) -> LimitPlan {
-            self.0.first_plan()
-        }
-
-        fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
-            self.0.next_plan(evidence)
-        }
-
-        fn counts_calls_at_their_end(&self) -> bool {
-            true
-        }
-    }
-    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
-    let told = script.told.clone();
-    let scene = Scene::new(AtTheEnd(script));
-    let (long, failing) = (scene.call(), scene.call());
-    for _ in 0..10 {
-        scene.clock.advance(TENTH);
-        scene.call().cancel();
-    }
-    scene.clock.advance(millis(50));
-    failing.reject();
-    long.accept();
-    for _ in 0..2 {
-        scene.clock.advance(TENTH);
-        scene.call().cancel();
-    }
-    let told = told.lock().unwrap();
-    let counted: Vec<_> = told.iter().map(|it| (it.exceptions, it.response_times.len())).collect();
-    assert_eq!(counted[..10], [(0, 0); 10]);
-    // The lowest and the highest response time.
-    assert_eq!(counted[10], (1, 2), "{told:?}");
-    assert_eq!(told[10].response_times, [millis(1_050); 2]);
-}
-
 /// Notes what it is told. The first plan after an epoch waits until `goes_on` is set.
 struct Stalls {
     script: Script,
     has_stalled: Arc<AtomicBool>,
     goes_on: Arc<AtomicBool>,
-    counts_at_the_end: bool,
 }
 
 impl LimitAlgorithm for Stalls {
@@ -154,48 +114,42 @@ impl LimitAlgorithm for Stalls {
         }
         self.script.next_plan(evidence)
     }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        self.counts_at_the_end
-    }
 }
 
 /// While a thread makes a plan, calls count in an epoch that is over.
 #[test]
 fn epoch_whose_plan_stalls_lasts_as_long_as_its_calls_come() {
-    for counts_at_the_end in [false, true] {
-        let script = Script::new([LimitPlan::epoch(1_000, TENTH)]);
-        let told = script.told.clone();
-        let [has_stalled, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-        let (stalled, go) = (has_stalled.clone(), goes_on.clone());
-        let scene = Scene::new(Stalls { script, has_stalled, goes_on, counts_at_the_end });
-        for _ in 0..2 {
-            scene.call().accept();
-            scene.clock.advance(TENTH);
-        }
-        thread::scope(|scope| {
-            scope.spawn(|| scene.call().accept());
-            while !stalled.load(Relaxed) {
-                thread::yield_now();
-            }
-            // 50 calls in half a second.
-            for _ in 0..50 {
-                scene.call().accept();
-                scene.clock.advance(millis(10));
-            }
-            go.store(true, Relaxed);
-        });
-        for _ in 0..3 {
-            scene.clock.advance(TENTH);
-            scene.call().cancel();
-        }
-        let told = told.lock().unwrap();
-        let longest = told.iter().max_by_key(|it| it.begun).unwrap();
-        assert!((50..=52).contains(&longest.begun), "{told:?}");
-        let length = longest.end.saturating_since(longest.start);
-        assert!((millis(490)..=millis(700)).contains(&length), "{length:?} {told:?}");
-        assert!(told.windows(2).all(|it| it[0].end <= it[1].start), "{told:?}");
+    let script = Script::new([LimitPlan::epoch(1_000, TENTH)]);
+    let told = script.told.clone();
+    let [has_stalled, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (stalled, go) = (has_stalled.clone(), goes_on.clone());
+    let scene = Scene::new(Stalls { script, has_stalled, goes_on });
+    for _ in 0..2 {
+        scene.call().accept();
+        scene.clock.advance(TENTH);
     }
+    thread::scope(|scope| {
+        scope.spawn(|| scene.call().accept());
+        while !stalled.load(Relaxed) {
+            thread::yield_now();
+        }
+        // 50 calls in half a second.
+        for _ in 0..50 {
+            scene.call().accept();
+            scene.clock.advance(millis(10));
+        }
+        go.store(true, Relaxed);
+    });
+    for _ in 0..3 {
+        scene.clock.advance(TENTH);
+        scene.call().cancel();
+    }
+    let told = told.lock().unwrap();
+    let longest = told.iter().max_by_key(|it| it.begun).unwrap();
+    assert!((50..=52).contains(&longest.begun), "{told:?}");
+    let length = longest.end.saturating_since(longest.start);
+    assert!((millis(490)..=millis(700)).contains(&length), "{length:?} {told:?}");
+    assert!(told.windows(2).all(|it| it[0].end <= it[1].start), "{told:?}");
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn adaptive_limiter_decides_as_a_concurrency_limiter_of_its_limit() {
     }
 }
 
-/// An algorithm that counts calls at their end, and panics once.
+/// An algorithm that panics once.
 struct PanicsOnce(bool);
 
 impl LimitAlgorithm for PanicsOnce {
@@ -251,10 +251,6 @@ impl LimitAlgorithm for PanicsOnce {
     fn next_plan(&mut self, _: &LimitEvidence<'_>) -> LimitPlan {
         assert!(std::mem::replace(&mut self.0, true), "once");
         LimitPlan::epoch(4, TENTH)
-    }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        true
     }
 }
 

@@ -1,11 +1,9 @@
 //! The adaptive limiter, and its algorithms.
 
-mod bbr;
-mod cpu;
+mod aimd;
 mod epochs;
 mod headroom;
 mod limiter;
-mod published;
 mod variety;
 
 use std::sync::{Arc, Mutex};

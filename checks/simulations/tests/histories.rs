@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use leaparray::flow::adaptive::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
-use leaparray_simulations::algorithms::{Algorithm, BusyWorkers};
-use leaparray_simulations::histories::{
-    History, Lengths, Maker, Range, Stage, judge, search, traps,
-};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitAlgorithm, LimitRange};
+use leaparray_simulations::algorithms::Algorithm;
+use leaparray_simulations::histories::{History, Lengths, Range, Stage, judge, search, traps};
 
-fn fixed(limit: u64) -> impl Fn(LimitRange, &BusyWorkers) -> Box<dyn LimitAlgorithm> {
-    move |_, load| Algorithm::Fixed(limit).create(load)
+fn fixed(limit: u64) -> impl Fn(LimitRange) -> Box<dyn LimitAlgorithm> {
+    move |_| Algorithm::Fixed(limit).create()
 }
 
 fn eight_workers(load: f64) -> History {
@@ -57,7 +55,7 @@ fn run_has_the_same_result_for_its_seed() {
 }
 
 /// The algorithms whose calls may fail, with a time-out above all response times.
-fn aimd(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+fn aimd(range: LimitRange) -> Box<dyn LimitAlgorithm> {
     Box::new(Aimd::new(range).timeout(Duration::from_secs(3_600)))
 }
 
@@ -67,17 +65,7 @@ fn calls_heavier_than_a_fallen_limit_raise_it() {
     assert!(verdict.holds(), "{verdict:?}");
 }
 
-#[test]
-fn clock_that_was_ahead_for_one_call_stops_no_limit() {
-    let headroom: Maker<'_> = &|range, _| Box::new(Headroom::new(range));
-    let bbr: Maker<'_> = &|range, load| Box::new(Bbr::new(load.clone()).range(range));
-    for maker in [headroom, bbr] {
-        let verdict = judge(&traps::clock_step(), maker, 1);
-        assert!(verdict.holds(), "{verdict:?}");
-    }
-}
-
-fn headroom(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+fn headroom(range: LimitRange) -> Box<dyn LimitAlgorithm> {
     Box::new(Headroom::new(range))
 }
 

@@ -12,7 +12,6 @@ use leaparray::{ManualClock, Timestamp};
 
 use super::history::float;
 use super::{Asks, Stage};
-use crate::algorithms::BusyWorkers;
 
 type Limiter = AdaptiveLimiter<Box<dyn LimitAlgorithm>, ManualClock>;
 
@@ -77,7 +76,8 @@ impl World<'_> {
         let weight = rng.u64(self.stage.weights[0]..=self.stage.weights[1]);
         let fails_fast = rng.f64() < self.stage.failures.fast;
         let fails = rng.f64() < self.stage.failures.late;
-        let counts = if now >= self.judged_from { &mut self.counts } else { &mut Counts::default() };
+        let counts =
+            if now >= self.judged_from { &mut self.counts } else { &mut Counts::default() };
         counts.offered += 1;
         let limiter = self.limiter;
         let is_asked = match self.stage.asks {
@@ -163,7 +163,6 @@ impl World<'_> {
 /// in the last stage are counted. Returns them and the last limit.
 pub(super) fn simulate(
     algorithm: Box<dyn LimitAlgorithm>,
-    load: &BusyWorkers,
     stages: &[Stage],
     judged_from: Duration,
     seed: u64,
@@ -218,7 +217,6 @@ pub(super) fn simulate(
                 }
                 world.clock.set(now);
             }
-            load.set((float(world.busy) / float(stage.workers)).min(1.0));
             world.arrive(now, rng);
         }
         start = end;

@@ -49,13 +49,6 @@ pub trait LimitAlgorithm {
     fn highest_limit(&self) -> u64 {
         LimitRange::MAX
     }
-
-    /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in
-    /// which it began, so that all calls of an epoch were admitted under its limit. Asked once,
-    /// when the limiter is made.
-    fn counts_calls_at_their_end(&self) -> bool {
-        false
-    }
 }
 
 impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
@@ -69,10 +62,6 @@ impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
 
     fn highest_limit(&self) -> u64 {
         (**self).highest_limit()
-    }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        (**self).counts_calls_at_their_end()
     }
 }
 
@@ -211,12 +200,10 @@ pub struct EpochCalls<'a> {
     /// The permits that were given back in the epoch, of whichever calls. While the limit is
     /// reached, that is the throughput, also if the limit has changed at the start of the epoch.
     pub returned: u64,
-    /// The number of those calls that have ended with an exception. If [calls count at their
-    /// end](LimitAlgorithm::counts_calls_at_their_end), of the calls that ended in the epoch.
+    /// The number of those calls that have ended with an exception.
     pub exceptions: u64,
-    /// The response times of those calls that have succeeded; or of the calls that succeeded in the
-    /// epoch. A call that fails may do so at once, or after a time-out: its time tells nothing of
-    /// the backend.
+    /// The response times of those calls that have succeeded. A call that fails may do so at once,
+    /// or after a time-out: its time tells nothing of the backend.
     pub response_times: &'a LatencyHistogram,
     /// The times after which calls that began in the epoch were cancelled. Each is a lower bound:
     /// without the cancellation, the call would have taken longer, if it reached the backend.
@@ -227,8 +214,7 @@ pub struct EpochCalls<'a> {
 
 impl EpochCalls<'_> {
     /// Returns the number of calls that began in the epoch and have not ended. Each of them has
-    /// taken at least the time since the end of the epoch. If [calls count at their
-    /// end](LimitAlgorithm::counts_calls_at_their_end), this number has no meaning.
+    /// taken at least the time since the end of the epoch.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.begun.saturating_sub(self.response_times.count() + self.exceptions)

@@ -6,28 +6,20 @@
 
 mod aimd;
 mod algorithm;
-mod bbr;
-mod cpu;
 mod epochs;
 mod error;
-mod gradient2;
 mod headroom;
 mod plan;
 mod range;
 mod token;
-mod vegas;
 
 use std::fmt;
 
 pub use aimd::Aimd;
 pub use algorithm::{EndedCall, EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
-pub use bbr::Bbr;
-pub use cpu::{CpuLoad, FixedCpuLoad, SystemCpu};
 pub use error::AdaptiveConfigError;
-pub use gradient2::Gradient2;
 pub use headroom::Headroom;
 pub use range::LimitRange;
-pub use vegas::Vegas;
 
 use crate::flow::contract::lend;
 use crate::flow::contract::{Account, Ask, Decision, Quota, Refusal};
@@ -45,14 +37,18 @@ use token::Token;
 
 /// A limiter of the calls in flight whose limit follows the capacity of the backend.
 ///
-/// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`],
-/// [`Vegas`], [`Gradient2`] and [`Bbr`] follow the algorithms of other libraries.
+/// A [`LimitAlgorithm`] sets the limit:
+///
+/// - [`Headroom`], unless another one is chosen. Take it if calls wait in a queue of the backend when
+///   there are too many: it follows the response times, and needs no setting.
+/// - [`Aimd`], if the backend refuses or times out what is too much instead, and response times tell
+///   nothing: it follows the failures.
+/// - Your own one, for another signal, such as the load of the processors.
 ///
 /// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm
-/// learns from response times, and most algorithms also from exceptions. Cancel a call that did not
+/// learns from response times or from exceptions. Cancel a call that did not
 /// reach the backend, for example one that failed to connect, and reject one that has timed out. A
-/// cancelled call gives its permit back, and the published algorithms do not learn from it.
-/// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than
+/// cancelled call gives its permit back, and [`Aimd`] does not learn from it. [`Headroom`] learns from one that was cancelled late: the call would have taken longer than
 /// that.
 ///
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use
@@ -120,7 +116,6 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later
     /// plans.
     horizon: Horizon,
-    counts_calls_at_their_end: bool,
     on_drop: OnDrop,
     clock: C,
 }
@@ -150,7 +145,6 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// Creates a limiter that reads `clock`.
     #[must_use]
     pub fn with_clock(algorithm: A, clock: C) -> Self {
-        let counts_calls_at_their_end = algorithm.counts_calls_at_their_end();
         let mut planner = Planner::new(algorithm, clock.now());
         let first = planner.first();
         let most = planner.most();
@@ -164,7 +158,6 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             held_at: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             horizon: Horizon::new(),
-            counts_calls_at_their_end,
             on_drop: OnDrop::Exception,
             clock,
         }
@@ -281,21 +274,9 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        let is_due = || Self::is_due(self.due.load(Ordering::Relaxed), now);
-        if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
-            // Before the plan: the algorithm may panic.
-            self.permits.give_back(token.permits());
-            // The plan before the count, so that the call counts in no epoch that ended before it.
-            if is_due() {
-                self.plan_after_epoch(now);
-            }
-            // Relaxed: which of two epochs a call counts in at their border does not matter.
-            self.epochs.end(self.epoch.load(Ordering::Relaxed), outcome, response_time);
-            return;
-        }
         self.epochs.end(token.epoch(), outcome, response_time);
         self.permits.give_back(token.permits());
-        if is_due() {
+        if Self::is_due(self.due.load(Ordering::Relaxed), now) {
             self.plan_after_epoch(now);
         }
     }
