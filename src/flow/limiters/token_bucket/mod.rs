@@ -266,6 +266,10 @@ fn take_from(version: &Version<Fill>, now: u64, permits: u64) -> Result<(), NotA
 fn decision(taken: Result<(), NotAdmitted>) -> Option<Decision> {
     match taken {
         Ok(()) => Some(Decision::Admitted(())),
+        Err(NotAdmitted::Until(nanos)) => {
+            let retry_at = Timestamp::from_nanos(nanos);
+            Some(Decision::Refused(Refusal::due(Reason::LimitReached, retry_at)))
+        }
         Err(not) => not.refusal(Reason::LimitReached).map(Decision::Refused),
     }
 }
@@ -326,7 +330,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
             Ok(()) => Decision::Admitted(()),
             Err(NotAdmitted::Until(nanos)) => {
                 let retry_at = Timestamp::from_nanos(nanos);
-                Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)))
+                Decision::Refused(Refusal::due(Reason::LimitReached, retry_at))
             }
             // After the first change, for more permits than the capacity, or at the end of time.
             Err(_) => self.take_later(now, permits),
