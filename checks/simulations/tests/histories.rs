@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::{Aimd, Headroom, LimitAlgorithm, LimitRange};
 use leaparray_simulations::algorithms::Algorithm;
-use leaparray_simulations::histories::{History, Lengths, Range, Stage, judge, search, traps};
+use leaparray_simulations::histories::{
+    Asks, History, Lengths, Range, Stage, judge, search, traps,
+};
 
 fn fixed(limit: u64) -> impl Fn(LimitRange) -> Box<dyn LimitAlgorithm> {
     move |_| Algorithm::Fixed(limit).create()
@@ -80,11 +82,21 @@ fn default_limit_leaves_each_trap() {
         traps::streams(0.2),
         traps::heavier_than_the_limit(),
         traps::clock_step(),
-        traps::peeks(),
     ] {
         let verdict = judge(&history, &headroom, 1);
         assert!(verdict.holds(), "{history:?}: {verdict:?}");
     }
+}
+
+/// A limiter learns from a peek of a request, from a queue and from a combination what it learns if
+/// it is asked directly.
+#[test]
+fn each_way_to_ask_teaches_the_same() {
+    let [direct, others @ ..] =
+        [Asks::Direct, Asks::AfterPeek, Asks::ThroughQueue, Asks::ThroughAllOf]
+            .map(|asks| judge(&traps::many_permits(asks), &headroom, 1));
+    assert!(direct.holds(), "{direct:?}");
+    assert_eq!(others, [direct; 3]);
 }
 
 /// Of the seeds from 0 on. Those that break the property have one to a few workers and calls of a

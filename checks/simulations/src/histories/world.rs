@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::flow::adaptive::LimitAlgorithm;
-use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::flow::{AdaptiveLimiter, AllOf, Ask, Decision, LimiterExt, WaitQueue};
+use leaparray::{ManualClock, Outcome, Permit, Timestamp};
 
-use super::history::float;
 use super::{Asks, Stage};
 
 type Limiter = AdaptiveLimiter<Box<dyn LimitAlgorithm>, ManualClock>;
@@ -32,7 +31,7 @@ pub struct Counts {
 }
 
 struct Call<'a> {
-    permit: FeedbackPermit<&'a Limiter>,
+    permit: Box<dyn Permit + 'a>,
     arrived: Timestamp,
     /// The time that a worker takes for it.
     length: Duration,
@@ -52,6 +51,7 @@ enum Event {
 
 struct World<'a> {
     limiter: &'a Limiter,
+    queue_of_requests: WaitQueue<&'a Limiter>,
     clock: ManualClock,
     stage: Stage,
     calls: Vec<Option<Call<'a>>>,
@@ -63,6 +63,10 @@ struct World<'a> {
     busy: u64,
     judged_from: Timestamp,
     counts: Counts,
+}
+
+fn boxed<'a, P: Permit + 'a>(decision: Decision<P>) -> Option<Box<dyn Permit + 'a>> {
+    decision.at_once().ok().map(|permit| Box::new(permit) as Box<dyn Permit>)
 }
 
 impl World<'_> {
@@ -80,12 +84,21 @@ impl World<'_> {
             if now >= self.judged_from { &mut self.counts } else { &mut Counts::default() };
         counts.offered += 1;
         let limiter = self.limiter;
-        let is_asked = match self.stage.asks {
-            Asks::Direct => true,
-            Asks::AfterPeek => limiter.peek_at(now, weight).is_some_and(|it| it.is_admitted()),
+        let ask = Ask::at(now).many(weight);
+        let permit = match self.stage.asks {
+            Asks::Direct => boxed(limiter.ask(&ask)),
+            Asks::AfterPeek => limiter
+                .foretell(&ask)
+                .filter(Decision::is_admitted)
+                .and_then(|_| boxed(limiter.ask(&ask.again()))),
+            Asks::ThroughQueue => {
+                let permit =
+                    self.queue_of_requests.acquire_by_at(now, weight, Duration::ZERO, |_| ());
+                permit.ok().map(|permit| Box::new(permit) as Box<dyn Permit>)
+            }
+            Asks::ThroughAllOf => boxed(AllOf::new((limiter, None::<&Limiter>)).ask(&ask)),
         };
-        let permit = is_asked.then(|| limiter.try_acquire_at(now, weight).at_once().ok());
-        let Some(permit) = permit.flatten() else {
+        let Some(mut permit) = permit else {
             counts.refused += 1;
             let is_idle =
                 self.queue.is_empty() && self.stage.workers.saturating_sub(self.busy) >= weight;
@@ -93,7 +106,7 @@ impl World<'_> {
             return;
         };
         if fails_fast {
-            permit.reject_at(now);
+            permit.end_at(now, Outcome::Exception);
             return;
         }
         let (good_since, has_worker) = (None, false);
@@ -142,7 +155,7 @@ impl World<'_> {
         if self.calls[number].as_ref().is_none_or(|call| call.arrived != arrived) {
             return;
         }
-        let call = self.calls[number].take().expect("checked");
+        let mut call = self.calls[number].take().expect("checked");
         self.free.push(number);
         self.count_work(&call, now);
         if call.has_worker {
@@ -151,10 +164,11 @@ impl World<'_> {
             self.queue.retain(|&it| it != number);
         }
         match event {
-            Event::GiveUp => call.permit.cancel_at(now),
-            Event::End if call.fails => call.permit.reject_at(now),
-            Event::End => call.permit.accept_at(now),
+            Event::GiveUp => call.permit.end_at(now, Outcome::Cancelled),
+            Event::End if call.fails => call.permit.end_at(now, Outcome::Exception),
+            Event::End => call.permit.end_at(now, Outcome::Success),
         }
+        drop(call);
         self.serve(now);
     }
 }
@@ -172,6 +186,7 @@ pub(super) fn simulate(
     let limiter = AdaptiveLimiter::with_clock(algorithm, clock.clone());
     let mut world = World {
         limiter: &limiter,
+        queue_of_requests: WaitQueue::new(&limiter),
         clock,
         stage: stages[0],
         calls: Vec::new(),

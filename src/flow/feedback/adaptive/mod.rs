@@ -259,7 +259,14 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
     }
 
     fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
-        Some(self.permits.peek(ask.permits()))
+        let decision = self.permits.peek(ask.permits());
+        // Behind a queue or a combination, the first question of a request is a peek. It shows that
+        // the limit was reached, as a refusal does.
+        let refusal = decision.refusal().filter(|_| ask.is_first());
+        if refusal.is_some_and(|it| it.reason != Reason::MoreThanLimit) {
+            self.raise_peak(self.permits.limit());
+        }
+        Some(decision)
     }
 
     #[inline]
