@@ -43,8 +43,17 @@ pub trait LimitAlgorithm {
     /// Returns the next limit.
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
 
+    /// Returns the limit of an algorithm that takes the place of another one at the limit `limit`;
+    /// called instead of [`first_plan`](Self::first_plan), by
+    /// [`reconfigure`](super::AdaptiveLimiter::reconfigure). An algorithm that remembers its limit
+    /// goes on from this one, as far as its range allows. By default, it begins with its first plan.
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        let _ = limit;
+        self.first_plan()
+    }
+
     /// Returns the highest limit of all plans. A plan with a higher limit has this one. Asked once,
-    /// when the limiter is made: a call for more permits can never be admitted. By default
+    /// when the limiter gets the algorithm: a call for more permits can never be admitted. By default
     /// [`LimitRange::MAX`].
     fn highest_limit(&self) -> u64 {
         LimitRange::MAX
@@ -58,6 +67,10 @@ impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
 
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         (**self).next_plan(evidence)
+    }
+
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        (**self).resume(limit)
     }
 
     fn highest_limit(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The making of plans.
 
 use std::mem;
-use std::sync::TryLockError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::AdaptiveLimiter;
@@ -80,6 +80,39 @@ impl<A: LimitAlgorithm> Planner<A> {
 }
 
 impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
+    /// Sets another algorithm, which goes on from the current limit: to change the range, or a
+    /// parameter of the algorithm. Permits in flight stay. An algorithm measures again, and the
+    /// limit stays in between, as far as the new range allows: of a [`Headroom`] that is in a dip,
+    /// the limit of the dip.
+    ///
+    /// A decision beside this call is that of the former algorithm or of the new one. Calls that
+    /// are in flight are not told to the new algorithm. Waits for a thread that is making a plan.
+    ///
+    /// ```
+    /// use leaparray::flow::AdaptiveLimiter;
+    /// use leaparray::flow::adaptive::{Headroom, LimitRange};
+    ///
+    /// let limiter = AdaptiveLimiter::new(Headroom::new(LimitRange::new(1, 50, 200)?));
+    /// limiter.reconfigure(Headroom::new(LimitRange::new(10, 20, 500)?).headroom(2.0)?);
+    /// assert_eq!(limiter.limit(), 50, "not the first limit of the new range");
+    /// limiter.reconfigure(Headroom::new(LimitRange::new(1, 20, 30)?));
+    /// assert_eq!(limiter.limit(), 30);
+    /// # Ok::<_, leaparray::flow::adaptive::AdaptiveConfigError>(())
+    /// ```
+    ///
+    /// [`Headroom`]: super::Headroom
+    pub fn reconfigure(&self, mut algorithm: A) {
+        let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before anything changes: the algorithm may panic.
+        let most = algorithm.highest_limit().clamp(1, LimitRange::MAX);
+        let plan = algorithm.resume(planner.plan.limit);
+        (planner.algorithm, planner.most, planner.previous) = (algorithm, most, None);
+        self.permits.set_most(most);
+        self.peak.store(self.permits.in_use(), Ordering::Relaxed);
+        let now = self.bounded(self.clock.now());
+        self.publish(planner.begin(plan, now));
+    }
+
     /// Ends the current epoch and begins the next one, unless another thread does so.
     #[cold]
     pub(super) fn plan_after_epoch(&self, now: Timestamp) {

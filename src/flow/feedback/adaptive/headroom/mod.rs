@@ -371,6 +371,12 @@ impl LimitAlgorithm for Headroom {
         plan
     }
 
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        self.limit = self.range.clamp(float(limit));
+        self.capacity = Self::SEARCH * self.limit;
+        self.first_plan()
+    }
+
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         let LimitEvidence::Epoch(epoch) = evidence else { return self.measure() };
         if let Stage::Measures = self.stage {
