@@ -9,10 +9,10 @@ use crate::time::Timestamp;
 /// intervals of the coarsest timers in use.
 const LATE: Duration = Duration::from_millis(50);
 
-/// The last grant of permits for an earlier time than that of the question. From the earlier time
-/// on, the next request was first in line, if it had arrived when the permits were granted, or
+/// The last grant of permits for an earlier time than the time of the question. The next request
+/// was first in line from that earlier time on, if it had arrived when the permits were granted, or
 /// soon after: within the time by which the grant was late. So a caller that comes again at once
-/// keeps the rate as well, and requests after a pause find nothing that was saved up.
+/// keeps the rate as well, and a request after a pause finds no permits that were saved up.
 #[derive(Debug)]
 pub(super) struct GrantedTurn {
     /// The time for which the permits were granted, in nanoseconds.

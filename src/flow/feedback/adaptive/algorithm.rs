@@ -46,15 +46,16 @@ pub trait LimitAlgorithm {
     /// Returns the limit of an algorithm that takes the place of another one at the limit `limit`;
     /// called instead of [`first_plan`](Self::first_plan), by
     /// [`reconfigure`](super::AdaptiveLimiter::reconfigure). An algorithm that remembers its limit
-    /// goes on from this one, as far as its range allows. By default, it begins with its first plan.
+    /// goes on from this one, as far as its range allows. By default, it begins with its first
+    /// plan.
     fn resume(&mut self, limit: u64) -> LimitPlan {
         let _ = limit;
         self.first_plan()
     }
 
     /// Returns the highest limit of all plans. A plan with a higher limit has this one. Asked once,
-    /// when the limiter gets the algorithm: a call for more permits can never be admitted. By default
-    /// [`LimitRange::MAX`].
+    /// when the limiter gets the algorithm: a call for more permits can never be admitted. By
+    /// default [`LimitRange::MAX`].
     fn highest_limit(&self) -> u64 {
         LimitRange::MAX
     }
@@ -93,7 +94,7 @@ pub(super) enum Next {
     Epoch { length: Duration, until: Until, longest: Duration },
 }
 
-/// What an epoch waits for, beyond its length.
+/// The events that an epoch waits for, beyond its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Until {
     /// The calls that have begun in the epoch.

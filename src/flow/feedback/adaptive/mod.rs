@@ -39,17 +39,17 @@ use token::Token;
 ///
 /// A [`LimitAlgorithm`] sets the limit:
 ///
-/// - [`Headroom`], unless another one is chosen. Take it if calls wait in a queue of the backend when
-///   there are too many: it follows the response times, and needs no setting.
-/// - [`Aimd`], if the backend refuses or times out what is too much instead, and response times tell
-///   nothing: it follows the failures.
+/// - [`Headroom`], unless another one is chosen. Take it if calls wait in a queue of the backend
+///   when there are too many: it follows the response times, and needs no setting.
+/// - [`Aimd`], if the backend refuses or times out what is too much instead, and response times
+///   tell nothing: it follows the failures.
 /// - Your own one, for another signal, such as the load of the processors.
 ///
 /// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm
-/// learns from response times or from exceptions. Cancel a call that did not
-/// reach the backend, for example one that failed to connect, and reject one that has timed out. A
-/// cancelled call gives its permit back, and [`Aimd`] does not learn from it. [`Headroom`] learns from one that was cancelled late: the call would have taken longer than
-/// that.
+/// learns from response times or from exceptions. Cancel a call that did not reach the backend, for
+/// example one that failed to connect, and reject one that has timed out. A cancelled call gives
+/// its permit back, and [`Aimd`] does not learn from it. [`Headroom`] learns from one that was
+/// cancelled late: the call would have taken longer than that.
 ///
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use
 /// do not exceed a limit that applied during it, unless one call takes all of them: a call for more

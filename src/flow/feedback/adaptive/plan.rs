@@ -85,8 +85,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// limit stays in between, as far as the new range allows: of a [`Headroom`] that is in a dip,
     /// the limit of the dip.
     ///
-    /// A decision beside this call is that of the former algorithm or of the new one. Calls that
-    /// are in flight are not told to the new algorithm. Waits for a thread that is making a plan.
+    /// A decision beside this call follows the former algorithm or the new one, never a mixture.
+    /// The new algorithm is not told of calls in flight. Waits for a thread that is making a plan.
     ///
     /// ```
     /// use leaparray::flow::AdaptiveLimiter;
