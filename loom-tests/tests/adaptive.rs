@@ -174,47 +174,6 @@ fn call_that_ends_is_told_or_skipped_and_the_last_plan_applies() {
     });
 }
 
-/// Counts the calls that it is told of, by the epoch in which they end.
-struct AtTheEnd(Arc<AtomicU64>);
-
-impl LimitAlgorithm for AtTheEnd {
-    fn first_plan(&mut self) -> LimitPlan {
-        LimitPlan::epoch(4, LENGTH)
-    }
-
-    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
-        if let LimitEvidence::Epoch(epoch) = evidence {
-            self.0.fetch_add(epoch.response_times.count(), Ordering::Relaxed);
-        }
-        LimitPlan::epoch(4, LENGTH)
-    }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        true
-    }
-}
-
-#[test]
-fn call_that_ends_at_the_border_of_two_epochs_is_told_once() {
-    explore(Some(1), || {
-        shadow_all_words();
-        let told = Arc::new(AtomicU64::new(0));
-        let algorithm = AtTheEnd(told.clone());
-        let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
-        let call = limiter.try_acquire_at(START, 1).at_once().expect("four may go ahead");
-        let other = limiter.clone();
-        // Begins the second epoch, and does not count.
-        let other = thread::spawn(move || drop(other.try_acquire_at(after(1), u64::MAX)));
-        call.accept_at(after(1));
-        other.join().unwrap();
-        for epoch in 2..5 {
-            assert!(limiter.try_acquire_at(after(epoch), u64::MAX).is_refused());
-        }
-        assert_eq!(told.load(Ordering::Relaxed), 1);
-        assert_eq!(limiter.in_use(), 0);
-    });
-}
-
 /// Two threads ask for the only permit. Each sees what was done under it before.
 #[test]
 fn next_call_sees_what_the_former_one_did() {

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use leaparray::flow::LimiterExt;
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::{FeedbackPermit, LimiterExt};
 use leaparray::{Clock, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
@@ -37,9 +37,11 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
         limit: 4,
         peak_in_flight: 3,
         begun: 3,
+        permits: 4,
+        returned: 2,
         exceptions: 1,
         unfinished: 1,
-        response_times: vec![millis(0), millis(150)],
+        response_times: vec![millis(150); 2],
         cancelled: vec![millis(20); 2],
     };
     assert_eq!(*told.lock().unwrap(), [first]);
@@ -93,51 +95,11 @@ fn epoch_is_told_again_after_a_panic() {
     assert_eq!(told, [first, first, (start(1), 2), (start(2), 2)]);
 }
 
-#[test]
-fn calls_count_at_their_end_if_the_algorithm_says_so() {
-    struct AtTheEnd(Script);
-    impl LimitAlgorithm for AtTheEnd {
-        fn first_plan(&mut self) -> LimitPlan {
-            self.0.first_plan()
-        }
-
-        fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
-            self.0.next_plan(evidence)
-        }
-
-        fn counts_calls_at_their_end(&self) -> bool {
-            true
-        }
-    }
-    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
-    let told = script.told.clone();
-    let scene = Scene::new(AtTheEnd(script));
-    let (long, failing) = (scene.call(), scene.call());
-    for _ in 0..10 {
-        scene.clock.advance(TENTH);
-        scene.call().cancel();
-    }
-    scene.clock.advance(millis(50));
-    failing.reject();
-    long.accept();
-    for _ in 0..2 {
-        scene.clock.advance(TENTH);
-        scene.call().cancel();
-    }
-    let told = told.lock().unwrap();
-    let counted: Vec<_> = told.iter().map(|it| (it.exceptions, it.response_times.len())).collect();
-    assert_eq!(counted[..10], [(0, 0); 10]);
-    // The lowest and the highest response time.
-    assert_eq!(counted[10], (1, 2), "{told:?}");
-    assert_eq!(told[10].response_times, [millis(1_050); 2]);
-}
-
 /// Notes what it is told. The first plan after an epoch waits until `goes_on` is set.
 struct Stalls {
     script: Script,
     has_stalled: Arc<AtomicBool>,
     goes_on: Arc<AtomicBool>,
-    counts_at_the_end: bool,
 }
 
 impl LimitAlgorithm for Stalls {
@@ -152,48 +114,42 @@ impl LimitAlgorithm for Stalls {
         }
         self.script.next_plan(evidence)
     }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        self.counts_at_the_end
-    }
 }
 
 /// While a thread makes a plan, calls count in an epoch that is over.
 #[test]
 fn epoch_whose_plan_stalls_lasts_as_long_as_its_calls_come() {
-    for counts_at_the_end in [false, true] {
-        let script = Script::new([LimitPlan::epoch(1_000, TENTH)]);
-        let told = script.told.clone();
-        let [has_stalled, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-        let (stalled, go) = (has_stalled.clone(), goes_on.clone());
-        let scene = Scene::new(Stalls { script, has_stalled, goes_on, counts_at_the_end });
-        for _ in 0..2 {
-            scene.call().accept();
-            scene.clock.advance(TENTH);
-        }
-        thread::scope(|scope| {
-            scope.spawn(|| scene.call().accept());
-            while !stalled.load(Relaxed) {
-                thread::yield_now();
-            }
-            // 50 calls in half a second.
-            for _ in 0..50 {
-                scene.call().accept();
-                scene.clock.advance(millis(10));
-            }
-            go.store(true, Relaxed);
-        });
-        for _ in 0..3 {
-            scene.clock.advance(TENTH);
-            scene.call().cancel();
-        }
-        let told = told.lock().unwrap();
-        let longest = told.iter().max_by_key(|it| it.begun).unwrap();
-        assert!((50..=52).contains(&longest.begun), "{told:?}");
-        let length = longest.end.saturating_since(longest.start);
-        assert!((millis(490)..=millis(700)).contains(&length), "{length:?} {told:?}");
-        assert!(told.windows(2).all(|it| it[0].end <= it[1].start), "{told:?}");
+    let script = Script::new([LimitPlan::epoch(1_000, TENTH)]);
+    let told = script.told.clone();
+    let [has_stalled, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (stalled, go) = (has_stalled.clone(), goes_on.clone());
+    let scene = Scene::new(Stalls { script, has_stalled, goes_on });
+    for _ in 0..2 {
+        scene.call().accept();
+        scene.clock.advance(TENTH);
     }
+    thread::scope(|scope| {
+        scope.spawn(|| scene.call().accept());
+        while !stalled.load(Relaxed) {
+            thread::yield_now();
+        }
+        // 50 calls in half a second.
+        for _ in 0..50 {
+            scene.call().accept();
+            scene.clock.advance(millis(10));
+        }
+        go.store(true, Relaxed);
+    });
+    for _ in 0..3 {
+        scene.clock.advance(TENTH);
+        scene.call().cancel();
+    }
+    let told = told.lock().unwrap();
+    let longest = told.iter().max_by_key(|it| it.begun).unwrap();
+    assert!((50..=52).contains(&longest.begun), "{told:?}");
+    let length = longest.end.saturating_since(longest.start);
+    assert!((millis(490)..=millis(700)).contains(&length), "{length:?} {told:?}");
+    assert!(told.windows(2).all(|it| it[0].end <= it[1].start), "{told:?}");
 }
 
 #[test]
@@ -293,14 +249,58 @@ fn epoch_is_extended_until_enough_calls_began() {
     }
     scene.call().accept();
     scene.call().accept();
-    // Asks again an eighth of the length later.
-    scene.clock.advance(millis(13));
+    // Asks again an eighth of the time later.
+    scene.clock.advance(millis(51));
     scene.call().accept();
     scene.clock.advance(millis(1_000));
     scene.call().accept();
     let told = told.lock().unwrap();
     let [first] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((first.begun, first.end), (3, NOON.saturating_add(millis(413))));
+    assert_eq!((first.begun, first.end), (3, NOON.saturating_add(millis(451))));
+}
+
+/// Two calls for five permits are ten permits.
+#[test]
+fn epoch_is_extended_until_enough_permits_were_taken() {
+    let plan = LimitPlan::epoch(9, TENTH).until_permits(1, 10, millis(10_000));
+    let script = Script::new([plan]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..9 {
+        scene.clock.advance(TENTH);
+        let now = scene.clock.now();
+        scene.limiter.try_acquire_at(now, 5).at_once().unwrap().cancel();
+    }
+    let told = told.lock().unwrap();
+    let counted: Vec<_> = told.iter().map(|it| (it.permits, it.returned)).collect();
+    assert_eq!(counted, [(10, 10); 3], "{told:?}");
+}
+
+/// All within 300 ms, and later half.
+#[test]
+fn epoch_is_extended_until_calls_have_ended() {
+    for (ended_at_once, length) in [(10, 100), (9, 300), (5, 300), (4, 900)] {
+        let plan = LimitPlan::epoch(20, TENTH);
+        let wait = plan.until_ended(millis(300), millis(900));
+        let script = Script::new([plan, plan, wait, plan]);
+        let told = script.told.clone();
+        let scene = Scene::new(script);
+        // The first plan is that of two epochs.
+        for _ in 0..2 {
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        let mut calls: Vec<_> = (0..10).map(|_| scene.call()).collect();
+        calls.drain(..ended_at_once).for_each(FeedbackPermit::accept);
+        for _ in 0..60 {
+            scene.clock.advance(millis(25));
+            let _ = scene.limiter.try_acquire_at(scene.clock.now(), u64::MAX);
+        }
+        let told = told.lock().unwrap();
+        let wait = told.iter().position(|it| it.begun == 0).unwrap();
+        let lasted = told[wait].end.saturating_since(told[wait].start);
+        assert!(lasted >= millis(length) && lasted < millis(length + 120), "{lasted:?} {told:?}");
+    }
 }
 
 #[test]

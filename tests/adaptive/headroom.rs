@@ -66,10 +66,10 @@ fn limit_reaches_the_capacity_from_below_and_from_above() {
     for initial in [4, 400] {
         let backend = Saturated::new(Headroom::new(range(4, initial, 1_000)), 4);
         let limits = backend.run(400);
-        // 40 and 1.5 · √40 = 9.5; in a dip, half of it.
+        // 40 and 4 + 1.5 · √40 = 13.5; in a dip, three quarters of 40.
         let [lowest, highest] = last(&limits, 100);
-        assert!((18..=40).contains(&lowest), "{limits:?}");
-        assert!((40..=60).contains(&highest), "{limits:?}");
+        assert!((28..=54).contains(&lowest), "{limits:?}");
+        assert!((50..=60).contains(&highest), "{limits:?}");
     }
 }
 
@@ -90,8 +90,9 @@ fn limit_that_follows_a_capacity_does_not_undershoot() {
         backend.run(400);
         backend.rate = rate;
         let limits = backend.run(15);
-        assert!(limits.iter().all(|&limit| limit >= 10 * rate), "{limits:?}");
-        assert!(limits[14] <= 10 * rate + 20, "{limits:?}");
+        // In a dip, three quarters of it.
+        assert!(limits.iter().all(|&limit| limit * 4 >= 30 * rate), "{limits:?}");
+        assert!(limits[14] <= 10 * rate + 24, "{limits:?}");
     }
 }
 
@@ -144,38 +145,6 @@ fn unused_limit_does_not_grow() {
     assert_eq!(scene.limiter.limit(), 20);
 }
 
-#[test]
-fn unused_limit_shrinks_to_its_use_and_no_further_than_the_first() {
-    let backend = Saturated::new(Headroom::default(), 10);
-    let limits = backend.run(200);
-    assert!(limits[199] > 80, "{limits:?}");
-    for _ in 0..30_000 {
-        backend.scene.calls(40, millis(10));
-    }
-    assert_eq!(backend.scene.limiter.limit(), 52, "1.3 times the calls in flight");
-    for _ in 0..60_000 {
-        backend.scene.calls(2, millis(10));
-    }
-    assert_eq!(backend.scene.limiter.limit(), 20);
-}
-
-/// Of 9 calls and of one call in a second: too few for a profile.
-#[test]
-fn unused_limit_shrinks_with_few_calls() {
-    for gap in [115, 990] {
-        let scene = Scene::new(Headroom::default());
-        for _ in 0..2_000 {
-            scene.calls(60, millis(10));
-        }
-        assert!(scene.limiter.limit() > 60);
-        for _ in 0..300 {
-            scene.calls(1, millis(10));
-            scene.clock.advance(millis(gap));
-        }
-        assert_eq!(scene.limiter.limit(), 20);
-    }
-}
-
 /// A tenth of the calls is slow. With few calls, that is a change of the quantiles now and then.
 #[test]
 fn light_traffic_does_not_lower_a_limit_that_it_does_not_use() {
@@ -188,23 +157,6 @@ fn light_traffic_does_not_lower_a_limit_that_it_does_not_use() {
     }
 }
 
-#[test]
-fn hanging_calls_lower_the_limit_before_they_end() {
-    let scene = Scene::new(Headroom::new(range(4, 40, 1_000)));
-    for _ in 0..100 {
-        scene.calls(30, millis(10));
-    }
-    let before = scene.limiter.limit();
-    // From now on no call ends.
-    let mut hanging = Vec::new();
-    for _ in 0..30 {
-        hanging.extend((0..10).map_while(|_| scene.limiter.try_acquire().at_once().ok()));
-        scene.clock.advance(millis(100));
-    }
-    assert!(scene.limiter.limit() <= before / 2, "{before} {}", scene.limiter.limit());
-    hanging.into_iter().for_each(FeedbackPermit::cancel);
-}
-
 /// Calls of 200 ms, 1 s and 5 s: longer than the shortest epoch.
 #[test]
 fn limit_reaches_the_capacity_for_long_calls() {
@@ -213,8 +165,8 @@ fn limit_reaches_the_capacity_for_long_calls() {
         backend.step = millis(step);
         let limits = backend.run(300);
         let [lowest, highest] = last(&limits, 100);
-        assert!((18..=40).contains(&lowest), "{step} ms: {limits:?}");
-        assert!((40..=60).contains(&highest), "{step} ms: {limits:?}");
+        assert!((28..=54).contains(&lowest), "{step} ms: {limits:?}");
+        assert!((50..=60).contains(&highest), "{step} ms: {limits:?}");
         backend.rate = 1;
         let limits = backend.run(100);
         assert!(limits[99] <= 20, "{step} ms: {limits:?}");
@@ -252,14 +204,12 @@ fn limits_if_all_calls(time: Duration, outcome: Outcome) -> Vec<u64> {
     (0..200).map(step).collect()
 }
 
-/// As if the client gave up after 90 ms: a cut makes the response times no shorter.
+/// As if the client gave up after 90 ms, whatever the limit is: no comparison tells anything.
 #[test]
 fn calls_that_time_out_do_not_raise_the_limit() {
     for outcome in [Outcome::Exception, Outcome::Cancelled] {
         let limits = limits_if_all_calls(millis(90), outcome);
-        // A dip may have begun before.
-        assert!(limits[10..].windows(2).all(|it| it[1] <= it[0]), "{limits:?}");
-        assert_eq!(limits[199], 4, "{limits:?}");
+        assert!(limits.iter().all(|&it| it <= limits[0]), "{limits:?}");
     }
 }
 
@@ -294,36 +244,6 @@ fn dip_in_which_calls_fail_measures_no_base() {
         }
     }
     assert!(dips > 0 && dips * 10 < usual, "in dips for {dips} steps, else for {usual}");
-}
-
-/// Each day has a phase with a full load, one with a tenth of it, one with few calls, and one in
-/// which calls hang.
-#[test]
-fn limit_follows_its_use_for_ten_hours() {
-    let scene = Scene::new(Headroom::default());
-    for _hour in 0..10 {
-        for _ in 0..6_000 {
-            scene.calls(60, millis(100));
-        }
-        assert!((48..=120).contains(&scene.limiter.limit()), "{}", scene.limiter.limit());
-        for _ in 0..6_000 {
-            scene.calls(6, millis(100));
-        }
-        assert_eq!(scene.limiter.limit(), 20);
-        for _ in 0..2_000 {
-            scene.calls(1, millis(1_000));
-        }
-        assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (20, 0));
-        for _ in 0..40 {
-            let calls: Vec<_> =
-                std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
-            scene.clock.advance(millis(10_000));
-            calls.into_iter().for_each(FeedbackPermit::reject);
-        }
-        assert!(scene.limiter.limit() <= 20, "{}", scene.limiter.limit());
-    }
-    let hours = scene.clock.now().saturating_since(super::NOON).as_secs() / 3_600;
-    assert_eq!(hours, 10);
 }
 
 #[test]

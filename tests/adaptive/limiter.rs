@@ -6,7 +6,9 @@ use std::sync::Arc;
 use leaparray::flow::adaptive::{
     AdaptiveConfigError, Aimd, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange,
 };
-use leaparray::flow::{AdaptiveLimiter, ConcurrencyLimiter, LimiterExt, Reason, Retry};
+use leaparray::flow::{
+    AdaptiveLimiter, Ask, ConcurrencyLimiter, FeedbackPermit, LimiterExt, Reason, Retry,
+};
 use leaparray::node::OnDrop;
 use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 
@@ -240,7 +242,7 @@ fn adaptive_limiter_decides_as_a_concurrency_limiter_of_its_limit() {
     }
 }
 
-/// An algorithm that counts calls at their end, and panics once.
+/// An algorithm that panics once.
 struct PanicsOnce(bool);
 
 impl LimitAlgorithm for PanicsOnce {
@@ -251,10 +253,6 @@ impl LimitAlgorithm for PanicsOnce {
     fn next_plan(&mut self, _: &LimitEvidence<'_>) -> LimitPlan {
         assert!(std::mem::replace(&mut self.0, true), "once");
         LimitPlan::epoch(4, TENTH)
-    }
-
-    fn counts_calls_at_their_end(&self) -> bool {
-        true
     }
 }
 
@@ -270,4 +268,55 @@ fn panic_of_an_algorithm_takes_no_permit() {
         assert_eq!(scene.limiter.in_use(), 0);
     }
     assert_eq!(panics, 1);
+}
+
+#[test]
+fn other_algorithm_goes_on_from_the_limit_and_keeps_the_permits() {
+    let scene = Scene::new(Aimd::new(range(1, 20, 200)));
+    scene.call().reject();
+    assert_eq!(scene.limiter.limit(), 18);
+    let held = [(); 3].map(|()| scene.call());
+    scene.limiter.reconfigure(Aimd::new(range(1, 1, 30)).backoff(0.5).unwrap());
+    assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (18, 3));
+    let refusal = scene.limiter.try_acquire_many(31).refusal().expect("30 are the most");
+    assert_eq!(refusal.reason, Reason::MoreThanLimit);
+    scene.call().reject();
+    assert_eq!(scene.limiter.limit(), 9, "by the new factor");
+    held.into_iter().for_each(FeedbackPermit::cancel);
+    scene.limiter.reconfigure(Aimd::new(range(12, 12, 200)));
+    assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (12, 0));
+}
+
+/// From a plan for each call to epochs, and back. A call of the former plan is not told.
+#[test]
+fn call_in_flight_is_not_told_to_another_algorithm() {
+    let of = |plan| Box::new(Script::new([plan])) as Box<dyn LimitAlgorithm>;
+    let scene = Scene::new(of(LimitPlan::each_call(3)));
+    let call = scene.call();
+    scene.limiter.reconfigure(of(LimitPlan::epoch(5, TENTH)));
+    let other = scene.call();
+    call.accept();
+    assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (5, 1));
+    scene.limiter.reconfigure(of(LimitPlan::each_call(4)));
+    other.accept();
+    assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (4, 0));
+}
+
+#[test]
+fn refused_peek_of_a_request_shows_that_the_limit_was_reached() {
+    for (is_first, peak) in [(true, 9), (false, 7)] {
+        let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+        let told = script.told.clone();
+        let scene = Scene::new(script);
+        let ask = Ask::at(NOON).many(7);
+        let call = scene.limiter.ask(&ask).at_once().unwrap();
+        let peek = if is_first { ask } else { ask.again() };
+        assert!(scene.limiter.foretell(&peek).unwrap().is_refused());
+        call.accept();
+        for _ in 0..3 {
+            scene.clock.advance(TENTH);
+            scene.call().cancel();
+        }
+        assert_eq!(told.lock().unwrap()[0].peak_in_flight, peak);
+    }
 }

@@ -1,11 +1,9 @@
 //! The adaptive limiter, and its algorithms.
 
-mod bbr;
-mod cpu;
+mod aimd;
 mod epochs;
 mod headroom;
 mod limiter;
-mod published;
 mod variety;
 
 use std::sync::{Arc, Mutex};
@@ -60,6 +58,8 @@ struct Told {
     limit: u64,
     peak_in_flight: u64,
     begun: u64,
+    permits: u64,
+    returned: u64,
     exceptions: u64,
     unfinished: u64,
     response_times: Vec<Duration>,
@@ -101,6 +101,8 @@ impl LimitAlgorithm for Script {
                 limit: epoch.limit,
                 peak_in_flight: epoch.peak_in_flight,
                 begun: epoch.begun,
+                permits: epoch.permits,
+                returned: epoch.returned,
                 exceptions: epoch.exceptions,
                 unfinished: epoch.unfinished(),
                 response_times,

@@ -1,13 +1,8 @@
 //! The algorithms that are compared.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 
-use leaparray::Timestamp;
-use leaparray::flow::adaptive::{
-    Aimd, Bbr, CpuLoad, Gradient2, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, Vegas,
-};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan};
 
 use crate::backend::DEADLINE;
 
@@ -24,23 +19,6 @@ impl LimitAlgorithm for Fixed {
     }
 }
 
-/// The share of the workers that are busy, as the load of the processors. The simulation sets it.
-#[derive(Clone, Debug, Default)]
-pub struct BusyWorkers(Rc<Cell<f64>>);
-
-impl BusyWorkers {
-    /// Sets the share.
-    pub fn set(&self, share: f64) {
-        self.0.set(share);
-    }
-}
-
-impl CpuLoad for BusyWorkers {
-    fn load(&mut self, _now: Timestamp) -> Option<f64> {
-        Some(self.0.get())
-    }
-}
-
 /// An algorithm, with its default settings unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -50,26 +28,13 @@ pub enum Algorithm {
     Aimd,
     /// `Aimd` with the deadline of the calls as its time-out.
     AimdWithDeadline,
-    /// `Vegas`.
-    Vegas,
-    /// `Gradient2`.
-    Gradient2,
-    /// `Bbr`, whose load is the share of the workers that are busy.
-    Bbr,
     /// A limit that does not change.
     Fixed(u64),
 }
 
 impl Algorithm {
     /// All algorithms of the crate.
-    pub const ALL: [Self; 6] = [
-        Self::Headroom,
-        Self::Aimd,
-        Self::AimdWithDeadline,
-        Self::Vegas,
-        Self::Gradient2,
-        Self::Bbr,
-    ];
+    pub const ALL: [Self; 3] = [Self::Headroom, Self::Aimd, Self::AimdWithDeadline];
 
     /// Returns its name.
     #[must_use]
@@ -78,23 +43,17 @@ impl Algorithm {
             Self::Headroom => "Headroom",
             Self::Aimd => "Aimd",
             Self::AimdWithDeadline => "Aimd, 100 ms",
-            Self::Vegas => "Vegas",
-            Self::Gradient2 => "Gradient2",
-            Self::Bbr => "Bbr",
             Self::Fixed(_) => "fixed",
         }
     }
 
     /// Creates it.
     #[must_use]
-    pub fn create(self, load: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+    pub fn create(self) -> Box<dyn LimitAlgorithm> {
         match self {
             Self::Headroom => Box::new(Headroom::default()),
             Self::Aimd => Box::new(Aimd::default()),
             Self::AimdWithDeadline => Box::new(Aimd::default().timeout(DEADLINE)),
-            Self::Vegas => Box::new(Vegas::default()),
-            Self::Gradient2 => Box::new(Gradient2::default()),
-            Self::Bbr => Box::new(Bbr::new(load.clone())),
             Self::Fixed(limit) => Box::new(Fixed(limit)),
         }
     }

@@ -9,7 +9,7 @@ use leaparray::flow::adaptive::LimitAlgorithm;
 use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Timestamp};
 
-use crate::algorithms::{Algorithm, BusyWorkers};
+use crate::algorithms::Algorithm;
 
 /// The time after which a response is of no use, at a scale of 1.
 pub const DEADLINE: Duration = Duration::from_millis(100);
@@ -155,8 +155,7 @@ impl<'a> Backend<'a> {
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a phase has few seconds")]
 pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observed> {
-    let load = BusyWorkers::default();
-    let algorithm = algorithm.create(&load);
+    let algorithm = algorithm.create();
     let scale = phases[0].scale;
     let tenth = TENTH * scale;
     let mut rng = Rng::with_seed(seed);
@@ -210,7 +209,5 @@ pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observ
             let slowness = phase.slowness_at(now.saturating_since(begin), seed);
             backend.serve(now, phase, slowness, &mut rng);
         }
-        let busy = u32::try_from(backend.served.len()).unwrap_or(u32::MAX).min(phase.workers);
-        load.set(f64::from(busy) / f64::from(phase.workers));
     }
 }

@@ -25,8 +25,7 @@ and the second from which three seconds have 95 % of its goodput, or a dash if a
 The *best fixed limit* is the lowest one with at least 99.5 % of the highest goodput of any fixed
 limit, in 30 s with the first seed. Its goodput is that highest one.
 
-`Aimd` has a time-out of 5 s, and in the next column of 100 ms. `Bbr` takes the share of the
-workers that are busy for the load of the processors. All have their default settings.
+`Aimd` has a time-out of 5 s, and in the next column of 100 ms. All have their default settings.
 
 ";
 

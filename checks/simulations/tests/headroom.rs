@@ -46,7 +46,10 @@ fn limit_follows_the_capacity_for_calls_of_half_a_second() {
 
 #[test]
 fn limit_of_a_half_used_backend_is_near_its_use() {
-    check(&capacity_changes(0.5, SECS), |score| follows(score, 0.92) && score.limit_by_use <= 3.0);
+    check(&capacity_changes(0.5, SECS), |score| {
+        let is_near = score.goodput >= 0.92 && score.limit_by_use <= 4.0;
+        is_near && score.p99 <= 1.5 && score.settled.is_some_and(|it| it <= 5)
+    });
 }
 
 #[test]
@@ -61,7 +64,7 @@ fn limit_does_not_follow_a_mix_about_the_median() {
 
 #[test]
 fn limit_of_an_idle_backend_is_near_its_use() {
-    check(&idle(SECS), |score| score.limit_by_use <= 3.0 || score.limit <= 30);
+    check(&idle(SECS), |score| score.limit_by_use <= 3.0 || score.limit <= 40);
 }
 
 #[test]

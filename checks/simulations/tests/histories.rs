@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use leaparray::flow::adaptive::{Aimd, Bbr, Headroom, LimitAlgorithm, LimitRange};
-use leaparray_simulations::algorithms::{Algorithm, BusyWorkers};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitAlgorithm, LimitRange};
+use leaparray_simulations::algorithms::Algorithm;
 use leaparray_simulations::histories::{
-    History, Lengths, Maker, Range, Stage, judge, search, traps,
+    Asks, History, Lengths, Range, Stage, judge, search, traps,
 };
 
-fn fixed(limit: u64) -> impl Fn(LimitRange, &BusyWorkers) -> Box<dyn LimitAlgorithm> {
-    move |_, load| Algorithm::Fixed(limit).create(load)
+fn fixed(limit: u64) -> impl Fn(LimitRange) -> Box<dyn LimitAlgorithm> {
+    move |_| Algorithm::Fixed(limit).create()
 }
 
 fn eight_workers(load: f64) -> History {
@@ -57,7 +57,7 @@ fn run_has_the_same_result_for_its_seed() {
 }
 
 /// The algorithms whose calls may fail, with a time-out above all response times.
-fn aimd(range: LimitRange, _: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+fn aimd(range: LimitRange) -> Box<dyn LimitAlgorithm> {
     Box::new(Aimd::new(range).timeout(Duration::from_secs(3_600)))
 }
 
@@ -67,12 +67,44 @@ fn calls_heavier_than_a_fallen_limit_raise_it() {
     assert!(verdict.holds(), "{verdict:?}");
 }
 
+fn headroom(range: LimitRange) -> Box<dyn LimitAlgorithm> {
+    Box::new(Headroom::new(range))
+}
+
 #[test]
-fn clock_that_was_ahead_for_one_call_stops_no_limit() {
-    let headroom: Maker<'_> = &|range, _| Box::new(Headroom::new(range));
-    let bbr: Maker<'_> = &|range, load| Box::new(Bbr::new(load.clone()).range(range));
-    for maker in [headroom, bbr] {
-        let verdict = judge(&traps::clock_step(), maker, 1);
-        assert!(verdict.holds(), "{verdict:?}");
+fn default_limit_leaves_each_trap() {
+    for history in [
+        traps::lowest_limit(),
+        traps::one_worker_of_eight(),
+        traps::long_calls(),
+        traps::long_exponential_calls(),
+        traps::streams(0.02),
+        traps::streams(0.2),
+        traps::heavier_than_the_limit(),
+        traps::clock_step(),
+    ] {
+        let verdict = judge(&history, &headroom, 1);
+        assert!(verdict.holds(), "{history:?}: {verdict:?}");
     }
+}
+
+/// A limiter learns from a peek of a request, from a queue and from a combination what it learns if
+/// it is asked directly.
+#[test]
+fn each_way_to_ask_teaches_the_same() {
+    let [direct, others @ ..] =
+        [Asks::Direct, Asks::AfterPeek, Asks::ThroughQueue, Asks::ThroughAllOf]
+            .map(|asks| judge(&traps::many_permits(asks), &headroom, 1));
+    assert!(direct.holds(), "{direct:?}");
+    assert_eq!(others, [direct; 3]);
+}
+
+/// Of the seeds from 0 on. Those that break the property have one to a few workers and calls of a
+/// heavy tail or of many permits, mostly.
+#[test]
+fn default_limit_is_healthy_after_nine_of_ten_histories() {
+    let seeds = 100;
+    let holds = |seed| judge(&History::random(seed), &headroom, seed).holds();
+    let healthy = (0..seeds).filter(|&seed| holds(seed)).count();
+    assert!(healthy >= 90, "{healthy} of {seeds}");
 }

@@ -9,7 +9,7 @@ use crate::node::Reason;
 use crate::time::Timestamp;
 
 /// The reason for which a request was refused, and the time from which the caller may ask again.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The reason.
@@ -30,6 +30,8 @@ const _: () = assert!(size_of::<Refusal>() == 40);
 #[repr(u32)]
 enum RetryKind {
     At,
+    /// [`Retry::At`], of a limiter whose permits come by time alone, one after the other.
+    Due,
     OnAnswer,
     Unknown,
     Never,
@@ -52,6 +54,15 @@ pub enum Retry {
     /// after the end of time.
     Never,
 }
+
+impl PartialEq for Refusal {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |it: &Self| (it.reason, it.retry(), it.limiter);
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for Refusal {}
 
 impl Refusal {
     /// Creates a refusal for that reason. For a [`Limiter`](crate::flow::Limiter) of your own.
@@ -125,12 +136,26 @@ impl Refusal {
         Self::new(reason, retry)
     }
 
+    /// Returns the refusal of a request whose permits come at `time`, of a limiter whose permits
+    /// come by time alone, one after the other.
+    #[inline]
+    pub(in crate::flow) const fn due(reason: Reason, time: Timestamp) -> Self {
+        Self { reason, time, kind: RetryKind::Due, limiter: None }
+    }
+
+    /// Returns whether the retry time is the time at which the permits come: a request that was
+    /// first in line then may ask for that time later on, and the permits after it come no later.
+    #[inline]
+    pub(in crate::flow) const fn is_due(&self) -> bool {
+        matches!(self.kind, RetryKind::Due)
+    }
+
     /// Returns when asking again can succeed.
     #[must_use]
     #[inline]
     pub const fn retry(&self) -> Retry {
         match self.kind {
-            RetryKind::At => Retry::At(self.time),
+            RetryKind::At | RetryKind::Due => Retry::At(self.time),
             RetryKind::OnAnswer => Retry::OnAnswer,
             RetryKind::Unknown => Retry::Unknown,
             RetryKind::Never => Retry::Never,
@@ -151,11 +176,12 @@ impl Refusal {
     /// ```
     #[must_use]
     pub fn postponed(self, by: Duration) -> Self {
-        let time = match self.kind {
-            RetryKind::At => self.time.saturating_add(by),
-            RetryKind::OnAnswer | RetryKind::Unknown | RetryKind::Never => self.time,
-        };
-        Self { time, ..self }
+        match self.kind {
+            RetryKind::At | RetryKind::Due => {
+                Self { time: self.time.saturating_add(by), kind: RetryKind::At, ..self }
+            }
+            RetryKind::OnAnswer | RetryKind::Unknown | RetryKind::Never => self,
+        }
     }
 
     /// Returns the name of the limiter that refused, if it

@@ -62,9 +62,7 @@ pub(in crate::flow) mod sealed {
 /// [`CircuitConfig::on_drop`](crate::flow::CircuitConfig::on_drop) and
 /// [`AdaptiveLimiter::on_drop`](crate::flow::AdaptiveLimiter::on_drop). By default, it rejects. The
 /// outcome is counted at the time of the report. An adaptive breaker counts a cancellation at the
-/// time of the admission, and an adaptive limiter counts a call in the epoch in which it began,
-/// unless its algorithm [says
-/// otherwise](crate::flow::adaptive::LimitAlgorithm::counts_calls_at_their_end).
+/// time of the admission, and an adaptive limiter counts a call in the epoch in which it began.
 ///
 /// A permit can be sent to another thread, and reported there. `L` is the type of the reference to
 /// the controller, such as `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::rule::{Back, CLOSED, NotAdmitted, Rule, Take, Taken, decision};
 use super::{Horizon, Live, Version};
-use crate::flow::contract::{Account, Ask, Decision, Quota, Refusal};
+use crate::flow::contract::{Account, Ask, Decision, Quota};
 use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp, saturating_nanos};
 
@@ -89,8 +89,7 @@ impl<R: Rule, C: Clock> Metered<R, C> {
         match take_from(self.live.first(), Take::of(ask, now)) {
             Ok(taken) => taken.decision(),
             Err(NotAdmitted::Until(nanos)) => {
-                let retry_at = Timestamp::from_nanos(nanos);
-                Decision::Refused(Refusal::until(R::REASON, Some(retry_at)))
+                Decision::Refused(R::refusal_until(Timestamp::from_nanos(nanos)))
             }
             // After the first change, for more permits than the limit, or at the end of time.
             Err(_) => self.decide_later(now, ask.permits(), ask.can_wait()),

@@ -18,6 +18,12 @@ pub trait Rule: Copy {
     /// The reason of a refusal of a request that may be admitted later.
     const REASON: Reason;
 
+    /// Returns the refusal of a request that may be admitted at `time`.
+    #[inline]
+    fn refusal_until(time: Timestamp) -> Refusal {
+        Refusal::until(Self::REASON, Some(time))
+    }
+
     /// Returns the word of a limiter that has been as new since `since`, and perhaps not before. A
     /// limiter that was just made has the word for 0.
     fn new_word(&self, since: u64) -> u64;
@@ -110,14 +116,14 @@ impl Taken {
 }
 
 impl NotAdmitted {
-    /// Returns the refusal for that reason; `None` if the word is closed.
+    /// Returns the refusal by a rule; `None` if the word is closed.
     #[inline]
-    pub(in crate::flow) const fn refusal(self, reason: Reason) -> Option<Refusal> {
+    pub(in crate::flow) fn refusal<R: Rule>(self) -> Option<Refusal> {
         match self {
             Self::Closed => None,
             Self::MoreThanLimit => Some(Refusal::never()),
-            Self::Until(nanos) => Some(Refusal::until(reason, Some(Timestamp::from_nanos(nanos)))),
-            Self::Never => Some(Refusal::until(reason, None)),
+            Self::Until(nanos) => Some(R::refusal_until(Timestamp::from_nanos(nanos))),
+            Self::Never => Some(Refusal::until(R::REASON, None)),
         }
     }
 }
@@ -127,6 +133,6 @@ impl NotAdmitted {
 pub(in crate::flow) fn decision<R: Rule>(taken: Result<Taken, NotAdmitted>) -> Option<Decision> {
     match taken {
         Ok(taken) => Some(taken.decision()),
-        Err(not) => not.refusal(R::REASON).map(Decision::Refused),
+        Err(not) => not.refusal::<R>().map(Decision::Refused),
     }
 }

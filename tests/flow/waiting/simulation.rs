@@ -32,6 +32,8 @@ pub(super) struct Timers {
     waiting: Rc<RefCell<BTreeMap<Timestamp, Vec<Waker>>>>,
     /// The time by which each timer is late.
     late: Duration,
+    /// The timers end at multiples of this time.
+    grain: Duration,
 }
 
 /// Wakes a task by its number.
@@ -74,11 +76,19 @@ impl Timers {
     }
 
     pub(super) fn late_by(late: Duration) -> Self {
-        Self { clock: ManualClock::new(at(BEGIN)), waiting: Rc::default(), late }
+        let grain = Duration::from_nanos(1);
+        Self { clock: ManualClock::new(at(BEGIN)), waiting: Rc::default(), late, grain }
+    }
+
+    /// Timers that end at the first multiple of `grain` at which their time has passed.
+    pub(super) fn with_grain(grain: Duration) -> Self {
+        Self { grain, ..Self::new() }
     }
 
     pub(super) fn sleep(&self, wait: Duration) -> Sleep {
-        let ends = self.clock.now().saturating_add(wait.saturating_add(self.late));
+        let ends = self.clock.now().saturating_add(wait.saturating_add(self.late)).as_nanos();
+        let grain = u64::try_from(self.grain.as_nanos()).unwrap();
+        let ends = Timestamp::from_nanos(ends.div_ceil(grain).saturating_mul(grain));
         Sleep { ends, has_waker: false, timers: self.clone() }
     }
 

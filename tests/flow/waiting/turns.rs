@@ -1,6 +1,7 @@
 //! The order of the requests, and the decisions that they take.
 
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 use leaparray::flow::{
     ConcurrencyLimiter, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Reason, Refusal,
@@ -177,6 +178,65 @@ fn last_of_200(timers: &Timers) -> u64 {
 fn late_timers_do_not_lower_the_rate() {
     assert_eq!(last_of_200(&Timers::new()), 1_990);
     assert_eq!(last_of_200(&Timers::late_by(ms(3))), 1_993);
+}
+
+/// Returns how many requests `callers`, of which each asks again at once, get in two seconds
+/// through a bucket of one token, whose timers have a grain. Checks the limit at each grant.
+fn granted_in_two_seconds(per_second: u64, grain: Duration, callers: u64) -> u64 {
+    let (timers, granted) = (Timers::with_grain(grain), Cell::new(0));
+    let queue = WaitQueue::new(tokens(per_second, 1, &timers.clock));
+    let simulation = Simulation::new(&timers);
+    for _ in 0..callers {
+        simulation.spawn(async {
+            loop {
+                queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+                granted.set(granted.get() + 1);
+                let nanos = timers.clock.now().saturating_since(at(BEGIN)).as_nanos();
+                let most = 1 + nanos * u128::from(per_second) / 1_000_000_000;
+                assert!(u128::from(granted.get()) <= most, "{} of {most}", granted.get());
+            }
+        });
+    }
+    simulation.run_until(2_000);
+    granted.get()
+}
+
+#[test]
+fn bucket_of_one_token_keeps_its_rate_whatever_the_grain_of_the_timers() {
+    for grain in [Duration::from_micros(50), ms(1), Duration::from_micros(1_300), ms(16)] {
+        for per_second in [10, 100, 500, 1_000, 2_000, 3_333, 10_000] {
+            for callers in [1, 2, 40] {
+                let granted = granted_in_two_seconds(per_second, grain, callers);
+                let due = 2 * per_second;
+                assert!(
+                    granted * 100 >= due * 97,
+                    "{granted} of {due}: {grain:?}, {callers} callers"
+                );
+            }
+        }
+    }
+}
+
+/// A pause between the requests saves nothing up for a burst.
+#[test]
+fn late_timer_saves_up_no_burst() {
+    let (timers, granted) = (Timers::with_grain(ms(16)), Cell::new(0));
+    let queue = WaitQueue::new(tokens(1_000, 1, &timers.clock));
+    let simulation = Simulation::new(&timers);
+    let one = || async {
+        queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+        granted.set(granted.get() + 1);
+    };
+    simulation.spawn(one());
+    simulation.spawn(one());
+    simulation.run_until(16);
+    assert_eq!(granted.get(), 2, "the second was due at 1 ms, and is late by 15 ms");
+    simulation.run_until(47);
+    for _ in 0..30 {
+        simulation.spawn(one());
+    }
+    simulation.settle();
+    assert_eq!(granted.get(), 3);
 }
 
 /// The timers are late by more than the bucket lets a request wait.

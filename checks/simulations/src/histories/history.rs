@@ -22,8 +22,12 @@ pub struct Range {
 pub enum Asks {
     /// By an acquire.
     Direct,
-    /// By a peek, and by an acquire only if the peek finds room, as a queue asks.
+    /// By a peek, and by an acquire only if the peek finds room.
     AfterPeek,
+    /// Through a queue in which no request waits.
+    ThroughQueue,
+    /// Through a combination with a limiter that admits all.
+    ThroughAllOf,
 }
 
 /// Calls that do not succeed.

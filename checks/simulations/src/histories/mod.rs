@@ -19,8 +19,7 @@ pub use search::{Found, search, shrink};
 pub use verdict::{Verdict, judge};
 pub use world::Counts;
 
-/// The maker of an algorithm with a range, for a backend whose load it may read.
+/// The maker of an algorithm with a range.
 pub type Maker<'a> = &'a dyn Fn(
     leaparray::flow::adaptive::LimitRange,
-    &crate::algorithms::BusyWorkers,
 ) -> Box<dyn leaparray::flow::adaptive::LimitAlgorithm>;

@@ -69,10 +69,11 @@ pub fn clock_step() -> History {
     History { range: range(4, 20, 10_000), past: vec![past], health }
 }
 
-/// A caller that peeks before it asks, so that the limiter is asked only while it has room.
+/// Calls for 11 permits, so that some permits of the limit stay free while it is reached, and
+/// callers that ask in that way.
 #[must_use]
-pub fn peeks() -> History {
-    let mut history = lowest_limit();
-    history.health.asks = Asks::AfterPeek;
-    history
+pub fn many_permits(asks: Asks) -> History {
+    let lengths = Lengths::Constant(Duration::from_millis(10));
+    let health = Stage { asks, ..Stage::healthy(220, 0.8, lengths, [11, 11]) };
+    History { range: range(1, 15, 1_000), past: Vec::new(), health }
 }

@@ -7,12 +7,12 @@ use leaparray::flow::adaptive::LimitRange;
 use super::history::float;
 use super::world::{Counts, simulate};
 use super::{History, Maker};
-use crate::algorithms::{Algorithm, BusyWorkers};
+use crate::algorithms::Algorithm;
 
 /// The result of a limiter in the judged time of a history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// The permits of good calls, as a share of those of the best fixed limit.
+    /// The work on good calls, as a share of that with the best fixed limit.
     pub goodput: f64,
     /// The share of the calls that were refused while workers were idle.
     pub refused_while_idle: f64,
@@ -45,29 +45,26 @@ pub fn judge(history: &History, maker: Maker<'_>, seed: u64) -> Verdict {
     let from = health.settling_time();
     let range = history.range;
     let range = LimitRange::new(range.min, range.initial, range.max).expect("a range");
-    let load = BusyWorkers::default();
     let stages: Vec<_> = history.past.iter().copied().chain([health]).collect();
-    let (counts, limit) = simulate(maker(range, &load), &load, &stages, from, seed);
+    let (counts, limit) = simulate(maker(range), &stages, from, seed);
     let best = best_fixed(history, from, seed);
     Verdict {
-        goodput: float(counts.good) / float(best.max(1)),
+        goodput: counts.good.as_secs_f64() / best.as_secs_f64().max(1e-9),
         refused_while_idle: float(counts.refused_while_idle) / float(counts.offered.max(1)),
         limit,
     }
 }
 
-/// Returns the permits of the good calls in health with the best of a few fixed limits: no queue, a
+/// Returns the work on good calls in health with the best of a few fixed limits: no queue, a
 /// queue of some square roots of the workers, and twice the workers.
-fn best_fixed(history: &History, from: Duration, seed: u64) -> u64 {
+fn best_fixed(history: &History, from: Duration, seed: u64) -> Duration {
     let health = history.health;
     let root = health.workers.isqrt();
     let heaviest = health.weights[1];
     let limits = [root + 1, 2 * root + 2, 4 * root + 4, health.workers + 10]
         .map(|queue| (health.workers + queue + heaviest).min(history.range.max));
     let good = |limit: u64| -> Counts {
-        let load = BusyWorkers::default();
-        let algorithm = Algorithm::Fixed(limit).create(&load);
-        simulate(algorithm, &load, &[health], from, seed).0
+        simulate(Algorithm::Fixed(limit).create(), &[health], from, seed).0
     };
     limits.iter().map(|&limit| good(limit).good).max().expect("limits")
 }

@@ -2,16 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::mem;
 use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::flow::adaptive::LimitAlgorithm;
-use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::flow::{AdaptiveLimiter, AllOf, Ask, Decision, LimiterExt, WaitQueue};
+use leaparray::{ManualClock, Outcome, Permit, Timestamp};
 
-use super::history::float;
 use super::{Asks, Stage};
-use crate::algorithms::BusyWorkers;
 
 type Limiter = AdaptiveLimiter<Box<dyn LimitAlgorithm>, ManualClock>;
 
@@ -24,19 +23,22 @@ pub struct Counts {
     pub refused: u64,
     /// Of the refused calls, those for which enough workers were idle, while no call waited.
     pub refused_while_idle: u64,
-    /// The permits of the calls that arrived, were admitted and waited for less than the [longest
-    /// wait](Stage::longest_wait).
-    pub good: u64,
+    /// The permits × time in which workers worked on calls that had waited for less than the
+    /// [longest wait](Stage::longest_wait). A limiter does not know the length of a call when it
+    /// decides, so this is the number of good calls × their mean work, without the chance of the
+    /// lengths: a few calls of a heavy tail are as long as hundreds of others.
+    pub good: Duration,
 }
 
 struct Call<'a> {
-    permit: FeedbackPermit<&'a Limiter>,
+    permit: Box<dyn Permit + 'a>,
     arrived: Timestamp,
     /// The time that a worker takes for it.
     length: Duration,
     weight: u64,
     fails: bool,
-    is_judged: bool,
+    /// The time at which workers have begun, if the call had not waited for too long.
+    good_since: Option<Timestamp>,
     has_worker: bool,
 }
 
@@ -49,6 +51,7 @@ enum Event {
 
 struct World<'a> {
     limiter: &'a Limiter,
+    queue_of_requests: WaitQueue<&'a Limiter>,
     clock: ManualClock,
     stage: Stage,
     calls: Vec<Option<Call<'a>>>,
@@ -58,7 +61,12 @@ struct World<'a> {
     /// place.
     events: BinaryHeap<Reverse<(Timestamp, Event, usize, Timestamp)>>,
     busy: u64,
+    judged_from: Timestamp,
     counts: Counts,
+}
+
+fn boxed<'a, P: Permit + 'a>(decision: Decision<P>) -> Option<Box<dyn Permit + 'a>> {
+    decision.at_once().ok().map(|permit| Box::new(permit) as Box<dyn Permit>)
 }
 
 impl World<'_> {
@@ -66,21 +74,31 @@ impl World<'_> {
         self.stage.workers.saturating_sub(self.busy)
     }
 
-    fn arrive(&mut self, now: Timestamp, rng: &mut Rng, is_judged: bool) {
+    fn arrive(&mut self, now: Timestamp, rng: &mut Rng) {
         // All drawn whatever becomes of the call, so that two limiters get the same calls.
         let length = self.stage.lengths.draw(rng);
         let weight = rng.u64(self.stage.weights[0]..=self.stage.weights[1]);
         let fails_fast = rng.f64() < self.stage.failures.fast;
         let fails = rng.f64() < self.stage.failures.late;
-        let counts = if is_judged { &mut self.counts } else { &mut Counts::default() };
+        let counts =
+            if now >= self.judged_from { &mut self.counts } else { &mut Counts::default() };
         counts.offered += 1;
         let limiter = self.limiter;
-        let is_asked = match self.stage.asks {
-            Asks::Direct => true,
-            Asks::AfterPeek => limiter.peek_at(now, weight).is_some_and(|it| it.is_admitted()),
+        let ask = Ask::at(now).many(weight);
+        let permit = match self.stage.asks {
+            Asks::Direct => boxed(limiter.ask(&ask)),
+            Asks::AfterPeek => limiter
+                .foretell(&ask)
+                .filter(Decision::is_admitted)
+                .and_then(|_| boxed(limiter.ask(&ask.again()))),
+            Asks::ThroughQueue => {
+                let permit =
+                    self.queue_of_requests.acquire_by_at(now, weight, Duration::ZERO, |_| ());
+                permit.ok().map(|permit| Box::new(permit) as Box<dyn Permit>)
+            }
+            Asks::ThroughAllOf => boxed(AllOf::new((limiter, None::<&Limiter>)).ask(&ask)),
         };
-        let permit = is_asked.then(|| limiter.try_acquire_at(now, weight).at_once().ok());
-        let Some(permit) = permit.flatten() else {
+        let Some(mut permit) = permit else {
             counts.refused += 1;
             let is_idle =
                 self.queue.is_empty() && self.stage.workers.saturating_sub(self.busy) >= weight;
@@ -88,11 +106,11 @@ impl World<'_> {
             return;
         };
         if fails_fast {
-            permit.reject_at(now);
+            permit.end_at(now, Outcome::Exception);
             return;
         }
-        let call =
-            Call { permit, arrived: now, length, weight, fails, is_judged, has_worker: false };
+        let (good_since, has_worker) = (None, false);
+        let call = Call { permit, arrived: now, length, weight, fails, good_since, has_worker };
         let number = self.free.pop().unwrap_or_else(|| {
             self.calls.push(None);
             self.calls.len() - 1
@@ -117,11 +135,19 @@ impl World<'_> {
             self.busy += call.weight;
             call.has_worker = true;
             let waited = now.saturating_since(call.arrived);
-            if call.is_judged && waited <= self.stage.longest_wait() {
-                self.counts.good += call.weight;
-            }
+            call.good_since = (waited <= self.stage.longest_wait()).then_some(now);
             let end = now.saturating_add(call.length);
             self.events.push(Reverse((end, Event::End, number, call.arrived)));
+        }
+    }
+
+    /// Counts the work on a good call up to `now`, as far as it is judged.
+    fn count_work(&mut self, call: &Call<'_>, now: Timestamp) {
+        if let Some(since) = call.good_since {
+            let judged = now.saturating_since(since.max(self.judged_from));
+            #[expect(clippy::cast_possible_truncation, reason = "small")]
+            let permits = call.weight as u32;
+            self.counts.good += judged * permits;
         }
     }
 
@@ -129,18 +155,20 @@ impl World<'_> {
         if self.calls[number].as_ref().is_none_or(|call| call.arrived != arrived) {
             return;
         }
-        let call = self.calls[number].take().expect("checked");
+        let mut call = self.calls[number].take().expect("checked");
         self.free.push(number);
+        self.count_work(&call, now);
         if call.has_worker {
             self.busy -= call.weight;
         } else {
             self.queue.retain(|&it| it != number);
         }
         match event {
-            Event::GiveUp => call.permit.cancel_at(now),
-            Event::End if call.fails => call.permit.reject_at(now),
-            Event::End => call.permit.accept_at(now),
+            Event::GiveUp => call.permit.end_at(now, Outcome::Cancelled),
+            Event::End if call.fails => call.permit.end_at(now, Outcome::Exception),
+            Event::End => call.permit.end_at(now, Outcome::Success),
         }
+        drop(call);
         self.serve(now);
     }
 }
@@ -149,7 +177,6 @@ impl World<'_> {
 /// in the last stage are counted. Returns them and the last limit.
 pub(super) fn simulate(
     algorithm: Box<dyn LimitAlgorithm>,
-    load: &BusyWorkers,
     stages: &[Stage],
     judged_from: Duration,
     seed: u64,
@@ -159,6 +186,7 @@ pub(super) fn simulate(
     let limiter = AdaptiveLimiter::with_clock(algorithm, clock.clone());
     let mut world = World {
         limiter: &limiter,
+        queue_of_requests: WaitQueue::new(&limiter),
         clock,
         stage: stages[0],
         calls: Vec::new(),
@@ -166,12 +194,15 @@ pub(super) fn simulate(
         queue: VecDeque::new(),
         events: BinaryHeap::new(),
         busy: 0,
+        judged_from: Timestamp::MAX,
         counts: Counts::default(),
     };
     let mut start = begin;
     for (index, stage) in stages.iter().enumerate() {
         world.stage = *stage;
-        let is_last = index + 1 == stages.len();
+        if index + 1 == stages.len() {
+            world.judged_from = start.saturating_add(judged_from);
+        }
         // By the place from the end: a run of the last stage alone gets the same calls.
         let rng = &mut Rng::with_seed(seed ^ (stages.len() - index) as u64);
         let end = start.saturating_add(stage.length);
@@ -191,7 +222,6 @@ pub(super) fn simulate(
                 break;
             }
             let now = arrival;
-            let is_judged = is_last && now.saturating_since(start) >= judged_from;
             world.clock.set(now);
             if steps_ahead {
                 steps_ahead = false;
@@ -202,11 +232,12 @@ pub(super) fn simulate(
                 }
                 world.clock.set(now);
             }
-            load.set((float(world.busy) / float(stage.workers)).min(1.0));
-            world.arrive(now, rng, is_judged);
+            world.arrive(now, rng);
         }
         start = end;
     }
-    let limit = limiter.limit();
-    (world.counts, limit)
+    for call in mem::take(&mut world.calls).iter().flatten() {
+        world.count_work(call, start);
+    }
+    (world.counts, limiter.limit())
 }

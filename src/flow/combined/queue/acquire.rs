@@ -22,7 +22,8 @@ impl<L: Limiter> WaitQueue<L> {
     /// sleep since then. So the call also ends under a clock that stands still, such as a
     /// [`CachedClock`](crate::time::CachedClock) that this thread refreshes between requests. A
     /// request that was due before, as by a late timer, asks for the time at which it was due, so
-    /// that delays do not add up.
+    /// that delays do not add up: a bucket of one token keeps its rate, also if its tokens come
+    /// faster than timers tick. Several requests then go ahead at one tick.
     ///
     /// The future can be dropped at any time; see [Cancellation](Self#cancellation). It is `Send`
     /// if the limiter is `Sync`, and `sleep` and its futures are `Send`.

@@ -46,6 +46,8 @@ pub(super) struct Attempts<'a, L, N> {
     queue: &'a WaitQueue<L>,
     node: Option<&'a N>,
     permits: u64,
+    /// The time of the arrival.
+    arrival: Timestamp,
     /// No question was asked yet.
     is_first: Cell<bool>,
     /// The time that has passed for this request: of its arrival, and later of its last sleep. It
@@ -72,7 +74,8 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         let until = now.saturating_add(timeout);
         let (clock, wakes, has_slept) = (now, (now, false), false);
         let is_first = Cell::new(true);
-        Self { queue, node, permits, is_first, now, until, clock, wakes, has_slept }
+        let arrival = now;
+        Self { queue, node, permits, arrival, is_first, now, until, clock, wakes, has_slept }
     }
 
     /// Returns the time of the clock.
@@ -160,7 +163,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         // The clock may stand still while the request waits. The wait has passed all the same.
         let now = clock.max(self.now);
         let has_slept = mem::take(&mut self.has_slept);
-        let granted = if has_slept { self.grant_of_a_late_timer(now, gave_back) } else { None };
+        let granted = self.grant_in_turn(now, has_slept, gave_back);
         match granted.unwrap_or_else(|| self.answer(now, gave_back)) {
             Answer::Granted(permit) => Next::Go(permit, now),
             Answer::Refused { refusal, is_due_then } => {
@@ -170,20 +173,39 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         }
     }
 
-    /// Asks at the time at which the request was due, if that was before `now`, because the timer
-    /// was late. So the delays of many requests do not add up, and a limiter that paces keeps its
-    /// rate.
-    fn grant_of_a_late_timer(
+    /// Asks for the time at which the request was due, if that was before `now`, because its own
+    /// timer was late, or the timer of the request before it. So the delays of many requests do not
+    /// add up, and a limiter whose permits come by time keeps its rate, also if its permits come
+    /// faster than timers tick.
+    fn grant_in_turn(
         &self,
         now: Timestamp,
+        has_slept: bool,
         gave_back: &impl Fn(),
     ) -> Option<Answer<QueuePermit<L::Permit>>> {
         let (due, is_due) = self.wakes;
-        if !is_due || due >= now {
-            return None;
+        let at = if has_slept {
+            is_due.then_some(due)?
+        } else {
+            self.queue.turn.begin(self.arrival, now)?
+        };
+        let grant = |at: Timestamp| {
+            if at >= now {
+                return None;
+            }
+            let answer = self.answer(at, gave_back);
+            if matches!(answer, Answer::Granted(_)) {
+                self.queue.turn.set(at, now);
+            }
+            Some(answer)
+        };
+        match grant(at)? {
+            // Due after the request before it, and before now.
+            Answer::Refused { refusal, is_due_then: true } if !has_slept => {
+                grant(refusal.retry_at()?).filter(|it| matches!(it, Answer::Granted(_)))
+            }
+            answer => matches!(answer, Answer::Granted(_)).then_some(answer),
         }
-        let answer = self.answer(due, gave_back);
-        matches!(answer, Answer::Granted(_)).then_some(answer)
     }
 
     /// Returns what the limiter says at `now`. It makes a decision only for a request that it would
@@ -255,7 +277,8 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
 /// The answer to a refused request.
 fn refused<P>(refusal: Refusal) -> Answer<P> {
     // A limiter that paces refuses for this reason before a request is due.
-    Answer::Refused { refusal, is_due_then: refusal.reason == Reason::WaitTooLong }
+    let is_due_then = refusal.is_due() || refusal.reason == Reason::WaitTooLong;
+    Answer::Refused { refusal, is_due_then }
 }
 
 /// The refusal of a request whose timeout has passed, and that cannot tell how much longer it would

@@ -5,6 +5,7 @@ mod attempts;
 mod enter;
 mod park;
 mod permit;
+mod turn;
 mod waiters;
 mod waiting;
 
@@ -19,6 +20,7 @@ use crate::sync::Arc;
 use crate::time::Timestamp;
 use attempts::{Attempts, Next, out_of_time};
 pub use permit::QueuePermit;
+use turn::GrantedTurn;
 use waiters::{Notice, Waiters};
 use waiting::Waiting;
 
@@ -127,6 +129,7 @@ use waiting::Waiting;
 pub struct WaitQueue<L> {
     limiter: L,
     newest_first: bool,
+    turn: GrantedTurn,
     waiters: Arc<Waiters>,
 }
 
@@ -144,7 +147,8 @@ impl<L: Limiter> WaitQueue<L> {
     /// [`AdaptiveBreaker`](crate::flow::AdaptiveBreaker), as [everywhere](Limiter).
     #[must_use]
     pub fn new(limiter: L) -> Self {
-        Self { limiter, newest_first: false, waiters: Arc::new(Waiters::new()) }
+        let (turn, waiters) = (GrantedTurn::new(), Arc::new(Waiters::new()));
+        Self { limiter, newest_first: false, turn, waiters }
     }
 
     /// Sets the maximum number of waiting requests. A further request is refused at once, for the

@@ -86,6 +86,11 @@ impl LimitAlgorithm for Aimd {
         LimitPlan::each_call(floor(self.limit))
     }
 
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        self.limit = self.range.clamp(float(limit));
+        self.first_plan()
+    }
+
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         if let LimitEvidence::Call(call) = evidence {
             if call.is_exception || call.response_time > self.timeout {

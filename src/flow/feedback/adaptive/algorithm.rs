@@ -43,18 +43,21 @@ pub trait LimitAlgorithm {
     /// Returns the next limit.
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
 
-    /// Returns the highest limit of all plans. A plan with a higher limit has this one. Asked once,
-    /// when the limiter is made: a call for more permits can never be admitted. By default
-    /// [`LimitRange::MAX`].
-    fn highest_limit(&self) -> u64 {
-        LimitRange::MAX
+    /// Returns the limit of an algorithm that takes the place of another one at the limit `limit`;
+    /// called instead of [`first_plan`](Self::first_plan), by
+    /// [`reconfigure`](super::AdaptiveLimiter::reconfigure). An algorithm that remembers its limit
+    /// goes on from this one, as far as its range allows. By default, it begins with its first
+    /// plan.
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        let _ = limit;
+        self.first_plan()
     }
 
-    /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in
-    /// which it began, so that all calls of an epoch were admitted under its limit. Asked once,
-    /// when the limiter is made.
-    fn counts_calls_at_their_end(&self) -> bool {
-        false
+    /// Returns the highest limit of all plans. A plan with a higher limit has this one. Asked once,
+    /// when the limiter gets the algorithm: a call for more permits can never be admitted. By
+    /// default [`LimitRange::MAX`].
+    fn highest_limit(&self) -> u64 {
+        LimitRange::MAX
     }
 }
 
@@ -67,12 +70,12 @@ impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
         (**self).next_plan(evidence)
     }
 
-    fn highest_limit(&self) -> u64 {
-        (**self).highest_limit()
+    fn resume(&mut self, limit: u64) -> LimitPlan {
+        (**self).resume(limit)
     }
 
-    fn counts_calls_at_their_end(&self) -> bool {
-        (**self).counts_calls_at_their_end()
+    fn highest_limit(&self) -> u64 {
+        (**self).highest_limit()
     }
 }
 
@@ -88,7 +91,18 @@ pub struct LimitPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     EachCall,
-    Epoch { length: Duration, calls: u64, longest: Duration },
+    Epoch { length: Duration, until: Until, longest: Duration },
+}
+
+/// The events that an epoch waits for, beyond its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Until {
+    /// The calls that have begun in the epoch.
+    pub(super) calls: u64,
+    /// The permits of these calls.
+    pub(super) permits: u64,
+    /// The end of all calls of the epoch before, or after this time of half of them.
+    pub(super) ended_within: Option<Duration>,
 }
 
 impl LimitPlan {
@@ -101,7 +115,8 @@ impl LimitPlan {
     /// A plan with that limit for an epoch of that length, at least 1 ms. An epoch ends with the
     /// first call that begins or ends after its length.
     pub const fn epoch(limit: u64, length: Duration) -> Self {
-        Self { limit, next: Next::Epoch { length, calls: 0, longest: length } }
+        let until = Until { calls: 0, permits: 0, ended_within: None };
+        Self { limit, next: Next::Epoch { length, until, longest: length } }
     }
 
     /// Extends the epoch until `calls` calls have begun in it, but not beyond the length `longest`.
@@ -115,9 +130,27 @@ impl LimitPlan {
     ///     .until_calls(50, Duration::from_secs(1));
     /// assert_eq!(plan.limit(), 20);
     /// ```
-    pub const fn until_calls(mut self, calls: u64, longest: Duration) -> Self {
+    pub const fn until_calls(self, calls: u64, longest: Duration) -> Self {
+        self.until(Until { calls, permits: 0, ended_within: None }, longest)
+    }
+
+    /// Like [`until_calls`](Self::until_calls), and also until these calls have taken `permits`
+    /// permits. At the limit, as many permits as the limit are taken in each mean response time.
+    pub const fn until_permits(self, calls: u64, permits: u64, longest: Duration) -> Self {
+        self.until(Until { calls, permits, ended_within: None }, longest)
+    }
+
+    /// Extends the epoch until all calls of the epoch before it have ended, or after the time
+    /// `patience` until half of them have, but not beyond the length `longest`. The algorithm is
+    /// told of them at the end of this epoch, so it learns at least the lower half of their
+    /// response times, however long they are. A plan for each call stays as it is.
+    pub const fn until_ended(self, patience: Duration, longest: Duration) -> Self {
+        self.until(Until { calls: 0, permits: 0, ended_within: Some(patience) }, longest)
+    }
+
+    const fn until(mut self, until: Until, longest: Duration) -> Self {
         if let Next::Epoch { length, .. } = self.next {
-            self.next = Next::Epoch { length, calls, longest };
+            self.next = Next::Epoch { length, until, longest };
         }
         self
     }
@@ -176,11 +209,15 @@ pub struct EpochCalls<'a> {
     pub peak_in_flight: u64,
     /// The number of calls that began in the epoch and were not cancelled.
     pub begun: u64,
-    /// The number of those calls that have ended with an exception. If [calls count at their
-    /// end](LimitAlgorithm::counts_calls_at_their_end), of the calls that ended in the epoch.
+    /// The permits of the calls that began in the epoch, including cancelled calls.
+    pub permits: u64,
+    /// The permits that were given back in the epoch, of whichever calls. While the limit is
+    /// reached, that is the throughput, also if the limit has changed at the start of the epoch.
+    pub returned: u64,
+    /// The number of those calls that have ended with an exception.
     pub exceptions: u64,
-    /// The response times of those calls that have ended, also with an exception; or of the calls
-    /// that ended in the epoch.
+    /// The response times of those calls that have succeeded. A call that fails may do so at once,
+    /// or after a time-out: its time tells nothing of the backend.
     pub response_times: &'a LatencyHistogram,
     /// The times after which calls that began in the epoch were cancelled. Each is a lower bound:
     /// without the cancellation, the call would have taken longer, if it reached the backend.
@@ -191,10 +228,9 @@ pub struct EpochCalls<'a> {
 
 impl EpochCalls<'_> {
     /// Returns the number of calls that began in the epoch and have not ended. Each of them has
-    /// taken at least the time since the end of the epoch. If [calls count at their
-    /// end](LimitAlgorithm::counts_calls_at_their_end), this number has no meaning.
+    /// taken at least the time since the end of the epoch.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
-        self.begun.saturating_sub(self.response_times.count())
+        self.begun.saturating_sub(self.response_times.count() + self.exceptions)
     }
 }

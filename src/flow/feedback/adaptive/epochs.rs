@@ -35,11 +35,15 @@ pub(super) struct Past {
     pub(super) end: Timestamp,
     pub(super) limit: u64,
     pub(super) peak: u64,
+    /// The permits in use at its start and at its end.
+    pub(super) in_use: [u64; 2],
 }
 
 impl Epochs {
     /// The number of epochs whose calls are kept. A call that ends later is counted as late.
     const KEPT: u32 = 4;
+    /// Counts the permits of calls beyond one for each.
+    const MORE_PERMITS: MetricEvent = MetricEvent::ReservedPass;
     /// The length of an epoch in the window: the shortest bucket.
     const UNIT: Duration = Duration::from_nanos(2);
 
@@ -57,8 +61,11 @@ impl Epochs {
     }
 
     #[inline]
-    pub(super) fn begin(&self, epoch: u64) {
+    pub(super) fn begin(&self, epoch: u64, permits: u64) {
         self.last.add_at(time_of(epoch), MetricEvent::Pass, 1);
+        if permits > 1 {
+            self.last.add_at(time_of(epoch), Self::MORE_PERMITS, permits - 1);
+        }
     }
 
     #[inline]
@@ -68,7 +75,7 @@ impl Epochs {
             Outcome::Success => {
                 self.last.record_success_nanos_at(epoch, saturating_nanos(response_time));
             }
-            Outcome::Exception => self.last.record_exception_at(epoch, response_time),
+            Outcome::Exception => self.last.add_at(epoch, MetricEvent::Exception, 1),
             Outcome::Cancelled => {
                 self.cancelled.record_success_nanos_at(epoch, saturating_nanos(response_time));
                 // In the window of its beginning, so that a reader never finds more cancelled calls
@@ -81,6 +88,21 @@ impl Epochs {
     /// Returns the number of calls that have begun in an epoch, including cancelled calls.
     pub(super) fn begun(&self, epoch: u64) -> u64 {
         self.one.at(time_of(epoch)).sum(MetricEvent::Pass)
+    }
+
+    /// Returns the permits of the calls that have begun in an epoch.
+    pub(super) fn permits(&self, epoch: u64) -> u64 {
+        self.begun(epoch) + self.one.at(time_of(epoch)).sum(Self::MORE_PERMITS)
+    }
+
+    /// Returns whether at least one in `of` calls of an epoch has ended, apart from cancelled
+    /// calls.
+    pub(super) fn has_ended(&self, epoch: u64, of: u64) -> bool {
+        // Each call is counted as begun before it is counted as ended, so the ends are read first.
+        let [success, exceptions, cancelled] =
+            [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Cancelled]
+                .map(|event| self.one.at(time_of(epoch)).sum(event));
+        of * (success + exceptions) >= self.begun(epoch).saturating_sub(cancelled)
     }
 
     /// Returns the calls of an epoch. Their times are read into `times`.
@@ -98,7 +120,9 @@ impl Epochs {
         let [exceptions, cancelled] = [MetricEvent::Exception, MetricEvent::Cancelled]
             .map(|event| self.one.at(at).sum(event));
         let begun = self.begun(epoch).saturating_sub(cancelled);
-        let Past { start, end, limit, peak: peak_in_flight } = past;
+        let permits = self.permits(epoch);
+        let Past { start, end, limit, peak: peak_in_flight, in_use: [before, after] } = past;
+        let returned = (permits + before).saturating_sub(after);
         let begun_since = self.begun(epoch + 1);
         EpochCalls {
             now,
@@ -107,6 +131,8 @@ impl Epochs {
             limit,
             peak_in_flight,
             begun,
+            permits,
+            returned,
             exceptions,
             response_times: &times.ended,
             cancelled: &times.cancelled,

@@ -6,29 +6,20 @@
 
 mod aimd;
 mod algorithm;
-mod bbr;
-mod cpu;
-mod epoch_length;
 mod epochs;
 mod error;
-mod gradient2;
 mod headroom;
 mod plan;
 mod range;
 mod token;
-mod vegas;
 
 use std::fmt;
 
 pub use aimd::Aimd;
 pub use algorithm::{EndedCall, EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
-pub use bbr::Bbr;
-pub use cpu::{CpuLoad, FixedCpuLoad, SystemCpu};
 pub use error::AdaptiveConfigError;
-pub use gradient2::Gradient2;
 pub use headroom::Headroom;
 pub use range::LimitRange;
-pub use vegas::Vegas;
 
 use crate::flow::contract::lend;
 use crate::flow::contract::{Account, Ask, Decision, Quota, Refusal};
@@ -46,15 +37,19 @@ use token::Token;
 
 /// A limiter of the calls in flight whose limit follows the capacity of the backend.
 ///
-/// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`],
-/// [`Vegas`], [`Gradient2`] and [`Bbr`] follow the algorithms of other libraries.
+/// A [`LimitAlgorithm`] sets the limit:
+///
+/// - [`Headroom`], unless another one is chosen. Take it if calls wait in a queue of the backend
+///   when there are too many: it follows the response times, and needs no setting.
+/// - [`Aimd`], if the backend refuses or times out what is too much instead, and response times
+///   tell nothing: it follows the failures.
+/// - Your own one, for another signal, such as the load of the processors.
 ///
 /// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm
-/// learns from response times, and most algorithms also from exceptions. Cancel a call that did not
-/// reach the backend, for example one that failed to connect, and reject one that has timed out. A
-/// cancelled call gives its permit back, and the published algorithms do not learn from it.
-/// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than
-/// that.
+/// learns from response times or from exceptions. Cancel a call that did not reach the backend, for
+/// example one that failed to connect, and reject one that has timed out. A cancelled call gives
+/// its permit back, and [`Aimd`] does not learn from it. [`Headroom`] learns from one that was
+/// cancelled late: the call would have taken longer than that.
 ///
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use
 /// do not exceed a limit that applied during it, unless one call takes all of them: a call for more
@@ -121,7 +116,6 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later
     /// plans.
     horizon: Horizon,
-    counts_calls_at_their_end: bool,
     on_drop: OnDrop,
     clock: C,
 }
@@ -151,7 +145,6 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// Creates a limiter that reads `clock`.
     #[must_use]
     pub fn with_clock(algorithm: A, clock: C) -> Self {
-        let counts_calls_at_their_end = algorithm.counts_calls_at_their_end();
         let mut planner = Planner::new(algorithm, clock.now());
         let first = planner.first();
         let most = planner.most();
@@ -165,7 +158,6 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             held_at: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             horizon: Horizon::new(),
-            counts_calls_at_their_end,
             on_drop: OnDrop::Exception,
             clock,
         }
@@ -226,7 +218,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             Token::of_call(in_use, permits)
         } else {
             self.raise_peak(in_use);
-            self.epochs.begin(epoch);
+            self.epochs.begin(epoch, permits);
             Token::of_epoch(epoch, permits)
         };
         Ok(Admission { start: now, token: token.0 })
@@ -267,7 +259,14 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
     }
 
     fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
-        Some(self.permits.peek(ask.permits()))
+        let decision = self.permits.peek(ask.permits());
+        // Behind a queue or a combination, the first question of a request is a peek. It shows that
+        // the limit was reached, as a refusal does.
+        let refusal = decision.refusal().filter(|_| ask.is_first());
+        if refusal.is_some_and(|it| it.reason != Reason::MoreThanLimit) {
+            self.raise_peak(self.permits.limit());
+        }
+        Some(decision)
     }
 
     #[inline]
@@ -282,21 +281,9 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        let is_due = || Self::is_due(self.due.load(Ordering::Relaxed), now);
-        if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
-            // Before the plan: the algorithm may panic.
-            self.permits.give_back(token.permits());
-            // The plan before the count, so that the call counts in no epoch that ended before it.
-            if is_due() {
-                self.plan_after_epoch(now);
-            }
-            // Relaxed: which of two epochs a call counts in at their border does not matter.
-            self.epochs.end(self.epoch.load(Ordering::Relaxed), outcome, response_time);
-            return;
-        }
         self.epochs.end(token.epoch(), outcome, response_time);
         self.permits.give_back(token.permits());
-        if is_due() {
+        if Self::is_due(self.due.load(Ordering::Relaxed), now) {
             self.plan_after_epoch(now);
         }
     }

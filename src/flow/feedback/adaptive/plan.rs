@@ -1,10 +1,11 @@
 //! The making of plans.
 
-use std::sync::TryLockError;
+use std::mem;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::AdaptiveLimiter;
-use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next};
+use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next, Until};
 use super::epochs::{EpochTimes, Past};
 use super::range::LimitRange;
 use crate::sync::{MutexGuard, Ordering};
@@ -26,6 +27,8 @@ pub(super) struct Planner<A> {
     epoch: u64,
     /// The start of the current epoch.
     start: Timestamp,
+    /// The permits in use at its start.
+    in_use: u64,
     /// The epoch before it.
     previous: Option<Past>,
     times: EpochTimes,
@@ -46,7 +49,7 @@ impl<A: LimitAlgorithm> Planner<A> {
         let most = algorithm.highest_limit().clamp(1, LimitRange::MAX);
         let plan = algorithm.first_plan();
         let times = EpochTimes::default();
-        Self { algorithm, most, plan, epoch: 1, start: now, previous: None, times }
+        Self { algorithm, most, plan, epoch: 1, start: now, in_use: 0, previous: None, times }
     }
 
     pub(super) fn first(&mut self) -> Published {
@@ -77,6 +80,39 @@ impl<A: LimitAlgorithm> Planner<A> {
 }
 
 impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
+    /// Sets another algorithm, which goes on from the current limit: to change the range, or a
+    /// parameter of the algorithm. Permits in flight stay. An algorithm measures again, and the
+    /// limit stays in between, as far as the new range allows: of a [`Headroom`] that is in a dip,
+    /// the limit of the dip.
+    ///
+    /// A decision beside this call follows the former algorithm or the new one, never a mixture.
+    /// The new algorithm is not told of calls in flight. Waits for a thread that is making a plan.
+    ///
+    /// ```
+    /// use leaparray::flow::AdaptiveLimiter;
+    /// use leaparray::flow::adaptive::{Headroom, LimitRange};
+    ///
+    /// let limiter = AdaptiveLimiter::new(Headroom::new(LimitRange::new(1, 50, 200)?));
+    /// limiter.reconfigure(Headroom::new(LimitRange::new(10, 20, 500)?).headroom(2.0)?);
+    /// assert_eq!(limiter.limit(), 50, "not the first limit of the new range");
+    /// limiter.reconfigure(Headroom::new(LimitRange::new(1, 20, 30)?));
+    /// assert_eq!(limiter.limit(), 30);
+    /// # Ok::<_, leaparray::flow::adaptive::AdaptiveConfigError>(())
+    /// ```
+    ///
+    /// [`Headroom`]: super::Headroom
+    pub fn reconfigure(&self, mut algorithm: A) {
+        let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before anything changes: the algorithm may panic.
+        let most = algorithm.highest_limit().clamp(1, LimitRange::MAX);
+        let plan = algorithm.resume(planner.plan.limit);
+        (planner.algorithm, planner.most, planner.previous) = (algorithm, most, None);
+        self.permits.set_most(most);
+        self.peak.store(self.permits.in_use(), Ordering::Relaxed);
+        let now = self.bounded(self.clock.now());
+        self.publish(planner.begin(plan, now));
+    }
+
     /// Ends the current epoch and begins the next one, unless another thread does so.
     #[cold]
     pub(super) fn plan_after_epoch(&self, now: Timestamp) {
@@ -87,7 +123,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             return;
         };
         let planner = &mut *planner;
-        let Next::Epoch { length, calls, longest } = planner.plan.next else { return };
+        let Next::Epoch { length, until, longest } = planner.plan.next else { return };
         if now < planner.start {
             self.begin_again_after_step_back(planner);
             return;
@@ -100,8 +136,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             self.due.store(Planner::<A>::due(now, left), Ordering::Relaxed);
             return;
         }
-        if elapsed < longest && self.epochs.begun(planner.epoch) < calls {
-            self.due.store(Planner::<A>::due(now, length / 8), Ordering::Relaxed);
+        if elapsed < longest && !self.has(planner.epoch, until, elapsed) {
+            self.due.store(Planner::<A>::due(now, elapsed / 8), Ordering::Relaxed);
             return;
         }
         let limit = planner.plan.limit;
@@ -119,12 +155,25 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         };
         // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a
         // call raises at the same time may count in either epoch.
-        let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
+        let now_in_use = self.permits.in_use();
+        let peak = self.peak.swap(now_in_use, Ordering::Relaxed);
+        let in_use = [mem::replace(&mut planner.in_use, now_in_use), now_in_use];
         // The epoch ends later if calls came while a thread held the planner. Relaxed: which of two
         // epochs such a call counts in does not matter.
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
-        planner.previous = Some(Past { start: planner.start, end: end.max(held_at), limit, peak });
+        let (start, end) = (planner.start, end.max(held_at));
+        planner.previous = Some(Past { start, end, limit, peak, in_use });
         self.publish(planner.begin(plan, now.max(held_at)));
+    }
+
+    /// Returns whether an epoch has what it waits for.
+    fn has(&self, epoch: u64, until: Until, elapsed: Duration) -> bool {
+        self.epochs.begun(epoch) >= until.calls
+            && (until.permits == 0 || self.epochs.permits(epoch) >= until.permits)
+            && until.ended_within.is_none_or(|patience| {
+                let share = if elapsed < patience { 1 } else { 2 };
+                self.epochs.has_ended(epoch - 1, share)
+            })
     }
 
     /// Begins the epoch again if the clock has stepped back: its start would come again only after
@@ -136,7 +185,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             return;
         }
         self.held_at.store(0, Ordering::Relaxed);
-        self.peak.store(self.permits.in_use(), Ordering::Relaxed);
+        planner.in_use = self.permits.in_use();
+        self.peak.store(planner.in_use, Ordering::Relaxed);
         // The lengths of the epochs about the step tell nothing.
         planner.previous = None;
         self.publish(planner.begin(planner.plan, now));

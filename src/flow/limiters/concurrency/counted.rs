@@ -18,13 +18,15 @@ use crate::time::Timestamp;
 #[derive(Debug)]
 pub(in crate::flow) struct CountedPermits {
     limit: AtomicU64,
-    most: u64,
+    /// Changes only with the algorithm of the limit. A decision that finds an old `limit` beside a
+    /// new `most`, or the reverse, is one of the two that it could have been.
+    most: AtomicU64,
     in_use: AtomicU64,
 }
 
 impl CountedPermits {
     pub(in crate::flow) fn new(limit: u64, most: u64) -> Self {
-        Self { limit: AtomicU64::new(limit), most, in_use: AtomicU64::new(0) }
+        Self { limit: AtomicU64::new(limit), most: AtomicU64::new(most), in_use: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -35,6 +37,11 @@ impl CountedPermits {
     pub(in crate::flow) fn set_limit(&self, limit: u64) {
         // Relaxed: the limit orders nothing. A decision uses the value that it finds.
         self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    pub(in crate::flow) fn set_most(&self, most: u64) {
+        // Relaxed: as the limit.
+        self.most.store(most, Ordering::Relaxed);
     }
 
     #[inline]
@@ -80,7 +87,7 @@ impl CountedPermits {
         if permits <= self.limit().saturating_sub(in_use) {
             return None;
         }
-        if permits > self.most {
+        if permits > self.most.load(Ordering::Relaxed) {
             return Some(Refusal::never());
         }
         (in_use > 0).then(|| Refusal::new(Reason::LimitReached, Retry::Unknown))

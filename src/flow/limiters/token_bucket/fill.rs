@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::flow::contract::{Quota, Rate};
+use crate::flow::contract::{Quota, Rate, Refusal};
 use crate::flow::permits::{Back, CLOSED, NotAdmitted, Rule, Take, Taken};
 use crate::node::Reason;
 use crate::time::Timestamp;
@@ -136,6 +136,11 @@ impl Fill {
 
 impl Rule for Fill {
     const REASON: Reason = Reason::LimitReached;
+
+    #[inline]
+    fn refusal_until(time: Timestamp) -> Refusal {
+        Refusal::due(Self::REASON, time)
+    }
 
     /// Returns the word of a bucket that is full at `since`. Before, it has fewer tokens.
     fn new_word(&self, since: u64) -> u64 {
