@@ -241,6 +241,22 @@ fn shortage_is_shared_in_proportion() {
     assert_eq!(shares(100, &[100, 1, 1]), [98, 1, 1]);
 }
 
+/// A snapshot of the server's memory keeps its identity, so that a server which is restored from it
+/// does not know that it has lost grants: the limit holds twice, once for each.
+#[test]
+fn server_restored_from_its_memory_grants_the_limit_once_more() {
+    let (mut ledger, epoch) = opened(with_limit(4));
+    let mut restored = ledger.clone();
+    let granted = [&mut ledger, &mut restored].map(|it| {
+        let first = it.lease(OPEN, 1, &ask(1, 1, epoch, 3, &[])).granted;
+        first + it.lease(OPEN, 1, &ask(2, 1, epoch, 3, &[])).granted
+    });
+    assert_eq!(granted, [4, 4]);
+    // A server that is restarted after that has another identity, and grants nothing.
+    let answer = restored.lease(OPEN, 2, &ask(3, 1, epoch, 3, &[]));
+    assert_eq!((answer.granted, answer.open_in), (0, 4 * B));
+}
+
 /// 200 nodes lack a permit in a window of two buckets. 64 may ask in each bucket, and the asks of
 /// the others are spread evenly.
 #[test]
