@@ -28,7 +28,7 @@ where
     {
         let now = Timestamp::from_nanos(self.horizon.bound(ask.now().as_nanos(), &self.clock));
         let mut table = self.shard(hash).lock();
-        match table.find(hash.tag(), key) {
+        match table.keys.find(hash.tag(), key) {
             Some(slot) => self.decide_known(&mut table, slot, &ask.of_key(now)),
             // Built here: a question that is passed to another function lies in memory.
             None => self.decide_unknown(table, hash, key, &ask.of_key(now)),
@@ -71,15 +71,15 @@ where
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
         self.sweep(&mut table, ask.now(), Self::SWEEP);
-        if table.is_full() || !self.room.take() {
+        if table.keys.is_full() || !self.room.take() {
             drop(table);
             self.sweep_next(ask.now());
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
-            if let Some(slot) = table.find(hash.tag(), key) {
+            if let Some(slot) = table.keys.find(hash.tag(), key) {
                 return self.decide_known(&mut table, slot, ask);
             }
-            if table.is_full() || !self.room.take() {
+            if table.keys.is_full() || !self.room.take() {
                 drop(table);
                 return self.decide_without_room(ask);
             }
@@ -96,9 +96,9 @@ where
             }
             return decision;
         }
-        let slot = table.insert(hash.tag(), key.to_owned(), state);
+        let slot = table.keys.insert(hash.tag(), key.to_owned(), state);
         if decision.is_refused() {
-            table.count(slot);
+            table.keys.count(slot);
         }
         place.keep();
         decision

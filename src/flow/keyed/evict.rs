@@ -26,10 +26,10 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         steps: usize,
     ) -> usize {
         // A slot is examined again after each key that was removed from it.
-        let steps = steps.min(table.slots() + table.len());
+        let steps = steps.min(table.keys.slots() + table.keys.len());
         for _ in 0..steps {
-            if let Some(slot) = table.next_slot()
-                && let Some(state) = table.value_in(slot)
+            if let Some(slot) = table.keys.next_slot()
+                && let Some(state) = table.keys.value_in(slot)
                 && let Some(time) = table.terms.rule.as_new_at(state, now)
                 && time <= now
                 && self.may_leave(table, slot, time, now)
@@ -49,7 +49,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         now: Timestamp,
     ) -> bool {
         let is_kept = now.saturating_since(time) < self.keep;
-        let is_protected = table.is_marked(slot) && !self.room.is_mostly_known();
+        let is_protected = table.keys.is_marked(slot) && !self.room.is_mostly_known();
         !is_kept || (self.room.is_full() && !is_protected)
     }
 
@@ -69,11 +69,11 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         table: &mut Table<K, L::Rule>,
         slot: usize,
     ) -> (K, <L::Rule as KeyRule>::State) {
-        let refused = table.count_of(slot);
-        if table.is_marked(slot) {
+        let refused = table.keys.count_of(slot);
+        if table.keys.is_marked(slot) {
             self.room.remove_known();
         }
-        let removed = table.remove(slot);
+        let removed = table.keys.remove(slot);
         self.room.give_back();
         self.counts.evicted.fetch_add(1, Ordering::Relaxed);
         self.counts.evicted_refused.fetch_add(refused, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     {
         let hash = self.hash(key);
         let mut table = self.shard(hash).lock();
-        let removed = table.find(hash.tag(), key).map(|slot| self.take_out(&mut table, slot));
+        let removed = table.keys.find(hash.tag(), key).map(|slot| self.take_out(&mut table, slot));
         // A drop of the key or of its state is code of the caller, and may take long.
         drop(table);
         removed.is_some()
@@ -179,9 +179,9 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
                 break;
             }
             let mut table = self.next_shard().lock();
-            let before = table.len();
+            let before = table.keys.len();
             left -= self.sweep(&mut table, now, left);
-            evicted += before - table.len();
+            evicted += before - table.keys.len();
         }
         evicted
     }

@@ -65,8 +65,10 @@ pub trait KeyRule {
     fn peek(&self, state: &Self::State, ask: &Ask<'_>) -> Option<Decision>;
 
     /// Calls `visit` with each quota of the key's limit, as
-    /// [`Account::each_quota`](crate::flow::Account::each_quota).
-    fn each_quota(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota));
+    /// [`Account::each_quota`](crate::flow::Account::each_quota). By default, that is the quota.
+    fn each_quota(&self, state: &Self::State, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
+        self.quota(state, now).into_iter().for_each(visit);
+    }
 
     /// Returns the quota, as [`Account::quota`](crate::flow::Account::quota).
     fn quota(&self, state: &Self::State, now: Timestamp) -> Option<Quota>;
@@ -121,10 +123,6 @@ impl<R: Rule> KeyRule for R {
         Some(KeyRule::decide(self, &mut state, ask))
     }
 
-    fn each_quota(&self, state: &Word, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        KeyRule::quota(self, state, now).into_iter().for_each(visit);
-    }
-
     fn quota(&self, state: &Word, now: Timestamp) -> Option<Quota> {
         Rule::quota(self, state.get(), now.as_nanos())
     }
@@ -153,7 +151,8 @@ impl<C: Clock> PerKey for FixedWindowLimiter<C> {
     type Clock = C;
 
     fn into_parts(self) -> (Interval, C, Duration) {
-        Self::into_parts(self)
+        let (config, limit, lead) = (*self.0.config(), self.limit(), self.max_lead());
+        (Interval::new(config, limit), self.0.into_clock(), lead)
     }
 }
 

@@ -108,7 +108,7 @@ where
     {
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
-        table.find(hash.tag(), key).map(|slot| table.count_of(slot))
+        table.keys.find(hash.tag(), key).map(|slot| table.keys.count_of(slot))
     }
 
     /// Returns each quota of a key.
@@ -133,8 +133,8 @@ where
     {
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
-        if let Some(slot) = table.find(hash.tag(), key) {
-            return table.terms.rule.wake_on_answer(table.value(slot), waker);
+        if let Some(slot) = table.keys.find(hash.tag(), key) {
+            return table.terms.rule.wake_on_answer(table.keys.value(slot), waker);
         }
         drop(table);
         // A key that has no place waits for no answer, unless it shares a state.
@@ -164,10 +164,10 @@ where
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         let terms = &*table.terms;
-        if let Some(slot) = table.find(hash.tag(), key) {
-            return Some(read(&terms.rule, table.value(slot), true));
+        if let Some(slot) = table.keys.find(hash.tag(), key) {
+            return Some(read(&terms.rule, table.keys.value(slot), true));
         }
-        if self.room.is_full() || table.is_full() {
+        if self.room.is_full() || table.keys.is_full() {
             return None;
         }
         Some(read(&terms.rule, &terms.rule.new_state(self.new_since(terms)), false))

@@ -1,6 +1,5 @@
 //! The tables of a keyed limiter, each behind its lock, with the settings in force.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 
 use super::per_key::KeyRule;
@@ -21,22 +20,6 @@ pub(super) struct Terms<R> {
 pub(super) struct Table<K, R: KeyRule> {
     pub(super) keys: KeyTable<K, R::State>,
     pub(super) terms: Arc<Terms<R>>,
-}
-
-impl<K, R: KeyRule> Deref for Table<K, R> {
-    type Target = KeyTable<K, R::State>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        &self.keys
-    }
-}
-
-impl<K, R: KeyRule> DerefMut for Table<K, R> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.keys
-    }
 }
 
 /// A table behind its lock, on a cache line of its own.

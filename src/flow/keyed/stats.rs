@@ -93,7 +93,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
                 (refusals >= least).then(|| RefusedKey { key: key.clone(), refusals })
             };
             // The lock of the shard is released before the keys are sorted.
-            top.extend(shard.lock().counts().filter_map(counts));
+            top.extend(shard.lock().keys.counts().filter_map(counts));
             if top.len() >= n.max(32).saturating_mul(2) {
                 least = cut(&mut top, n).max(least);
             }
@@ -136,7 +136,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         let mut some = Vec::new();
         for shard in &self.shards {
             let refused = |(key, refusals): (&K, u64)| RefusedKey { key: key.clone(), refusals };
-            some.extend(shard.lock().counts().map(refused));
+            some.extend(shard.lock().keys.counts().map(refused));
             some.drain(..).try_for_each(&mut look)?;
         }
         Ok(())

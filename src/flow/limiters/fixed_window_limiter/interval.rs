@@ -19,7 +19,7 @@ pub struct Interval {
 impl Interval {
     /// Creates the settings. The limit is not above the maximum of the geometry, which has one
     /// bucket.
-    pub(super) const fn new(config: WindowConfig, limit: u64) -> Self {
+    pub(in crate::flow) const fn new(config: WindowConfig, limit: u64) -> Self {
         Self { config, layout: Layout::of(&config), limit }
     }
 

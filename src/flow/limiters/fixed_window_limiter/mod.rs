@@ -31,7 +31,7 @@ pub(in crate::flow) use interval::Interval;
 /// # Ok::<_, leaparray::flow::LimitError>(())
 /// ```
 #[derive(Debug)]
-pub struct FixedWindowLimiter<C = MonotonicClock>(SlidingWindowLimiter<C>);
+pub struct FixedWindowLimiter<C = MonotonicClock>(pub(in crate::flow) SlidingWindowLimiter<C>);
 
 impl FixedWindowLimiter {
     /// Creates a limiter with its own [`MonotonicClock`]. Intervals are counted from the Unix
@@ -136,12 +136,6 @@ impl<C: Clock> FixedWindowLimiter<C> {
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.0.config().interval()
-    }
-
-    /// Returns the settings of an interval, the clock and the lead.
-    pub(in crate::flow) fn into_parts(self) -> (Interval, C, Duration) {
-        let lead = self.max_lead();
-        (Interval::new(*self.0.config(), self.limit()), self.0.into_clock(), lead)
     }
 
     /// Returns the number of permits that are left in the current interval.
