@@ -199,6 +199,41 @@ fn cancelled_probe_gives_its_place_back_once() {
     });
 }
 
+/// The configuration changes to another window while a call fails. The exception is in the sum
+/// under the new one, whichever of the two it was counted in.
+#[test]
+fn exception_beside_a_change_of_the_window_stays() {
+    explore(Some(2), || {
+        let breaker = breaker(of_window());
+        let other = breaker.clone();
+        let other = thread::spawn(move || fail(&other, START));
+        let window = WindowConfig::new(4, LEN * 4).unwrap();
+        breaker.reconfigure(of_window().window(window).unwrap());
+        other.join().unwrap();
+        fail(&breaker, START);
+        assert_eq!(breaker.state_at(START), Open);
+    });
+}
+
+/// The number of probes falls to one while the first of two succeeds. The breaker does not stay
+/// half-open without a place for a probe.
+#[test]
+fn probe_beside_a_change_of_their_number_leaves_half_open() {
+    explore(Some(3), || {
+        let config = of_last_calls().probes(2).unwrap();
+        let breaker = breaker(config);
+        open(&breaker);
+        let now = after_wait();
+        let ask = Ask::at(now);
+        let probe = FeedbackPermit::ask(breaker.clone(), &ask).at_once().unwrap();
+        let other = thread::spawn(move || probe.accept_at(now));
+        breaker.reconfigure(config.probes(1).unwrap());
+        other.join().unwrap();
+        assert!(breaker.try_acquire_at(now, 1).is_admitted());
+        assert_eq!(breaker.state_at(now), Closed);
+    });
+}
+
 /// One thread changes the state twice, and another one reads the transitions.
 #[test]
 fn reader_sees_each_transition_once() {

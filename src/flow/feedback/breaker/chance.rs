@@ -77,6 +77,12 @@ impl Chance {
         Self { word: AtomicU64::new(0), config, shift }
     }
 
+    /// Returns the length of the window.
+    #[inline]
+    pub(super) const fn window_nanos(&self) -> u64 {
+        self.config.bucket_nanos() * self.config.sample_count() as u64
+    }
+
     /// Returns the threshold at `now`; `None` if the word is of another slice.
     #[inline]
     pub(super) fn get(&self, now: Timestamp) -> Option<Threshold> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::evidence::Rule;
 use crate::flow::feedback::breaker::BreakerConfigError;
 use crate::node::OnDrop;
-use crate::time::WindowConfig;
+use crate::time::{WindowConfig, saturating_nanos};
 
 /// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it
-/// drops requests, and how fast it recovers. All but the window can be
-/// [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
+/// drops requests, and how fast it recovers. It can be
+/// [changed](super::AdaptiveBreaker::reconfigure) while the breaker runs.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
@@ -159,8 +159,12 @@ impl BreakerConfig {
     /// ```
     #[must_use]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        let Self { k, min_requests, .. } = *self;
-        Rule { k, min_requests, recovery_nanos: 1 }.formula(total, accepts)
+        self.rule().formula(total, accepts)
+    }
+
+    pub(super) const fn rule(&self) -> Rule {
+        let Self { k, min_requests, recovery, .. } = *self;
+        Rule { k, min_requests, recovery_nanos: saturating_nanos(recovery) }
     }
 }
 

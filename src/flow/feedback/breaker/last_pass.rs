@@ -14,7 +14,6 @@ use crate::time::Timestamp;
 #[derive(Debug)]
 pub(super) struct LastPass {
     nanos: AtomicU64,
-    window_nanos: u64,
 }
 
 impl LastPass {
@@ -23,17 +22,22 @@ impl LastPass {
     pub(super) const NOT_NOTED: u64 = u64::MAX;
 
     /// Creates the time of a pass at the beginning of time.
-    pub(super) fn new(window_nanos: u64) -> Self {
-        Self { nanos: AtomicU64::new(0), window_nanos }
+    pub(super) fn new() -> Self {
+        Self { nanos: AtomicU64::new(0) }
     }
 
     /// Lets a request through as a probe, if a probe is due, and returns the time of the pass
     /// before; otherwise returns the time of the next probe.
     #[inline]
-    pub(super) fn probe(&self, now: Timestamp, probe_nanos: u64) -> Result<u64, Timestamp> {
+    pub(super) fn probe(
+        &self,
+        now: Timestamp,
+        probe_nanos: u64,
+        window_nanos: u64,
+    ) -> Result<u64, Timestamp> {
         let now = now.as_nanos();
         let mut last = self.nanos.load(Ordering::Relaxed);
-        while self.is_due(now, last, probe_nanos) {
+        while Self::is_due(now, last, probe_nanos, window_nanos) {
             match self.replace(last, now) {
                 Ok(before) => return Ok(before),
                 // Another thread has got through, and the probe is no longer due, or has cancelled,
@@ -45,10 +49,10 @@ impl LastPass {
     }
 
     #[inline]
-    const fn is_due(&self, now: u64, last: u64, probe_nanos: u64) -> bool {
+    const fn is_due(now: u64, last: u64, probe_nanos: u64, window_nanos: u64) -> bool {
         // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
         let ahead = last.saturating_sub(now);
-        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
+        let has_gone_back = ahead >= probe_nanos && ahead >= window_nanos;
         now.saturating_sub(last) >= probe_nanos || has_gone_back
     }
 

@@ -56,18 +56,20 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// ```
     #[must_use]
     pub fn snapshot_at(&self, now: Timestamp) -> CircuitSnapshot {
-        let word = self.load();
+        let (settings, word) = (self.settings.get(), self.load());
         let phase = word.phase();
         let (state, open_until) = match phase {
             Phase::Open { until } => (CircuitState::Open, Some(self.time_of(until))),
-            Phase::HalfOpen(probes) => match self.half_open_until(word.generation(), probes) {
+            Phase::HalfOpen(_) => match self.half_open_until(&settings.config, word) {
                 Some(until) if now >= until => (CircuitState::Open, None),
                 _ => (CircuitState::HalfOpen, None),
             },
             phase => (phase.state(), None),
         };
         let calls = match phase {
-            Phase::Closed { era } | Phase::MetricsOnly { era } => self.evidence.totals(era, now),
+            Phase::Closed { era } | Phase::MetricsOnly { era } => {
+                self.evidence.totals(settings, era, now)
+            }
             Phase::HalfOpen(probes) if state == CircuitState::HalfOpen => {
                 let Probes { ended, exceptions, slow, .. } = probes;
                 CountTotals { calls: ended, exceptions, slow }
