@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
-use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{AdaptiveBreaker, Ask, Decision, FeedbackPermit};
 use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
@@ -31,7 +31,7 @@ type Kept = FeedbackPermit<Breaker>;
 /// A breaker whose window has one bucket. The probe interval is a second, which is two buckets.
 fn breaker(min_requests: u64, random: Draw) -> Breaker {
     let window = WindowConfig::new(1, LEN).expect("valid by construction");
-    let config = BreakerConfig::default().k(1.0).expect("at least 1");
+    let config = AdaptiveBreakerConfig::default().k(1.0).expect("at least 1");
     let config = config.window(window).min_requests(min_requests);
     Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), random))
 }
@@ -157,7 +157,7 @@ fn rejection_beside_a_thread_that_follows_the_time() {
 /// request would be dropped. Whichever thread is later, the word in force follows from the
 /// rejection and from the new configuration, also if that has another window.
 fn change_beside_a_rejection(
-    change: impl Fn(BreakerConfig) -> BreakerConfig + Send + Sync + 'static,
+    change: impl Fn(AdaptiveBreakerConfig) -> AdaptiveBreakerConfig + Send + Sync + 'static,
 ) {
     show_all_words();
     explore(Some(3), move || {

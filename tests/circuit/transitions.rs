@@ -136,7 +136,7 @@ fn readers_see_an_unbroken_chain() {
         let [one, other] = readers.map(|reader| reader.join().unwrap());
         assert_eq!(one, other);
         assert!(one.1 > 1_000, "{one:?}");
-        assert_eq!(breaker.snapshot_at(Timestamp::MIN).state, one.0);
+        assert_eq!(breaker.at(Timestamp::MIN).state, one.0);
     });
 }
 

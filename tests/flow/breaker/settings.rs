@@ -1,7 +1,7 @@
 //! Configurations that change while the breaker runs.
 
 use leaparray::flow::LimiterExt;
-use leaparray::flow::breaker::BreakerConfigError;
+use leaparray::flow::breaker::AdaptiveBreakerConfigError;
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn last_probe_stays_if_the_configuration_changes() {
         let longer = WindowConfig::new(60, SECOND * 60).unwrap();
         breaker.reconfigure(breaker.config().window(longer).k(2.0).unwrap());
         assert!(!ask(&breaker, false));
-        breaker.reconfigure(BreakerConfig::default().min_requests(0));
+        breaker.reconfigure(AdaptiveBreakerConfig::default().min_requests(0));
         assert!(!ask(&breaker, false));
     }
     clock.advance(SECOND);
@@ -101,7 +101,7 @@ fn last_probe_stays_if_the_configuration_changes() {
 
 #[test]
 fn recovery_takes_some_time() {
-    let error = BreakerConfig::default().recovery(Duration::ZERO).unwrap_err();
-    assert_eq!(error, BreakerConfigError::ZeroRecovery);
+    let error = AdaptiveBreakerConfig::default().recovery(Duration::ZERO).unwrap_err();
+    assert_eq!(error, AdaptiveBreakerConfigError::ZeroRecovery);
     assert_eq!(error.to_string(), "the recovery takes 0 ns, but must take longer");
 }

@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of a [`BreakerConfig`](crate::flow::breaker::BreakerConfig).
+/// The error of a [`AdaptiveBreakerConfig`](crate::flow::breaker::AdaptiveBreakerConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BreakerConfigError {
+pub enum AdaptiveBreakerConfigError {
     /// `k` is infinite, or not a number.
     KNotFinite {
         /// The `k` that was asked for.
@@ -23,7 +23,7 @@ pub enum BreakerConfigError {
     ZeroRecovery,
 }
 
-impl fmt::Display for BreakerConfigError {
+impl fmt::Display for AdaptiveBreakerConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KNotFinite { k } => {
@@ -38,4 +38,4 @@ impl fmt::Display for BreakerConfigError {
     }
 }
 
-impl Error for BreakerConfigError {}
+impl Error for AdaptiveBreakerConfigError {}

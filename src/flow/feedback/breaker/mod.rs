@@ -10,8 +10,8 @@ mod random;
 
 use std::ptr;
 
-pub use config::BreakerConfig;
-pub use error::BreakerConfigError;
+pub use config::AdaptiveBreakerConfig;
+pub use error::AdaptiveBreakerConfigError;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use crate::flow::contract::lend;
@@ -35,11 +35,11 @@ use last_pass::LastPass;
 /// Engineering*, with the window, the forced probes and a recovery like those of
 /// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
-/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with
-/// the share of requests that the backend does not accept. No request is dropped while the backend
-/// accepts at least 1 in [`k`](BreakerConfig::k) requests. The breaker has no open and closed
-/// state, and no threshold that all clients reach at once. A dropped request counts as a request,
-/// so a backend that rejects every request gets fewer and fewer of them.
+/// Each request is dropped with a [probability](AdaptiveBreakerConfig::drop_probability) that grows
+/// with the share of requests that the backend does not accept. No request is dropped while the
+/// backend accepts at least 1 in [`k`](AdaptiveBreakerConfig::k) requests. The breaker has no open
+/// and closed state, and no threshold that all clients reach at once. A dropped request counts as a
+/// request, so a backend that rejects every request gets fewer and fewer of them.
 ///
 /// A call in flight counts nowhere: a call that will never end and a call that takes a minute look
 /// the same. So a backend that accepts every request loses none, however long it takes. A backend
@@ -50,12 +50,12 @@ use last_pass::LastPass;
 ///
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a
 /// probe if no request that might have been dropped got through during the [probe
-/// interval](BreakerConfig::probe_interval). If threads race for a probe, one of them gets it. The
-/// time of a request that got through by chance is noted to a sixteenth of the interval, so a probe
-/// may be early by that much. If a probe is [cancelled](FeedbackPermit::cancel), and no other
-/// request got through since, the next request that would be dropped is a probe. If another one
-/// did, the next probe follows from its time; or, if that one is cancelled later, from the time of
-/// the cancelled probe.
+/// interval](AdaptiveBreakerConfig::probe_interval). If threads race for a probe, one of them gets
+/// it. The time of a request that got through by chance is noted to a sixteenth of the interval, so
+/// a probe may be early by that much. If a probe is [cancelled](FeedbackPermit::cancel), and no
+/// other request got through since, the next request that would be dropped is a probe. If another
+/// one did, the next probe follows from its time; or, if that one is cancelled later, from the time
+/// of the cancelled probe.
 ///
 /// # Recovery
 ///
@@ -71,7 +71,8 @@ use last_pass::LastPass;
 /// > probe interval + response time + time between two requests + recovery + 3 buckets
 ///
 /// on, if the backend accepts each request, and at least one in each half of the window. The
-/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most half of the window.
+/// [`recovery`](AdaptiveBreakerConfig::recovery) is 5 seconds by default, and at most half of the
+/// window.
 ///
 /// # Refusals
 ///
@@ -102,11 +103,11 @@ use last_pass::LastPass;
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, LimiterExt, Reason};
-/// use leaparray::flow::breaker::{BreakerConfig, SeededRandom};
+/// use leaparray::flow::breaker::{AdaptiveBreakerConfig, SeededRandom};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
-/// let (config, random) = (BreakerConfig::default(), SeededRandom::new(1));
+/// let (config, random) = (AdaptiveBreakerConfig::default(), SeededRandom::new(1));
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let breaker = AdaptiveBreaker::with_source(config, clock.clone(), random);
 /// for _ in 0..1_000 {
@@ -152,7 +153,7 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
 /// A configuration, and what follows from it.
 #[derive(Debug)]
 struct Settings<C> {
-    config: BreakerConfig,
+    config: AdaptiveBreakerConfig,
     rule: Rule,
     probe_nanos: u64,
     chance: Chance,
@@ -160,7 +161,7 @@ struct Settings<C> {
 }
 
 impl<C: Clock + Clone> Settings<C> {
-    fn new(config: BreakerConfig, outcomes: &OutcomeWindows<C>, clock: &C) -> Self {
+    fn new(config: AdaptiveBreakerConfig, outcomes: &OutcomeWindows<C>, clock: &C) -> Self {
         Self {
             config,
             rule: config.rule(),
@@ -174,7 +175,7 @@ impl<C: Clock + Clone> Settings<C> {
 impl AdaptiveBreaker {
     /// Creates a breaker with its own [`MonotonicClock`].
     #[must_use]
-    pub fn new(config: BreakerConfig) -> Self {
+    pub fn new(config: AdaptiveBreakerConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
     }
 }
@@ -182,7 +183,7 @@ impl AdaptiveBreaker {
 impl<C: Clock + Clone> AdaptiveBreaker<C> {
     /// Creates a breaker that reads clones of `clock`.
     #[must_use]
-    pub fn with_clock(config: BreakerConfig, clock: C) -> Self {
+    pub fn with_clock(config: AdaptiveBreakerConfig, clock: C) -> Self {
         Self::with_source(config, clock, ThreadRandom)
     }
 }
@@ -190,7 +191,7 @@ impl<C: Clock + Clone> AdaptiveBreaker<C> {
 impl<C: Clock + Clone, R: RandomSource> AdaptiveBreaker<C, R> {
     /// Creates a breaker that reads clones of `clock`, and draws random numbers from `random`.
     #[must_use]
-    pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
+    pub fn with_source(config: AdaptiveBreakerConfig, clock: C, random: R) -> Self {
         let outcomes = OutcomeWindows::new();
         Self {
             settings: InForce::new(Settings::new(config, &outcomes, &clock)),
@@ -293,7 +294,8 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     }
 
     fn probability(&self, settings: &Settings<C>, now: Timestamp) -> f64 {
-        let Settings { config: BreakerConfig { window: config, .. }, window, .. } = settings;
+        let Settings { config: AdaptiveBreakerConfig { window: config, .. }, window, .. } =
+            settings;
         let geometry = Geometry {
             buckets: config.sample_count() as u64,
             bucket_nanos: config.bucket_nanos(),
@@ -319,7 +321,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     }
 
     /// Returns the configuration in force.
-    pub fn config(&self) -> BreakerConfig {
+    pub fn config(&self) -> AdaptiveBreakerConfig {
         self.settings.get().config
     }
 
@@ -353,7 +355,7 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     ///   within the new one, as far as the former one reaches back.
     /// - The time of the last probe stays, and the next one comes by the new interval.
     /// - A permit in flight ends under the new configuration, with its policy for a
-    ///   [drop](BreakerConfig::on_drop).
+    ///   [drop](AdaptiveBreakerConfig::on_drop).
     ///
     /// A decision that begins after this call uses the new configuration. A decision beside it uses
     /// the former or the new one, never a mixture, and perhaps without the requests that end beside
@@ -364,11 +366,11 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     ///
     /// ```
     /// use leaparray::WindowConfig;
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
     /// use std::time::Duration;
     ///
-    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    /// let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
     /// for _ in 0..20 {
     ///     breaker.try_acquire().map(|permit| permit.reject());
     /// }
@@ -376,11 +378,11 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     /// breaker.reconfigure(breaker.config().min_requests(100));
     /// assert_eq!(breaker.drop_probability(), 0.0);
     /// let longer = WindowConfig::new(60, Duration::from_secs(30))?;
-    /// breaker.reconfigure(BreakerConfig::default().window(longer));
+    /// breaker.reconfigure(AdaptiveBreakerConfig::default().window(longer));
     /// assert!(breaker.drop_probability() > 0.0);
     /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
-    pub fn reconfigure(&self, config: BreakerConfig) {
+    pub fn reconfigure(&self, config: AdaptiveBreakerConfig) {
         let is_it = |settings: &Settings<C>| settings.config == config;
         let make = || Settings::new(config, &self.outcomes, &self.clock);
         let (former, _) = self.settings.replace(is_it, make);

@@ -357,22 +357,22 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
     /// - The state stays, with the transitions and the waits that have begun: an open breaker stays
     ///   open for as long as it has said. A new [wait](CircuitConfig::wait) applies from the next
     ///   time on that the breaker opens, and continues the growth of the waits before.
-    /// - The probes of a half-open breaker stay. If the new number of [probes](CircuitConfig::probes)
-    ///   have ended, the next request closes or opens the breaker. A new
-    ///   [time-out](CircuitConfig::half_open_timeout) counts from the last probe.
+    /// - The probes of a half-open breaker stay. If the new number of
+    ///   [probes](CircuitConfig::probes) have ended, the next request closes or opens the breaker.
+    ///   A new [time-out](CircuitConfig::half_open_timeout) counts from the last probe.
     /// - The calls of a window of time stay, as far as they lie in buckets of a former window
     ///   within the new one, and as far as the former one reaches back. Of the last n calls, the
     ///   last m stay if m are counted now. Between the two kinds of windows, no calls can be
     ///   carried over; a window of time goes on if it is set again.
-    /// - A call counts as slow or not by the limit at its end. New limits of shares and numbers, and
-    ///   a new minimum, apply to the calls that stay, from the end of the next call on.
+    /// - A call counts as slow or not by the limit at its end. New limits of shares and numbers,
+    ///   and a new minimum, apply to the calls that stay, from the end of the next call on.
     /// - The exceptions in a row stay if both configurations limit them, and count from 0 if the
     ///   former one does not.
     ///
-    /// A decision, or the end of a call, that begins after this call uses the new configuration. One
-    /// beside it uses the former or the new one, never a mixture. If the number of the last calls
-    /// changes, calls that end beside the first call under the new configuration may be left out.
-    /// No decision and no end of a call waits for a change.
+    /// A decision, or the end of a call, that begins after this call uses the new configuration.
+    /// One beside it uses the former or the new one, never a mixture. If the number of the last
+    /// calls changes, calls that end beside the first call under the new configuration may be left
+    /// out. No decision and no end of a call waits for a change.
     ///
     /// A breaker keeps each configuration and each window that it has had, and uses it again if it
     /// is set again.
@@ -410,7 +410,7 @@ impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
     }
 
     fn watched_at(&self, now: Timestamp) -> WatchedState {
-        let snapshot = self.snapshot_at(now);
+        let snapshot = self.at(now);
         WatchedState::Circuit { at: now, snapshot, last: self.last_transition() }
     }
 }
