@@ -1,13 +1,9 @@
 //! The windows in which a breaker counts the outcomes of requests.
 
-use crate::collections::{AppendList, Item};
+use crate::collections::AppendList;
 use crate::metric::MetricEvent;
-use crate::sync::Arc;
 use crate::time::{Clock, Span, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
-
-/// A window of outcomes.
-pub(super) type Outcomes<C> = Arc<Item<SlidingWindow<C>>>;
 
 /// Each window that a breaker has had. A breaker counts in one of them. If it gets another one, the
 /// buckets of the former ones that lie within the new one still count.
@@ -28,11 +24,11 @@ impl<C> OutcomeWindows<C> {
 
 impl<C: Clock + Clone> OutcomeWindows<C> {
     /// Returns the window of a geometry.
-    pub(super) fn get(&self, config: WindowConfig, clock: &C) -> Outcomes<C> {
+    pub(super) fn get(&self, config: WindowConfig, clock: &C) -> SlidingWindow<C> {
         let is_it = |window: &SlidingWindow<C>| *window.config() == config;
         let make = || SlidingWindow::with_clock(config, clock.clone());
         let (_, window) = self.0.find_or_append(is_it, make, usize::MAX).expect("never full");
-        Arc::clone(window)
+        SlidingWindow::clone(window)
     }
 }
 

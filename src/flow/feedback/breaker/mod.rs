@@ -19,16 +19,16 @@ use crate::flow::contract::{Account, Ask, Refusal, Retry};
 use crate::flow::feedback::FeedbackPermit;
 use crate::flow::feedback::feedback_permit::sealed::{Admission, Decide};
 use crate::flow::feedback::in_force::InForce;
-use crate::flow::feedback::outcomes::{OutcomeWindows, Outcomes};
+use crate::flow::feedback::outcomes::OutcomeWindows;
 use crate::flow::watch::WatchedState;
 use crate::metric::MetricEvent;
 use crate::node::Reason;
 use crate::node::{OnDrop, Outcome};
-use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
 use evidence::{Counts, Geometry, Rule};
-use last_pass::LastPass;
+use last_pass::{LastPass, ProbePace};
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the
 /// adaptive throttling of the chapter *Handling Overload* of Google's *Site Reliability
@@ -155,9 +155,9 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
 struct Settings<C> {
     config: AdaptiveBreakerConfig,
     rule: Rule,
-    probe_nanos: u64,
+    pace: ProbePace,
     chance: Chance,
-    window: Outcomes<C>,
+    window: SlidingWindow<C>,
 }
 
 impl<C: Clock + Clone> Settings<C> {
@@ -165,8 +165,8 @@ impl<C: Clock + Clone> Settings<C> {
         Self {
             config,
             rule: config.rule(),
-            probe_nanos: saturating_nanos(config.probe_interval),
-            chance: Chance::new(config.window),
+            pace: ProbePace::new(config.probe_interval, config.window.interval()),
+            chance: Chance::new(config.window.bucket_nanos()),
             window: outcomes.get(config.window, clock),
         }
     }
@@ -236,10 +236,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         threshold: Threshold,
     ) -> Result<u64, Refusal> {
         if !threshold.drops(self.random.next_u32()) {
-            return Ok(self.last_pass.note(now, settings.probe_nanos));
+            return Ok(self.last_pass.note(now, settings.pace));
         }
-        let window_nanos = settings.chance.window_nanos();
-        let probe_at = match self.last_pass.probe(now, settings.probe_nanos, window_nanos) {
+        let probe_at = match self.last_pass.probe(now, settings.pace) {
             Ok(before) => return Ok(before),
             Err(probe_at) => probe_at,
         };
@@ -290,7 +289,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     }
 
     fn threshold(&self, settings: &Settings<C>, now: Timestamp) -> Threshold {
-        Threshold::of(self.probability(settings, now))
+        Threshold::of(self.probability(settings, settings.chance.slice_end(now)))
     }
 
     fn probability(&self, settings: &Settings<C>, now: Timestamp) -> f64 {

@@ -169,7 +169,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ) -> Option<Cause> {
         let rt_nanos = now.as_nanos().saturating_sub(admission.start.as_nanos());
         let is_exception = outcome == Outcome::Exception;
-        let is_slow = settings.config.is_slow(rt_nanos);
+        let is_slow = settings.is_slow(rt_nanos);
         let call = Ended { era, now, rt_nanos, is_exception, is_slow };
         self.evidence.record(settings, || ptr::eq(settings, self.settings.get()), call)
     }
@@ -183,8 +183,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     #[cold]
     fn end_probe(&self, mut found: Word, now: Timestamp, admission: Admission, outcome: Outcome) {
         let rt_nanos = now.as_nanos().saturating_sub(admission.start.as_nanos());
-        let config = &self.settings.get().config;
-        let is_slow = config.is_slow(rt_nanos);
+        let settings = self.settings.get();
+        let (config, is_slow) = (&settings.config, settings.is_slow(rt_nanos));
         while let (generation, Phase::HalfOpen(probes)) = (found.generation(), found.phase())
             && generation.token() == admission.token
         {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use super::config::{Calls, CircuitConfig};
 use super::state::Cause;
 use crate::count_window::{CountTotals, CountWindow};
-use crate::flow::feedback::outcomes::{OutcomeWindows, Outcomes, era_nanos};
+use crate::flow::feedback::outcomes::{OutcomeWindows, era_nanos};
 use crate::metric::MetricEvent;
 use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 use crate::time::{Clock, Timestamp, WindowConfig};
+use crate::window::SlidingWindow;
 
 /// A call that has ended, in an era of the breaker. The outcomes of earlier eras do not count.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(super) struct Evidence<C> {
 #[derive(Debug)]
 pub(super) struct Settings<C> {
     pub(super) config: CircuitConfig,
+    /// The response time in nanoseconds above which a call is slow.
+    slow_above: u64,
     counted: Counted<C>,
 }
 
@@ -63,7 +66,7 @@ enum Counted<C> {
 
 #[derive(Debug)]
 struct InWindow<C> {
-    calls: Outcomes<C>,
+    calls: SlidingWindow<C>,
     /// The time from the start of an era to the start of the next one.
     era_nanos: u64,
     /// The start of the bucket in which a sum had enough calls for a ratio; at first
@@ -116,11 +119,18 @@ impl<C: Clock + Clone> Settings<C> {
             }
             Calls::Last(len) => Counted::Last(len),
         };
-        Self { config, counted }
+        let slow_above = config.slow.map_or(u64::MAX, |limit| limit.above);
+        Self { config, slow_above, counted }
     }
 }
 
 impl<C: Clock> Settings<C> {
+    /// Returns whether a call with that response time is slow.
+    #[inline]
+    pub(super) const fn is_slow(&self, rt_nanos: u64) -> bool {
+        rt_nanos > self.slow_above
+    }
+
     /// Makes the next call add up, after the configuration was put into force: a sum from before
     /// may be without the calls of another configuration.
     pub(super) fn forget_sum(&self) {
@@ -154,7 +164,7 @@ impl<C: Clock> Evidence<C> {
     #[inline(never)]
     fn record_any(
         &self,
-        Settings { config, counted }: &Settings<C>,
+        Settings { config, counted, .. }: &Settings<C>,
         is_in_force: impl Fn() -> bool,
         call: Ended,
     ) -> Option<Cause> {
@@ -348,12 +358,6 @@ impl CircuitConfig {
         }
         let is_slow = self.slow.is_some_and(|limit| limit.ratio.is_reached(slow, calls));
         is_slow.then_some(Cause::SlowRatio)
-    }
-
-    /// Returns whether a call with that response time is slow.
-    #[inline]
-    pub(super) fn is_slow(&self, rt_nanos: u64) -> bool {
-        self.slow.is_some_and(|limit| rt_nanos > limit.above)
     }
 }
 
