@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::flow::adaptive::LimitAlgorithm;
-use crate::flow::breaker::BreakerConfig;
+use crate::flow::breaker::AdaptiveBreakerConfig;
 use crate::flow::{
     AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FixedWindowLimiter,
     LeakyBucket, LimitError, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
@@ -31,7 +31,7 @@ use crate::window::SlidingWindow;
 /// ```
 /// use leaparray::flow::{CircuitConfig, Limiter, LimiterExt, Rate, WarmUpConfig};
 /// use leaparray::flow::adaptive::Headroom;
-/// use leaparray::flow::breaker::BreakerConfig;
+/// use leaparray::flow::breaker::AdaptiveBreakerConfig;
 /// use leaparray::{
 ///     Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
 /// };
@@ -46,7 +46,7 @@ use crate::window::SlidingWindow;
 /// let node = timeline.node(NodeConfig::default());
 /// let window = timeline.window(second);
 /// let rolling = timeline.rolling_window::<u64>(second);
-/// let breaker = timeline.breaker(BreakerConfig::default());
+/// let breaker = timeline.adaptive_breaker(AdaptiveBreakerConfig::default());
 /// let circuit = timeline.circuit_breaker(CircuitConfig::default());
 /// let adaptive = timeline.adaptive_limiter(Headroom::default());
 /// let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
@@ -239,9 +239,9 @@ impl<C: Clock + Clone> Timeline<C> {
         WarmUp::with_clock(window, limit, config, self.clock.clone())
     }
 
-    /// Creates a breaker: [`AdaptiveBreaker::with_clock`].
+    /// Creates an adaptive breaker: [`AdaptiveBreaker::with_clock`].
     #[must_use]
-    pub fn breaker(&self, config: BreakerConfig) -> AdaptiveBreaker<C> {
+    pub fn adaptive_breaker(&self, config: AdaptiveBreakerConfig) -> AdaptiveBreaker<C> {
         AdaptiveBreaker::with_clock(config, self.clock.clone())
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::array::{Bucket, LeapArray};
-use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{
     AdaptiveBreaker, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
     SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
@@ -100,7 +100,7 @@ fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
 fn entry_whose_clock_panics_reports_an_exception_to_its_controller() {
     let clock = Fragile::new();
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone());
+    let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock.clone());
     let entry = breaker.try_enter(&node).unwrap();
     // If the permit read the clock as well, the second panic would abort the process.
     assert!(clock.breaks(|| entry.success()));
@@ -192,7 +192,7 @@ impl RandomSource for NoNumbers {
 #[test]
 fn breaker_whose_random_numbers_panic_counts_nothing() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
-    let breaker = AdaptiveBreaker::with_source(BreakerConfig::default(), clock, NoNumbers);
+    let breaker = AdaptiveBreaker::with_source(AdaptiveBreakerConfig::default(), clock, NoNumbers);
     let mut panicked = 0;
     for _ in 0..1_000 {
         let decided = catch_unwind(AssertUnwindSafe(|| breaker.try_acquire()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{LimitError, Limiter, Rate, SlidingWindowLimiter, WarmUpConfig};
 use leaparray::{
     Clock, HistogramConfig, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp,
@@ -34,7 +34,7 @@ fn all_parts_read_one_clock() {
     let sliding = timeline.window(window(10));
     let with_histogram = timeline.window_with_histogram(window(10), HistogramConfig::default());
     let rolling = timeline.rolling_window::<u64>(window(10));
-    let breaker = timeline.breaker(BreakerConfig::default());
+    let breaker = timeline.adaptive_breaker(AdaptiveBreakerConfig::default());
     let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
         Box::new(timeline.token_bucket(rate(), 1)),
         Box::new(timeline.leaky_bucket(rate(), SECOND)),
@@ -84,8 +84,8 @@ fn parts_have_the_parameters_of_the_call() {
     assert_eq!((*limiter.config(), limiter.limit()), (window(2), 5));
     let limiter = timeline.warm_up(window(2), 60, WarmUpConfig::new(SECOND, 6.0).unwrap()).unwrap();
     assert_eq!((limiter.limit(), limiter.current_limit()), (60, 10), "cold");
-    let config = BreakerConfig::default().k(3.0).unwrap();
-    assert_eq!(timeline.breaker(config).config(), config);
+    let config = AdaptiveBreakerConfig::default().k(3.0).unwrap();
+    assert_eq!(timeline.adaptive_breaker(config).config(), config);
 }
 
 #[test]

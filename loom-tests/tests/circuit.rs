@@ -50,7 +50,7 @@ fn fail(breaker: &Breaker, now: Timestamp) {
 fn open(breaker: &Breaker) {
     fail(breaker, START);
     fail(breaker, START);
-    assert_eq!(breaker.state_at(START), Open);
+    assert_eq!(breaker.at(START).state, Open);
 }
 
 /// Reads all transitions, and checks that each begins with the state with which the one before has
@@ -75,7 +75,7 @@ fn two_failures_beside_each_other_trip_once() {
             let other = thread::spawn(move || fail(&other, START));
             fail(&breaker, START);
             other.join().unwrap();
-            assert_eq!(breaker.state_at(START), Open);
+            assert_eq!(breaker.at(START).state, Open);
             assert_eq!(chain(&mut transitions, Closed), [Open]);
         });
     }
@@ -98,7 +98,7 @@ fn one_probe_is_admitted() {
         let other = breaker.clone();
         let other = thread::spawn(move || ask(&other));
         assert_eq!(ask(&breaker) + other.join().unwrap(), 1);
-        assert_eq!(breaker.state_at(after_wait()), HalfOpen);
+        assert_eq!(breaker.at(after_wait()).state, HalfOpen);
         assert_eq!(chain(&mut transitions, Open), [HalfOpen]);
     });
 }
@@ -116,7 +116,7 @@ fn half_open_state_is_found_with_its_time() {
             other.try_acquire_at(after_wait(), 1).at_once().map(std::mem::forget).unwrap();
         });
         // Open still, or half-open with its time over.
-        assert_eq!(breaker.state_at(after_wait().saturating_add(WAIT)), Open);
+        assert_eq!(breaker.at(after_wait().saturating_add(WAIT)).state, Open);
         other.join().unwrap();
     });
 }
@@ -139,7 +139,7 @@ fn admitted_probe_is_found_with_its_time() {
         let over = after_wait().saturating_add(WAIT);
         let _ = breaker.try_acquire_at(over, 1).at_once().map(std::mem::forget);
         if other.join().unwrap() {
-            assert_eq!(breaker.state_at(over), HalfOpen);
+            assert_eq!(breaker.at(over).state, HalfOpen);
         }
     });
 }
@@ -158,10 +158,10 @@ fn late_outcome(preemptions: usize, config: CircuitConfig) {
             probe.accept_at(now);
         }
         late.join().unwrap();
-        assert_eq!(breaker.state_at(now), Closed);
-        assert_eq!(breaker.snapshot_at(now).calls.calls, 0);
+        assert_eq!(breaker.at(now).state, Closed);
+        assert_eq!(breaker.at(now).calls.calls, 0);
         fail(&breaker, now);
-        assert_eq!(breaker.state_at(now), Closed, "one exception of two");
+        assert_eq!(breaker.at(now).state, Closed, "one exception of two");
     });
 }
 
@@ -196,6 +196,41 @@ fn cancelled_probe_gives_its_place_back_once() {
         probe.cancel_at(now);
         let is_admitted = other.join().unwrap();
         assert_eq!(breaker.try_acquire_at(now, 1).at_once().is_ok(), !is_admitted);
+    });
+}
+
+/// The configuration changes to another window while a call fails. The exception is in the sum
+/// under the new one, whichever of the two it was counted in.
+#[test]
+fn exception_beside_a_change_of_the_window_stays() {
+    explore(Some(2), || {
+        let breaker = breaker(of_window());
+        let other = breaker.clone();
+        let other = thread::spawn(move || fail(&other, START));
+        let window = WindowConfig::new(4, LEN * 4).unwrap();
+        breaker.reconfigure(of_window().window(window).unwrap());
+        other.join().unwrap();
+        fail(&breaker, START);
+        assert_eq!(breaker.at(START).state, Open);
+    });
+}
+
+/// The number of probes falls to one while the first of two succeeds. The breaker does not stay
+/// half-open without a place for a probe.
+#[test]
+fn probe_beside_a_change_of_their_number_leaves_half_open() {
+    explore(Some(3), || {
+        let config = of_last_calls().probes(2).unwrap();
+        let breaker = breaker(config);
+        open(&breaker);
+        let now = after_wait();
+        let ask = Ask::at(now);
+        let probe = FeedbackPermit::ask(breaker.clone(), &ask).at_once().unwrap();
+        let other = thread::spawn(move || probe.accept_at(now));
+        breaker.reconfigure(config.probes(1).unwrap());
+        other.join().unwrap();
+        assert!(breaker.try_acquire_at(now, 1).is_admitted());
+        assert_eq!(breaker.at(now).state, Closed);
     });
 }
 

@@ -162,6 +162,42 @@ impl CountWindow {
         self.totals_of(&self.load())
     }
 
+    /// Returns a window of another length with the last calls of this one, without their response
+    /// times.
+    pub(crate) fn with_len(&self, len: u32) -> Result<Self, CountWindowError> {
+        let window = Self { slow_nanos: self.slow_nanos, ..Self::new(len)? };
+        for call in self.calls() {
+            window.record_with(call, 0);
+        }
+        Ok(window)
+    }
+
+    /// Returns the last calls of one moment, the oldest first.
+    fn calls(&self) -> Vec<Call> {
+        loop {
+            let state = self.load();
+            if self.store_last(&state).is_err() {
+                continue;
+            }
+            let call = |place: Place| {
+                let slot = self.slot(place.position).load(Ordering::Acquire);
+                self.layout.call_of(slot, place.lap)
+            };
+            // A slot with another call has a later one, and the state has changed.
+            if let Some(calls) = self.places(&state).map(call).collect() {
+                return calls;
+            }
+        }
+    }
+
+    /// Returns the places of the last calls, that of the oldest first.
+    fn places(&self, state: &CallsState) -> impl Iterator<Item = Place> + use<> {
+        let CallsState { lap, position, is_full, .. } = *state;
+        let before = if is_full { position..self.len.into() } else { 0..0 };
+        let before = before.map(move |position| Place { lap: lap.wrapping_sub(1), position });
+        before.chain((0..position).map(move |position| Place { lap, position }))
+    }
+
     /// Records a call, and returns the counts with it.
     pub(crate) fn record_call(&self, is_exception: bool, is_slow: bool) -> CountTotals {
         self.record_with(Call { is_exception, is_slow }, 0)
@@ -206,13 +242,7 @@ impl CountWindow {
     /// Returns the response times of the last calls in nanoseconds, in no order.
     fn response_times(&self) -> Vec<u64> {
         let Some(times) = &self.times else { return Vec::new() };
-        let state = self.load();
-        let place = |position| {
-            let is_of_lap = position < state.position;
-            let lap = if is_of_lap { state.lap } else { state.lap.wrapping_sub(1) };
-            Place { lap, position }
-        };
-        (0..self.layout.calls(&state)).filter_map(|position| times.get(place(position))).collect()
+        self.places(&self.load()).filter_map(|place| times.get(place)).collect()
     }
 
     fn record(&self, is_exception: bool, nanos: u64) {

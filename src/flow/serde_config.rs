@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 use crate::flow::contract::Rate;
-use crate::flow::feedback::breaker::{BreakerConfig, BreakerConfigError};
+use crate::flow::feedback::breaker::{AdaptiveBreakerConfig, AdaptiveBreakerConfigError};
 use crate::flow::limiters::WarmUpConfig;
 use crate::node::OnDrop;
 use crate::time::{WindowConfig, serde_duration};
@@ -83,36 +83,37 @@ struct BreakerForm {
     on_drop: OnDrop,
 }
 
-impl From<BreakerConfig> for BreakerForm {
-    fn from(config: BreakerConfig) -> Self {
-        let BreakerConfig { window, k, min_requests, probe_interval, recovery, on_drop } = config;
+impl From<AdaptiveBreakerConfig> for BreakerForm {
+    fn from(config: AdaptiveBreakerConfig) -> Self {
+        let AdaptiveBreakerConfig { window, k, min_requests, probe_interval, recovery, on_drop } =
+            config;
         Self { window, k, min_requests, probe_interval, recovery, on_drop }
     }
 }
 
 impl Default for BreakerForm {
     fn default() -> Self {
-        BreakerConfig::default().into()
+        AdaptiveBreakerConfig::default().into()
     }
 }
 
-impl TryFrom<BreakerForm> for BreakerConfig {
-    type Error = BreakerConfigError;
+impl TryFrom<BreakerForm> for AdaptiveBreakerConfig {
+    type Error = AdaptiveBreakerConfigError;
 
-    fn try_from(form: BreakerForm) -> Result<Self, BreakerConfigError> {
+    fn try_from(form: BreakerForm) -> Result<Self, AdaptiveBreakerConfigError> {
         let BreakerForm { window, k, min_requests, probe_interval, recovery, on_drop } = form;
         let config = Self::default().window(window).min_requests(min_requests).on_drop(on_drop);
         config.k(k)?.probe_interval(probe_interval)?.recovery(recovery)
     }
 }
 
-impl Serialize for BreakerConfig {
+impl Serialize for AdaptiveBreakerConfig {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         BreakerForm::from(*self).serialize(to)
     }
 }
 
-impl<'de> Deserialize<'de> for BreakerConfig {
+impl<'de> Deserialize<'de> for AdaptiveBreakerConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         BreakerForm::deserialize(from)?.try_into().map_err(D::Error::custom)
     }

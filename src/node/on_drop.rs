@@ -14,7 +14,7 @@ use crate::sync::{AtomicU32, Ordering};
 /// registry](crate::RegistryConfig::on_drop), for [a
 /// resource](crate::registry::ResourceConfig::on_drop), for [a
 /// node](crate::ResourceNode::set_on_drop), for [a
-/// breaker](crate::flow::breaker::BreakerConfig::on_drop), and for a single
+/// breaker](crate::flow::breaker::AdaptiveBreakerConfig::on_drop), and for a single
 /// [entry](crate::Entry::on_drop) or [permit](crate::flow::FeedbackPermit::on_drop).
 ///
 /// Under either policy, a drop by a panic that began after the request entered is an exception. A

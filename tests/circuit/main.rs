@@ -2,6 +2,7 @@
 
 mod cases;
 mod permits;
+mod reconfigure;
 mod settings;
 mod simulation;
 mod transitions;

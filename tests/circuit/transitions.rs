@@ -136,6 +136,24 @@ fn readers_see_an_unbroken_chain() {
         let [one, other] = readers.map(|reader| reader.join().unwrap());
         assert_eq!(one, other);
         assert!(one.1 > 1_000, "{one:?}");
-        assert_eq!(breaker.snapshot_at(Timestamp::MIN).state, one.0);
+        assert_eq!(breaker.at(Timestamp::MIN).state, one.0);
     });
+}
+
+/// A half-open breaker whose time is over is shown as open, and is set from open.
+#[test]
+fn state_is_set_from_the_state_that_is_shown() {
+    for (to, causes) in [
+        (HalfOpen, [Cause::Timeout, Cause::Set]),
+        (Closed, [Cause::Timeout, Cause::Set]),
+        (Open, [Cause::Timeout, Cause::Set]),
+    ] {
+        let scene = Scene::new(Scene::base());
+        scene.set(Open).after(6 * SECOND).calls("?").is(HalfOpen);
+        let mut transitions = scene.breaker.transitions();
+        scene.after(2 * SECOND).is(Open).set(to).is(to);
+        let found: Vec<_> = std::iter::from_fn(|| transitions.next()).collect();
+        assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), causes);
+        assert!(found.windows(2).all(|pair| pair[0].to == pair[1].from));
+    }
 }

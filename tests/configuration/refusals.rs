@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
 use leaparray::registry::ResourceConfig;
 use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, WindowConfig};
@@ -121,7 +121,7 @@ fn unknown_field_is_refused_with_the_fields_that_there_are() {
         r#"{ "factor": 3.0 }"#,
         "unknown field `factor`, expected `period` or `cold_factor`",
     );
-    assert_refused::<BreakerConfig>(
+    assert_refused::<AdaptiveBreakerConfig>(
         r#"{ "K": 2.0 }"#,
         "unknown field `K`, expected one of `window`, `k`, `min_requests`, `probe_interval`, `recovery`, `on_drop`",
     );
@@ -180,7 +180,7 @@ fn warm_up_and_breaker_that_cannot_be_are_refused() {
             "a window of 1s needs at least one sample, not 0",
         ),
     ] {
-        assert_refused::<BreakerConfig>(json, expected);
+        assert_refused::<AdaptiveBreakerConfig>(json, expected);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{Rate, WarmUpConfig};
 use leaparray::registry::ResourceConfig;
 use leaparray::{NodeConfig, RegistryConfig, TrafficType, WindowConfig};
@@ -17,7 +17,7 @@ struct Service {
     limit: Limit,
     pace: Rate,
     warm_up: WarmUpConfig,
-    breaker: BreakerConfig,
+    breaker: AdaptiveBreakerConfig,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,10 @@ fn service() -> Service {
         limit: Limit { window: second, requests: 300 },
         pace: Rate::per_second(200).unwrap(),
         warm_up: WarmUpConfig::new(millis(30_000), 3.0).unwrap(),
-        breaker: BreakerConfig::default().window(window(60, millis(90_000))).k(2.0).unwrap(),
+        breaker: AdaptiveBreakerConfig::default()
+            .window(window(60, millis(90_000)))
+            .k(2.0)
+            .unwrap(),
     }
 }
 

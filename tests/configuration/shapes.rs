@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::{RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
 use leaparray::node::OnDrop;
@@ -165,10 +165,10 @@ fn breaker_is_all_that_it_is_set_to() {
         "recovery": "5s",
         "on_drop": "exception",
     });
-    assert_form(&BreakerConfig::default(), &default);
-    assert_reads(json!({}), &BreakerConfig::default());
+    assert_form(&AdaptiveBreakerConfig::default(), &default);
+    assert_reads(json!({}), &AdaptiveBreakerConfig::default());
 
-    let config = BreakerConfig::default().window(window(60, 30_000)).min_requests(20);
+    let config = AdaptiveBreakerConfig::default().window(window(60, 30_000)).min_requests(20);
     let config = config.k(2.0).unwrap().probe_interval(Duration::from_millis(500)).unwrap();
     let config = config.recovery(Duration::from_secs(2)).unwrap().on_drop(OnDrop::Cancelled);
     let form = json!({
@@ -180,7 +180,7 @@ fn breaker_is_all_that_it_is_set_to() {
         "on_drop": "cancelled",
     });
     assert_form(&config, &form);
-    assert_reads(json!({ "min_requests": 7 }), &BreakerConfig::default().min_requests(7));
+    assert_reads(json!({ "min_requests": 7 }), &AdaptiveBreakerConfig::default().min_requests(7));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Cancelled, Exception, Success};
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{
     AdaptiveBreaker, AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FixedWindowLimiter,
     LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry, SlidingWindowLimiter,
@@ -220,7 +220,7 @@ impl Limiter for Witness<'_> {
 #[test]
 fn permit_of_a_breaker_is_cancelled_if_another_limiter_refuses() {
     let clock = ManualClock::new(at(60_000));
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
+    let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock);
     let told = || [Success, Exception, Cancelled].map(|event| breaker.window().now().sum(event));
     let overtaken = || Overtaken { tells: true, ..Overtaken::default() };
     assert!(AllOf::new((&breaker, overtaken())).try_acquire_at(at(60_000), 1).is_refused());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::breaker::{BreakerConfig, BreakerConfigError};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, AdaptiveBreakerConfigError};
 use leaparray::flow::{
     FixedWindowLimiter, LimitError, Rate, Reason, Refusal, Retry, SlidingWindowLimiter, WarmUp,
     WarmUpConfig,
@@ -60,7 +60,7 @@ fn error_says_what_is_wrong() {
 
 #[test]
 fn breaker_names_what_is_wrong_with_its_settings() {
-    let default = BreakerConfig::default();
+    let default = AdaptiveBreakerConfig::default();
     for (error, text) in [
         (default.k(f64::INFINITY), "k is inf, but must be a finite number of at least 1"),
         (default.k(f64::NAN), "k is NaN, but must be a finite number of at least 1"),
@@ -69,7 +69,7 @@ fn breaker_names_what_is_wrong_with_its_settings() {
     ] {
         assert_eq!(error.unwrap_err().to_string(), text);
     }
-    assert_eq!(default.k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
+    assert_eq!(default.k(-1.0), Err(AdaptiveBreakerConfigError::KBelowOne { k: -1.0 }));
     let other = default.k(2.5).unwrap().min_requests(7).probe_interval(ms(1)).unwrap();
     assert!((other.drop_probability(9, 0) - 0.2).abs() < 1e-12);
     assert!(default.k(1.0).is_ok() && default.probe_interval(Duration::MAX).is_ok());

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
-use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FeedbackPermit,
     FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry,
@@ -115,7 +115,7 @@ fn quota_of_each_limiter() {
         assert_eq!((quota.remaining, quota.reset), (2, None));
     }
     assert_eq!(LeakyBucket::new(Rate::per_second(1).unwrap(), ms(0)).quota_at(now), None);
-    assert_eq!(AdaptiveBreaker::new(BreakerConfig::default()).quota_at(now), None);
+    assert_eq!(AdaptiveBreaker::new(AdaptiveBreakerConfig::default()).quota_at(now), None);
     let boxed = Arc::new(sliding).boxed();
     assert_eq!(boxed.quota_at(now).unwrap().remaining, 3, "through a box and an `Arc`");
 }
@@ -214,7 +214,7 @@ impl Account for Closed {
 fn end_of_an_entry_ends_the_permit_of_its_controller() {
     let clock = ManualClock::new(at(60_000));
     let concurrency = ConcurrencyLimiter::new(1);
-    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock));
     let both = |node| {
         let permits = concurrency.try_acquire_at(at(60_000), 1).at_once().unwrap();
         let decision = breaker.try_acquire_at(at(60_000), 1).map(|permit| (permit, permits));
@@ -306,7 +306,7 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
     boxed.try_enter_at(&node, at(61_000)).unwrap().success_at(at(61_000));
     // The permit is told that the request was cancelled.
     let breaker =
-        AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(at(60_000)));
+        AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), ManualClock::new(at(60_000)));
     assert!(Paced(&breaker).try_enter_at(&node, at(60_000)).is_err());
     let told = [Success, Exception, Cancelled].map(|event| breaker.window().now().sum(event));
     assert_eq!((told, counts(&node)), ([0, 0, 1], [1, 2, 1, 0, 0]));
@@ -365,7 +365,7 @@ fn drop_of_an_entry_is_cancelled_for_the_breaker_if_either_policy_says_so() {
     ] {
         let node = node();
         node.set_on_drop(of_node);
-        let config = BreakerConfig::default().on_drop(of_breaker);
+        let config = AdaptiveBreakerConfig::default().on_drop(of_breaker);
         let breaker = AdaptiveBreaker::with_clock(config, ManualClock::new(at(60_000)));
         let told = || [Exception, Cancelled].map(|event| breaker.window().now().sum(event));
         drop(breaker.try_enter(&node).unwrap());
@@ -382,7 +382,7 @@ fn drop_of_an_entry_is_cancelled_for_the_breaker_if_either_policy_says_so() {
 #[test]
 fn permit_of_a_breaker_reports_once() {
     let clock = ManualClock::new(at(60_000));
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
+    let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock);
     let mut permit = breaker.try_acquire().at_once().unwrap();
     permit.end_at(at(60_000), Outcome::Success);
     permit.end_at(at(60_000), Outcome::Exception);
@@ -401,7 +401,8 @@ fn acquire_gives_up_on_a_breaker_whose_next_draw_may_differ() {
         }
     }
 
-    let (config, clock) = (BreakerConfig::default().min_requests(0), ManualClock::new(at(60_000)));
+    let (config, clock) =
+        (AdaptiveBreakerConfig::default().min_requests(0), ManualClock::new(at(60_000)));
     let breaker = AdaptiveBreaker::with_source(config, clock.clone(), Lowest);
     for event in [Success, Exception, Exception] {
         breaker.window().add(event, 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{
     AdaptiveBreaker, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter,
     LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
@@ -96,7 +96,7 @@ fn peek_of_a_concurrency_limiter_takes_nothing() {
 
 #[test]
 fn limiter_that_cannot_tell_says_so() {
-    let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
     assert_eq!(breaker.peek_at(Timestamp::MIN, 1), None);
     let boxed =
         [Arc::new(breaker).boxed(), TokenBucket::new(Rate::per_second(1).unwrap(), 0).boxed()];

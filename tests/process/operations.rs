@@ -6,7 +6,7 @@ use std::time::Duration;
 use leaparray::MetricEvent::{Pass, Success};
 use leaparray::array::LeapArray;
 use leaparray::count_window::CountWindow;
-use leaparray::flow::breaker::{BreakerConfig, RandomSource, ThreadRandom};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource, ThreadRandom};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
     FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt, Rate, SlidingWindowLimiter,
@@ -288,7 +288,7 @@ operations! {
     }
 
     acquire_of_an_adaptive_breaker {
-        admits(Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock())));
+        admits(Arc::new(AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock())));
     }
 
     acquire_of_a_circuit_breaker {

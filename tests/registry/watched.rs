@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::{Cause, CircuitState};
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
@@ -35,7 +35,7 @@ fn limiters_of_all_kinds_have_their_state() {
     let circuit = Arc::new(CircuitBreaker::with_clock(CircuitConfig::default(), clock.clone()));
     registry.watch("circuit", circuit.clone()).unwrap();
     registry.watch("boxed circuit", circuit.clone().boxed()).unwrap();
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone());
+    let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock.clone());
     registry.watch("breaker", Arc::new(breaker)).unwrap();
 
     let WatchedState::Quota(quota) = state(&registry, "bucket") else { panic!() };

@@ -26,7 +26,7 @@ use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::array::LeapArray;
 use leaparray::count_window::CountWindow;
 use leaparray::flow::adaptive::Headroom;
-use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::circuit::{CircuitState, RatioLimit};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, Keyed,
@@ -304,13 +304,15 @@ fn keyed(tokens: u64) -> Keyed<u64, TokenBucket<ManualClock>, BuildHasherDefault
 }
 
 fn breaker_admitted_at(times: u64) {
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
+    let breaker =
+        AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| breaker.try_acquire_at(black_box(NOW), 1).map(mem::forget));
 }
 
 /// A request that is admitted, and its end.
 fn breaker_accepted_at(times: u64) {
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
+    let breaker =
+        AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| {
         breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
     });
@@ -318,7 +320,7 @@ fn breaker_accepted_at(times: u64) {
 }
 
 fn breaker_refused_at(times: u64) {
-    let config = BreakerConfig::default().min_requests(0);
+    let config = AdaptiveBreakerConfig::default().min_requests(0);
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
         let admitted = breaker.try_acquire_at(NOW, 1).map(FeedbackPermit::reject);
@@ -333,7 +335,7 @@ fn accept_circuit(times: u64, config: CircuitConfig) {
     repeat(times, |_| {
         breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
     });
-    assert!(breaker.snapshot_at(NOW).calls.calls >= times.min(100), "all are counted");
+    assert!(breaker.at(NOW).calls.calls >= times.min(100), "all are counted");
 }
 
 fn circuit_accepted_at(times: u64) {

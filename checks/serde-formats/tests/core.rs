@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::array::Bucket;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::{RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, Rate, WarmUpConfig};
 use leaparray::metric::{MetricBucket, SecondMetrics};
@@ -54,8 +54,8 @@ fn configurations() {
     failures.round_trip("rate", Rate::new(3, Duration::from_secs(60)).unwrap());
     failures.round_trip("warm-up", WarmUpConfig::default());
     failures.round_trip("warm-up", WarmUpConfig::new(Duration::from_nanos(1), 2.5).unwrap());
-    failures.round_trip("breaker", BreakerConfig::default());
-    let breaker = BreakerConfig::default().window(window(60, 30_000)).k(1.1).unwrap();
+    failures.round_trip("breaker", AdaptiveBreakerConfig::default());
+    let breaker = AdaptiveBreakerConfig::default().window(window(60, 30_000)).k(1.1).unwrap();
     failures.round_trip("breaker with all", breaker.on_drop(OnDrop::Cancelled));
     failures.assert_none();
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{AdaptiveBreaker, LimiterExt};
 use leaparray::node::OnDrop;
 use leaparray::{ManualClock, Timestamp};
@@ -33,7 +33,7 @@ struct Stress {
 impl Stress {
     fn new(round: Round) -> Self {
         let clock = ManualClock::new(Timestamp::from_secs(1));
-        let config = BreakerConfig::default().window(round.config()).min_requests(0);
+        let config = AdaptiveBreakerConfig::default().window(round.config()).min_requests(0);
         let breaker = AdaptiveBreaker::with_clock(config, clock.clone());
         Self { round, clock, breaker, counts: Counts::default() }
     }

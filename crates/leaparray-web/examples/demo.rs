@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::flow::adaptive::Headroom;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BoxPermit, CircuitBreaker, CircuitConfig,
     LimiterExt, SlidingWindowLimiter,
@@ -159,7 +159,8 @@ fn simulate(
                 Some(limiter.boxed())
             }
             Kind::Dropping => {
-                let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock());
+                let breaker =
+                    AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock());
                 let breaker = Arc::new(breaker);
                 registry.watch(&name, Arc::clone(&breaker))?;
                 Some(breaker.boxed())

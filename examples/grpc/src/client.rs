@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::http::uri::PathAndQuery;
 use leaparray::flow::AdaptiveBreaker;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::{Registry, Resource};
 use leaparray_tower::{ByStatus, CallError, Fail, GrpcMethod, PerResource};
 use leaparray_tower::{ResourceLayer, ResourceService};
@@ -48,7 +48,7 @@ pub(crate) async fn call(
     // Each method has a breaker, which refuses calls by chance while fewer than one in 1.2
     // succeeds.
     let breaker: fn(&Resource) -> _ = |resource| {
-        let config = BreakerConfig::default().k(1.2).expect("1.2 is above 1");
+        let config = AdaptiveBreakerConfig::default().k(1.2).expect("1.2 is above 1");
         Some(Arc::new(AdaptiveBreaker::with_clock(config, resource.clock().clone())))
     };
     let layer = layer.limit_each(breaker).refuse(Fail);

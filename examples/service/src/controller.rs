@@ -50,7 +50,7 @@ impl Controller {
         match self {
             Self::Breaker(breaker) => State::Breaker { drops: breaker.drop_probability_at(now) },
             Self::Circuit(breaker) => {
-                let snapshot = breaker.snapshot_at(now);
+                let snapshot = breaker.at(now);
                 let wait = |until: Timestamp| until.saturating_since(now).as_secs_f64();
                 State::Circuit { state: snapshot.state, probe_in: snapshot.open_until.map(wait) }
             }

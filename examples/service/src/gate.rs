@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::Resource;
 use leaparray::flow::adaptive::Headroom;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::{RatioLimit, Wait};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitConfig, LeakyBucket,
@@ -47,7 +47,8 @@ impl Gates {
         }
         let mut controllers = Vec::new();
         if let Some(k) = args.breaker {
-            let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default().k(k)?, clock());
+            let breaker =
+                AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default().k(k)?, clock());
             controllers.push((Route::Failing, Controller::Breaker(Arc::new(breaker))));
         }
         if let Some(ratio) = args.circuit {

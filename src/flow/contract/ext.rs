@@ -288,13 +288,13 @@ pub trait LimiterExt {
     /// use leaparray::flow::{
     ///     AdaptiveBreaker, BoxLimiter, ConcurrencyLimiter, LimiterExt, Rate, TokenBucket,
     /// };
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use leaparray::{NodeConfig, ResourceNode};
     ///
     /// let limiters: [BoxLimiter; 3] = [
     ///     TokenBucket::new(Rate::per_second(10)?, 10).boxed(),
     ///     ConcurrencyLimiter::new(8).boxed(),
-    ///     AdaptiveBreaker::new(BreakerConfig::default()).boxed(),
+    ///     AdaptiveBreaker::new(AdaptiveBreakerConfig::default()).boxed(),
     /// ];
     /// let node = ResourceNode::new(NodeConfig::default());
     /// for limiter in &limiters {

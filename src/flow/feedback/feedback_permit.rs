@@ -58,7 +58,8 @@ pub(in crate::flow) mod sealed {
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject),
 /// by [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or
 /// with its future. A drop rejects or cancels, as the policy of the permit says, or else the policy
-/// of the controller: see [`BreakerConfig::on_drop`](crate::flow::breaker::BreakerConfig::on_drop),
+/// of the controller: see
+/// [`AdaptiveBreakerConfig::on_drop`](crate::flow::breaker::AdaptiveBreakerConfig::on_drop),
 /// [`CircuitConfig::on_drop`](crate::flow::CircuitConfig::on_drop) and
 /// [`AdaptiveLimiter::on_drop`](crate::flow::AdaptiveLimiter::on_drop). By default, it rejects. The
 /// outcome is counted at the time of the report. An adaptive breaker counts a cancellation at the
@@ -74,7 +75,7 @@ pub(in crate::flow) mod sealed {
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
 /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
-/// use leaparray::flow::breaker::BreakerConfig;
+/// use leaparray::flow::breaker::AdaptiveBreakerConfig;
 ///
 /// fn ask(
 ///     breaker: &AdaptiveBreaker,
@@ -86,7 +87,7 @@ pub(in crate::flow) mod sealed {
 ///     Ok(number)
 /// }
 ///
-/// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+/// let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
 /// assert!(ask(&breaker, "7").is_ok());
 /// assert!(ask(&breaker, "seven").is_err());
 /// assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [1, 1]);
@@ -112,10 +113,10 @@ where
     /// ```
     /// use leaparray::Timestamp;
     /// use leaparray::flow::{AdaptiveBreaker, Ask, FeedbackPermit};
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use std::rc::Rc;
     ///
-    /// let breaker = Rc::new(AdaptiveBreaker::new(BreakerConfig::default()));
+    /// let breaker = Rc::new(AdaptiveBreaker::new(AdaptiveBreakerConfig::default()));
     /// let ask = Ask::at(Timestamp::from_secs(60));
     /// FeedbackPermit::ask(Rc::clone(&breaker), &ask).at_once()?.accept();
     /// # Ok::<_, leaparray::flow::Refusal>(())
@@ -173,9 +174,9 @@ where
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     ///
-    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    /// let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
     /// let permit = breaker.try_acquire().at_once()?;
     /// permit.cancel();
     /// assert_eq!([Cancelled, Exception].map(|event| breaker.window().now().sum(event)), [1, 0]);

@@ -10,7 +10,7 @@ fn hang(rate: f64, timeout: Duration) -> Report {
         15.0..45.0 => Answer::rejected(timeout),
         _ => Answer::accepted(MILLI * 20),
     };
-    simulate(BreakerConfig::default(), &[(rate, 90.0)], backend, 1)
+    simulate(AdaptiveBreakerConfig::default(), &[(rate, 90.0)], backend, 1)
 }
 
 /// At the first drop, a third of the answers in the window are time-outs.

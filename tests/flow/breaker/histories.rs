@@ -43,7 +43,7 @@ fn no_request_is_dropped_once_the_bound_of_the_recovery_is_over() {
         let k = dice.one_of(&[1.0, 1.1, 1.5, 2.0, 4.0]);
         let probe = dice.one_of(&[0.1, 1.0, 5.0]);
         let recovery = dice.one_of(&[0.5, 5.0, 60.0]);
-        let config = BreakerConfig::default().window(window).k(k).unwrap();
+        let config = AdaptiveBreakerConfig::default().window(window).k(k).unwrap();
         let config = config.min_requests(dice.one_of(&[0, 5, 20]));
         let config = config.probe_interval(Duration::from_secs_f64(probe)).unwrap();
         let config = config.recovery(Duration::from_secs_f64(recovery)).unwrap();
@@ -94,7 +94,7 @@ fn no_request_is_dropped_once_the_bound_of_the_recovery_is_over() {
 #[test]
 fn coarse_window_with_the_strictest_k_recovers_within_the_bound() {
     let window = WindowConfig::new(2, SECOND * 60).unwrap();
-    let config = BreakerConfig::default().window(window).k(1.0).unwrap();
+    let config = AdaptiveBreakerConfig::default().window(window).k(1.0).unwrap();
     for rate in [10.0, 100.0, 1_000.0] {
         let backend = |secs, _| match secs {
             10.0..40.0 => Answer::rejected(MILLI * 20),
@@ -124,7 +124,7 @@ fn backend_that_accepts_every_request_loses_none_however_long_it_takes() {
                 &[(100.0, 5.0), (0.1, 60.0), (100.0, 5.0), (0.1, 60.0), (100.0, 5.0)],
             ] {
                 let backend = |_, draw| Answer::accepted(Duration::from_secs_f64(rt(draw)));
-                let report = simulate(BreakerConfig::default(), parts, backend, 1);
+                let report = simulate(AdaptiveBreakerConfig::default(), parts, backend, 1);
                 assert_eq!(report.dropped(0.0, f64::MAX), 0, "{mean} s, {form}, {parts:?}");
             }
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
-use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom, ThreadRandom};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource, SeededRandom, ThreadRandom};
 use leaparray::flow::{AdaptiveBreaker, FeedbackPermit, LimiterExt, Reason, Retry};
 use leaparray::node::OnDrop;
 use leaparray::{ManualClock, Timestamp, WindowConfig};
@@ -51,7 +51,7 @@ impl RandomSource for Draws {
 
 type Breaker<R> = AdaptiveBreaker<ManualClock, R>;
 
-fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, ManualClock) {
+fn breaker<R: RandomSource>(config: AdaptiveBreakerConfig, random: R) -> (Breaker<R>, ManualClock) {
     let clock = ManualClock::new(NOON);
     (AdaptiveBreaker::with_source(config, clock.clone(), random), clock)
 }
@@ -59,7 +59,7 @@ fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, Ma
 /// A breaker without a minimum of requests that drops each request whose drop probability is above
 /// zero, except for probes.
 fn strict() -> (Breaker<Strict>, ManualClock) {
-    breaker(BreakerConfig::default().min_requests(0), Strict)
+    breaker(AdaptiveBreakerConfig::default().min_requests(0), Strict)
 }
 
 /// The numbers of requests that were accepted, rejected and dropped.
@@ -109,7 +109,7 @@ fn nothing_is_dropped_while_all_is_accepted() {
 
 #[test]
 fn nothing_is_dropped_while_one_in_k_is_accepted() {
-    let (breaker, clock) = breaker(BreakerConfig::default().k(2.0).unwrap(), Strict);
+    let (breaker, clock) = breaker(AdaptiveBreakerConfig::default().k(2.0).unwrap(), Strict);
     for number in 0..60_000 {
         assert!(ask(&breaker, number % 2 == 0));
         clock.advance(MILLI);
@@ -119,7 +119,8 @@ fn nothing_is_dropped_while_one_in_k_is_accepted() {
 #[test]
 fn first_requests_are_never_dropped() {
     for min_requests in [0, 1, 5, 100] {
-        let (breaker, _) = breaker(BreakerConfig::default().min_requests(min_requests), Strict);
+        let (breaker, _) =
+            breaker(AdaptiveBreakerConfig::default().min_requests(min_requests), Strict);
         for _ in 0..=min_requests {
             assert!(ask(&breaker, false));
         }

@@ -9,7 +9,7 @@ use super::*;
 
 #[test]
 fn permit_counts_once_however_it_ends() {
-    let (breaker, _) = breaker(BreakerConfig::default(), Strict);
+    let (breaker, _) = breaker(AdaptiveBreakerConfig::default(), Strict);
     let acquire = || breaker.try_acquire().at_once().expect("too few requests to drop one");
     acquire().accept();
     acquire().reject();
@@ -42,7 +42,7 @@ fn permit_counts_once_however_it_ends() {
 #[tokio::test]
 async fn owned_permit_is_accepted_on_another_task() {
     let clock = ManualClock::new(NOON);
-    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock));
     let acquire = || breaker.try_acquire().at_once().expect("too few requests to drop one");
     let permit = acquire();
     tokio::spawn(async move { permit.accept() }).await.expect("the task does not panic");
@@ -59,7 +59,7 @@ async fn owned_permit_is_accepted_on_another_task() {
 #[test]
 fn clients_that_go_away_do_not_make_the_breaker_drop_requests() {
     let refused_of = |policy| {
-        let config = BreakerConfig::default().on_drop(policy);
+        let config = AdaptiveBreakerConfig::default().on_drop(policy);
         let (breaker, clock) = breaker(config, SeededRandom::new(1));
         let refused = (0..1_000).filter(|_| {
             clock.advance(MILLI);
@@ -75,7 +75,7 @@ fn clients_that_go_away_do_not_make_the_breaker_drop_requests() {
 
 #[test]
 fn permit_that_is_dropped_follows_its_own_policy_and_a_panic_rejects() {
-    let (breaker, _) = breaker(BreakerConfig::default(), ThreadRandom);
+    let (breaker, _) = breaker(AdaptiveBreakerConfig::default(), ThreadRandom);
     let cancelled = |breaker: &Breaker<_>| breaker.window().lifetime().sum(Cancelled);
     drop(breaker.try_acquire().map(|permit| permit.on_drop(OnDrop::Cancelled)));
     assert_eq!((counts(&breaker), cancelled(&breaker)), ([0, 0, 0], 1));
@@ -124,7 +124,7 @@ fn cancelled_probe_leaves_its_turn_to_the_next_request() {
 /// follows from the request.
 #[test]
 fn cancelled_probe_leaves_no_turn_if_another_request_got_through_since() {
-    let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
+    let config = AdaptiveBreakerConfig::default().min_requests(0).k(1.0).unwrap();
     let (breaker, clock) = breaker(config, Draws::from([0, u32::MAX, 0]));
     assert!(ask(&breaker, true) && ask(&breaker, false));
     let probe = breaker.try_acquire().at_once().expect("a probe is due");
@@ -143,7 +143,7 @@ fn cancelled_probe_leaves_no_turn_if_another_request_got_through_since() {
 #[test]
 fn cancelled_probe_postpones_the_next_one_if_the_request_after_it_is_cancelled_later() {
     for in_order in [true, false] {
-        let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
+        let config = AdaptiveBreakerConfig::default().min_requests(0).k(1.0).unwrap();
         let (breaker, clock) = breaker(config, Draws::from([0, u32::MAX, 0]));
         assert!(ask(&breaker, true) && ask(&breaker, false));
         let probe = breaker.try_acquire().at_once().expect("a probe is due");
@@ -161,7 +161,7 @@ fn cancelled_probe_postpones_the_next_one_if_the_request_after_it_is_cancelled_l
 /// A request that got through by chance and was cancelled does not postpone the next probe.
 #[test]
 fn cancelled_request_does_not_postpone_the_next_probe() {
-    let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
+    let config = AdaptiveBreakerConfig::default().min_requests(0).k(1.0).unwrap();
     let (breaker, clock) = breaker(config, Draws::from([0, u32::MAX, 0]));
     assert!(ask(&breaker, true) && ask(&breaker, false));
     assert!(ask(&breaker, false), "a probe");
@@ -179,7 +179,8 @@ fn cancelled_request_does_not_postpone_the_next_probe() {
 fn attempts_that_are_cancelled_drop_nothing() {
     let answer = |secs: f64| Answer { after: MILLI * 2_000, outcome: outcome_until(secs, 20.0) };
     for rate in [3.0, 100.0, 2_000.0] {
-        let report = simulate(BreakerConfig::default(), &[(rate, 60.0)], |secs, _| answer(secs), 1);
+        let report =
+            simulate(AdaptiveBreakerConfig::default(), &[(rate, 60.0)], |secs, _| answer(secs), 1);
         assert_eq!(report.dropped(0.0, 60.0), 0, "{rate}");
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use leaparray::Outcome;
-use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource, SeededRandom};
 
 use super::simulation::{Answer, Report, Tenth};
 
@@ -55,7 +55,7 @@ pub(super) fn simulate_plain(
         let tenth = &mut report.tenths[(secs * 10.0 + 1e-9) as usize];
         tenth.asked += 1;
         let (total, accepts) = window.sums(secs);
-        let probability = BreakerConfig::default().drop_probability(total, accepts);
+        let probability = AdaptiveBreakerConfig::default().drop_probability(total, accepts);
         if part(&draws) >= probability || secs - last_pass >= 1.0 {
             if probability > 0.0 {
                 last_pass = secs;

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn refusal_has_the_retry_time() {
-    let config = BreakerConfig::default().k(1.0).unwrap().min_requests(0);
+    let config = AdaptiveBreakerConfig::default().k(1.0).unwrap().min_requests(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
     let _probe = breaker.try_acquire().at_once().expect("a probe is due");
@@ -51,7 +51,7 @@ fn probe_comes_a_second_after_the_last_that_got_through() {
             if before == 500 { u32::MAX } else { 0 }
         }
     }
-    let config = BreakerConfig::default().min_requests(0);
+    let config = AdaptiveBreakerConfig::default().min_requests(0);
     let (breaker, clock) = breaker(config, Nth(0.into()));
     ask(&breaker, false);
     let passes: Vec<_> = (0..2_000)
@@ -66,7 +66,7 @@ fn probe_comes_a_second_after_the_last_that_got_through() {
 /// Two threads ask in turn. The timestamp of one of them is behind by two probe intervals.
 #[test]
 fn stale_timestamp_gets_no_probe_of_its_own() {
-    let config = BreakerConfig::default().min_requests(0).probe_interval(MILLI).unwrap();
+    let config = AdaptiveBreakerConfig::default().min_requests(0).probe_interval(MILLI).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);
     for _ in 0..2 {

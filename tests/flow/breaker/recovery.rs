@@ -30,7 +30,7 @@ fn outage(rate: f64, errors: f64, seed: u64) -> Report {
             Answer::accepted(MILLI * 20)
         }
     };
-    simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, seed)
+    simulate(AdaptiveBreakerConfig::default(), &[(rate, 60.0)], backend, seed)
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn slow_backend_recovers_a_response_time_later() {
                 10.0..40.0 => Answer::rejected(MILLI * 20),
                 _ => Answer::accepted(MILLI * millis),
             };
-            let report = simulate(BreakerConfig::default(), &[(rate, 80.0)], backend, 1);
+            let report = simulate(AdaptiveBreakerConfig::default(), &[(rate, 80.0)], backend, 1);
             let recovery = report.recovery(40.0);
             assert!(recovery <= limit, "{millis}, {rate}: {recovery}");
         }
@@ -89,7 +89,7 @@ fn slow_backend_recovers_a_response_time_later() {
 fn recovery_that_is_longer_than_half_of_the_window_is_cut_to_it() {
     for (secs, limit) in [(1, 3.0), (5, 7.0), (30, 7.0), (3_600, 7.0)] {
         for rate in [10.0, 100.0, 1_000.0] {
-            let config = BreakerConfig::default().recovery(SECOND * secs).unwrap();
+            let config = AdaptiveBreakerConfig::default().recovery(SECOND * secs).unwrap();
             let backend = |secs, _| match secs {
                 10.0..40.0 => Answer::rejected(MILLI * 20),
                 _ => Answer::accepted(MILLI * 20),
@@ -113,8 +113,9 @@ fn hardly_more_requests_get_through_than_with_the_plain_formula() {
                         Answer::accepted(rt)
                     }
                 };
-                let admitted = simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, 1)
-                    .admitted(10.0, 60.0);
+                let admitted =
+                    simulate(AdaptiveBreakerConfig::default(), &[(rate, 60.0)], backend, 1)
+                        .admitted(10.0, 60.0);
                 let plain = simulate_plain(rate, 60.0, backend, 1).admitted(10.0, 60.0);
                 assert!(
                     admitted <= plain + plain / 16,
@@ -140,7 +141,8 @@ fn few_requests_get_through_while_the_backend_is_down() {
                         Answer::accepted(rt)
                     }
                 };
-                let report = simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, 1);
+                let report =
+                    simulate(AdaptiveBreakerConfig::default(), &[(rate, 60.0)], backend, 1);
                 let admitted = report.share(40.0, 60.0) * rate;
                 assert!(admitted < limit, "{failing}, {rate}: {admitted} a second");
                 let first = report.share(10.0, 20.0);
@@ -158,7 +160,7 @@ fn relapse_stops_the_recovery() {
             10.0..40.0 | 43.0.. => Answer::rejected(MILLI * 50),
             _ => Answer::accepted(MILLI * 50),
         };
-        let report = simulate(BreakerConfig::default(), &[(rate, 65.0)], backend, 1);
+        let report = simulate(AdaptiveBreakerConfig::default(), &[(rate, 65.0)], backend, 1);
         let [during, after, later] =
             [(40.0, 43.0), (43.0, 53.0), (53.0, 63.0)].map(|(from, to)| report.admitted(from, to));
         assert!(after < 2 * during + 60, "{rate}: {after} after {during}");
@@ -173,7 +175,8 @@ fn steady_failure_below_a_third_drops_nothing() {
         let backend = |_, draw| {
             if draw < failing { Answer::rejected(MILLI * 20) } else { Answer::accepted(MILLI * 20) }
         };
-        simulate(BreakerConfig::default(), &[(1_000.0, 120.0)], backend, 1).share(60.0, 120.0)
+        simulate(AdaptiveBreakerConfig::default(), &[(1_000.0, 120.0)], backend, 1)
+            .share(60.0, 120.0)
     };
     assert!([0.1, 0.2, 0.3].iter().all(|failing| share(*failing) >= 1.0));
     assert!((0.05..0.6).contains(&share(0.4)), "{}", share(0.4));

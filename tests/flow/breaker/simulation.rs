@@ -11,7 +11,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use leaparray::flow::breaker::{BreakerConfig, RandomSource, SeededRandom};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource, SeededRandom};
 use leaparray::flow::{AdaptiveBreaker, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Outcome, Timestamp};
 
@@ -128,7 +128,7 @@ impl Report {
 /// after the other. The backend is told the time since the beginning, and has a random number from
 /// 0 to 1 for each admitted request.
 pub(crate) fn simulate(
-    config: BreakerConfig,
+    config: AdaptiveBreakerConfig,
     parts: &[(f64, f64)],
     mut backend: impl FnMut(f64, f64) -> Answer,
     seed: u64,

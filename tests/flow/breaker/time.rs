@@ -14,7 +14,7 @@ fn time_that_stands_still() {
 /// at that stale timestamp.
 #[test]
 fn rejection_counts_requests_that_end_in_the_bucket_before() {
-    let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
+    let config = AdaptiveBreakerConfig::default().min_requests(0).k(1.0).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);
     let [first, second, third] =
@@ -84,7 +84,7 @@ fn windows_of_any_size() {
         WindowConfig::new(2, SECOND * 86_400),
         WindowConfig::new(1, nanos(u64::MAX)),
     ] {
-        let config = BreakerConfig::default().window(window.unwrap()).min_requests(0);
+        let config = AdaptiveBreakerConfig::default().window(window.unwrap()).min_requests(0);
         let (breaker, clock) = breaker(config, Strict);
         assert!(ask(&breaker, false) && ask(&breaker, false));
         assert!(!ask(&breaker, false), "{config:?}");

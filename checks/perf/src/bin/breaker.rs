@@ -8,7 +8,7 @@ mod simulation;
 use std::fmt::Display;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use simulation::{Answer, Report, simulate};
 
 const RT: Duration = Duration::from_millis(20);
@@ -24,7 +24,7 @@ fn main() {
 }
 
 fn run(rate: f64, secs: f64, backend: impl FnMut(f64, f64) -> Answer) -> Report {
-    simulate(BreakerConfig::default(), &[(rate, secs)], backend, 1)
+    simulate(AdaptiveBreakerConfig::default(), &[(rate, secs)], backend, 1)
 }
 
 fn line(cells: impl IntoIterator<Item = impl Display>) {

@@ -5,7 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::flow::breaker::{BreakerConfig, RandomSource};
+use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{
     AdaptiveBreaker, ConcurrencyLimiter, Decision, FeedbackPermit, FixedWindowLimiter, LeakyBucket,
     Limiter, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
@@ -137,7 +137,7 @@ impl Cases<'_> {
 
     fn breaker(&mut self) {
         // No request of a run is overdue before a tenth of the window.
-        let config = BreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
+        let config = AdaptiveBreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
         let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
         // A low draw drops the request, and a high one does not. After a first rejection, the
         // breaker draws for each request. The first request that would be dropped is let through as

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::CircuitState;
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, Decision, FixedWindowLimiter,
@@ -187,7 +187,7 @@ fn limiters_and_breakers_are_exposed_by_name() {
     let clock = registry.clock().clone();
     let limiter = FixedWindowLimiter::with_clock(Duration::from_secs(60), 10, clock.clone());
     let limiter = Arc::new(limiter.unwrap());
-    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock));
     let _ = limiter.try_acquire_many(3);
     for _ in 0..100 {
         if let Decision::Admitted(permit) = breaker.try_acquire() {

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{AdaptiveBreaker, ConcurrencyLimiter};
 use leaparray::{HistogramConfig, NodeConfig, Registry, RegistryConfig};
 use leaparray_prometheus::RegistryCollector;
@@ -42,7 +42,7 @@ impl Service {
     pub(crate) fn start() -> Self {
         let node = NodeConfig::default().with_histogram(HistogramConfig::default());
         let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(node)));
-        let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+        let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
         registry.watch("database", Arc::new(ConcurrencyLimiter::new(20))).unwrap();
         registry.watch_at("database", "database breaker", Arc::new(breaker)).unwrap();
         let collector = || RegistryCollector::new(Arc::clone(&registry)).buckets(BOUNDS);

@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::adaptive::Headroom;
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig,
@@ -47,7 +47,7 @@ async fn queues(clock: Simulated) -> Vec<(&'static str, Queue, Duration)> {
     let fixed = FixedWindowLimiter::with_clock(SECOND, 10, clock).unwrap();
     let warm_up = WarmUp::with_clock(window, 300, WarmUpConfig::default(), clock).unwrap();
     let adaptive = AdaptiveLimiter::with_clock(Headroom::default(), clock);
-    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
+    let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock);
     let circuit = CircuitBreaker::with_clock(CircuitConfig::default(), clock);
     let token = || TokenBucket::with_clock(rate, 10, clock);
     let keyed = TokenBucket::with_clock(rate, 10, clock);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::CircuitState;
 use leaparray::flow::{
     Account, AdaptiveBreaker, AdaptiveLimiter, AllOf, Ask, CircuitBreaker, CircuitConfig,
@@ -207,7 +207,8 @@ fn permit_is_held_until_the_end_of_the_body() {
 fn breaker_of_a_client_learns_from_the_responses() {
     let registry = registry();
     let clock = registry.clock().clone();
-    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone()));
+    let breaker =
+        Arc::new(AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock.clone()));
     let failing = Response::builder().status(500).body(empty().into_body()).unwrap();
     let layer = layer(&registry).limit(Arc::clone(&breaker)).refuse(Fail);
     let mut service = layer.layer(answering(failing));

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::breaker::BreakerConfig;
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{AdaptiveBreaker, FixedWindowLimiter, Reason};
 use leaparray::{MetricEvent, MonotonicClock, Registry};
 use leaparray_tower::{
@@ -68,7 +68,8 @@ impl Pair {
     async fn with_client(server: Arc<Registry>, address: SocketAddr) -> Self {
         let client = Arc::new(Registry::new());
         let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await;
-        let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), client.clock().clone());
+        let breaker =
+            AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), client.clock().clone());
         let layer = layer(&client).limit(Arc::new(breaker)).refuse(Fail);
         let grpc = Grpc::new(layer.layer(channel.unwrap()));
         Self { server, client, grpc }

@@ -174,7 +174,7 @@ async fn names_are_text_whatever_they_contain() {
 
 #[tokio::test]
 async fn controllers_are_shown_with_their_states() {
-    use leaparray::flow::breaker::BreakerConfig;
+    use leaparray::flow::breaker::AdaptiveBreakerConfig;
     use leaparray::flow::{
         self, AdaptiveBreaker, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LimiterExt, Rate,
         TokenBucket,
@@ -185,7 +185,7 @@ async fn controllers_are_shown_with_their_states() {
     let circuit = Arc::new(CircuitBreaker::new(CircuitConfig::default().consecutive_exceptions(1)));
     let limiter = FixedWindowLimiter::new(SECOND * 3_600, 10).unwrap();
     assert!(limiter.try_acquire_many(3).is_admitted());
-    let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
+    let breaker = Arc::new(AdaptiveBreaker::new(AdaptiveBreakerConfig::default()));
     let limit = TokenBucket::new(Rate::per_minute(1).unwrap(), 1);
     let clients = flow::Keyed::<u64, _>::new(limit, 10).unwrap();
     for client in [7, 8, 8, 8] {

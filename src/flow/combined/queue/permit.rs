@@ -55,11 +55,12 @@ impl<P> QueuePermit<P> {
     ///
     /// ```
     /// use leaparray::flow::{AdaptiveBreaker, WaitQueue};
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use std::sync::Arc;
     /// use std::time::Duration;
     ///
-    /// let queue = WaitQueue::new(Arc::new(AdaptiveBreaker::new(BreakerConfig::default())));
+    /// let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
+    /// let queue = WaitQueue::new(Arc::new(breaker));
     /// queue.acquire_blocking(1, Duration::ZERO)?.into_inner().accept();
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```

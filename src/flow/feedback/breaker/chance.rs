@@ -1,17 +1,17 @@
 //! The cached probability with which a request is dropped.
 
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::{Timestamp, WindowConfig};
+use crate::time::Timestamp;
 
 /// One word, `{ turn: 16, slice: 28, threshold: 20 }`, so that a decision need not add up the
 /// window.
 ///
-/// A *slice* is a part of a bucket. Its length is a power of two of nanoseconds, and at most a
-/// sixteenth of the bucket (or one nanosecond). A bucket has up to 32 slices. All threads that add
-/// up the window in one slice add up the same buckets. The word has the lowest 28 bits of the
-/// slice's number. With buckets of 250 ms, they wrap around after 24 days: if no request asks or
-/// ends for exactly that time, the old threshold decides the next requests, for the rest of one
-/// slice.
+/// A *slice* is a span of a power of two of nanoseconds, at most a sixteenth of a bucket (or one
+/// nanosecond). All threads that add up in one slice do so at its [end](Chance::slice_end), so they
+/// add up the same buckets. A bucket may leave the window up to a slice earlier. The word has
+/// the lowest 28 bits of the slice's number. With buckets of 250 ms, they wrap around after 26
+/// days: if no request asks or ends for exactly that time, the old threshold decides the next
+/// requests, for the rest of one slice.
 ///
 /// # Orderings
 ///
@@ -26,7 +26,6 @@ use crate::time::{Timestamp, WindowConfig};
 #[derive(Debug)]
 pub(super) struct Chance {
     word: AtomicU64,
-    config: WindowConfig,
     /// The number of bits of a time that are within a slice.
     shift: u32,
 }
@@ -70,11 +69,15 @@ impl Threshold {
 }
 
 impl Chance {
-    /// Creates a word for buckets of that geometry, with a threshold of zero in the first slice of
+    /// Creates a word for buckets of that length, with a threshold of zero in the first slice of
     /// all time.
-    pub(super) fn new(config: WindowConfig) -> Self {
-        let shift = (config.bucket_nanos() / 16).max(1).ilog2();
-        Self { word: AtomicU64::new(0), config, shift }
+    pub(super) fn new(bucket_nanos: u64) -> Self {
+        Self { word: AtomicU64::new(0), shift: (bucket_nanos / 16).max(1).ilog2() }
+    }
+
+    /// Returns the last nanosecond of the slice of `now`.
+    pub(super) const fn slice_end(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(now.as_nanos() | ((1 << self.shift) - 1))
     }
 
     /// Returns the threshold at `now`; `None` if the word is of another slice.
@@ -134,9 +137,7 @@ impl Chance {
     /// Returns the number of the slice of `now`, at its place in the word.
     #[inline]
     const fn slice(&self, now: Timestamp) -> u64 {
-        let (number, age) = self.config.bucket_and_age(now);
-        let slice = number << 5 | age >> self.shift;
-        slice << (BITS + TURN_BITS) >> TURN_BITS
+        now.as_nanos() >> self.shift << (BITS + TURN_BITS) >> TURN_BITS
     }
 
     /// Returns the word with another threshold, and with the slice of `now`.
@@ -157,23 +158,17 @@ impl Chance {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const QUARTER: u64 = 250_000_000;
     const SLICE: u64 = 1 << 23;
 
-    fn chance(bucket_nanos: u64) -> Chance {
-        Chance::new(WindowConfig::new(1, Duration::from_nanos(bucket_nanos)).unwrap())
-    }
-
     #[test]
     fn word_is_of_one_slice() {
-        let chance = chance(QUARTER);
+        let chance = Chance::new(QUARTER);
         let t = Timestamp::from_nanos;
         let half = Threshold::of(0.5);
-        let start = 1_540_629_300_000_000_000;
+        let start = 1_540_629_300_000_000_000 / SLICE * SLICE;
         assert_eq!(chance.renew(t(start), || half), half);
         for now in [start, start + SLICE - 1] {
             assert_eq!(chance.get(t(now)), Some(half));
@@ -187,16 +182,13 @@ mod tests {
 
     #[test]
     fn slices_of_the_shortest_and_the_longest_bucket() {
-        for (bucket, slice) in [(2, 1), (31, 1), (32, 2), (u64::MAX, 1 << 59)] {
-            let chance = chance(bucket);
-            assert_eq!(1_u64 << chance.shift, slice);
-            // The last slice of a bucket is not the first of the next, nor any before it.
-            let slices = [0, slice - 1, bucket / 2, bucket - 1].map(Timestamp::from_nanos);
-            let [first, same, half, last] = slices.map(|now| chance.slice(now));
-            assert!(first == same && first <= half && half <= last, "{bucket}");
-            if let Some(next) = bucket.checked_add(1) {
-                assert!(last < chance.slice(Timestamp::from_nanos(next)), "{bucket}");
-            }
+        for (bucket, slice) in [(2, 1), (31, 1), (32, 2), (QUARTER, SLICE), (u64::MAX, 1 << 59)] {
+            let chance = Chance::new(bucket);
+            let slices = [0, slice - 1, slice].map(|now| chance.slice(Timestamp::from_nanos(now)));
+            assert_eq!(slices, [0, 0, 1 << BITS], "{bucket}");
+            let ends = [0, slice, u64::MAX].map(|now| chance.slice_end(Timestamp::from_nanos(now)));
+            let expected = [slice - 1, 2 * slice - 1, u64::MAX].map(Timestamp::from_nanos);
+            assert_eq!(ends, expected, "{bucket}");
         }
     }
 
@@ -211,7 +203,7 @@ mod tests {
     /// The threshold returns to its earlier value, but the word does not.
     #[test]
     fn thread_adds_up_again_if_a_request_ends_during_its_sum() {
-        let (chance, now) = (chance(QUARTER), Timestamp::from_nanos(7 * QUARTER));
+        let (chance, now) = (Chance::new(QUARTER), Timestamp::from_nanos(7 * QUARTER));
         let [before, between, stale, after] =
             [3, 4, 5, 3].map(|n| Threshold::of(1.0 / f64::from(n)));
         chance.take_turn(now, || before);

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use super::evidence::Rule;
-use crate::flow::feedback::breaker::BreakerConfigError;
+use crate::flow::feedback::breaker::AdaptiveBreakerConfigError;
 use crate::node::OnDrop;
-use crate::time::WindowConfig;
+use crate::time::{WindowConfig, saturating_nanos};
 
 /// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it
-/// drops requests, and how fast it recovers. All but the window can be
-/// [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
+/// drops requests, and how fast it recovers. It can be
+/// [changed](super::AdaptiveBreaker::reconfigure) while the breaker runs.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide::configuration),
 /// with the fields `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
 ///
 /// ```
 /// use leaparray::WindowConfig;
-/// use leaparray::flow::breaker::BreakerConfig;
+/// use leaparray::flow::breaker::AdaptiveBreakerConfig;
 /// use std::time::Duration;
 ///
-/// let default = BreakerConfig::default();
-/// let milder = BreakerConfig::default()
+/// let default = AdaptiveBreakerConfig::default();
+/// let milder = AdaptiveBreakerConfig::default()
 ///     .window(WindowConfig::new(60, Duration::from_secs(30))?)
 ///     .k(2.0)?;
 ///
@@ -31,7 +31,7 @@ use crate::time::WindowConfig;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
-pub struct BreakerConfig {
+pub struct AdaptiveBreakerConfig {
     pub(in crate::flow) window: WindowConfig,
     pub(in crate::flow) k: f64,
     pub(in crate::flow) min_requests: u64,
@@ -40,7 +40,7 @@ pub struct BreakerConfig {
     pub(in crate::flow) on_drop: OnDrop,
 }
 
-impl BreakerConfig {
+impl AdaptiveBreakerConfig {
     /// Sets the window in which requests are counted. The default is 40 buckets of 250 ms.
     pub const fn window(self, window: WindowConfig) -> Self {
         Self { window, ..self }
@@ -54,14 +54,14 @@ impl BreakerConfig {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if `k` is not finite, or below 1: with such a `k`, requests
-    /// would be dropped although the backend accepts all of them.
-    pub const fn k(self, k: f64) -> Result<Self, BreakerConfigError> {
+    /// Returns a [`AdaptiveBreakerConfigError`] if `k` is not finite, or below 1: with such a `k`,
+    /// requests would be dropped although the backend accepts all of them.
+    pub const fn k(self, k: f64) -> Result<Self, AdaptiveBreakerConfigError> {
         if !k.is_finite() {
-            return Err(BreakerConfigError::KNotFinite { k });
+            return Err(AdaptiveBreakerConfigError::KNotFinite { k });
         }
         if k < 1.0 {
-            return Err(BreakerConfigError::KBelowOne { k });
+            return Err(AdaptiveBreakerConfigError::KBelowOne { k });
         }
         Ok(Self { k, ..self })
     }
@@ -77,13 +77,14 @@ impl BreakerConfig {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if the interval is zero: then no request would be dropped.
+    /// Returns a [`AdaptiveBreakerConfigError`] if the interval is zero: then no request would be
+    /// dropped.
     pub const fn probe_interval(
         self,
         probe_interval: Duration,
-    ) -> Result<Self, BreakerConfigError> {
+    ) -> Result<Self, AdaptiveBreakerConfigError> {
         if probe_interval.is_zero() {
-            return Err(BreakerConfigError::ZeroProbeInterval);
+            return Err(AdaptiveBreakerConfigError::ZeroProbeInterval);
         }
         Ok(Self { probe_interval, ..self })
     }
@@ -98,20 +99,20 @@ impl BreakerConfig {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if the time is zero: then one accepted request would end an
-    /// outage.
+    /// Returns a [`AdaptiveBreakerConfigError`] if the time is zero: then one accepted request
+    /// would end an outage.
     ///
     /// ```
-    /// use leaparray::flow::breaker::{BreakerConfig, BreakerConfigError};
+    /// use leaparray::flow::breaker::{AdaptiveBreakerConfig, AdaptiveBreakerConfigError};
     /// use std::time::Duration;
     ///
-    /// let config = BreakerConfig::default();
+    /// let config = AdaptiveBreakerConfig::default();
     /// assert!(config.recovery(Duration::from_secs(2)).is_ok());
-    /// assert_eq!(config.recovery(Duration::ZERO), Err(BreakerConfigError::ZeroRecovery));
+    /// assert_eq!(config.recovery(Duration::ZERO), Err(AdaptiveBreakerConfigError::ZeroRecovery));
     /// ```
-    pub const fn recovery(self, recovery: Duration) -> Result<Self, BreakerConfigError> {
+    pub const fn recovery(self, recovery: Duration) -> Result<Self, AdaptiveBreakerConfigError> {
         if recovery.is_zero() {
-            return Err(BreakerConfigError::ZeroRecovery);
+            return Err(AdaptiveBreakerConfigError::ZeroRecovery);
         }
         Ok(Self { recovery, ..self })
     }
@@ -126,9 +127,9 @@ impl BreakerConfig {
     /// ```
     /// use leaparray::node::OnDrop;
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     ///
-    /// let config = BreakerConfig::default().on_drop(OnDrop::Cancelled);
+    /// let config = AdaptiveBreakerConfig::default().on_drop(OnDrop::Cancelled);
     /// let breaker = AdaptiveBreaker::new(config);
     /// for _ in 0..1_000 {
     ///     drop(breaker.try_acquire().at_once()?);
@@ -149,9 +150,9 @@ impl BreakerConfig {
     /// [recovery](super::AdaptiveBreaker#recovery), the breaker lowers it.
     ///
     /// ```
-    /// use leaparray::flow::breaker::BreakerConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     ///
-    /// let config = BreakerConfig::default();
+    /// let config = AdaptiveBreakerConfig::default();
     /// assert_eq!(config.drop_probability(99, 99), 0.0);
     /// assert_eq!(config.drop_probability(99, 66), 0.0);
     /// assert_eq!(config.drop_probability(99, 46), 0.25);
@@ -159,12 +160,16 @@ impl BreakerConfig {
     /// ```
     #[must_use]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        let Self { k, min_requests, .. } = *self;
-        Rule { k, min_requests, recovery_nanos: 1 }.formula(total, accepts)
+        self.rule().formula(total, accepts)
+    }
+
+    pub(super) const fn rule(&self) -> Rule {
+        let Self { k, min_requests, recovery, .. } = *self;
+        Rule { k, min_requests, recovery_nanos: saturating_nanos(recovery) }
     }
 }
 
-impl Default for BreakerConfig {
+impl Default for AdaptiveBreakerConfig {
     fn default() -> Self {
         const WINDOW: WindowConfig = match WindowConfig::new(40, Duration::from_secs(10)) {
             Ok(window) => window,
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn default_is_that_of_go_zero_with_a_probe_each_second() {
-        let default = BreakerConfig::default();
+        let default = AdaptiveBreakerConfig::default();
         assert_eq!(default.window.to_string(), "40 × 250ms");
         assert_eq!((default.k.to_bits(), default.min_requests), (1.5_f64.to_bits(), 5));
         assert_eq!(default.probe_interval, Duration::from_secs(1));
@@ -195,7 +200,7 @@ mod tests {
 
     #[test]
     fn formula_at_given_counts() {
-        let config = BreakerConfig::default();
+        let config = AdaptiveBreakerConfig::default();
         for (total, accepts, expected) in [
             (0, 0, 0.0),
             (5, 0, 0.0),

@@ -3,12 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::time::WindowConfig;
-
-/// The error of a [`BreakerConfig`](crate::flow::breaker::BreakerConfig).
+/// The error of a [`AdaptiveBreakerConfig`](crate::flow::breaker::AdaptiveBreakerConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BreakerConfigError {
+pub enum AdaptiveBreakerConfigError {
     /// `k` is infinite, or not a number.
     KNotFinite {
         /// The `k` that was asked for.
@@ -23,17 +21,9 @@ pub enum BreakerConfigError {
     ZeroProbeInterval,
     /// The time of recovery is zero.
     ZeroRecovery,
-    /// The configuration of a breaker that runs was to be replaced by one with another window. The
-    /// counts of one window do not fit into the buckets of another.
-    OtherWindow {
-        /// The window of the breaker.
-        window: WindowConfig,
-        /// The window that was asked for.
-        asked: WindowConfig,
-    },
 }
 
-impl fmt::Display for BreakerConfigError {
+impl fmt::Display for AdaptiveBreakerConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KNotFinite { k } => {
@@ -44,11 +34,8 @@ impl fmt::Display for BreakerConfigError {
                 f.write_str("the probe interval is 0 ns, but must be longer")
             }
             Self::ZeroRecovery => f.write_str("the recovery takes 0 ns, but must take longer"),
-            Self::OtherWindow { window, asked } => {
-                write!(f, "a breaker keeps its window of {window}: it cannot change to {asked}")
-            }
         }
     }
 }
 
-impl Error for BreakerConfigError {}
+impl Error for AdaptiveBreakerConfigError {}

@@ -1,8 +1,10 @@
 //! The time of the last request that got through although it might have been dropped, from which
 //! probes follow.
 
+use std::time::Duration;
+
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, saturating_nanos};
 
 /// The time of the last pass, in nanoseconds.
 ///
@@ -14,7 +16,22 @@ use crate::time::Timestamp;
 #[derive(Debug)]
 pub(super) struct LastPass {
     nanos: AtomicU64,
-    window_nanos: u64,
+}
+
+/// How often a probe is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbePace {
+    probe_nanos: u64,
+    /// If the last pass is that far ahead, time has gone back. If it is only a little ahead, another
+    /// thread has a later time, and `now` is stale.
+    back_nanos: u64,
+}
+
+impl ProbePace {
+    pub(super) fn new(probe_interval: Duration, window: Duration) -> Self {
+        let [probe_nanos, window_nanos] = [probe_interval, window].map(saturating_nanos);
+        Self { probe_nanos, back_nanos: probe_nanos.max(window_nanos) }
+    }
 }
 
 impl LastPass {
@@ -23,17 +40,19 @@ impl LastPass {
     pub(super) const NOT_NOTED: u64 = u64::MAX;
 
     /// Creates the time of a pass at the beginning of time.
-    pub(super) fn new(window_nanos: u64) -> Self {
-        Self { nanos: AtomicU64::new(0), window_nanos }
+    pub(super) fn new() -> Self {
+        Self { nanos: AtomicU64::new(0) }
     }
 
     /// Lets a request through as a probe, if a probe is due, and returns the time of the pass
     /// before; otherwise returns the time of the next probe.
     #[inline]
-    pub(super) fn probe(&self, now: Timestamp, probe_nanos: u64) -> Result<u64, Timestamp> {
+    pub(super) fn probe(&self, now: Timestamp, pace: ProbePace) -> Result<u64, Timestamp> {
         let now = now.as_nanos();
         let mut last = self.nanos.load(Ordering::Relaxed);
-        while self.is_due(now, last, probe_nanos) {
+        while now.saturating_sub(last) >= pace.probe_nanos
+            || last.saturating_sub(now) >= pace.back_nanos
+        {
             match self.replace(last, now) {
                 Ok(before) => return Ok(before),
                 // Another thread has got through, and the probe is no longer due, or has cancelled,
@@ -41,24 +60,16 @@ impl LastPass {
                 Err(found) => last = found,
             }
         }
-        Err(Timestamp::from_nanos(last.saturating_add(probe_nanos)))
-    }
-
-    #[inline]
-    const fn is_due(&self, now: u64, last: u64, probe_nanos: u64) -> bool {
-        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
-        let ahead = last.saturating_sub(now);
-        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
-        now.saturating_sub(last) >= probe_nanos || has_gone_back
+        Err(Timestamp::from_nanos(last.saturating_add(pace.probe_nanos)))
     }
 
     /// Notes the time of a request that got through by chance, to a sixteenth of the interval,
     /// because each note makes other threads load the line again. Returns the time of the pass
     /// before, if the time was noted.
-    pub(super) fn note(&self, now: Timestamp, probe_nanos: u64) -> u64 {
+    pub(super) fn note(&self, now: Timestamp, pace: ProbePace) -> u64 {
         let now = now.as_nanos();
         let last = self.nanos.load(Ordering::Relaxed);
-        if now.saturating_sub(last) > probe_nanos / 16 {
+        if now.saturating_sub(last) > pace.probe_nanos / 16 {
             // If the compare-exchange fails, another thread has noted a time.
             return self.replace(last, now).unwrap_or(Self::NOT_NOTED);
         }

@@ -7,37 +7,39 @@ mod error;
 mod evidence;
 mod last_pass;
 mod random;
-mod settings;
 
-pub use config::BreakerConfig;
-pub use error::BreakerConfigError;
+use std::ptr;
+
+pub use config::AdaptiveBreakerConfig;
+pub use error::AdaptiveBreakerConfigError;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use crate::flow::contract::lend;
 use crate::flow::contract::{Account, Ask, Refusal, Retry};
 use crate::flow::feedback::FeedbackPermit;
 use crate::flow::feedback::feedback_permit::sealed::{Admission, Decide};
+use crate::flow::feedback::in_force::InForce;
+use crate::flow::feedback::outcomes::OutcomeWindows;
 use crate::flow::watch::WatchedState;
 use crate::metric::MetricEvent;
 use crate::node::Reason;
 use crate::node::{OnDrop, Outcome};
-use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
-use evidence::{Counts, Geometry};
-use last_pass::LastPass;
-use settings::Settings;
+use evidence::{Counts, Geometry, Rule};
+use last_pass::{LastPass, ProbePace};
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the
 /// adaptive throttling of the chapter *Handling Overload* of Google's *Site Reliability
 /// Engineering*, with the window, the forced probes and a recovery like those of
 /// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
-/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with
-/// the share of requests that the backend does not accept. No request is dropped while the backend
-/// accepts at least 1 in [`k`](BreakerConfig::k) requests. The breaker has no open and closed
-/// state, and no threshold that all clients reach at once. A dropped request counts as a request,
-/// so a backend that rejects every request gets fewer and fewer of them.
+/// Each request is dropped with a [probability](AdaptiveBreakerConfig::drop_probability) that grows
+/// with the share of requests that the backend does not accept. No request is dropped while the
+/// backend accepts at least 1 in [`k`](AdaptiveBreakerConfig::k) requests. The breaker has no open
+/// and closed state, and no threshold that all clients reach at once. A dropped request counts as a
+/// request, so a backend that rejects every request gets fewer and fewer of them.
 ///
 /// A call in flight counts nowhere: a call that will never end and a call that takes a minute look
 /// the same. So a backend that accepts every request loses none, however long it takes. A backend
@@ -48,12 +50,12 @@ use settings::Settings;
 ///
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a
 /// probe if no request that might have been dropped got through during the [probe
-/// interval](BreakerConfig::probe_interval). If threads race for a probe, one of them gets it. The
-/// time of a request that got through by chance is noted to a sixteenth of the interval, so a probe
-/// may be early by that much. If a probe is [cancelled](FeedbackPermit::cancel), and no other
-/// request got through since, the next request that would be dropped is a probe. If another one
-/// did, the next probe follows from its time; or, if that one is cancelled later, from the time of
-/// the cancelled probe.
+/// interval](AdaptiveBreakerConfig::probe_interval). If threads race for a probe, one of them gets
+/// it. The time of a request that got through by chance is noted to a sixteenth of the interval, so
+/// a probe may be early by that much. If a probe is [cancelled](FeedbackPermit::cancel), and no
+/// other request got through since, the next request that would be dropped is a probe. If another
+/// one did, the next probe follows from its time; or, if that one is cancelled later, from the time
+/// of the cancelled probe.
 ///
 /// # Recovery
 ///
@@ -69,7 +71,8 @@ use settings::Settings;
 /// > probe interval + response time + time between two requests + recovery + 3 buckets
 ///
 /// on, if the backend accepts each request, and at least one in each half of the window. The
-/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most half of the window.
+/// [`recovery`](AdaptiveBreakerConfig::recovery) is 5 seconds by default, and at most half of the
+/// window.
 ///
 /// # Refusals
 ///
@@ -100,11 +103,11 @@ use settings::Settings;
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, LimiterExt, Reason};
-/// use leaparray::flow::breaker::{BreakerConfig, SeededRandom};
+/// use leaparray::flow::breaker::{AdaptiveBreakerConfig, SeededRandom};
 /// use leaparray::{ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
-/// let (config, random) = (BreakerConfig::default(), SeededRandom::new(1));
+/// let (config, random) = (AdaptiveBreakerConfig::default(), SeededRandom::new(1));
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let breaker = AdaptiveBreaker::with_source(config, clock.clone(), random);
 /// for _ in 0..1_000 {
@@ -126,76 +129,120 @@ use settings::Settings;
 /// assert!(breaker.try_acquire().is_admitted());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+//
+// # Changes in place
+//
+// A decision, and the end of a request, uses one `Settings`, with its own cached threshold. An end
+// is counted in the window of its settings, and takes a turn of their threshold. Then it looks
+// whether they are still in force. A change puts other settings into force, and takes a turn of the
+// threshold of the former ones. One of the two turns is later, and has acquired the other. If it is
+// the one of the end, the end finds the change, and takes a turn of the new threshold as well. If
+// it is the one of the change, the count is in the sum from which the change makes the new
+// threshold.
 #[derive(Debug)]
 pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
-    chance: Chance,
+    settings: InForce<Settings<C>>,
     last_pass: LastPass,
-    settings: Settings,
     random: R,
+    clock: C,
     /// The requests: accepted by the backend (successes, with response times), rejected by it
     /// (exceptions), dropped (blocks), and cancelled.
+    outcomes: OutcomeWindows<C>,
+}
+
+/// A configuration, and what follows from it.
+#[derive(Debug)]
+struct Settings<C> {
+    config: AdaptiveBreakerConfig,
+    rule: Rule,
+    pace: ProbePace,
+    chance: Chance,
     window: SlidingWindow<C>,
+}
+
+impl<C: Clock + Clone> Settings<C> {
+    fn new(config: AdaptiveBreakerConfig, outcomes: &OutcomeWindows<C>, clock: &C) -> Self {
+        Self {
+            config,
+            rule: config.rule(),
+            pace: ProbePace::new(config.probe_interval, config.window.interval()),
+            chance: Chance::new(config.window.bucket_nanos()),
+            window: outcomes.get(config.window, clock),
+        }
+    }
 }
 
 impl AdaptiveBreaker {
     /// Creates a breaker with its own [`MonotonicClock`].
     #[must_use]
-    pub fn new(config: BreakerConfig) -> Self {
+    pub fn new(config: AdaptiveBreakerConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
     }
 }
 
-impl<C: Clock> AdaptiveBreaker<C> {
-    /// Creates a breaker that reads `clock`.
+impl<C: Clock + Clone> AdaptiveBreaker<C> {
+    /// Creates a breaker that reads clones of `clock`.
     #[must_use]
-    pub fn with_clock(config: BreakerConfig, clock: C) -> Self {
+    pub fn with_clock(config: AdaptiveBreakerConfig, clock: C) -> Self {
         Self::with_source(config, clock, ThreadRandom)
     }
 }
 
-impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
-    /// Creates a breaker that reads `clock`, and draws random numbers from `random`.
+impl<C: Clock + Clone, R: RandomSource> AdaptiveBreaker<C, R> {
+    /// Creates a breaker that reads clones of `clock`, and draws random numbers from `random`.
     #[must_use]
-    pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
+    pub fn with_source(config: AdaptiveBreakerConfig, clock: C, random: R) -> Self {
+        let outcomes = OutcomeWindows::new();
         Self {
-            chance: Chance::new(config.window),
-            last_pass: LastPass::new(saturating_nanos(config.window.interval())),
-            settings: Settings::new(config),
+            settings: InForce::new(Settings::new(config, &outcomes, &clock)),
+            last_pass: LastPass::new(),
             random,
-            window: SlidingWindow::with_clock(config.window, clock),
+            clock,
+            outcomes,
         }
     }
+}
 
+impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// Decides whether a request goes ahead at `now`. A dropped request is counted.
     //
     // One place makes the refusal. Two places would write it to memory, and the caller would wait
     // for the store.
     #[inline(always)]
     fn draw_lots(&self, now: Timestamp) -> Result<Admission, Refusal> {
-        let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
+        let settings = self.settings.get();
+        let threshold = settings.chance.get(now).unwrap_or_else(|| self.renew(settings, now));
         // The time of the last pass that the request has replaced by its own.
-        let token =
-            if threshold.is_zero() { LastPass::NOT_NOTED } else { self.draw(now, threshold)? };
+        let token = if threshold.is_zero() {
+            LastPass::NOT_NOTED
+        } else {
+            self.draw(settings, now, threshold)?
+        };
         Ok(Admission { start: now, token })
     }
 
     #[cold]
-    fn renew(&self, now: Timestamp) -> Threshold {
-        self.chance.renew(now, || self.threshold(now))
+    fn renew(&self, settings: &Settings<C>, now: Timestamp) -> Threshold {
+        settings.chance.renew(now, || self.threshold(settings, now))
     }
 
     /// Admits the request by chance or as a probe, and returns the time of the last pass that it
     /// has replaced.
     #[inline(always)]
-    fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<u64, Refusal> {
+    fn draw(
+        &self,
+        settings: &Settings<C>,
+        now: Timestamp,
+        threshold: Threshold,
+    ) -> Result<u64, Refusal> {
         if !threshold.drops(self.random.next_u32()) {
-            return Ok(self.last_pass.note(now, self.settings.probe_nanos()));
+            return Ok(self.last_pass.note(now, settings.pace));
         }
-        let probe_at = match self.last_pass.probe(now, self.settings.probe_nanos()) {
+        let probe_at = match self.last_pass.probe(now, settings.pace) {
             Ok(before) => return Ok(before),
             Err(probe_at) => probe_at,
         };
-        self.window.add_at(now, MetricEvent::Block, 1);
+        settings.window.add_at(now, MetricEvent::Block, 1);
         let retry = if threshold.drops_most() { Retry::At(probe_at) } else { Retry::Unknown };
         Err(Refusal::new(Reason::Failing, retry))
     }
@@ -205,37 +252,57 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// Counts the outcome of a request.
     #[inline]
     fn count(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+        let settings = self.settings.get();
         let changes = match outcome {
             Outcome::Exception => {
-                self.window.add_at(now, MetricEvent::Exception, 1);
+                settings.window.add_at(now, MetricEvent::Exception, 1);
                 true
             }
             Outcome::Success => {
                 let rt = now.as_nanos().saturating_sub(admission.start.as_nanos());
-                self.window.record_success_nanos_at(now, rt);
+                settings.window.record_success_nanos_at(now, rt);
                 // An acceptance cannot raise the probability.
-                self.chance.drops_any()
+                settings.chance.drops_any()
             }
             Outcome::Cancelled => {
-                self.window.add_at(now, MetricEvent::Cancelled, 1);
+                settings.window.add_at(now, MetricEvent::Cancelled, 1);
                 self.last_pass.take_back(admission.start, admission.token);
                 false
             }
         };
         if changes {
-            self.take_turn(now);
+            self.take_turn(settings, now);
         }
     }
 
-    /// Updates the probability, after the end of a request was counted or the settings were
-    /// changed.
+    /// Updates the probability, after the end of a request was counted under these settings.
     #[inline(never)]
-    fn take_turn(&self, now: Timestamp) {
-        self.chance.take_turn(now, || self.threshold(now));
+    fn take_turn<'a>(&'a self, mut settings: &'a Settings<C>, now: Timestamp) {
+        loop {
+            settings.chance.take_turn(now, || self.threshold(settings, now));
+            let in_force = self.settings.get();
+            if ptr::eq(settings, in_force) {
+                return;
+            }
+            settings = in_force;
+        }
     }
 
-    fn threshold(&self, now: Timestamp) -> Threshold {
-        Threshold::of(self.drop_probability_at(now))
+    fn threshold(&self, settings: &Settings<C>, now: Timestamp) -> Threshold {
+        Threshold::of(self.probability(settings, settings.chance.slice_end(now)))
+    }
+
+    fn probability(&self, settings: &Settings<C>, now: Timestamp) -> f64 {
+        let Settings { config: AdaptiveBreakerConfig { window: config, .. }, window, .. } =
+            settings;
+        let geometry = Geometry {
+            buckets: config.sample_count() as u64,
+            bucket_nanos: config.bucket_nanos(),
+            age_nanos: config.bucket_and_age(now).1,
+        };
+        let all = Counts::of(self.outcomes.sums(window, 0, now, Counts::EVENTS));
+        let newest = self.outcomes.sums_of_newest(window, now, Counts::EVENTS).map(Counts::of);
+        settings.rule.drop_probability(geometry, all, newest)
     }
 
     /// Returns the probability with which a request is dropped now; see
@@ -249,73 +316,18 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// adds up the window; a decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        let (config, view) = (self.window.config(), self.window.as_view());
-        let buckets = config.sample_count() as u64;
-        let (bucket_nanos, age_nanos) = (config.bucket_nanos(), config.bucket_and_age(now).1);
-        let bucket = |age| view.sums_of_sample(now, age, Counts::EVENTS).map(Counts::of);
-        let newest = (0..buckets).map_while(bucket).scan(Counts::default(), |sum, bucket| {
-            *sum = sum.plus(bucket);
-            Some(*sum)
-        });
-        let all = Counts::of(view.sums(now, Counts::EVENTS));
-        let geometry = Geometry { buckets, bucket_nanos, age_nanos };
-        self.settings.rule().drop_probability(geometry, all, newest)
+        self.probability(self.settings.get(), now)
     }
 
-    /// Returns the configuration.
-    pub fn config(&self) -> BreakerConfig {
-        self.settings.config()
-    }
-
-    /// Replaces the configuration now; see [`set_config_at`](Self::set_config_at).
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`BreakerConfigError`] if the window is not the window of the breaker.
-    pub fn set_config(&self, config: BreakerConfig) -> Result<(), BreakerConfigError> {
-        self.set_config_at(self.clock().now(), config)
-    }
-
-    /// Replaces the configuration at `now`. The breaker keeps its counts and the time of the last
-    /// probe. A decision that begins after this call uses the new settings; a decision beside it
-    /// may use some of each.
-    ///
-    /// Changes take turns by a lock, which no decision and no end of a request takes.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`BreakerConfigError`] if the window is not the window of the breaker. Then
-    /// nothing is changed.
-    ///
-    /// ```
-    /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
-    /// use leaparray::flow::breaker::BreakerConfig;
-    ///
-    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
-    /// for _ in 0..20 {
-    ///     breaker.try_acquire().map(|permit| permit.reject());
-    /// }
-    /// assert!(breaker.drop_probability() > 0.0);
-    /// breaker.set_config(breaker.config().min_requests(100))?;
-    /// assert_eq!(breaker.drop_probability(), 0.0);
-    /// # Ok::<_, leaparray::flow::breaker::BreakerConfigError>(())
-    /// ```
-    pub fn set_config_at(
-        &self,
-        now: Timestamp,
-        config: BreakerConfig,
-    ) -> Result<(), BreakerConfigError> {
-        self.settings.set(config)?;
-        // A turn: a thread that has read former settings does not replace the word that follows
-        // from here.
-        self.take_turn(now);
-        Ok(())
+    /// Returns the configuration in force.
+    pub fn config(&self) -> AdaptiveBreakerConfig {
+        self.settings.get().config
     }
 
     /// Returns the clock that this breaker reads.
     #[must_use]
     pub const fn clock(&self) -> &C {
-        self.window.clock()
+        &self.clock
     }
 
     /// Returns the window in which the breaker counts the ends of requests: a
@@ -324,11 +336,57 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// [block](MetricEvent::Block) for each request that was dropped, and
     /// [`Cancelled`](MetricEvent::Cancelled) for each request that ended without an outcome.
     ///
+    /// If the breaker has got [another window](Self::reconfigure), this is the new one, with the
+    /// ends since then.
+    ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions
     /// from the next slice on.
     #[must_use]
-    pub const fn window(&self) -> &SlidingWindow<C> {
-        &self.window
+    pub fn window(&self) -> &SlidingWindow<C> {
+        &self.settings.get().window
+    }
+}
+
+impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
+    /// Changes the configuration. The breaker forgets nothing:
+    ///
+    /// - The counts stay. If the window changes, those stay that lie in buckets of a former window
+    ///   within the new one, as far as the former one reaches back.
+    /// - The time of the last probe stays, and the next one comes by the new interval.
+    /// - A permit in flight ends under the new configuration, with its policy for a
+    ///   [drop](AdaptiveBreakerConfig::on_drop).
+    ///
+    /// A decision that begins after this call uses the new configuration. A decision beside it uses
+    /// the former or the new one, never a mixture, and perhaps without the requests that end beside
+    /// it. No decision and no end of a request waits for a change.
+    ///
+    /// A breaker keeps each configuration and each window that it has had, and uses it again if it
+    /// is set again.
+    ///
+    /// ```
+    /// use leaparray::WindowConfig;
+    /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
+    /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
+    /// use std::time::Duration;
+    ///
+    /// let breaker = AdaptiveBreaker::new(AdaptiveBreakerConfig::default());
+    /// for _ in 0..20 {
+    ///     breaker.try_acquire().map(|permit| permit.reject());
+    /// }
+    /// assert!(breaker.drop_probability() > 0.0);
+    /// breaker.reconfigure(breaker.config().min_requests(100));
+    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// let longer = WindowConfig::new(60, Duration::from_secs(30))?;
+    /// breaker.reconfigure(AdaptiveBreakerConfig::default().window(longer));
+    /// assert!(breaker.drop_probability() > 0.0);
+    /// # Ok::<_, leaparray::time::ConfigError>(())
+    /// ```
+    pub fn reconfigure(&self, config: AdaptiveBreakerConfig) {
+        let is_it = |settings: &Settings<C>| settings.config == config;
+        let make = || Settings::new(config, &self.outcomes, &self.clock);
+        let (former, _) = self.settings.replace(is_it, make);
+        // Turns of the former threshold, and then of the one in force.
+        self.take_turn(former, self.clock.now());
     }
 }
 
@@ -341,7 +399,7 @@ impl<C: Clock, R: RandomSource> Decide for AdaptiveBreaker<C, R> {
     }
 
     fn on_drop(&self) -> OnDrop {
-        self.settings.on_drop()
+        self.settings.get().config.on_drop
     }
 
     #[inline(always)]

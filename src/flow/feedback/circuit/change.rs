@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::CircuitBreaker;
+use super::config::CircuitConfig;
 use super::fact::Fact;
 use super::state::{Cause, Transition};
-use super::word::{Generation, MAX_PAYLOAD, Phase, Probes, Word};
+use super::word::{Generation, MAX_PAYLOAD, Phase, Word};
 use crate::flow::feedback::breaker::RandomSource;
 use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp};
@@ -49,10 +50,16 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     /// Opens the breaker. If the state is no longer `from`, returns the other word.
-    pub(super) fn open(&self, from: Word, at: Timestamp, cause: Cause) -> Result<Word, Word> {
+    pub(super) fn open(
+        &self,
+        config: &CircuitConfig,
+        from: Word,
+        at: Timestamp,
+        cause: Cause,
+    ) -> Result<Word, Word> {
         let at = self.bounded(at);
         let trips = self.trips_after(from, Phase::Open { until: 0 });
-        let wait = Duration::from_nanos(self.config.wait.nanos(trips, &self.random));
+        let wait = Duration::from_nanos(config.wait.nanos(trips, &self.random));
         let until = self.millis(at.saturating_add(wait)).min(MAX_PAYLOAD);
         self.change(from, Phase::Open { until }, at, cause)
     }
@@ -89,15 +96,12 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     /// Returns the time at which a half-open breaker opens again; `None` while no probe is in
-    /// flight.
-    pub(super) fn half_open_until(
-        &self,
-        generation: Generation,
-        probes: Probes,
-    ) -> Option<Timestamp> {
-        let timeout = self.config.half_open_timeout.filter(|_| probes.taken > probes.ended)?;
+    /// flight, and in another state.
+    pub(super) fn half_open_until(&self, config: &CircuitConfig, word: Word) -> Option<Timestamp> {
+        let Phase::HalfOpen(probes) = word.phase() else { return None };
+        let timeout = config.half_open_timeout.filter(|_| probes.taken > probes.ended)?;
         // If a later generation has a time, this one is over.
-        let last_probe = self.last_probe.of(generation).filter(|&it| it < Fact::MAX)?;
+        let last_probe = self.last_probe.of(word.generation()).filter(|&it| it < Fact::MAX)?;
         Some(self.time_of(last_probe).saturating_add(timeout))
     }
 
@@ -206,7 +210,7 @@ mod tests {
         probe.cancel();
         clock.advance(10 * SECOND);
         let _later = breaker.try_acquire().at_once().unwrap();
-        assert!(breaker.open(found, clock.now(), Cause::Timeout).is_err());
+        assert!(breaker.open(&config, found, clock.now(), Cause::Timeout).is_err());
         assert_eq!(breaker.state(), CircuitState::HalfOpen);
     }
 

@@ -4,9 +4,11 @@
     reason = "the end of a call of a closed breaker: out of line, it takes an eighth more instructions"
 )]
 
+use std::ptr;
+
 use super::CircuitBreaker;
 use super::config::CircuitConfig;
-use super::evidence::Ended;
+use super::evidence::{Ended, Settings};
 use super::state::Cause;
 use super::word::{Phase, Probes, Word};
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
@@ -25,7 +27,7 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
     }
 
     fn on_drop(&self) -> OnDrop {
-        self.config.on_drop
+        self.settings.get().config.on_drop
     }
 
     #[inline(always)]
@@ -55,11 +57,14 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
                 Some(self.time_of(until)).filter(|&it| now < it).map(Retry::At)
             }
             Phase::HalfOpen(probes) => {
-                let until = self.half_open_until(word.generation(), probes);
-                if until.is_some_and(|until| now >= until) {
-                    return None;
+                let config = &self.settings.get().config;
+                let until = self.half_open_until(config, word);
+                match config.verdict(probes) {
+                    _ if until.is_some_and(|until| now >= until) => return None,
+                    None => (probes.taken >= config.probes.into()).then_some(Retry::Unknown),
+                    Some(Cause::Probes) => None,
+                    Some(_) => return None,
                 }
-                (probes.taken >= self.config.probes.into()).then_some(Retry::Unknown)
             }
         };
         let refused = refusal.map(|retry| Decision::Refused(Refusal::new(Reason::Failing, retry)));
@@ -76,10 +81,12 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
         let Some(era) = found.closed_era() else {
             return self.end_unless_closed(found, now, admission, outcome);
         };
-        if outcome != Outcome::Cancelled
-            && let Some(cause) = self.record(era, now, admission, outcome)
-        {
-            self.trip(found, now, cause);
+        if outcome == Outcome::Cancelled {
+            return;
+        }
+        let settings = self.settings.get();
+        if let Some(cause) = self.record(settings, era, now, admission, outcome) {
+            self.trip(&settings.config, found, now, cause);
         }
     }
 }
@@ -96,7 +103,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         match found.phase() {
             Phase::HalfOpen(_) => self.end_probe(found, now, admission, outcome),
             Phase::MetricsOnly { era } if outcome != Outcome::Cancelled => {
-                self.record(era, now, admission, outcome);
+                self.record(self.settings.get(), era, now, admission, outcome);
             }
             // Not counted.
             _ => {}
@@ -105,6 +112,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     #[inline(never)]
     fn decide_unless_closed(&self, mut found: Word, now: Timestamp) -> Result<Admission, Refusal> {
+        let config = &self.settings.get().config;
         loop {
             let attempt = match found.phase() {
                 Phase::Closed { .. } | Phase::MetricsOnly { .. } | Phase::Disabled => {
@@ -119,11 +127,15 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     let first = Probes { taken: 1, ..Probes::default() };
                     self.change(found, Phase::HalfOpen(first), now, Cause::WaitOver).map(Some)
                 }
-                Phase::HalfOpen(probes) => match self.half_open_until(found.generation(), probes) {
+                Phase::HalfOpen(probes) => match self.half_open_until(config, found) {
                     Some(until) if now >= until => {
-                        self.open(found, until, Cause::Timeout).map(|_| None)
+                        self.open(config, found, until, Cause::Timeout).map(|_| None)
                     }
-                    _ if probes.taken >= self.config.probes.into() => {
+                    // Under a former configuration, more probes had to end.
+                    _ if config.verdict(probes).is_some() => {
+                        self.settle(config, found, probes, now).map(|()| None)
+                    }
+                    _ if probes.taken >= config.probes.into() => {
                         // A probe may end at any time.
                         return Err(Refusal::new(Reason::Failing, Retry::Unknown));
                     }
@@ -149,6 +161,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     #[inline(always)]
     fn record(
         &self,
+        settings: &Settings<C>,
         era: u64,
         now: Timestamp,
         admission: Admission,
@@ -156,45 +169,57 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ) -> Option<Cause> {
         let rt_nanos = now.as_nanos().saturating_sub(admission.start.as_nanos());
         let is_exception = outcome == Outcome::Exception;
-        let is_slow = self.config.is_slow(rt_nanos);
-        self.evidence.record(&self.config, Ended { era, now, rt_nanos, is_exception, is_slow })
+        let is_slow = settings.is_slow(rt_nanos);
+        let call = Ended { era, now, rt_nanos, is_exception, is_slow };
+        self.evidence.record(settings, || ptr::eq(settings, self.settings.get()), call)
     }
 
     #[cold]
-    fn trip(&self, closed: Word, now: Timestamp, cause: Cause) {
+    fn trip(&self, config: &CircuitConfig, closed: Word, now: Timestamp, cause: Cause) {
         // If it fails, another thread has changed the state.
-        let _ = self.open(closed, now, cause);
+        let _ = self.open(config, closed, now, cause);
     }
 
     #[cold]
     fn end_probe(&self, mut found: Word, now: Timestamp, admission: Admission, outcome: Outcome) {
         let rt_nanos = now.as_nanos().saturating_sub(admission.start.as_nanos());
-        let is_slow = self.config.is_slow(rt_nanos);
+        let settings = self.settings.get();
+        let (config, is_slow) = (&settings.config, settings.is_slow(rt_nanos));
         while let (generation, Phase::HalfOpen(probes)) = (found.generation(), found.phase())
             && generation.token() == admission.token
         {
-            if let Some(until) = self.half_open_until(generation, probes)
+            if let Some(until) = self.half_open_until(config, found)
                 && now >= until
             {
-                match self.open(found, until, Cause::Timeout) {
+                match self.open(config, found, until, Cause::Timeout) {
                     Ok(_) => return,
                     Err(other) => found = other,
                 }
                 continue;
             }
-            let probes = probes.after(outcome, is_slow);
-            let ended = match self.config.verdict(probes) {
-                None => self.replace(found, Word::new(generation, Phase::HalfOpen(probes))),
-                Some(Cause::Probes) => {
-                    let closed = Phase::Closed { era: self.next_era(found) };
-                    self.change(found, closed, now, Cause::Probes).map(drop)
-                }
-                Some(cause) => self.open(found, now, cause).map(drop),
-            };
-            match ended {
+            match self.settle(config, found, probes.after(outcome, is_slow), now) {
                 Ok(()) => return,
                 Err(other) => found = other,
             }
+        }
+    }
+
+    /// Replaces the probes of a half-open breaker, or closes or opens it if they decide. If the
+    /// state is no longer `found`, returns the other word.
+    fn settle(
+        &self,
+        config: &CircuitConfig,
+        found: Word,
+        probes: Probes,
+        now: Timestamp,
+    ) -> Result<(), Word> {
+        match config.verdict(probes) {
+            None => self.replace(found, Word::new(found.generation(), Phase::HalfOpen(probes))),
+            Some(Cause::Probes) => {
+                let closed = Phase::Closed { era: self.next_era(found) };
+                self.change(found, closed, now, Cause::Probes).map(drop)
+            }
+            Some(cause) => self.open(config, found, now, cause).map(drop),
         }
     }
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::config::{Calls, CircuitConfig};
 use super::state::Cause;
 use crate::count_window::{CountTotals, CountWindow};
+use crate::flow::feedback::outcomes::{OutcomeWindows, era_nanos};
 use crate::metric::MetricEvent;
 use crate::sync::{Arc, AtomicU64, Ordering, Slot};
-use crate::time::{Clock, Timestamp, saturating_nanos};
+use crate::time::{Clock, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
 
 /// A call that has ended, in an era of the breaker. The outcomes of earlier eras do not count.
@@ -24,48 +25,52 @@ pub(super) struct Ended {
     pub(super) is_slow: bool,
 }
 
-/// The outcomes of the calls.
-#[derive(Debug)]
-pub(super) struct Evidence<C> {
-    outcomes: Outcomes<C>,
-    consecutive: Option<Consecutive>,
-}
-
-#[derive(Debug)]
-enum Outcomes<C> {
-    InWindow(InWindow<C>),
-    Last(LastCalls),
-}
-
-/// The outcomes in a window of time.
-///
-/// # Eras
-///
-/// The window is not emptied for another era. Instead, each era has times of its own: an era begins
-/// two intervals after the one before it, so that the outcomes of that one are no longer in the
-/// window, also if one of them is recorded late. The longest interval,
-/// [`CircuitConfig::MAX_INTERVAL`], leaves room for two million eras.
+/// The outcomes of the calls, of all configurations that the breaker has had.
 ///
 /// # Decisions
 ///
 /// A call that may open the breaker adds up the window: an exception, a slow call, and any call
 /// until there are enough for a ratio. Another call can only lower the ratios. Once a sum had
-/// enough calls, this is known until a bucket leaves the window.
+/// enough calls, this is known until a bucket leaves the window, or the configuration changes.
 ///
 /// If two threads record such calls at once, each might add up without the call of the other. So
 /// each takes a turn in between, a read-modify-write that acquires and releases: the later turn
 /// finds both calls.
 #[derive(Debug)]
+pub(super) struct Evidence<C> {
+    /// Successes, exceptions, and slow calls as passes. The longest interval,
+    /// [`CircuitConfig::MAX_INTERVAL`], leaves room for two million eras.
+    outcomes: OutcomeWindows<C>,
+    turn: AtomicU64,
+    last_calls: LastCalls,
+    consecutive: Consecutive,
+}
+
+/// A configuration, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Settings<C> {
+    pub(super) config: CircuitConfig,
+    /// The response time in nanoseconds above which a call is slow.
+    slow_above: u64,
+    counted: Counted<C>,
+}
+
+/// Where the calls are counted.
+#[derive(Debug)]
+enum Counted<C> {
+    /// In a window of time, without a limit of consecutive exceptions: the usual case.
+    InWindow(InWindow<C>),
+    InWindowInARow(InWindow<C>),
+    Last(u32),
+}
+
+#[derive(Debug)]
 struct InWindow<C> {
-    /// The successes and the exceptions.
     calls: SlidingWindow<C>,
-    /// The slow calls, as passes.
-    slow: Option<SlidingWindow<C>>,
     /// The time from the start of an era to the start of the next one.
     era_nanos: u64,
-    turn: AtomicU64,
-    /// The start of the bucket in which a sum had enough calls for a ratio; at first, the last
-    /// bucket before the end of time.
+    /// The start of the bucket in which a sum had enough calls for a ratio; at first
+    /// [`no_bucket`].
     ratio_bucket: AtomicU64,
 }
 
@@ -74,10 +79,7 @@ struct InWindow<C> {
 /// Each era has a window of its own, which the first call of the era puts into the slot. A thread
 /// that has stalled since an earlier era finds a later window there, and records nothing.
 #[derive(Debug)]
-struct LastCalls {
-    len: u32,
-    window: Slot<EraWindow>,
-}
+struct LastCalls(Slot<EraWindow>);
 
 #[derive(Debug)]
 struct EraWindow {
@@ -89,86 +91,199 @@ struct EraWindow {
 #[derive(Debug)]
 struct Consecutive(AtomicU64);
 
-impl<C: Clock + Clone> Evidence<C> {
-    pub(super) fn new(config: &CircuitConfig, clock: &C) -> Self {
-        let outcomes = match config.calls {
-            Calls::InWindow(window_config) => {
-                let window = || SlidingWindow::with_clock(window_config, clock.clone());
-                Outcomes::InWindow(InWindow {
-                    calls: window(),
-                    slow: config.slow.map(|_| window()),
-                    era_nanos: saturating_nanos(window_config.interval()).saturating_mul(2),
-                    turn: AtomicU64::new(0),
-                    ratio_bucket: AtomicU64::new(window_config.bucket_nanos().wrapping_neg()),
-                })
+impl<C> Evidence<C> {
+    pub(super) fn new() -> Self {
+        Self {
+            outcomes: OutcomeWindows::new(),
+            turn: AtomicU64::new(0),
+            last_calls: LastCalls(Slot::empty()),
+            consecutive: Consecutive(AtomicU64::new(0)),
+        }
+    }
+}
+
+impl<C: Clock + Clone> Settings<C> {
+    pub(super) fn new(config: CircuitConfig, evidence: &Evidence<C>, clock: &C) -> Self {
+        let counted = match config.calls {
+            Calls::InWindow(window) => {
+                let in_window = InWindow {
+                    calls: evidence.outcomes.get(window, clock),
+                    era_nanos: era_nanos(&window),
+                    ratio_bucket: AtomicU64::new(no_bucket(&window)),
+                };
+                if config.consecutive_exceptions.is_none() {
+                    Counted::InWindow(in_window)
+                } else {
+                    Counted::InWindowInARow(in_window)
+                }
             }
-            Calls::Last(len) => Outcomes::Last(LastCalls { len, window: Slot::empty() }),
+            Calls::Last(len) => Counted::Last(len),
         };
-        let consecutive = config.consecutive_exceptions;
-        let consecutive = consecutive.map(|_| Consecutive(AtomicU64::new(0)));
-        Self { outcomes, consecutive }
+        let slow_above = config.slow.map_or(u64::MAX, |limit| limit.above);
+        Self { config, slow_above, counted }
+    }
+}
+
+impl<C: Clock> Settings<C> {
+    /// Returns whether a call with that response time is slow.
+    #[inline]
+    pub(super) const fn is_slow(&self, rt_nanos: u64) -> bool {
+        rt_nanos > self.slow_above
+    }
+
+    /// Makes the next call add up, after the configuration was put into force: a sum from before
+    /// may be without the calls of another configuration.
+    pub(super) fn forget_sum(&self) {
+        if let Counted::InWindow(window) | Counted::InWindowInARow(window) = &self.counted {
+            // Relaxed: a call that does not find it has begun before.
+            window.ratio_bucket.store(no_bucket(window.calls.config()), Ordering::Relaxed);
+        }
     }
 }
 
 impl<C: Clock> Evidence<C> {
     /// Records a call, and returns why the breaker opens, if it does.
     #[inline(always)]
-    pub(super) fn record(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
-        if let (Outcomes::InWindow(window), None) = (&self.outcomes, &self.consecutive) {
-            let totals = window.record(config.min_calls, call)?;
-            return config.cause(totals);
+    pub(super) fn record(
+        &self,
+        settings: &Settings<C>,
+        is_in_force: impl Fn() -> bool,
+        call: Ended,
+    ) -> Option<Cause> {
+        if let Counted::InWindow(window) = &settings.counted {
+            return settings.config.cause(self.record_in(
+                window,
+                settings.config.min_calls,
+                call,
+            )?);
         }
-        self.record_any(config, call)
+        self.record_any(settings, is_in_force, call)
     }
 
     /// Like [`record`](Self::record), for any configuration.
     #[inline(never)]
-    fn record_any(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
-        let consecutive = self.consecutive.as_ref().map(|it| it.record(call));
-        let totals = match &self.outcomes {
-            Outcomes::InWindow(window) => window.record(config.min_calls, call),
-            Outcomes::Last(calls) => calls.record(call),
+    fn record_any(
+        &self,
+        Settings { config, counted, .. }: &Settings<C>,
+        is_in_force: impl Fn() -> bool,
+        call: Ended,
+    ) -> Option<Cause> {
+        let limit = config.consecutive_exceptions;
+        let in_a_row = limit.map(|limit| (limit, self.consecutive.record(call)));
+        let totals = match counted {
+            Counted::InWindow(window) | Counted::InWindowInARow(window) => {
+                self.record_in(window, config.min_calls, call)
+            }
+            Counted::Last(len) => self.last_calls.record(*len, is_in_force, call),
         };
-        if let (Some(exceptions), Some(limit)) = (consecutive, config.consecutive_exceptions)
-            && exceptions >= limit.clamp(1, Consecutive::MAX)
-        {
+        if in_a_row.is_some_and(|(limit, found)| found >= limit.clamp(1, Consecutive::MAX)) {
             return Some(Cause::ConsecutiveExceptions);
         }
         config.cause(totals?)
     }
 
+    /// Begins the count of exceptions in a row anew, before it becomes a limit.
+    pub(super) fn begin_row(&self) {
+        self.consecutive.0.store(0, Ordering::Relaxed);
+    }
+
     /// Returns the totals of an era at `now`.
-    pub(super) fn totals(&self, era: u64, now: Timestamp) -> CountTotals {
-        match &self.outcomes {
-            Outcomes::InWindow(window) => window.totals(window.time_in(era, now)),
-            Outcomes::Last(calls) => calls.totals(era),
+    pub(super) fn totals(&self, settings: &Settings<C>, era: u64, now: Timestamp) -> CountTotals {
+        match &settings.counted {
+            Counted::InWindow(window) | Counted::InWindowInARow(window) => {
+                self.totals_in(window, era, now)
+            }
+            Counted::Last(_) => self.last_calls.totals(era),
         }
+    }
+
+    /// Records a call in a window, and returns the totals if it may open the breaker.
+    #[inline(always)]
+    fn record_in(&self, window: &InWindow<C>, min_calls: u64, call: Ended) -> Option<CountTotals> {
+        let now = window.time_in(call.era, call.now);
+        if call.is_exception || call.is_slow {
+            return Some(self.record_that_may_open(window, min_calls, now, call));
+        }
+        window.calls.record_success_nanos_at(now, call.rt_nanos);
+        // Relaxed: see `take_turn`.
+        let since = now.as_nanos().wrapping_sub(window.ratio_bucket.load(Ordering::Relaxed));
+        if since < window.calls.config().bucket_nanos() {
+            return None;
+        }
+        Some(self.take_turn(window, min_calls, call))
+    }
+
+    /// Records an exception or a slow call at a time in the window, and returns the totals.
+    #[inline(never)]
+    fn record_that_may_open(
+        &self,
+        window: &InWindow<C>,
+        min_calls: u64,
+        now: Timestamp,
+        call: Ended,
+    ) -> CountTotals {
+        if call.is_exception {
+            window.calls.record_exception_at(now, Duration::from_nanos(call.rt_nanos));
+        } else {
+            window.calls.record_success_nanos_at(now, call.rt_nanos);
+        }
+        if call.is_slow {
+            window.calls.add_at(now, MetricEvent::Pass, 1);
+        }
+        self.take_turn(window, min_calls, call)
+    }
+
+    #[inline(never)]
+    fn take_turn(&self, window: &InWindow<C>, min_calls: u64, call: Ended) -> CountTotals {
+        self.turn.fetch_add(1, Ordering::AcqRel);
+        let totals = self.totals_in(window, call.era, call.now);
+        if totals.calls >= min_calls {
+            // Relaxed: it orders nothing. A call that finds it need not add up, since no number of
+            // further successes reaches a ratio.
+            let bucket = window.calls.config().bucket_start(window.time_in(call.era, call.now));
+            window.ratio_bucket.store(bucket.as_nanos(), Ordering::Relaxed);
+        }
+        totals
+    }
+
+    fn totals_in(&self, window: &InWindow<C>, era: u64, now: Timestamp) -> CountTotals {
+        const EVENTS: [MetricEvent; 3] =
+            [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Pass];
+        let [successes, exceptions, slow] = self.outcomes.sums(&window.calls, era, now, EVENTS);
+        let calls = successes.saturating_add(exceptions);
+        // The bucket of a slow call may leave the window between its two counts.
+        CountTotals { calls, exceptions, slow: slow.min(calls) }
     }
 }
 
 impl LastCalls {
     /// Records a call, and returns the totals with it; `None` if it is of an earlier era than the
     /// window.
-    fn record(&self, call: Ended) -> Option<CountTotals> {
+    ///
+    /// A call of the configuration in force finds or puts a window of its length, with the last
+    /// calls of the one before. A thread that has stalled since a former configuration records in
+    /// the window that it finds.
+    fn record(&self, len: u32, is_in_force: impl Fn() -> bool, call: Ended) -> Option<CountTotals> {
         loop {
-            let found = self.window.load();
-            match found.get() {
+            let found = self.0.load();
+            let calls = match found.get() {
                 Some(window) if window.era > call.era => return None,
-                Some(window) if window.era == call.era => {
-                    return Some(window.calls.record_call(call.is_exception, call.is_slow));
+                Some(EraWindow { era, calls }) if *era == call.era => {
+                    if calls.len() == len || !is_in_force() {
+                        return Some(calls.record_call(call.is_exception, call.is_slow));
+                    }
+                    calls.with_len(len)
                 }
-                _ => {
-                    let calls = CountWindow::new(self.len).expect("checked by the configuration");
-                    let window = Arc::new(EraWindow { era: call.era, calls });
-                    // If it fails, another thread has put a window there.
-                    let _ = self.window.compare_and_swap(&found, window);
-                }
-            }
+                _ => CountWindow::new(len),
+            };
+            let calls = calls.expect("checked by the configuration");
+            // If it fails, another thread has put a window there.
+            let _ = self.0.compare_and_swap(&found, Arc::new(EraWindow { era: call.era, calls }));
         }
     }
 
     fn totals(&self, era: u64) -> CountTotals {
-        let found = self.window.load();
+        let found = self.0.load();
         let window = found.get().filter(|window| window.era == era);
         window.map_or_else(CountTotals::default, |window| window.calls.totals())
     }
@@ -177,64 +292,15 @@ impl LastCalls {
 impl<C: Clock> InWindow<C> {
     /// Returns the time in the window of an era.
     #[inline]
-    fn time_in(&self, era: u64, now: Timestamp) -> Timestamp {
+    const fn time_in(&self, era: u64, now: Timestamp) -> Timestamp {
         let since_first = self.era_nanos.saturating_mul(era);
         Timestamp::from_nanos(now.as_nanos().saturating_add(since_first))
     }
+}
 
-    /// Records a call, and returns the totals if it may open the breaker.
-    #[inline(always)]
-    fn record(&self, min_calls: u64, call: Ended) -> Option<CountTotals> {
-        let now = self.time_in(call.era, call.now);
-        if call.is_exception || call.is_slow {
-            return Some(self.record_that_may_open(min_calls, now, call));
-        }
-        self.calls.record_success_nanos_at(now, call.rt_nanos);
-        // Relaxed: see `take_turn`.
-        let since = now.as_nanos().wrapping_sub(self.ratio_bucket.load(Ordering::Relaxed));
-        if since < self.calls.config().bucket_nanos() {
-            return None;
-        }
-        Some(self.take_turn(min_calls, now))
-    }
-
-    /// Records an exception or a slow call at a time in the window, and returns the totals.
-    #[inline(never)]
-    fn record_that_may_open(&self, min_calls: u64, now: Timestamp, call: Ended) -> CountTotals {
-        if call.is_exception {
-            self.calls.record_exception_at(now, Duration::from_nanos(call.rt_nanos));
-        } else {
-            self.calls.record_success_nanos_at(now, call.rt_nanos);
-        }
-        if call.is_slow
-            && let Some(slow) = &self.slow
-        {
-            slow.add_at(now, MetricEvent::Pass, 1);
-        }
-        self.take_turn(min_calls, now)
-    }
-
-    #[inline(never)]
-    fn take_turn(&self, min_calls: u64, now: Timestamp) -> CountTotals {
-        self.turn.fetch_add(1, Ordering::AcqRel);
-        let totals = self.totals(now);
-        if totals.calls >= min_calls {
-            // Relaxed: it orders nothing. A call that finds it need not add up, since no number of
-            // further successes reaches a ratio.
-            let bucket = self.calls.config().bucket_start(now);
-            self.ratio_bucket.store(bucket.as_nanos(), Ordering::Relaxed);
-        }
-        totals
-    }
-
-    fn totals(&self, now: Timestamp) -> CountTotals {
-        let slow = self.slow.as_ref().map_or(0, |slow| slow.at(now).sum(MetricEvent::Pass));
-        let [successes, exceptions] =
-            self.calls.as_view().sums(now, [MetricEvent::Success, MetricEvent::Exception]);
-        let calls = successes.saturating_add(exceptions);
-        // The windows are read one after the other: buckets may leave them in between.
-        CountTotals { calls, exceptions, slow: slow.min(calls) }
-    }
+/// Returns the start of the last bucket before the end of time.
+const fn no_bucket(window: &WindowConfig) -> u64 {
+    window.bucket_nanos().wrapping_neg()
 }
 
 impl Consecutive {
@@ -293,12 +359,6 @@ impl CircuitConfig {
         let is_slow = self.slow.is_some_and(|limit| limit.ratio.is_reached(slow, calls));
         is_slow.then_some(Cause::SlowRatio)
     }
-
-    /// Returns whether a call with that response time is slow.
-    #[inline]
-    pub(super) fn is_slow(&self, rt_nanos: u64) -> bool {
-        self.slow.is_some_and(|limit| rt_nanos > limit.above)
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -322,22 +382,25 @@ mod tests {
     /// record its call up to an interval after the first call of the next era.
     #[test]
     fn call_of_an_earlier_era_does_not_count_at_any_time_of_the_window() {
-        use crate::time::{ManualClock, WindowConfig};
+        use crate::time::ManualClock;
         let window = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
         let config = CircuitConfig::default().window(window).unwrap();
         let second = Timestamp::from_secs;
-        let evidence = Evidence::new(&config, &ManualClock::new(second(10)));
+        let evidence = Evidence::new();
+        let settings = Settings::new(config, &evidence, &ManualClock::new(second(10)));
         let call = |era, secs| {
             let now = second(secs);
-            evidence.record(
-                &config,
-                Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false },
-            )
+            let call = Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false };
+            evidence.record(&settings, || true, call)
         };
         call(1, 10);
         for secs in 10..13 {
             call(0, secs);
-            assert_eq!(evidence.totals(1, second(10)).calls, 1, "a call of era 0 at {secs} s");
+            assert_eq!(
+                evidence.totals(&settings, 1, second(10)).calls,
+                1,
+                "a call of era 0 at {secs} s"
+            );
         }
     }
 
@@ -347,10 +410,11 @@ mod tests {
         let [start, later] = [0, 1 << 63].map(Timestamp::from_nanos);
         for now in [start, later] {
             let config = CircuitConfig::default().min_calls(2);
-            let evidence = Evidence::new(&config, &ManualClock::new(start));
+            let evidence = Evidence::new();
+            let settings = Settings::new(config, &evidence, &ManualClock::new(start));
             let record = |is_exception| {
                 let call = Ended { era: 0, now, rt_nanos: 0, is_exception, is_slow: false };
-                evidence.record(&config, call)
+                evidence.record(&settings, || true, call)
             };
             assert_eq!(record(true), None);
             assert_eq!(record(false), Some(Cause::ExceptionRatio), "at {now}");
@@ -359,10 +423,11 @@ mod tests {
 
     #[test]
     fn last_call_of_an_earlier_era_replaces_no_window() {
-        let calls = LastCalls { len: 5, window: Slot::empty() };
+        let calls = LastCalls(Slot::empty());
         let record = |era| {
             let now = Timestamp::from_secs(1);
-            calls.record(Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false })
+            let call = Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false };
+            calls.record(5, || true, call)
         };
         assert_eq!(
             [record(1), record(2), record(1)].map(|it| it.map(|it| it.calls)),

@@ -31,11 +31,12 @@ use crate::flow::contract::lend;
 use crate::flow::feedback::FeedbackPermit;
 use crate::flow::feedback::breaker::{RandomSource, ThreadRandom};
 use crate::flow::feedback::feedback_permit::sealed::Decide;
+use crate::flow::feedback::in_force::InForce;
 use crate::flow::permits::Horizon;
 use crate::flow::watch::WatchedState;
 use crate::sync::AtomicU64;
 use crate::time::{Clock, MonotonicClock, Timestamp};
-use evidence::Evidence;
+use evidence::{Evidence, Settings};
 use fact::Fact;
 use log::Log;
 use word::{Generation, Phase, Probes, Word};
@@ -138,7 +139,7 @@ use word::{Generation, Phase, Probes, Word};
 #[derive(Debug)]
 pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     word: AtomicU64,
-    config: CircuitConfig,
+    settings: InForce<Settings<C>>,
     /// The origin of the times in words.
     created: Timestamp,
     /// The last era that is over.
@@ -176,14 +177,15 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
     /// from `random`.
     #[must_use]
     pub fn with_source(config: CircuitConfig, clock: C, random: R) -> Self {
+        let evidence = Evidence::new();
         Self {
             word: AtomicU64::new(Word::new(Generation::FIRST, Phase::Closed { era: 0 }).0),
-            config,
+            settings: InForce::new(Settings::new(config, &evidence, &clock)),
             created: clock.now(),
             last_era: AtomicU64::new(0),
             trips: Fact::new(),
             last_probe: Fact::new(),
-            evidence: Evidence::new(&config, &clock),
+            evidence,
             log: Log::new(),
             horizon: Horizon::new(),
             clock,
@@ -261,8 +263,16 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         now: Timestamp,
         state: CircuitState,
     ) -> Result<(), CircuitStateError> {
+        let config = &self.settings.get().config;
         loop {
             let found = self.load();
+            if let Some(until) = self.half_open_until(config, found)
+                && now >= until
+            {
+                // As the state is shown. If it fails, another thread has changed the state.
+                let _ = self.open(config, found, until, Cause::Timeout);
+                continue;
+            }
             let to = match state {
                 CircuitState::Closed => Phase::Closed { era: self.next_era(found) },
                 CircuitState::MetricsOnly => Phase::MetricsOnly { era: self.next_era(found) },
@@ -273,7 +283,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     phase => return Err(CircuitStateError { from: phase.state(), to: state }),
                 },
                 CircuitState::Open => {
-                    if self.open(found, now, Cause::Set).is_ok() {
+                    if self.open(config, found, now, Cause::Set).is_ok() {
                         return Ok(());
                     }
                     continue;
@@ -329,15 +339,67 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         self.log.last()
     }
 
-    /// Returns the configuration.
-    pub const fn config(&self) -> CircuitConfig {
-        self.config
+    /// Returns the configuration in force.
+    pub fn config(&self) -> CircuitConfig {
+        self.settings.get().config
     }
 
     /// Returns the clock that this breaker reads.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
+    }
+}
+
+impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
+    /// Changes the configuration. The breaker forgets nothing:
+    ///
+    /// - The state stays, with the transitions and the waits that have begun: an open breaker stays
+    ///   open for as long as it has said. A new [wait](CircuitConfig::wait) applies from the next
+    ///   time on that the breaker opens, and continues the growth of the waits before.
+    /// - The probes of a half-open breaker stay. If the new number of
+    ///   [probes](CircuitConfig::probes) have ended, the next request closes or opens the breaker.
+    ///   A new [time-out](CircuitConfig::half_open_timeout) counts from the last probe.
+    /// - The calls of a window of time stay, as far as they lie in buckets of a former window
+    ///   within the new one, and as far as the former one reaches back. Of the last n calls, the
+    ///   last m stay if m are counted now. Between the two kinds of windows, no calls can be
+    ///   carried over; a window of time goes on if it is set again.
+    /// - A call counts as slow or not by the limit at its end. New limits of shares and numbers,
+    ///   and a new minimum, apply to the calls that stay, from the end of the next call on.
+    /// - The exceptions in a row stay if both configurations limit them, and count from 0 if the
+    ///   former one does not.
+    ///
+    /// A decision, or the end of a call, that begins after this call uses the new configuration.
+    /// One beside it uses the former or the new one, never a mixture. If the number of the last
+    /// calls changes, calls that end beside the first call under the new configuration may be left
+    /// out. No decision and no end of a call waits for a change.
+    ///
+    /// A breaker keeps each configuration and each window that it has had, and uses it again if it
+    /// is set again.
+    ///
+    /// ```
+    /// use leaparray::flow::circuit::CircuitState;
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
+    ///
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// for _ in 0..10 {
+    ///     breaker.try_acquire().at_once()?.reject();
+    /// }
+    /// assert_eq!(breaker.state(), CircuitState::Closed);
+    /// breaker.reconfigure(CircuitConfig::default().min_calls(11));
+    /// breaker.try_acquire().at_once()?.reject();
+    /// assert_eq!(breaker.state(), CircuitState::Open);
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    pub fn reconfigure(&self, config: CircuitConfig) {
+        let limits_rows = |config: &CircuitConfig| config.consecutive_exceptions.is_some();
+        if limits_rows(&config) && !limits_rows(&self.config()) {
+            self.evidence.begin_row();
+        }
+        let is_it = |settings: &Settings<C>| settings.config == config;
+        let make = || Settings::new(config, &self.evidence, &self.clock);
+        let (_, settings) = self.settings.replace(is_it, make);
+        settings.forget_sum();
     }
 }
 
@@ -348,7 +410,7 @@ impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
     }
 
     fn watched_at(&self, now: Timestamp) -> WatchedState {
-        let snapshot = self.snapshot_at(now);
+        let snapshot = self.at(now);
         WatchedState::Circuit { at: now, snapshot, last: self.last_transition() }
     }
 }

@@ -8,7 +8,7 @@ use crate::flow::feedback::breaker::RandomSource;
 use crate::time::{Clock, Timestamp};
 
 /// The state of a circuit breaker at one time, and its counts. Returned by
-/// [`CircuitBreaker::snapshot_at`].
+/// [`CircuitBreaker::at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitSnapshot {
@@ -22,26 +22,20 @@ pub struct CircuitSnapshot {
 }
 
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
-    /// Returns the state now; see [`snapshot_at`](Self::snapshot_at).
+    /// Returns the state now, as [`at`](Self::at) does.
     #[must_use]
     pub fn state(&self) -> CircuitState {
-        self.state_at(self.clock.now())
+        self.snapshot().state
     }
 
-    /// Returns the state at `now`. A half-open breaker whose time is over is open, although this is
-    /// noted only by the next request.
-    #[must_use]
-    pub fn state_at(&self, now: Timestamp) -> CircuitState {
-        self.snapshot_at(now).state
-    }
-
-    /// Returns the state, the calls that count, and the end of a wait, now.
+    /// Returns the state, the calls that count, and the end of a wait, now: see [`at`](Self::at).
     #[must_use]
     pub fn snapshot(&self) -> CircuitSnapshot {
-        self.snapshot_at(self.clock.now())
+        self.at(self.clock.now())
     }
 
-    /// Returns the state, the calls that count, and the end of a wait, at `now`.
+    /// Returns the state, the calls that count, and the end of a wait, at `now`. A half-open
+    /// breaker whose time is over is open, although this is noted only by the next request.
     ///
     /// ```
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
@@ -55,19 +49,21 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[must_use]
-    pub fn snapshot_at(&self, now: Timestamp) -> CircuitSnapshot {
-        let word = self.load();
+    pub fn at(&self, now: Timestamp) -> CircuitSnapshot {
+        let (settings, word) = (self.settings.get(), self.load());
         let phase = word.phase();
         let (state, open_until) = match phase {
             Phase::Open { until } => (CircuitState::Open, Some(self.time_of(until))),
-            Phase::HalfOpen(probes) => match self.half_open_until(word.generation(), probes) {
+            Phase::HalfOpen(_) => match self.half_open_until(&settings.config, word) {
                 Some(until) if now >= until => (CircuitState::Open, None),
                 _ => (CircuitState::HalfOpen, None),
             },
             phase => (phase.state(), None),
         };
         let calls = match phase {
-            Phase::Closed { era } | Phase::MetricsOnly { era } => self.evidence.totals(era, now),
+            Phase::Closed { era } | Phase::MetricsOnly { era } => {
+                self.evidence.totals(settings, era, now)
+            }
             Phase::HalfOpen(probes) if state == CircuitState::HalfOpen => {
                 let Probes { ended, exceptions, slow, .. } = probes;
                 CountTotals { calls: ended, exceptions, slow }
