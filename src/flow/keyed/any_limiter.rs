@@ -3,16 +3,18 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use super::per_key::KeyRule;
 use super::{Keyed, PerKey};
 use crate::flow::contract::{Ask, Decision, Limiter, Quota};
+use crate::flow::permits::Horizon;
 use crate::sync::{Ordering, fence};
-use crate::time::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A limiter of any kind for each key, behind an [`Arc`]: one that the function returns.
 #[derive(Clone, Copy, Debug)]
-pub struct Each<F>(pub(super) F);
+pub struct Each<F>(F);
 
 /// The state of a key with a limiter of its own.
 #[derive(Debug)]
@@ -130,5 +132,32 @@ where
             let limiter = Arc::clone(&super::locked(shared).state.limiter);
             visit(&limiter);
         }
+    }
+}
+
+impl<F, L> PerKey for F
+where
+    F: Fn() -> L,
+    Arc<L>: Limiter,
+{
+    type Rule = Each<F>;
+    type Clock = MonotonicClock;
+
+    fn into_parts(self) -> (Each<F>, MonotonicClock, Duration) {
+        (self, MonotonicClock::new()).into_parts()
+    }
+}
+
+impl<F, L, C> PerKey for (F, C)
+where
+    F: Fn() -> L,
+    Arc<L>: Limiter,
+    C: Clock,
+{
+    type Rule = Each<F>;
+    type Clock = C;
+
+    fn into_parts(self) -> (Each<F>, C, Duration) {
+        (Each(self.0), self.1, Horizon::new().lead())
     }
 }

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::any_limiter::Each;
 use super::word::Word;
 use crate::flow::contract::{Ask, Decision, Limiter, Quota, Refusal};
-use crate::flow::limiters::{Fill, Interval, Pace};
+use crate::flow::limiters::{Fill, FixedWindowLimiter, Interval, LeakyBucket, Pace, TokenBucket};
 use crate::flow::permits::{Horizon, NotAdmitted, Rule, Take};
-use crate::flow::{FixedWindowLimiter, LeakyBucket, TokenBucket};
 use crate::node::Permit;
-use crate::time::{Clock, MonotonicClock, Timestamp};
+use crate::time::{Clock, Timestamp};
 
 /// The limit of each key of a [`Keyed`](super::Keyed) limiter.
 pub trait PerKey: Sized {
@@ -153,32 +151,5 @@ impl<C: Clock> PerKey for FixedWindowLimiter<C> {
     fn into_parts(self) -> (Interval, C, Duration) {
         let (config, limit, lead) = (*self.0.config(), self.limit(), self.max_lead());
         (Interval::new(config, limit), self.0.into_clock(), lead)
-    }
-}
-
-impl<F, L> PerKey for F
-where
-    F: Fn() -> L,
-    Arc<L>: Limiter,
-{
-    type Rule = Each<F>;
-    type Clock = MonotonicClock;
-
-    fn into_parts(self) -> (Each<F>, MonotonicClock, Duration) {
-        (self, MonotonicClock::new()).into_parts()
-    }
-}
-
-impl<F, L, C> PerKey for (F, C)
-where
-    F: Fn() -> L,
-    Arc<L>: Limiter,
-    C: Clock,
-{
-    type Rule = Each<F>;
-    type Clock = C;
-
-    fn into_parts(self) -> (Each<F>, C, Duration) {
-        (Each(self.0), self.1, Horizon::new().lead())
     }
 }

@@ -2,6 +2,8 @@
 
 mod memory;
 #[cfg(feature = "redis")]
+mod prepared;
+#[cfg(feature = "redis")]
 mod redis;
 pub mod script;
 
@@ -12,7 +14,7 @@ use crate::fleet::{Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Rece
 
 pub use memory::MemoryFleet;
 #[cfg(feature = "redis")]
-pub(super) use redis::FleetScripts;
+pub(super) use prepared::FleetScripts;
 
 /// The server of a window over a fleet, or a client of it.
 ///

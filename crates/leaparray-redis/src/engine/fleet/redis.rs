@@ -1,31 +1,8 @@
 //! The engine over a Redis server.
 
-use redis::Script;
-
 use super::super::redis::{RedisEngine, server_error};
 use super::{EngineError, FleetEngine, script};
 use crate::fleet::{Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey};
-
-/// The scripts.
-#[derive(Debug)]
-pub(in crate::engine) struct FleetScripts {
-    deliver: Script,
-    survey: Script,
-    fetch: Script,
-    names: Script,
-}
-
-impl FleetScripts {
-    pub(in crate::engine) fn new() -> Self {
-        let of = |script: &str| Script::new(&format!("{}{script}", script::CLOCK));
-        Self {
-            deliver: of(script::DELIVER),
-            survey: of(script::SURVEY),
-            fetch: of(script::FETCH),
-            names: Script::new(script::NAMES),
-        }
-    }
-}
 
 impl FleetEngine for RedisEngine {
     async fn deliver(
