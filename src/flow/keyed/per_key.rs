@@ -1,13 +1,12 @@
 //! The limiters with which a keyed one can be made, and the states of their keys.
 
-use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use super::word::Word;
-use crate::flow::contract::{Ask, Decision, Limiter, Quota, Refusal};
+use crate::flow::contract::{Ask, Decision, Quota, Refusal};
 use crate::flow::limiters::{Fill, FixedWindowLimiter, Interval, LeakyBucket, Pace, TokenBucket};
-use crate::flow::permits::{Horizon, NotAdmitted, Rule, Take};
+use crate::flow::permits::{NotAdmitted, Rule, Take};
 use crate::node::Permit;
 use crate::time::{Clock, Timestamp};
 
@@ -55,7 +54,7 @@ pub trait KeyRule {
     /// or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
-    /// Decides on a request, as [`Limiter::decide`]. The question names no node.
+    /// Decides on a request, as [`Limiter::decide`](crate::flow::Limiter::decide). The question names no node.
     fn decide(&self, state: &mut Self::State, ask: &Ask<'_>) -> Decision<Self::Permit>;
 
     /// Returns the decision that a request would get, and takes no permits; `None` if the limit
