@@ -22,8 +22,8 @@ pub(super) struct LastPass {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbePace {
     probe_nanos: u64,
-    /// If the last pass is that far ahead, time has gone back. If it is only a little ahead, another
-    /// thread has a later time, and `now` is stale.
+    /// If the last pass is that far ahead, time has gone back. If it is only a little ahead,
+    /// another thread has a later time, and `now` is stale.
     back_nanos: u64,
 }
 
