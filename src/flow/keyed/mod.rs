@@ -43,7 +43,7 @@
 //! - *Change and insert*: a shard has the settings of its states, so a state that is inserted
 //!   before the change of its shard is carried, and one that is inserted after it is made by the
 //!   new settings. These have the time from which on a state that was as new, and was then carried,
-//!   is as new: [`Terms::since`](shard::Terms). So a key that was evicted before the change gets no
+//!   is as new: `Terms::since`. So a key that was evicted before the change gets no
 //!   more than one that stayed (invariant 2).
 //! - *Change and change*: threads that change settings take turns by a lock that no decision takes.
 //!

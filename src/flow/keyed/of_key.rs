@@ -13,7 +13,7 @@ use crate::time::{Clock, Timestamp};
 
 /// One key of a [`Keyed`] limiter, as a [`Limiter`]: see [`Keyed::of_key`].
 ///
-/// Permits of type `()`, such as the tokens of a [`TokenBucket`](super::TokenBucket),
+/// Permits of type `()`, such as the tokens of a [`TokenBucket`](crate::flow::TokenBucket),
 /// cannot be given back: [`refund`](Account::refund) returns `false`. Other permits are given
 /// back when they are dropped.
 #[derive(Clone, Copy)]

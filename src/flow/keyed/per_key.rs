@@ -54,7 +54,8 @@ pub trait KeyRule {
     /// or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
-    /// Decides on a request, as [`Limiter::decide`](crate::flow::Limiter::decide). The question names no node.
+    /// Decides on a request, as [`Limiter::decide`](crate::flow::Limiter::decide). The question
+    /// names no node.
     fn decide(&self, state: &mut Self::State, ask: &Ask<'_>) -> Decision<Self::Permit>;
 
     /// Returns the decision that a request would get, and takes no permits; `None` if the limit
