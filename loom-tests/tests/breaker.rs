@@ -157,10 +157,11 @@ fn rejection_beside_a_thread_that_follows_the_time() {
 /// request would be dropped. Whichever thread is later, the word in force follows from the
 /// rejection and from the new configuration, also if that has another window.
 fn change_beside_a_rejection(
+    preemptions: usize,
     change: impl Fn(AdaptiveBreakerConfig) -> AdaptiveBreakerConfig + Send + Sync + 'static,
 ) {
     show_all_words();
-    explore(Some(3), move || {
+    explore(Some(preemptions), move || {
         let breaker = breaker(9, STRICT);
         breaker.clock().set(start(1));
         let rejected = permit(&breaker, 1);
@@ -176,13 +177,14 @@ fn change_beside_a_rejection(
 
 #[test]
 fn change_of_the_settings_beside_a_rejection() {
-    change_beside_a_rejection(|config| config);
+    change_beside_a_rejection(3, |config| config);
 }
 
 #[test]
 fn change_of_the_window_beside_a_rejection() {
     let window = WindowConfig::new(2, LEN).expect("valid by construction");
-    change_beside_a_rejection(move |config| config.window(window));
+    // Three preemptions take two minutes.
+    change_beside_a_rejection(2, move |config| config.window(window));
 }
 
 /// One thread cancels a probe beside a thread that asks. The next request that would be dropped is

@@ -1,7 +1,7 @@
 //! The trait of limiters.
 
 use crate::flow::contract::account::NoAccount;
-use crate::flow::contract::{Account, Ask, Decision, Refusal, Retry};
+use crate::flow::contract::{Account, Ask, Decision, Refusal};
 use crate::node::{Permit, Reason};
 
 /// A controller that hands out permits: the contract of a limiter.
@@ -98,8 +98,8 @@ impl Ask<'_> {
     ) -> Option<Decision> {
         Some(match limiter.peek(self)? {
             Decision::Wait(delayed) if !self.can_wait() => {
-                let retry = Retry::At(self.now().saturating_add(delayed.wait()));
-                Decision::Refused(Refusal::new(Reason::WaitTooLong, retry))
+                let due = self.now().saturating_add(delayed.wait());
+                Decision::Refused(Refusal::due(Reason::WaitTooLong, due))
             }
             peek => peek,
         })

@@ -150,6 +150,15 @@ impl Refusal {
         matches!(self.kind, RetryKind::Due)
     }
 
+    /// Returns the refusal of a combination: its other limiters must not be asked for a time that
+    /// has passed.
+    pub(in crate::flow) const fn of_combination(self) -> Self {
+        match self.kind {
+            RetryKind::Due => Self { kind: RetryKind::At, ..self },
+            _ => self,
+        }
+    }
+
     /// Returns when asking again can succeed.
     #[must_use]
     #[inline]

@@ -56,6 +56,9 @@ where
         // Threads that change settings take turns, so all shards have the same ones here.
         let mut current = locked(&self.current);
         let old = &current.rule;
+        // As for one limiter that is changed. The word that is as new has the most permits that any
+        // key can have.
+        let rule = old.succeed(old.new_word(0), rule, now);
         // A key that is not stored is as one that has been as new since the latest time.
         let since = self.new_since(&current);
         let as_new = old.carry(old.new_word(since.as_nanos()), &rule, now);

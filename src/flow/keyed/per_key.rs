@@ -108,9 +108,7 @@ impl<R: Rule> KeyRule for R {
                 Err(not_admitted) => not_admitted,
             };
         Decision::Refused(match not_admitted {
-            NotAdmitted::Until(nanos) => {
-                Refusal::until(R::REASON, Some(Timestamp::from_nanos(nanos)))
-            }
+            NotAdmitted::Until(nanos) => R::refusal_until(Timestamp::from_nanos(nanos)),
             NotAdmitted::MoreThanLimit => Refusal::never(),
             NotAdmitted::Never | NotAdmitted::Closed => Refusal::until(R::REASON, None),
         })

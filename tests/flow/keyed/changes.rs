@@ -162,3 +162,16 @@ fn decision_after_a_change_is_by_the_new_settings() {
     limiter.set_limit_at(at(60_000), LeakyBucket::new(rate(1, 100), ms(5_000)));
     assert_eq!(limiter.try_acquire_at(&1, at(60_000), 1), Decision::after((), ms(1_100)));
 }
+
+/// A bucket that does not fill before the end of time is as large as one that does, so a key gets
+/// what a bucket of its own gets.
+#[test]
+fn key_has_its_tokens_when_the_burst_is_as_large_as_can_be() {
+    for (each, burst) in [(1_000, u64::MAX), (60_000, u32::MAX.into()), (86_400_000, 300_000)] {
+        let limiter = keyed!(TokenBucket::new(rate(1, 500), 5), 10, ms(60_000));
+        assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_admitted());
+        limiter.set_limit_at(at(60_000), TokenBucket::new(rate(1, each), burst));
+        assert!(limiter.try_acquire_at(&0, at(60_000), 4).is_admitted(), "{burst}");
+        assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_refused(), "{burst}");
+    }
+}

@@ -3,6 +3,7 @@
 mod bounded;
 mod cancelled;
 mod clocks;
+mod late_timers;
 mod nodes;
 mod random;
 mod releases;

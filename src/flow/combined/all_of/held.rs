@@ -22,7 +22,8 @@ impl<'a, L: Limiter> Held<'a, L> {
     /// Asks the limiter.
     #[inline]
     pub(super) fn ask(&mut self) -> Result<(), Refusal> {
-        let given = self.ask.decided_by(self.limiter).into_result()?;
+        let given = self.ask.decided_by(self.limiter).into_result();
+        let given = given.map_err(Refusal::of_combination)?;
         self.given = Some(given.into_parts());
         Ok(())
     }

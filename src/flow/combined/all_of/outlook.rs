@@ -24,7 +24,7 @@ impl Outlook {
             Some(Decision::Refused(refusal)) => {
                 let is_later = |before: &Refusal| rank(refusal.retry()) > rank(before.retry());
                 if self.refusal.as_ref().is_none_or(is_later) {
-                    self.refusal = Some(refusal);
+                    self.refusal = Some(refusal.of_combination());
                 }
             }
         }

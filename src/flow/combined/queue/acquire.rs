@@ -23,7 +23,10 @@ impl<L: Limiter> WaitQueue<L> {
     /// [`CachedClock`](crate::time::CachedClock) that this thread refreshes between requests. A
     /// request that was due before, as by a late timer, asks for the time at which it was due, so
     /// that delays do not add up: a bucket of one token keeps its rate, also if its tokens come
-    /// faster than timers tick. Several requests then go ahead at one tick.
+    /// faster than timers tick. Several requests then go ahead at one tick. That time is at most 50
+    /// ms before, and only a limiter of one bucket is asked for it: over an
+    /// [`AllOf`](crate::flow::AllOf), the other limiters count a request when it goes ahead, and
+    /// late timers lower the rate.
     ///
     /// The future can be dropped at any time; see [Cancellation](Self#cancellation). It is `Send`
     /// if the limiter is `Sync`, and `sleep` and its futures are `Send`.

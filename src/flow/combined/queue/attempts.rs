@@ -5,6 +5,7 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::turn::LATE;
 use super::waiters::Notice;
 use super::{QueuePermit, WaitQueue};
 use crate::flow::contract::{Ask, Decision, Limiter, Passed, Refusal, Retry};
@@ -185,7 +186,9 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
     ) -> Option<Answer<QueuePermit<L::Permit>>> {
         let (due, is_due) = self.wakes;
         let at = if has_slept {
-            is_due.then_some(due)?
+            // What a request is granted for an earlier time comes again by now, so that time is
+            // near.
+            is_due.then_some(due.max(now.saturating_sub(LATE)))?
         } else {
             self.queue.turn.begin(self.arrival, now)?
         };
@@ -276,9 +279,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
 
 /// The answer to a refused request.
 fn refused<P>(refusal: Refusal) -> Answer<P> {
-    // A limiter that paces refuses for this reason before a request is due.
-    let is_due_then = refusal.is_due() || refusal.reason == Reason::WaitTooLong;
-    Answer::Refused { refusal, is_due_then }
+    Answer::Refused { refusal, is_due_then: refusal.is_due() }
 }
 
 /// The refusal of a request whose timeout has passed, and that cannot tell how much longer it would

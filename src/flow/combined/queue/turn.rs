@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 /// The longest time by which a timer is late without a stall of its thread or its task: a few
 /// intervals of the coarsest timers in use.
-const LATE: Duration = Duration::from_millis(50);
+pub(super) const LATE: Duration = Duration::from_millis(50);
 
 /// The last grant of permits for an earlier time than the time of the question. The next request
 /// was first in line from that earlier time on, if it had arrived when the permits were granted, or

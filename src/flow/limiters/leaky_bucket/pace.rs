@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::flow::contract::Rate;
+use crate::flow::contract::{Rate, Refusal};
 use crate::flow::permits::{Back, CLOSED, NotAdmitted, Rule, Take, Taken};
 use crate::node::Reason;
-use crate::time::saturating_nanos;
+use crate::time::{Timestamp, saturating_nanos};
 
 /// The due time while no request has been admitted.
 const NEVER: u64 = 0;
@@ -38,6 +38,11 @@ impl Pace {
 
 impl Rule for Pace {
     const REASON: Reason = Reason::WaitTooLong;
+
+    #[inline]
+    fn refusal_until(time: Timestamp) -> Refusal {
+        Refusal::due(Self::REASON, time)
+    }
 
     /// Returns the word of a bucket in which a request for one permit goes ahead at `since`. A
     /// request for n permits is due n − 1 intervals later.
