@@ -60,7 +60,8 @@ fn leaparray_rate() -> impl Fn(usize) -> Option<()> + Sync {
     let make = {
         let clock = clock.clone();
         move || {
-            SlidingWindowLimiter::of_buckets_with_clock(hour, u64::from(LIMIT), clock.clone()).expect("small")
+            SlidingWindowLimiter::of_buckets_with_clock(hour, u64::from(LIMIT), clock.clone())
+                .expect("small")
         }
     };
     let limiter = Keyed::<usize, _>::new((make, clock), 100_000).expect("a cap");

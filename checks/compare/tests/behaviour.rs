@@ -145,7 +145,8 @@ async fn tower_resilience_has_an_exact_window_beside_its_default() {
 
     let clock = ManualClock::new(Timestamp::from_millis(60_900));
     let second = WindowConfig::new(10, Duration::from_secs(1)).expect("divides");
-    let ours = SlidingWindowLimiter::of_buckets_with_clock(second, 10, clock.clone()).expect("small");
+    let ours =
+        SlidingWindowLimiter::of_buckets_with_clock(second, 10, clock.clone()).expect("small");
     let count = || (0..20).filter(|_| ours.try_acquire().is_admitted()).count();
     let first = count();
     clock.advance(step);

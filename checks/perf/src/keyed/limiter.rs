@@ -42,9 +42,7 @@ pub(super) trait Decide<K>: Send + Sync + 'static {
     fn admits(&self, key: &K) -> bool;
 }
 
-impl<K: Key, S: BuildHasher + Send + Sync + 'static> Decide<K>
-    for Keyed<K, TokenBucket, S>
-{
+impl<K: Key, S: BuildHasher + Send + Sync + 'static> Decide<K> for Keyed<K, TokenBucket, S> {
     #[inline]
     fn admits(&self, key: &K) -> bool {
         self.try_acquire(key).is_admitted()

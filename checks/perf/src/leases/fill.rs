@@ -31,7 +31,8 @@ pub(super) fn local<C: Clock>(
         Permits::InHand => SlidingWindowLimiter::max_limit(&window),
         Permits::Short => 1,
     };
-    let limiter = SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock).expect("a valid limit");
+    let limiter =
+        SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock).expect("a valid limit");
     assert!(limiter.try_acquire().is_admitted(), "there is a permit");
     limiter
 }

@@ -102,7 +102,8 @@ impl Cases<'_> {
         let (window, clock) = (config(10, HOUR), self.clock);
         let limits = [SlidingWindowLimiter::max_limit(&window), 1];
         let fixed = |limit| FixedWindowLimiter::with_clock(THIRTY_YEARS, limit, clock.clone());
-        let sliding = |limit| SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock.clone());
+        let sliding =
+            |limit| SlidingWindowLimiter::of_buckets_with_clock(window, limit, clock.clone());
         let warm_up =
             |limit| WarmUp::with_clock(window, limit, WarmUpConfig::default(), clock.clone());
         self.add_limiters(FIXED, limits.map(|limit| fixed(limit).expect(AT_MOST)));
@@ -137,7 +138,8 @@ impl Cases<'_> {
 
     fn breaker(&mut self) {
         // No request of a run is overdue before a tenth of the window.
-        let config = AdaptiveBreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
+        let config =
+            AdaptiveBreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
         let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
         // A low draw drops the request, and a high one does not. After a first rejection, the
         // breaker draws for each request. The first request that would be dropped is let through as
@@ -169,7 +171,8 @@ impl Cases<'_> {
         let (node, beside) = (node(), node());
         let window = *node.config().short();
         let limit = SlidingWindowLimiter::max_limit(&window);
-        let limiter = SlidingWindowLimiter::of_buckets_with_clock(window, limit, self.clock.clone());
+        let limiter =
+            SlidingWindowLimiter::of_buckets_with_clock(window, limit, self.clock.clone());
         let limiter = CachePadded::new(limiter.expect(AT_MOST));
         let plenty = CachePadded::new(peers::governor_plenty());
         let check = move || plenty.check().map(|()| beside.enter().success());
