@@ -99,8 +99,8 @@ fn new_key_is_inserted_once() {
     });
 }
 
-/// The only place is that of a key that is as new, in the other shard. The threads examine that
-/// shard without the lock of their own one. One of them gets the place, and the other finds its
+/// The only place has a key that is as new, in the other shard. The threads examine that shard
+/// without the lock of their own one. One of them gets the place, and the other finds its
 /// key.
 #[test]
 fn new_key_is_inserted_once_in_the_place_of_another() {

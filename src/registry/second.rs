@@ -1,4 +1,4 @@
-//! What one resource did in one second.
+//! The counts of one resource in one second.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -57,7 +57,7 @@ async fn process_whose_clock_is_ahead_closes_with_its_last_second_waiting() {
     assert_eq!((record.lifetime[Success], record.waiting[Success]), (1, 1));
 }
 
-/// A server that hears of the first two processes under one identity: that of clones.
+/// A server to which the first two processes have one identity, as clones have.
 #[derive(Debug, Default)]
 struct Clones {
     fleet: MemoryFleet,

@@ -324,10 +324,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Chooses whether the responses to admitted requests have the headers `RateLimit-Policy` and
-    /// `RateLimit`, as those of [`Answer`] have: so clients can slow down before they are refused.
-    /// What remains is the state after the decision, and times count from the head of the response.
-    /// By default, they have none: the state is read for each request, and the headers are
-    /// allocated.
+    /// `RateLimit`, as the responses of [`Answer`] have: so clients can slow down before they are
+    /// refused. The remaining permits are those after the decision, and times count from the head
+    /// of the response. By default, there are no such headers: they cost a reading of the limits
+    /// and some allocations for each request.
     ///
     /// ```
     /// use http::{Request, Response};

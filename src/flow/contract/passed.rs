@@ -1,4 +1,4 @@
-//! What a limiter asks a node for.
+//! The passes of a node, which a limiter asks for.
 
 use crate::node::ResourceNode;
 use crate::time::{Clock, Timestamp};

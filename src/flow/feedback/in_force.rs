@@ -3,7 +3,7 @@
 use crate::collections::AppendList;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// What a controller has for its configuration: the one in force, and those before it.
+/// The configuration of a controller that is in force, and the former ones.
 ///
 /// A decision, and an end of a request, loads the one in force once and uses nothing else of a
 /// configuration. So it uses one configuration throughout. A thread that has stalled may still use
@@ -37,8 +37,7 @@ impl<T> InForce<T> {
         } else {
             self.later.find_or_append(&is_it, make, usize::MAX).map_or(0, |(index, _)| index + 1)
         };
-        // A swap, so that of two threads that replace at once, each finds the one that it has
-        // replaced.
+        // A swap: if two threads replace at once, each finds the one that it has replaced.
         (self.of(self.current.swap(index, Ordering::AcqRel)), self.of(index))
     }
 

@@ -2,9 +2,8 @@
 //!
 //! # Structure
 //!
-//! A keyed limiter is an array of *shards*. Each shard is a
-//! hash table behind a lock, for about five hundred keys. A hash of
-//! the key chooses the shard, and the key itself is compared.
+//! A keyed limiter is an array of *shards*. Each shard is a hash table behind a lock, for about
+//! five hundred keys. A hash of the key chooses the shard, and the key itself is compared.
 //!
 //! A decision holds the lock of one shard, and no other, from the look-up of the key to the change
 //! of its state. So the decisions of a key are in one order, and no decision is on a state that was
@@ -94,7 +93,7 @@ impl Reason {
 
 /// A limit for each key: for each client, tenant or address.
 ///
-/// The limit of each key is that of the limiter `L` with which the keyed one is made. No two keys
+/// Each key has the limit of the limiter `L` with which the keyed one is made. No two keys
 /// share a state: keys are compared, never only hashed.
 ///
 /// | limiter | state of a key |
@@ -135,10 +134,10 @@ impl Reason {
 /// token bucket that is full, a leaky bucket in which a request would go ahead at once, and a
 /// window after the interval in which permits were last taken. A key is evicted once its state has
 /// been as new for the [keep time](Self::with_keep), by default a minute. So an evicted key that
-/// comes back gets no more than it would have had. Each inserted key examines
-/// four others and evicts those that are idle, so no decision does more than a bounded number of
-/// steps, and no thread in the background is needed. See also [`evict`](Self::evict), and
-/// [`remove`](Self::remove) for a client whose limit is lifted.
+/// comes back gets no more than it would have had. Each inserted key examines four others and
+/// evicts the idle ones, so no decision does more than a bounded number of steps, and no thread in
+/// the background is needed. See also [`evict`](Self::evict), and [`remove`](Self::remove) for a
+/// client whose limit is lifted.
 ///
 /// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is
 /// taken for the key that was evicted with the latest state. Before the time from which on that

@@ -63,7 +63,7 @@ pub struct Outbox {
     nonces: VecDeque<u64>,
     /// Whether another process has written the record of the server.
     is_taken: bool,
-    /// What the former identities of the process have in their records, and the late counts of it.
+    /// The counts in the records of the former identities of the process, and the late ones.
     settled: EventCounts,
     settled_late: EventCounts,
     /// The first second after all that were ever sent.

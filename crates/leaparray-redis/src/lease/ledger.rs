@@ -272,7 +272,7 @@ impl Demand {
     /// a window.
     fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
         let n = u64::from(config.buckets());
-        // What a bucket has to grant if the limit is used evenly.
+        // The permits that a bucket has to grant if the limit is used evenly.
         let room = (config.limit() / n).max(FEW_ASKS);
         let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
         let mut buckets = k + 1..=k + n;

@@ -23,7 +23,7 @@ pub enum FleetState {
     /// The task was closed, or its runtime has ended.
     Closed,
     /// This process is a forked child of the one that has started the task, which does not run
-    /// here. What the child records is not delivered: start a reporter in the child.
+    /// here. The records of the child are not delivered: start a reporter in the child.
     Forked,
 }
 

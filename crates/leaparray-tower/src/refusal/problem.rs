@@ -151,7 +151,7 @@ fn details<'a>(refused: &'a Refused, detail: &'a str) -> Details<'a> {
     }
 }
 
-/// What a client takes.
+/// The form of the body that a client takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Problem,

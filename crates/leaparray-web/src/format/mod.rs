@@ -105,8 +105,8 @@ pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 /// ```
 pub const VERSION: u32 = 2;
 
-/// Returns the names of the reasons of refusals, in the order of their counts in [`RefusedRow`]:
-/// that of [`Reason::ALL`].
+/// Returns the names of the reasons of refusals, in the order of their counts in [`RefusedRow`],
+/// which is the order of [`Reason::ALL`].
 ///
 /// ```
 /// use leaparray::flow::Reason;

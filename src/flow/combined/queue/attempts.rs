@@ -186,8 +186,8 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
     ) -> Option<Answer<QueuePermit<L::Permit>>> {
         let (due, is_due) = self.wakes;
         let at = if has_slept {
-            // What a request is granted for an earlier time comes again by now, so that time is
-            // near.
+            // Permits that come by time, and are taken for an earlier time, come again until now.
+            // So that time is bounded.
             is_due.then_some(due.max(now.saturating_sub(LATE)))?
         } else {
             self.queue.turn.begin(self.arrival, now)?

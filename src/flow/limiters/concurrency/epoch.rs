@@ -1,7 +1,7 @@
 //! Epochs, in which threads take permits from stripes and give them back to stripes.
 //!
-//! The protocol is that of the window of permits, of which
-//! [`permit_window`](crate::flow::permit_window) tells the roles. The word of the limiter is one of
+//! The protocol is the one of the window of permits, whose roles are told in
+//! `permits/permit_window/epoch.rs`. The word of the limiter is one of
 //! two:
 //!
 //! ```text

@@ -26,7 +26,7 @@ pub(in crate::flow) const MAX_LEFT: u64 = FROZEN - 1;
 const EPOCH_SHIFT: u32 = FROZEN.trailing_zeros() + 1;
 
 /// The stripes of a limiter, and the terms of the epoch that was prepared last. The head of
-/// [`permit_window::epoch`](crate::flow::permit_window) has the protocol and the orderings.
+/// [`permit_window::epoch`](crate::flow::permits) has the protocol and the orderings.
 ///
 /// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over
 /// the life of the limiter, so no word of an earlier epoch recurs.

@@ -61,7 +61,7 @@ impl<E: FleetEngine> Driver<E> {
                 ask = self.asked.recv() => ask,
                 () = sleep_until(next) => None,
             };
-            // The connection is that of the parent.
+            // The connection belongs to the parent.
             if self.shared.starter.is_elsewhere() {
                 return;
             }

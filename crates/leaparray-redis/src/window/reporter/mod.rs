@@ -121,7 +121,7 @@ impl FleetReporter {
     /// ahead of the server's by more than the [grace](crate::fleet::FleetConfig::grace), the server
     /// does not take the last seconds yet, and this tries for
     /// [`lost_after`](crate::fleet::FleetConfig::lost_after). In a [forked
-    /// child](FleetState::Forked), returns at once: the record is that of the parent.
+    /// child](FleetState::Forked), returns at once: the record belongs to the parent.
     pub async fn close(&self) -> Record {
         if self.shared.starter.is_elsewhere() {
             return self.record();

@@ -30,12 +30,12 @@ use profile::Profile;
 ///
 /// The limit minus the queue is the *capacity* C: the permits that the backend works on at once. If
 /// it is less than 1.15 times the limit of the dip, the backend may have been saturated in the dip
-/// too: the limit becomes that of the dip, and the next dip is at half of it. Otherwise the limit
-/// becomes C + w · (4 + h · √(C/w)), where w are the
-/// mean permits of a call, and h is 1.5 by default. With this *headroom*, as many calls queue as it
-/// takes to keep the backend busy although calls arrive at random: the square-root staffing rule of
-/// Halfin and Whitt, *Heavy-Traffic Limits for Queues with Many Exponential Servers*, 1981. The
-/// constant is for a backend with a few workers, where the rule asks for too little.
+/// too: the limit of the dip becomes the limit, and the next dip is at half of it. Otherwise the
+/// limit becomes C + w · (4 + h · √(C/w)), where w are the mean permits of a call, and h is 1.5 by
+/// default. With this *headroom*, as many calls queue as it takes to keep the backend busy although
+/// calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits
+/// for Queues with Many Exponential Servers*, 1981. The constant is for a backend with a few
+/// workers, where the rule asks for too little.
 ///
 /// If the limit is reached, and less than a fifth of the headroom queues, the limit doubles. A
 /// limit that is not reached does not grow. If more than the headroom queues at it, it becomes the
@@ -55,8 +55,8 @@ use profile::Profile;
 /// in use. So whatever was measured earlier cannot keep the limit low: while the backend has room
 /// and the limit is reached, no comparison finds a queue, and each trial doubles the limit. An
 /// earlier dip can only make the limit too high, until the next dip, and a trial with shorter times
-/// takes its place at once. From any state, the limit is that of the capacity after a number of
-/// trials that is the logarithm of the ratio.
+/// takes its place at once. From any state, the number of trials until the limit fits the capacity
+/// is logarithmic in the ratio of the two.
 ///
 /// With calls of the mean length S, the limit has found the capacity after 2 s + 200 · S, and the
 /// time in which the backend serves 2,000 calls. From then on, it has at least 97 % of the goodput

@@ -36,8 +36,8 @@ impl Profile {
     /// Returns how much longer the calls took than those of `base`, in seconds: the median of the
     /// differences of the quantiles, and the second largest of them. If all calls wait for the same
     /// time longer, both are that time, also if fast and slow calls mix. If only some calls wait,
-    /// the second tells it. The largest may be that of a quantile between the fast calls and the
-    /// slow ones. Returns `None` if too few calls have succeeded to tell.
+    /// the second tells it. The largest may be the difference of a quantile between the fast calls
+    /// and the slow ones. Returns `None` if too few calls have succeeded to tell.
     pub(super) fn longer_than(&self, base: &Self) -> Option<[f64; 2]> {
         let pairs = self.0.iter().zip(base.0);
         let both = pairs.filter(|(one, other)| one.is_finite() || other.is_finite());
