@@ -9,7 +9,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 ///
 /// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into
 /// the window's history, and can then be bound to another bucket. Cells live in the process-wide
-/// [slab](crate::collections::Slab) and are never freed, so a thread cache can keep a plain reference.
+/// [slab](crate::collections::Slab) and are never freed, so a thread cache can keep a plain
+/// reference.
 ///
 /// # Ownership
 ///
