@@ -290,6 +290,23 @@ fn lasting_demand_gets_at_least_fifty_of_fifty_one_parts_of_the_rate() {
     }
 }
 
+proptest! {
+    /// Under lasting demand, each window admits the limit, and is longer than the interval.
+    #[test]
+    fn window_of_an_interval_is_little_longer(
+        length in 3_000..1_000_000_000_000_u64,
+        short in 3_000..200_000_u64,
+    ) {
+        for length in [length, short] {
+            let interval = Duration::from_nanos(length);
+            let limiter = SlidingWindowLimiter::new(interval, 1).unwrap();
+            let share = interval.as_secs_f64() / limiter.config().interval().as_secs_f64();
+            let least = if length < 125_000 { 0.96 } else { 0.98 };
+            prop_assert!((least..1.0).contains(&share), "{share} of {interval:?}");
+        }
+    }
+}
+
 #[test]
 fn no_interval_has_more_than_the_limit_if_threads_race() {
     const THREADS: usize = 4;

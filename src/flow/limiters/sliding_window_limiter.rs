@@ -52,8 +52,8 @@ use crate::time::{Clock, ConfigError, MonotonicClock, Timestamp, WindowConfig};
 /// [`new`](Self::new) divides the interval into 50 buckets and takes one more into the window. An
 /// interval begins and ends within buckets, so it touches at most 51 of them, and has at most the
 /// limit, wherever it begins. A permit is free again one to 1.02 intervals later, so under lasting
-/// demand at least 98 % of the rate is admitted. In intervals below 3 µs, whose buckets of whole
-/// nanoseconds do not divide them so finely, the share is lower.
+/// demand at least 98 % of the rate is admitted. In intervals below 125 µs, which buckets of whole
+/// nanoseconds divide less evenly, the share is lower: 96 % from 3 µs on.
 ///
 /// [`of_buckets`](Self::of_buckets) takes the number of buckets and their length from a
 /// [`WindowConfig`], as Sentinel's window, so that the limit agrees with the sums of a
