@@ -5,7 +5,7 @@ import { byId, element, escaped, fillTable, headCell, scrolledBox, setClass, set
 import { formatClock, formatCount, formatDuration, formatShare, formatTime, MISSING } from './format.js';
 import { Moment, secondSentence } from './moment.js';
 import { endedRecently } from './order.js';
-import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, MAX_IN_FLIGHT, PASS, REASONS, RT_COUNT, RT_MAX, RT_SUM, SUCCESS, TIMES, UNKNOWN } from './ring.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, MAX_IN_FLIGHT, PASS, RT_COUNT, RT_MAX, RT_SUM, SUCCESS, TIMES, UNKNOWN } from './ring.js';
 import { RECENT } from './rule.js';
 import { isUnlimited } from './store.js';
 import { ledgerParts } from './tiles.js';
@@ -178,15 +178,15 @@ export class DetailView {
     const known = store.secondsWithReasons(HISTORY);
     setText(parentElement.tHead.rows[0].cells[2], known < HISTORY ? `known ${known} s` : '60 s');
     const ever = this.detail?.message.refusals;
-    const minute = reasonSums(node, store.newest, HISTORY);
+    const minute = reasonSums(store, node, store.newest, HISTORY);
     const last = (reason) => (store.knowsReasons(store.newest) ? node.history.refusedFor(store.newest, reason) : NaN);
     const all = minute.map((count, reason) => ({ reason, count, ever: ever?.[reason] ?? NaN }));
     const rows = all.filter(({ count, ever: total }) => count > 0 || total > 0)
       .sort((a, b) => b.count - a.count || b.ever - a.ever)
       .map(({ reason, count, ever: total }) => [[reasonName(store, reason)], countCell(last(reason)), countCell(known > 0 ? count : NaN), countCell(total)]);
-    const others = rows.length === 0 ? 'any reason' : `${REASONS - rows.length} other reasons`;
+    const others = rows.length === 0 ? 'any reason' : `${store.reasons - rows.length} other reasons`;
     const zeroIf = (isKnown) => countCell(isKnown ? 0 : NaN);
-    if (rows.length < REASONS) rows.push([[others, 'zero'], zeroIf(store.knowsReasons(store.newest)), zeroIf(known > 0), zeroIf(ever !== undefined)]);
+    if (rows.length < store.reasons) rows.push([[others, 'zero'], zeroIf(store.knowsReasons(store.newest)), zeroIf(known > 0), zeroIf(ever !== undefined)]);
     fillTable(this.reasons, rows);
   }
 

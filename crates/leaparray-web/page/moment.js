@@ -4,7 +4,7 @@ import { describeChange } from './changes.js';
 import { QUANTILES } from './charts.js';
 import { element, setText } from './dom.js';
 import { formatClock, formatCount, formatTime, formatZoned } from './format.js';
-import { BLOCK, CANCELLED, EXCEPTION, HISTORY, MAX_IN_FLIGHT, REASONS, SUCCESS, UNKNOWN } from './ring.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, MAX_IN_FLIGHT, SUCCESS, UNKNOWN } from './ring.js';
 import { RECENT } from './rule.js';
 import { reasonName } from './verdict.js';
 
@@ -60,7 +60,7 @@ export function secondSentence(store, ring, t) {
 }
 
 function refusedSentence(store, ring, t) {
-  const reasons = Array.from({ length: REASONS }, (_, reason) => [ring.refusedFor(t, reason), reasonName(store, reason)])
+  const reasons = Array.from({ length: store.reasons }, (_, reason) => [ring.refusedFor(t, reason), reasonName(store, reason)])
     .filter(([count]) => count > 0);
   return reasons.length === 0 ? '' : ` (${reasons.map(([count, word]) => `${formatCount(count)} ${word}`).join(', ')})`;
 }

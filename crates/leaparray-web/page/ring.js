@@ -10,7 +10,6 @@ export const COUNTS = 9;
 // Columns of the times, in nanoseconds.
 export const RT_SUM = 0, RT_MIN = 1, P50 = 2, P90 = 3, P99 = 4, P999 = 5, RT_MAX = 6;
 export const TIMES = 7;
-export const REASONS = 6;
 
 /**
  * A ring of rows. The row of a second lies at its remainder by 60, and is valid if its first column is that second, so that
@@ -42,10 +41,11 @@ export class Ring {
     this.lastRow = t;
   }
 
-  storeRefused(t, row, from) {
-    this.refused ??= { at: new Float64Array(HISTORY), counts: new Float64Array(HISTORY * REASONS) };
+  /** Stores the counts of a message, one for each reason. */
+  storeRefused(t, counts) {
+    this.refused ??= { at: new Float64Array(HISTORY), reasons: counts.length, counts: new Float64Array(HISTORY * counts.length) };
     this.refused.at[t % HISTORY] = t;
-    for (let i = 0; i < REASONS; i++) this.refused.counts[(t % HISTORY) * REASONS + i] = row[from + i];
+    this.refused.counts.set(counts, (t % HISTORY) * this.refused.reasons);
   }
 
   has(t) {
@@ -64,7 +64,7 @@ export class Ring {
 
   refusedFor(t, reason) {
     if (this.refused === null || this.refused.at[t % HISTORY] !== t) return 0;
-    return this.refused.counts[(t % HISTORY) * REASONS + reason];
+    return this.refused.counts[(t % HISTORY) * this.refused.reasons + reason];
   }
 
   /** The sum of a count over the seconds up to `t`. */

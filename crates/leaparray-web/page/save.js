@@ -3,7 +3,7 @@
 import { byId, element, setText } from './dom.js';
 import { formatCount } from './format.js';
 import { families } from './order.js';
-import { COUNTS, HISTORY, REASONS, UNKNOWN } from './ring.js';
+import { COUNTS, HISTORY, UNKNOWN } from './ring.js';
 import { reasonName } from './verdict.js';
 
 const SAVED = ['passed', 'succeeded', 'failed', 'cancelled', 'refused', 'in_flight', 'max_in_flight', 'response_times',
@@ -44,7 +44,7 @@ function offerFile(blob, name) {
 /** A row of the total for each known second, and of a resource if something happened. */
 function tableToSave(store, nodes) {
   const known = Array.from({ length: HISTORY }, (_, i) => store.newest - HISTORY + 1 + i).filter((t) => store.knows(t));
-  const reasons = Array.from({ length: REASONS }, (_, reason) => reason);
+  const reasons = Array.from({ length: store.reasons }, (_, reason) => reason);
   const rows = (ring, kind, ...names) => known.filter((t) => kind === 'total' || ring.has(t)).map((t) => [
     t, new Date(t * 1000).toISOString(), kind, ...names,
     ...SAVED.map((_, i) => (i < COUNTS - 1 ? knownOrNull(ring.count(t, i + 1)) : knownOrNull(ring.time(t, i - COUNTS + 1)))),

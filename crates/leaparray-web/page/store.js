@@ -1,6 +1,6 @@
 // What the server has told: resources, their last 60 seconds, limiters and breakers.
 
-import { HISTORY, REASONS, Ring, RT_COUNT } from './ring.js';
+import { HISTORY, Ring, RT_COUNT } from './ring.js';
 
 /** The id of a row that the server has not listed. */
 export const UNLISTED = -1;
@@ -133,12 +133,12 @@ export class Store {
 
   acceptRefused(t, rows) {
     this.reasonsKnown[t % HISTORY] = t;
-    const sums = new Array(REASONS).fill(0);
-    for (const row of rows) {
-      this.byId.get(row[0])?.history.storeRefused(t, row, 1);
-      for (let i = 0; i < REASONS; i++) sums[i] += row[i + 1];
+    const sums = new Array(this.reasons).fill(0);
+    for (const [id, ...counts] of rows) {
+      this.byId.get(id)?.history.storeRefused(t, counts);
+      for (const reason of sums.keys()) sums[reason] += counts[reason];
     }
-    this.total.storeRefused(t, sums, 0);
+    this.total.storeRefused(t, sums);
   }
 
   acceptControllers(t, controllers) {
@@ -205,6 +205,11 @@ export class Store {
 
   knows(t) {
     return this.seconds[t % HISTORY] === t;
+  }
+
+  /** How many reasons of refusals the server counts. */
+  get reasons() {
+    return this.hello?.reasons?.length ?? 0;
   }
 
   knowsReasons(t) {

@@ -3,7 +3,7 @@
 import { byId, setText, setTitle, sizes, watchSize } from './dom.js';
 import { formatCount, formatDuration, formatShareOrCounts, formatShort, formatTime, MISSING } from './format.js';
 import { palette } from './palette.js';
-import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, P50, P99, P999, REASONS, SUCCESS, UNKNOWN } from './ring.js';
+import { BLOCK, CANCELLED, EXCEPTION, HISTORY, IN_FLIGHT, P50, P99, P999, SUCCESS, UNKNOWN } from './ring.js';
 import { FEW } from './rule.js';
 import { drawColumn, drawTimes, Surface } from './strips.js';
 import { FAILING, LEVEL_SIGNS, LEVEL_WORDS, reasonName, STRAINED } from './verdict.js';
@@ -113,7 +113,7 @@ export function ledgerParts(ledger) {
 
 function refusedNote(store, refused) {
   if (refused === 0) return 'none in 60 s';
-  const sums = Array.from({ length: REASONS }, (_, reason) => store.total.sumRefused(store.newest, HISTORY, reason));
+  const sums = Array.from({ length: store.reasons }, (_, reason) => store.total.sumRefused(store.newest, HISTORY, reason));
   const known = sums.reduce((whole, count) => whole + count, 0);
   if (known === 0) return `${formatShort(refused)} in the last minute`;
   const most = Math.max(...sums);

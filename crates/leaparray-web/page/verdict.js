@@ -1,7 +1,7 @@
 // Which resources are in trouble, and why, in words. The server decides it.
 
 import { formatCount, formatDuration, formatShare, formatTime } from './format.js';
-import { BLOCK, EXCEPTION, IN_FLIGHT, REASONS, UNKNOWN } from './ring.js';
+import { BLOCK, EXCEPTION, IN_FLIGHT, UNKNOWN } from './ring.js';
 import { FEW, RECENT } from './rule.js';
 import { isHalfOpen, nodeKey, QUIET, UNLISTED } from './store.js';
 
@@ -76,8 +76,8 @@ export function heldFor(controller, store) {
   return controller.sawChange ? `for ${seconds}` : `for ${seconds} at least`;
 }
 
-export function reasonSums(node, t, seconds) {
-  return Array.from({ length: REASONS }, (_, reason) => node.history.sumRefused(t, seconds, reason));
+export function reasonSums(store, node, t, seconds) {
+  return Array.from({ length: store.reasons }, (_, reason) => node.history.sumRefused(t, seconds, reason));
 }
 
 export function reasonName(store, reason) {

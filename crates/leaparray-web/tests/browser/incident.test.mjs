@@ -223,7 +223,7 @@ test('the reasons of a second add up to its refusals, in each second of the hist
     for (let t = store.newest - 59; t <= store.newest; t++) {
       if (!store.knowsReasons(t)) continue;
       let sum = 0;
-      for (let reason = 0; reason < REASONS; reason++) sum += history.refusedFor(t, reason);
+      for (let reason = 0; reason < store.reasons; reason++) sum += history.refusedFor(t, reason);
       seconds.push([history.count(t, BLOCK), sum]);
     }
     return seconds.filter(([refused, sum], i) => i > 0 && refused !== sum);
