@@ -36,6 +36,28 @@ impl<L> Named<L> {
         &self.limiter
     }
 
+    /// Names another limiter as this one is named, without a look-up of the name: for a limiter
+    /// that is made for each request.
+    ///
+    /// ```
+    /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
+    ///
+    /// let rate = Rate::per_minute(1)?;
+    /// let clients = Keyed::<String, _>::new(TokenBucket::new(rate, 1), 1_000)?;
+    /// let all = TokenBucket::new(rate, 0).named("clients");
+    /// let ann = all.over(clients.of_key("ann"));
+    /// assert!(ann.try_acquire().is_admitted());
+    /// let refusal = ann.try_acquire().refusal().expect("one a minute");
+    /// assert_eq!(refusal.limiter(), Some("clients"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn over<M>(&self, limiter: M) -> Named<M> {
+        let Self { name, id, .. } = *self;
+        Named { name, id, limiter }
+    }
+
     fn name_of(&self, quota: Quota) -> Quota {
         Quota { name: quota.name.or(Some(self.name)), ..quota }
     }

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+// On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
+
+mod caller;
+mod changes;
+mod limit;
+mod limiter;
+mod pattern;
+mod plan;
+mod problem;
+mod quantity;
+mod rule;
+mod rules;
+mod text;
+
+pub use caller::Caller;
+pub use changes::Changes;
+pub use limit::{Breaker, Counted, Failures, Limit};
+pub use limiter::{RuleClock, RulePermit};
+pub use pattern::Pattern;
+pub use plan::{Admission, RulePermits};
+pub use problem::{Fault, Problem, Problems};
+pub use quantity::{Per, QuantityError};
+pub use rule::{KeySource, Mode, Rule};
+pub use rules::{EnterError, RuleEntry, Rules};
+pub use text::RuleSet;

@@ -1,0 +1,164 @@
+//! A limiter of any kind that a rule can have.
+
+use std::sync::Arc;
+
+use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
+use leaparray::flow::{
+    Account, AdaptiveBreaker, Ask, CircuitBreaker, ConcurrencyLimiter, Decision, LeakyBucket,
+    Limiter, SlidingWindowLimiter, TokenBucket, WarmUp,
+};
+
+use super::{RuleClock, RulePermit};
+use crate::limit::{self, Limit};
+
+/// A limiter of one state.
+pub(crate) enum One<C: RuleClock> {
+    Window(SlidingWindowLimiter<C>),
+    Bucket(TokenBucket<C>),
+    WarmUp(WarmUp<C>),
+    Pace(LeakyBucket<C>),
+    InFlight(Arc<ConcurrencyLimiter>),
+    AdaptiveInFlight(Arc<AdaptiveLimiter<Headroom, C>>),
+    Breaker(Arc<CircuitBreaker<C>>),
+    AdaptiveBreaker(Arc<AdaptiveBreaker<C>>),
+}
+
+/// Why a limit that was checked can be made: the checks depend on nothing but the limit.
+const CHECKED: &str = "checked when the rule was read";
+
+impl<C: RuleClock> One<C> {
+    /// Creates a limiter, or says why there is none with these numbers.
+    pub(super) fn new(limit: &Limit, clock: &C) -> Result<Self, String> {
+        let clock = clock.clone();
+        match *limit {
+            Limit::Window { rate, buckets: None } => {
+                SlidingWindowLimiter::with_clock(rate.interval, rate.count, clock)
+                    .map(Self::Window)
+                    .map_err(text)
+            }
+            Limit::Window { rate, buckets: Some(buckets) } => {
+                let window = limit::window(rate.interval, buckets).map_err(text)?;
+                SlidingWindowLimiter::of_buckets_with_clock(window, rate.count, clock)
+                    .map(Self::Window)
+                    .map_err(text)
+            }
+            Limit::Bucket { rate, burst } => {
+                let rate = rate.rate().map_err(text)?;
+                Ok(Self::Bucket(TokenBucket::with_clock(rate, burst, clock)))
+            }
+            Limit::WarmUp { rate, buckets, period, cold_factor } => {
+                let window = limit::window(rate.interval, buckets).map_err(text)?;
+                let config = limit::warm_up(period, cold_factor).map_err(text)?;
+                WarmUp::with_clock(window, rate.count, config, clock)
+                    .map(Self::WarmUp)
+                    .map_err(text)
+            }
+            Limit::Pace { rate, max_wait } => {
+                let rate = rate.rate().map_err(text)?;
+                Ok(Self::Pace(LeakyBucket::with_clock(rate, max_wait, clock)))
+            }
+            Limit::InFlight { limit } => {
+                Ok(Self::InFlight(Arc::new(ConcurrencyLimiter::new(limit))))
+            }
+            Limit::AdaptiveInFlight { min, first, max } => {
+                let headroom = limit::headroom((min, first, max)).map_err(text)?;
+                let limiter = AdaptiveLimiter::with_clock(headroom, clock);
+                Ok(Self::AdaptiveInFlight(Arc::new(limiter)))
+            }
+            Limit::Breaker(ref breaker) => {
+                let config = breaker.config().map_err(text)?;
+                Ok(Self::Breaker(Arc::new(CircuitBreaker::with_clock(config, clock))))
+            }
+            Limit::AdaptiveBreaker { k, min_requests } => {
+                let config = limit::adaptive_breaker(k, min_requests).map_err(text)?;
+                Ok(Self::AdaptiveBreaker(Arc::new(AdaptiveBreaker::with_clock(config, clock))))
+            }
+        }
+    }
+
+    /// Creates the limiter of a limit that was checked.
+    pub(super) fn known(limit: &Limit, clock: &C) -> Self {
+        Self::new(limit, clock).expect(CHECKED)
+    }
+
+    /// Changes the numbers in place, to those of a limit that was checked and is of the same kind.
+    pub(super) fn set(&self, limit: &Limit) {
+        match (self, limit) {
+            (Self::Window(window), Limit::Window { rate, .. }) => {
+                window.set_limit(rate.count).expect(CHECKED);
+            }
+            (Self::Bucket(bucket), &Limit::Bucket { rate, burst }) => {
+                bucket.set_limit(rate.rate().expect(CHECKED), burst);
+            }
+            (Self::WarmUp(limiter), &Limit::WarmUp { rate, period, cold_factor, .. }) => {
+                limiter.set_limit(rate.count).expect(CHECKED);
+                limiter.set_config(limit::warm_up(period, cold_factor).expect(CHECKED));
+            }
+            (Self::Pace(bucket), &Limit::Pace { rate, max_wait }) => {
+                bucket.set_limit(rate.rate().expect(CHECKED), max_wait);
+            }
+            (Self::InFlight(limiter), &Limit::InFlight { limit }) => limiter.set_limit(limit),
+            (Self::AdaptiveInFlight(limiter), &Limit::AdaptiveInFlight { min, first, max }) => {
+                limiter.reconfigure(limit::headroom((min, first, max)).expect(CHECKED));
+            }
+            (Self::Breaker(breaker), Limit::Breaker(numbers)) => {
+                breaker.reconfigure(numbers.config().expect(CHECKED));
+            }
+            (Self::AdaptiveBreaker(breaker), &Limit::AdaptiveBreaker { k, min_requests }) => {
+                breaker.reconfigure(limit::adaptive_breaker(k, min_requests).expect(CHECKED));
+            }
+            _ => unreachable!("a limiter is changed to its own kind"),
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+impl<C: RuleClock> Limiter for One<C> {
+    type Permit = RulePermit<C>;
+
+    #[inline]
+    fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
+        match self {
+            Self::Window(it) => it.decide(ask).map(|()| RulePermit::nothing()),
+            Self::Bucket(it) => it.decide(ask).map(|()| RulePermit::nothing()),
+            Self::WarmUp(it) => it.decide(ask).map(|()| RulePermit::nothing()),
+            Self::Pace(it) => it.decide(ask).map(|()| RulePermit::nothing()),
+            Self::InFlight(it) => it.decide(ask).map(Into::into),
+            Self::AdaptiveInFlight(it) => it.decide(ask).map(Into::into),
+            Self::Breaker(it) => it.decide(ask).map(Into::into),
+            Self::AdaptiveBreaker(it) => it.decide(ask).map(Into::into),
+        }
+    }
+
+    #[inline]
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        match self {
+            Self::Window(it) => it.peek(ask),
+            Self::Bucket(it) => it.peek(ask),
+            Self::WarmUp(it) => it.peek(ask),
+            Self::Pace(it) => it.peek(ask),
+            Self::InFlight(it) => it.peek(ask),
+            Self::AdaptiveInFlight(it) => it.peek(ask),
+            Self::Breaker(it) => it.peek(ask),
+            Self::AdaptiveBreaker(it) => it.peek(ask),
+        }
+    }
+
+    #[inline]
+    fn account(&self) -> &dyn Account {
+        match self {
+            Self::Window(it) => it.account(),
+            Self::Bucket(it) => it.account(),
+            Self::WarmUp(it) => it.account(),
+            Self::Pace(it) => it.account(),
+            Self::InFlight(it) => it.account(),
+            Self::AdaptiveInFlight(it) => it.account(),
+            Self::Breaker(it) => it.account(),
+            Self::AdaptiveBreaker(it) => it.account(),
+        }
+    }
+}

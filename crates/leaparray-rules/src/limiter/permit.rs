@@ -1,0 +1,82 @@
+//! The permit of a rule.
+
+use std::fmt;
+use std::sync::Arc;
+
+use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
+use leaparray::flow::{
+    AdaptiveBreaker, CircuitBreaker, ConcurrencyLimiter, ConcurrencyPermit, FeedbackPermit,
+};
+use leaparray::{Outcome, Permit, Timestamp};
+
+use super::RuleClock;
+
+/// The permit of a request that one rule has admitted. It ends at the limiter that has given it,
+/// also if the rule was changed or removed since.
+pub struct RulePermit<C: RuleClock>(Given<C>);
+
+enum Given<C: RuleClock> {
+    Nothing,
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
+    AdaptiveInFlight(FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>),
+    Breaker(FeedbackPermit<Arc<CircuitBreaker<C>>>),
+    AdaptiveBreaker(FeedbackPermit<Arc<AdaptiveBreaker<C>>>),
+}
+
+impl<C: RuleClock> RulePermit<C> {
+    #[inline]
+    pub(super) const fn nothing() -> Self {
+        Self(Given::Nothing)
+    }
+
+    #[inline]
+    fn inner(&mut self) -> Option<&mut dyn Permit> {
+        match &mut self.0 {
+            Given::Nothing => None,
+            Given::InFlight(permit) => Some(permit),
+            Given::AdaptiveInFlight(permit) => Some(permit),
+            Given::Breaker(permit) => Some(permit),
+            Given::AdaptiveBreaker(permit) => Some(permit),
+        }
+    }
+}
+
+impl<C: RuleClock> Permit for RulePermit<C> {
+    #[inline]
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+        if let Some(permit) = self.inner() {
+            permit.end_at(now, outcome);
+        }
+    }
+
+    #[inline]
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        if let Some(permit) = self.inner() {
+            permit.drop_at(now, outcome);
+        }
+    }
+}
+
+macro_rules! from {
+    ($($permit:ty => $variant:ident),*) => {$(
+        impl<C: RuleClock> From<$permit> for RulePermit<C> {
+            #[inline]
+            fn from(permit: $permit) -> Self {
+                Self(Given::$variant(permit))
+            }
+        }
+    )*};
+}
+
+from!(
+    ConcurrencyPermit<Arc<ConcurrencyLimiter>> => InFlight,
+    FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>> => AdaptiveInFlight,
+    FeedbackPermit<Arc<CircuitBreaker<C>>> => Breaker,
+    FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker
+);
+
+impl<C: RuleClock> fmt::Debug for RulePermit<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RulePermit").finish_non_exhaustive()
+    }
+}

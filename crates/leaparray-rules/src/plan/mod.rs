@@ -1,0 +1,71 @@
+//! The rules in force.
+
+mod admission;
+mod index;
+
+use std::sync::Arc;
+
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
+
+use crate::limiter::{Asked, RuleClock, RuleLimiter};
+use crate::rule::Rule;
+pub(crate) use admission::Kept;
+pub use admission::{Admission, RulePermits};
+pub(crate) use index::{Index, MemberKey, RuleList};
+
+/// The rules of one version. A request loads one plan, and is decided by the rules of that plan.
+pub(crate) struct Plan<C: RuleClock> {
+    pub(crate) rules: Box<[Active<C>]>,
+    pub(crate) index: Arc<Index>,
+}
+
+/// The plan that requests load. Its references are those of requests whose decision is in flight:
+/// what lasts longer than a decision keeps the plan within.
+pub(crate) struct Pin<C: RuleClock>(pub(crate) Arc<Plan<C>>);
+
+/// A rule with its limiter.
+pub(crate) struct Active<C: RuleClock> {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) limiter: Arc<RuleLimiter<C>>,
+    name: Named<Nothing>,
+}
+
+/// A limiter for the name of a rule, by which the limiter of each request is named.
+#[derive(Clone, Copy)]
+struct Nothing;
+
+impl Limiter for Nothing {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Admitted(())
+    }
+}
+
+impl<C: RuleClock> Plan<C> {
+    pub(crate) fn new(rules: Box<[Active<C>]>, before: Option<&Self>) -> Self {
+        let all = || rules.iter().map(|it| &*it.rule);
+        let kept = before.map(|it| &it.index).filter(|it| it.is_of(all()));
+        let index = kept.map_or_else(|| Arc::new(Index::new(all())), Arc::clone);
+        Self { rules, index }
+    }
+}
+
+impl<C: RuleClock> Active<C> {
+    pub(crate) fn new(rule: &Arc<Rule>, limiter: Arc<RuleLimiter<C>>) -> Self {
+        Self { rule: Arc::clone(rule), limiter, name: Nothing.named(&rule.name) }
+    }
+
+    /// Returns the limiter for a request with that key, with the name of the rule.
+    #[inline]
+    pub(crate) fn asked<'a>(&'a self, key: &'a str) -> Named<Asked<'a, C>> {
+        self.name.over(self.limiter.asked(key))
+    }
+}
+
+impl<C: RuleClock> Clone for Active<C> {
+    fn clone(&self) -> Self {
+        let Self { rule, limiter, name } = self;
+        Self { rule: Arc::clone(rule), limiter: Arc::clone(limiter), name: *name }
+    }
+}

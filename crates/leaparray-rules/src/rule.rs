@@ -1,0 +1,162 @@
+//! A rule: plain data.
+
+use std::fmt;
+use std::sync::Arc;
+
+use leaparray::TrafficType;
+
+use crate::limit::Limit;
+use crate::pattern::Pattern;
+
+/// A rule: which requests it concerns, and how it limits them. Plain data, read from a text by
+/// [`RuleSet::parse`](crate::RuleSet::parse).
+///
+/// Its text is a table of TOML, which is read as the same rule:
+///
+/// ```
+/// use leaparray_rules::RuleSet;
+///
+/// let text = "[[rule]]\n\
+///             name = \"each-client\"\n\
+///             resource = \"/api/*\"\n\
+///             key = \"header:x-api-key\"\n\
+///             limit = \"50 per minute, bursts of 10\"\n";
+/// let rules = RuleSet::parse(text)?;
+/// assert_eq!(rules.rules()[0].to_string(), text);
+/// # Ok::<_, leaparray_rules::Problems>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// The name, by which refusals, headers, exporters and the page tell limits apart.
+    pub name: Arc<str>,
+    /// The direction of the requests.
+    pub traffic: TrafficType,
+    /// The resources: a request of one that matches any of these is concerned.
+    pub resources: Vec<Pattern>,
+    /// What a request is counted by. `None` if all requests count together.
+    pub key: Option<KeySource>,
+    /// The greatest number of keys that are stored.
+    pub max_keys: usize,
+    /// Whether the rule decides.
+    pub mode: Mode,
+    /// The limiter.
+    pub limit: Limit,
+}
+
+/// What the requests of a rule are counted by: each value has a limit of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeySource {
+    /// A header of the request, by its name in lower case. Of several values, the first one counts.
+    Header(Box<str>),
+    /// The address of the client, without the bits after these.
+    Client {
+        /// The number of leading bits of an IPv4 address.
+        v4: u8,
+        /// The number of leading bits of an IPv6 address.
+        v6: u8,
+    },
+    /// The name of the resource.
+    Resource,
+    /// A value that the program has given the request under that name.
+    Extension(Box<str>),
+}
+
+/// Whether a rule decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// The rule decides.
+    #[default]
+    Enforce,
+    /// The rule concerns no request.
+    Off,
+}
+
+impl Rule {
+    /// The number of keys that are stored if the rule does not say.
+    pub const DEFAULT_MAX_KEYS: usize = 100_000;
+
+    /// Returns whether the rule concerns the requests of a resource: by its name and its direction.
+    #[must_use]
+    pub fn concerns(&self, traffic: TrafficType, resource: &str) -> bool {
+        self.mode != Mode::Off
+            && self.traffic == traffic
+            && self.resources.iter().any(|it| it.matches(resource))
+    }
+
+    /// Returns the key by which the file names the resources.
+    pub(crate) fn resource_key(&self) -> &'static str {
+        if self.traffic == TrafficType::Outbound { "outbound" } else { "resource" }
+    }
+}
+
+impl KeySource {
+    /// The leading bits of an address by which clients are told apart if the rule does not say: the
+    /// whole IPv4 address, and the part of an IPv6 address that a network chooses. A client has
+    /// many addresses with that part.
+    pub(crate) const CLIENT: Self = Self::Client { v4: 32, v6: 64 };
+}
+
+impl Mode {
+    pub(crate) const ALL: [(Self, &str); 2] = [(Self::Enforce, "enforce"), (Self::Off, "off")];
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::ALL.into_iter().find(|(mode, _)| mode == self);
+        f.write_str(named.map_or("", |(_, name)| name))
+    }
+}
+
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Extension(name) => write!(f, "extension:{name}"),
+            Self::Resource => f.write_str("resource"),
+            it if *it == Self::CLIENT => f.write_str("client"),
+            Self::Client { v4, v6: 64 } => write!(f, "client/{v4}"),
+            Self::Client { v4, v6 } => write!(f, "client/{v4}/{v6}"),
+        }
+    }
+}
+
+/// A string of TOML.
+pub(crate) struct Quoted<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for it in self.0.to_string().chars() {
+            match it {
+                '"' | '\\' => write!(f, "\\{it}")?,
+                it if it.is_control() => write!(f, "\\u{:04x}", u32::from(it))?,
+                it => write!(f, "{it}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "[[rule]]\nname = {}", Quoted(&self.name))?;
+        let texts: Vec<_> = self.resources.iter().map(|it| Quoted(it).to_string()).collect();
+        match &texts[..] {
+            [one] => writeln!(f, "{} = {one}", self.resource_key())?,
+            all => writeln!(f, "{} = [{}]", self.resource_key(), all.join(", "))?,
+        }
+        if let Some(key) = &self.key {
+            writeln!(f, "key = {}", Quoted(key))?;
+            if self.max_keys != Self::DEFAULT_MAX_KEYS {
+                writeln!(f, "max_keys = {}", self.max_keys)?;
+            }
+        }
+        if self.mode != Mode::Enforce {
+            writeln!(f, "mode = {}", Quoted(self.mode))?;
+        }
+        writeln!(f, "{}", self.limit)
+    }
+}

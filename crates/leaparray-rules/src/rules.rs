@@ -1,0 +1,391 @@
+//! The rules of a registry, and how they are changed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use leaparray::flow::{Decision, LimiterExt, Refusal};
+use leaparray::registry::RegistryError;
+use leaparray::{Entry, MonotonicClock, Registry, Resource};
+
+use crate::caller::Caller;
+use crate::changes::Changes;
+use crate::limit::Limit;
+use crate::limiter::{RuleClock, RuleLimiter, Watched};
+use crate::plan::{Active, Admission, Kept, Pin, Plan, RulePermits};
+use crate::rule::Rule;
+use crate::text::RuleSet;
+
+/// The rules of a registry. A clone is another handle to the same rules.
+///
+/// ```
+/// use leaparray::Registry;
+/// use leaparray_rules::{RuleSet, Rules};
+/// use std::sync::Arc;
+///
+/// let rules = Rules::new(Arc::new(Registry::new()));
+/// rules.apply(&RuleSet::parse(
+///     r#"
+///     [[rule]]
+///     name = "each-client"
+///     resource = "/api/*"
+///     key = "client"
+///     limit = "50 per minute, bursts of 2"
+///     "#,
+/// )?);
+/// for _ in 0..2 {
+///     rules.try_enter("GET /api/orders", "10.0.0.7")?.success();
+/// }
+/// let refusal = rules.enter("GET /api/orders", "10.0.0.7")?.refusal().expect("a burst of 2");
+/// assert_eq!(refusal.limiter(), Some("each-client"));
+/// assert!(rules.enter("GET /api/orders", "10.0.0.8")?.is_admitted());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Changes
+///
+/// [`apply`](Self::apply) replaces the rules as a whole, while requests are decided by them.
+///
+/// A rule is known by its name. If its limiter is of the same kind as before, and has the same key,
+/// it keeps its state: buckets, breakers, warmth and keys stay, and the numbers are changed in
+/// place. A rule that is new, or whose limiter is of another kind, begins without a state. So does
+/// one whose window has another interval or another number of buckets, or whose `max_keys` changes.
+/// A permit ends at the limiter that has given it, also after its rule was changed or removed.
+///
+/// A request is decided by the rules of one version: by the list of rules, their resources, keys
+/// and modes that are in force when its decision begins. The numbers of rules that stay are changed
+/// in this order:
+///
+/// 1. what falls (limits, rates, bursts, waits),
+/// 2. the list of rules is replaced,
+/// 3. the decisions by the former list, which are in flight, end,
+/// 4. what rises, and the settings that have no order: those of breakers and adaptive limits.
+///
+/// So a request that is admitted was admitted by each rule of its version with the numbers of that
+/// version, or lower ones. In particular, no request is admitted by the former number of one rule
+/// and the new number of another, if neither version admits it. A request that is refused during a
+/// change was refused by a number of one of the two versions. A decision beside the change of a
+/// breaker or an adaptive limit is by its former settings or by the new ones.
+///
+/// Step 3 waits for threads that are stopped in the middle of a decision for at most a second, and
+/// no request waits for it. After that, the change goes on, and the decision of such a thread can
+/// be by numbers of both versions.
+///
+/// # The registry
+///
+/// Each rule is [watched](Registry::watch) under its name, so that the page and the exporters show
+/// it. Use one `Rules` for a registry: the resources keep what they have found in the one that
+/// asked last.
+pub struct Rules<C: RuleClock = MonotonicClock> {
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C: RuleClock> {
+    registry: Arc<Registry<C>>,
+    plan: ArcSwap<Pin<C>>,
+    /// The thread that changes the rules has the lock. No request takes it.
+    turn: Mutex<Turn<C>>,
+}
+
+/// The limiters that the registry watches, with the resources at which a page shows them, by the
+/// names of the rules.
+type WatchedRules<C> = HashMap<Arc<str>, (Weak<RuleLimiter<C>>, Box<str>)>;
+
+/// What a change leaves for the next one.
+struct Turn<C: RuleClock> {
+    version: u64,
+    /// The rules that the registry watches.
+    watched: WatchedRules<C>,
+}
+
+/// A rule that stays, and whose numbers change.
+struct Step<C: RuleClock> {
+    limiter: Arc<RuleLimiter<C>>,
+    former: Arc<Rule>,
+    /// The numbers from the first step on.
+    strictest: Limit,
+    new: Arc<Rule>,
+}
+
+/// The entry of a request that the rules have admitted.
+pub type RuleEntry<C = MonotonicClock> = Entry<Resource<C>, C, RulePermits<C>>;
+
+/// Why a request has not entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnterError {
+    /// A rule has refused it.
+    Refused(Refusal),
+    /// The registry has no such resource, and cannot list it.
+    NotListed(RegistryError),
+}
+
+impl From<Refusal> for EnterError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<RegistryError> for EnterError {
+    fn from(error: RegistryError) -> Self {
+        Self::NotListed(error)
+    }
+}
+
+impl fmt::Display for EnterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::NotListed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EnterError {}
+
+impl<C: RuleClock> Rules<C> {
+    /// The longest time for which a change waits for decisions in flight.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// Creates rules for the resources of a registry: at first none. The limiters read its clock.
+    #[must_use]
+    pub fn new(registry: Arc<Registry<C>>) -> Self {
+        let plan = Arc::new(Plan::new(Box::default(), None));
+        let plan = ArcSwap::from_pointee(Pin(plan));
+        let turn = Mutex::new(Turn { version: 0, watched: HashMap::new() });
+        Self { shared: Arc::new(Shared { registry, plan, turn }) }
+    }
+
+    /// Returns the registry.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry<C>> {
+        &self.shared.registry
+    }
+
+    /// Returns the rules in force, in their order.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Arc<Rule>> {
+        let plan = self.shared.plan.load();
+        plan.0.rules.iter().map(|it| Arc::clone(&it.rule)).collect()
+    }
+
+    /// Replaces the rules; see [Changes](Self#changes). Other threads may ask at the same time.
+    /// Threads that change the rules take turns.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let of = |limit| {
+    ///     let text = "[[rule]]\nname = \"orders\"\nresource = \"orders\"\nlimit = ";
+    ///     RuleSet::parse(&format!("{text}{limit:?}"))
+    /// };
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 3")?).added[..], ["orders".into()]);
+    /// assert!(rules.enter("orders", ())?.is_admitted());
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 2")?).changed[..], ["orders".into()]);
+    /// assert!(rules.enter("orders", ())?.is_admitted(), "two were left");
+    /// assert!(rules.enter("orders", ())?.is_admitted(), "one is left");
+    /// assert!(rules.enter("orders", ())?.is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[expect(clippy::must_use_candidate, reason = "a report")]
+    pub fn apply(&self, rules: &RuleSet) -> Changes {
+        let mut turn = self.turn();
+        let before = Arc::clone(&self.shared.plan.load().0);
+        let (plan, steps, mut changes) = self.prepare(&before, rules);
+        let clock = self.shared.registry.clock();
+        for Step { limiter, former, strictest, .. } in &steps {
+            if *strictest != former.limit {
+                limiter.set(strictest, clock);
+            }
+        }
+        let former = self.shared.plan.swap(Arc::new(Pin(Arc::new(plan))));
+        wait_for_decisions(&former, Self::PATIENCE);
+        for Step { limiter, strictest, new, .. } in &steps {
+            if *strictest != new.limit {
+                limiter.set(&new.limit, clock);
+            }
+        }
+        turn.version += 1;
+        changes.version = turn.version;
+        changes.not_shown = self.watch(&mut turn.watched);
+        changes
+    }
+
+    /// Makes the next plan. Changes nothing.
+    fn prepare(&self, before: &Plan<C>, rules: &RuleSet) -> (Plan<C>, Vec<Step<C>>, Changes) {
+        let clock = self.shared.registry.clock();
+        let mut former: HashMap<&str, &Active<C>> =
+            before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
+        let (mut steps, mut changes) = (Vec::new(), Changes::default());
+        let active = rules.rules().iter().map(|rule| {
+            let Some(known) = former.remove(&*rule.name) else {
+                changes.added.push(Arc::clone(&rule.name));
+                let limiter = RuleLimiter::new(rule, clock);
+                return Active::new(&Arc::new(rule.clone()), Arc::new(limiter));
+            };
+            if *known.rule == *rule {
+                changes.unchanged += 1;
+                return known.clone();
+            }
+            let new = Arc::new(rule.clone());
+            let has_same_keys = rule.key == known.rule.key
+                && (rule.key.is_none() || rule.max_keys == known.rule.max_keys);
+            let strictest = known.rule.limit.strictest(&rule.limit).filter(|_| has_same_keys);
+            let Some(strictest) = strictest else {
+                changes.begun_anew.push(Arc::clone(&rule.name));
+                return Active::new(&new, Arc::new(RuleLimiter::new(rule, clock)));
+            };
+            changes.changed.push(Arc::clone(&rule.name));
+            if known.rule.limit != rule.limit {
+                let (limiter, former) = (Arc::clone(&known.limiter), Arc::clone(&known.rule));
+                steps.push(Step { limiter, former, strictest, new: Arc::clone(&new) });
+            }
+            Active::new(&new, Arc::clone(&known.limiter))
+        });
+        let active: Box<[_]> = active.collect();
+        changes.removed = former.into_keys().map(Arc::from).collect();
+        changes.removed.sort_unstable();
+        (Plan::new(active, Some(before)), steps, changes)
+    }
+
+    /// Has the registry watch the limiters of the present rules, and no others. Returns the names
+    /// under which it watches a limiter of the program.
+    fn watch(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
+        let registry = &self.shared.registry;
+        let plan = self.shared.plan.load();
+        let mut before = std::mem::take(watched);
+        let mut not_shown = Vec::new();
+        for Active { rule, limiter, .. } in &plan.0.rules {
+            // On a page, a rule for one resource is shown there.
+            let resource = match &rule.resources[..] {
+                [one] if one.is_name() => one.as_str(),
+                _ => &*rule.name,
+            };
+            let limiter = Arc::downgrade(limiter);
+            if let Some((known, at)) = before.remove(&rule.name) {
+                if known.ptr_eq(&limiter) && *at == *resource {
+                    watched.insert(Arc::clone(&rule.name), (known, at));
+                    continue;
+                }
+                registry.unwatch(&rule.name);
+            }
+            if registry.watch_at(resource, &rule.name, Watched(Weak::clone(&limiter))).is_ok() {
+                watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
+            } else {
+                not_shown.push(Arc::clone(&rule.name));
+            }
+        }
+        for name in before.keys() {
+            registry.unwatch(name);
+        }
+        not_shown
+    }
+
+    /// Returns the rules that concern a request of a resource, as one limiter: for
+    /// [`LimiterExt::enter`], [`ask`](LimiterExt::ask), and their forms with a time.
+    ///
+    /// Use it for one decision, and at once: a change of the rules waits for it.
+    ///
+    /// ```
+    /// use leaparray::flow::{Ask, LimiterExt};
+    /// use leaparray::{Clock, Registry};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let registry = Arc::new(Registry::new());
+    /// let rules = Rules::new(Arc::clone(&registry));
+    /// rules.apply(&RuleSet::parse(
+    ///     "[[rule]]\nname = \"jobs\"\nresource = \"jobs\"\nkey = \"extension:tenant\"\n\
+    ///      limit = \"4 per minute\"",
+    /// )?);
+    /// let jobs = registry.resource("jobs")?;
+    /// let now = registry.clock().now();
+    /// let admits = |tenant| {
+    ///     let ask = Ask::at(now).many(3);
+    ///     rules.limiter(&jobs, &tenant).try_enter_at(&*jobs, ask).is_ok()
+    /// };
+    /// assert_eq!([admits("acme"), admits("acme"), admits("globex")], [true, false, true]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn limiter<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+    ) -> Admission<A::Key, C> {
+        Admission::new(Kept::Pinned(self.shared.plan.load()), resource, caller)
+    }
+
+    /// Enters a request into the inbound resource with that name, which is listed if it is new, or
+    /// refuses it and counts it there. Reads the clock once.
+    ///
+    /// A request that can wait, as for a pace, calls [`Decision::sleep`] or
+    /// [`Decision::sleep_with`]. For a request to another service, or at a time of yours, use
+    /// [`limiter`](Self::limiter).
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`RegistryError`] if the resource is not listed, and cannot be.
+    pub fn enter(
+        &self,
+        resource: &str,
+        caller: impl Caller,
+    ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
+        let resource = self.shared.registry.resource(resource)?;
+        Ok(self.limiter(&resource, &caller).enter(resource.clone()))
+    }
+
+    /// Like [`enter`](Self::enter), for a caller that cannot wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EnterError::Refused`] if a rule refuses the request, or it would have to wait, and
+    /// [`EnterError::NotListed`] if the resource is not listed, and cannot be.
+    pub fn try_enter(
+        &self,
+        resource: &str,
+        caller: impl Caller,
+    ) -> Result<RuleEntry<C>, EnterError> {
+        let resource = self.shared.registry.resource(resource)?;
+        Ok(self.limiter(&resource, &caller).try_enter(resource.clone())?)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn<C>> {
+        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until no decision by a plan is in flight, which requests no longer load.
+fn wait_for_decisions<C: RuleClock>(former: &Arc<Pin<C>>, patience: Duration) {
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(1);
+    // The swap has counted each request that has the plan as an owner of it.
+    while Arc::strong_count(former) > 1 && begin.elapsed() < patience {
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(Duration::from_millis(1));
+    }
+    // Acquire: pairs with the Release with which the requests have dropped the plan. None of them
+    // reads a number that is set after this.
+    fence(Ordering::Acquire);
+}
+
+impl<C: RuleClock> Clone for Rules<C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<C: RuleClock> fmt::Debug for Rules<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.shared.plan.load();
+        let names = plan.0.rules.iter().map(|it| &it.rule.name);
+        f.debug_list().entries(names).finish()
+    }
+}

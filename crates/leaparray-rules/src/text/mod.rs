@@ -1,0 +1,229 @@
+//! Rules as text: a file of TOML.
+
+mod fields;
+mod limiter;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use leaparray::TrafficType;
+use leaparray::flow::{Keyed, TokenBucket};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::pattern::Pattern;
+use crate::problem::{Fault, Problem, Problems};
+use crate::rule::{KeySource, Mode, Rule};
+use fields::{Fields, Lines};
+
+/// The keys of a rule.
+const KEYS: &[&str] = &[
+    "name",
+    "resource",
+    "outbound",
+    "key",
+    "max_keys",
+    "mode",
+    "limit",
+    "buckets",
+    "warm_up",
+    "cold_factor",
+    "pace",
+    "max_wait",
+    "in_flight",
+    "breaker",
+];
+
+/// Rules that were checked as a whole: their names differ, and each can be made. Plain data.
+///
+/// ```
+/// use leaparray_rules::{Limit, RuleSet};
+///
+/// let rules = RuleSet::parse(
+///     r#"
+///     [[rule]]
+///     name = "orders"
+///     resource = "GET /orders"
+///     limit = "1000 per second"
+///     "#,
+/// )?;
+/// let [orders] = rules.rules() else { panic!("there is one") };
+/// assert_eq!((&*orders.name, orders.resources[0].as_str()), ("orders", "GET /orders"));
+/// assert!(matches!(orders.limit, Limit::Window { buckets: None, .. }));
+/// # Ok::<_, leaparray_rules::Problems>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+}
+
+impl RuleSet {
+    /// Reads rules: a file of TOML with a table `[[rule]]` for each. See the [crate](crate) for
+    /// what a rule can say.
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of the text, if it has any.
+    pub fn parse(text: &str) -> Result<Self, Problems> {
+        let lines = Lines::new(text);
+        let (file, errors) = DeTable::parse_recoverable(text);
+        let problems = RefCell::new(Vec::new());
+        for error in errors {
+            let line = error.span().map_or(1, |it| lines.of(it.start));
+            let fault = Fault::Syntax { message: error.message().to_owned() };
+            problems.borrow_mut().push(Problem { line, rule: None, key: String::new(), fault });
+        }
+        let rules = if problems.borrow().is_empty() {
+            read_file(file.get_ref(), &lines, &problems)
+        } else {
+            Vec::new()
+        };
+        let mut list = problems.into_inner();
+        if list.is_empty() {
+            return Ok(Self { rules });
+        }
+        list.sort_by_key(|it| it.line);
+        Err(Problems { source: String::new(), list })
+    }
+
+    /// Returns the rules, in the order of the text.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+}
+
+fn read_file(file: &DeTable<'_>, lines: &Lines, problems: &RefCell<Vec<Problem>>) -> Vec<Rule> {
+    let top =
+        Fields { table: file, known: &["rule"], at: "", line: 1, rule: None, lines, problems };
+    top.report_unknown();
+    let Some(rules) = top.get("rule") else { return Vec::new() };
+    let DeValue::Array(tables) = rules.found else {
+        top.report_type(&rules, "a table `[[rule]]` for each rule");
+        return Vec::new();
+    };
+    let mut first_lines = HashMap::new();
+    let read = |table: &Spanned<DeValue<'_>>| {
+        let line = lines.of(table.span().start);
+        let DeValue::Table(fields) = table.get_ref() else {
+            top.report_type(
+                &fields::Value { key: "rule", line, found: table.get_ref() },
+                "a table",
+            );
+            return None;
+        };
+        let rule = fields.get("name").and_then(|it| it.get_ref().as_str());
+        let fields = Fields { table: fields, known: KEYS, at: "", line, rule, lines, problems };
+        if let Some(line) = rule.and_then(|name| first_lines.insert(name.to_owned(), line)) {
+            fields.report("name", fields.line_of("name"), Fault::Duplicate { line });
+        }
+        read_rule(&fields)
+    };
+    tables.iter().filter_map(read).collect()
+}
+
+/// Reads a rule. `None` if it has a problem, which is then reported.
+fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
+    let before = fields.problems.borrow().len();
+    fields.report_unknown();
+    let name = name(fields);
+    let (traffic, resources) = resources(fields);
+    let key = fields.parsed(
+        "key",
+        "\"client\", \"client/24\", \"resource\", \"header:NAME\" or \"extension:NAME\"",
+        key_source,
+    );
+    let max_keys = max_keys(fields);
+    let mode = fields.parsed("mode", "\"enforce\" or \"off\"", |text| {
+        let named = Mode::ALL.into_iter().find(|(_, name)| *name == text);
+        named.map(|(mode, _)| mode).ok_or_else(|| format!("{text:?} is no mode"))
+    });
+    let limit = limiter::read(fields);
+    if fields.problems.borrow().len() > before {
+        return None;
+    }
+    Some(Rule {
+        name: Arc::from(name?),
+        traffic,
+        resources,
+        key,
+        max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
+        mode: mode.unwrap_or_default(),
+        limit: limit?,
+    })
+}
+
+fn name<'t>(fields: &Fields<'t>) -> Option<&'t str> {
+    if !fields.has("name") {
+        fields.report_missing("a name", &["name"]);
+    }
+    fields.parsed("name", "a name, which refusals and metrics show", |name| {
+        let is_wrong = |it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
+        let is_name = !name.trim().is_empty() && !name.contains(is_wrong);
+        is_name.then_some(name).ok_or_else(|| format!("{name:?} is no name"))
+    })
+}
+
+/// Reads the resources and the direction of their requests.
+fn resources(fields: &Fields<'_>) -> (TrafficType, Vec<Pattern>) {
+    let right = "a name such as \"GET /orders\", a pattern such as \"/api/*\", or a list of them";
+    let (key, traffic) = match (fields.get("resource"), fields.get("outbound")) {
+        (Some(_), None) => ("resource", TrafficType::Inbound),
+        (None, Some(_)) => ("outbound", TrafficType::Outbound),
+        (None, None) => {
+            fields.report_missing("a resource", &["resource", "outbound"]);
+            return (TrafficType::Inbound, Vec::new());
+        }
+        (Some(_), Some(second)) => {
+            fields.report("outbound", second.line, Fault::Beside { other: "resource" });
+            return (TrafficType::Inbound, Vec::new());
+        }
+    };
+    let patterns = fields.texts(key, right).into_iter().map(Pattern::new).collect();
+    (traffic, patterns)
+}
+
+fn max_keys(fields: &Fields<'_>) -> Option<usize> {
+    const MAX: usize = Keyed::<String, TokenBucket>::MAX_KEYS;
+    let right = "a number of keys from 1 to 1073741824";
+    let number = fields.whole("max_keys", right)?;
+    if !fields.has("key") {
+        fields.report("max_keys", fields.line_of("max_keys"), Fault::Needs { other: "key" });
+    }
+    let number = usize::try_from(number).ok().filter(|it| (1..=MAX).contains(it));
+    if number.is_none() {
+        let wrong = "is out of range".to_owned();
+        fields.report("max_keys", fields.line_of("max_keys"), Fault::Value { wrong, right });
+    }
+    number
+}
+
+fn key_source(text: &str) -> Result<KeySource, String> {
+    let is_token = |it: &str| {
+        let is_other = |it: u8| b"!#$%&'*+-.^_`|~".contains(&it);
+        !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || is_other(it))
+    };
+    if text == "resource" {
+        return Ok(KeySource::Resource);
+    }
+    if text == "client" {
+        return Ok(KeySource::CLIENT);
+    }
+    if let Some(bits) = text.strip_prefix("client/") {
+        let (v4, v6) = bits.split_once('/').unwrap_or((bits, "64"));
+        let bits = |text: &str, max: u8| {
+            let bits = text.parse().ok().filter(|it| (1..=max).contains(it));
+            bits.ok_or_else(|| format!("{text:?} is no number of bits from 1 to {max}"))
+        };
+        return Ok(KeySource::Client { v4: bits(v4, 32)?, v6: bits(v6, 128)? });
+    }
+    match text.split_once(':') {
+        Some(("header", name)) if is_token(name) => {
+            Ok(KeySource::Header(name.to_ascii_lowercase().into()))
+        }
+        Some(("header", name)) => Err(format!("{name:?} is no name of a header")),
+        Some(("extension", name)) if !name.is_empty() => Ok(KeySource::Extension(name.into())),
+        _ => Err(format!("{text:?} is no key")),
+    }
+}

@@ -1,0 +1,300 @@
+//! Changes of the rules, also while requests are decided.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::flow::LimiterExt;
+use leaparray::flow::watch::WatchedState;
+use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray_rules::{Changes, RuleSet, Rules};
+
+fn rules() -> (ManualClock, Rules<ManualClock>) {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    (clock, Rules::new(Arc::new(registry)))
+}
+
+/// Returns a file of rules for the resource `a`.
+fn file(rules: &[(&str, &str)]) -> RuleSet {
+    let table = |(name, limiter): &(&str, &str)| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = \"a\"\n{limiter}\n")
+    };
+    RuleSet::parse(&rules.iter().map(table).collect::<String>()).unwrap()
+}
+
+fn admitted(rules: &Rules<ManualClock>, tries: usize) -> usize {
+    (0..tries).filter(|_| rules.enter("a", "ann").unwrap().is_admitted()).count()
+}
+
+/// The names of what was changed: added, changed, begun anew, removed.
+fn names(changes: &Changes) -> [Vec<&str>; 4] {
+    let Changes { added, changed, begun_anew, removed, .. } = changes;
+    [added, changed, begun_anew, removed].map(|it| it.iter().map(|name| &**name).collect())
+}
+
+#[test]
+fn rule_that_is_changed_in_its_numbers_keeps_its_state() {
+    for (before, after, left) in [
+        ("limit = \"9 per hour\"", "limit = \"5 per hour\"", 2),
+        ("limit = \"9 per hour\"", "limit = \"11 per hour\"", 8),
+        ("limit = \"9 per hour\"\nbuckets = 2", "limit = \"5 per hour\"\nbuckets = 2", 2),
+        ("limit = \"9 per hour, bursts of 9\"", "limit = \"9 per day, bursts of 12\"", 6),
+        ("limit = \"9 per hour, bursts of 9\"", "limit = \"9 per hour, bursts of 4\"", 4),
+        ("in_flight = 9", "in_flight = 5", 2),
+        ("key = \"client\"\nlimit = \"9 per hour\"", "key = \"client\"\nlimit = \"5 per hour\"", 2),
+        (
+            "key = \"client\"\nlimit = \"9 per hour, bursts of 9\"",
+            "key = \"client\"\nlimit = \"9 per hour, bursts of 4\"",
+            4,
+        ),
+    ] {
+        let (_, rules) = rules();
+        assert_eq!(names(&rules.apply(&file(&[("r", before)])))[0], ["r"]);
+        let held: Vec<_> = (0..3).map(|_| rules.try_enter("a", "ann").unwrap()).collect();
+        let changes = rules.apply(&file(&[("r", after)]));
+        assert_eq!(names(&changes)[1], ["r"], "{after}");
+        let more: Vec<_> = (0..20).map_while(|_| rules.try_enter("a", "ann").ok()).collect();
+        assert_eq!(more.len(), left, "{before} to {after}");
+        drop(held);
+    }
+}
+
+#[test]
+fn breaker_that_is_open_stays_open_when_its_numbers_change() {
+    let (clock, rules) = rules();
+    let breaker = |wait: &str| {
+        file(&[("b", &format!("breaker = {{ failures = \"2 in a row\", wait = \"{wait}\" }}"))])
+    };
+    rules.apply(&breaker("5s"));
+    for _ in 0..2 {
+        rules.try_enter("a", ()).unwrap().exception();
+    }
+    assert_eq!(admitted(&rules, 1), 0);
+    assert_eq!(names(&rules.apply(&breaker("1s")))[1], ["b"]);
+    assert_eq!(admitted(&rules, 1), 0, "it has not forgotten");
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(admitted(&rules, 1), 1, "a probe");
+}
+
+#[test]
+fn rule_of_another_kind_begins_anew() {
+    for (before, after) in [
+        ("limit = \"3 per hour\"", "limit = \"3 per hour, bursts of 3\""),
+        ("limit = \"3 per hour\"", "limit = \"3 per day\""),
+        ("limit = \"3 per hour\"", "key = \"client\"\nlimit = \"3 per hour\""),
+        ("key = \"client\"\nin_flight = 3", "key = \"client\"\nmax_keys = 9\nin_flight = 3"),
+    ] {
+        let (_, rules) = rules();
+        rules.apply(&file(&[("r", before)]));
+        let held: Vec<_> = (0..3).map(|_| rules.try_enter("a", ()).unwrap()).collect();
+        assert!(rules.try_enter("a", ()).is_err());
+        assert_eq!(names(&rules.apply(&file(&[("r", after)])))[2], ["r"], "{after}");
+        assert_eq!(admitted(&rules, 1), 1, "{after}");
+        drop(held);
+    }
+}
+
+#[test]
+fn rule_keeps_its_state_when_its_place_its_resources_or_its_mode_change() {
+    let (_, rules) = rules();
+    let limit = ("r", "limit = \"3 per hour\"");
+    rules.apply(&file(&[limit]));
+    assert_eq!(admitted(&rules, 2), 2);
+    rules.apply(&file(&[("other", "in_flight = 100"), limit]));
+    assert_eq!(admitted(&rules, 5), 1);
+    let changes = rules.apply(&file(&[("r", "limit = \"3 per hour\"\nmode = \"off\"")]));
+    assert_eq!(names(&changes), [vec![], vec!["r"], vec![], vec!["other"]]);
+    assert_eq!(admitted(&rules, 5), 5, "off");
+    let wider = "[[rule]]\nname = \"r\"\nresource = [\"a\", \"b\"]\nlimit = \"3 per hour\"";
+    rules.apply(&RuleSet::parse(wider).unwrap());
+    assert_eq!(admitted(&rules, 5), 0);
+    assert!(rules.try_enter("b", ()).is_err(), "one limit for both");
+}
+
+#[test]
+fn same_file_changes_nothing() {
+    let (_, rules) = rules();
+    let set = file(&[("r", "limit = \"3 per hour\""), ("b", "breaker = \"adaptive\"")]);
+    rules.apply(&set);
+    let changes = rules.apply(&set);
+    assert!(changes.is_empty() && changes.unchanged == 2);
+    assert_eq!(
+        changes.to_string(),
+        "version 2: 0 added, 0 changed, 0 begun anew, 0 removed, 2 as before"
+    );
+}
+
+#[test]
+fn permit_of_a_removed_rule_ends_where_it_began() {
+    let (_, rules) = rules();
+    let one = file(&[("r", "in_flight = 1")]);
+    rules.apply(&one);
+    let old = rules.try_enter("a", ()).unwrap();
+    assert_eq!(names(&rules.apply(&RuleSet::default()))[3], ["r"]);
+    rules.apply(&one);
+    let new = rules.try_enter("a", ()).expect("the rule has begun anew");
+    old.success();
+    assert!(rules.try_enter("a", ()).is_err(), "the old permit is none of the new limiter");
+    new.success();
+    assert!(rules.try_enter("a", ()).is_ok());
+}
+
+#[test]
+fn registry_shows_the_rules_that_decide() {
+    let (_, rules) = rules();
+    let registry = Arc::clone(rules.registry());
+    let shown = || {
+        let watched = registry.watched();
+        watched.iter().map(|it| (it.name.to_string(), it.resource.to_string())).collect::<Vec<_>>()
+    };
+    let pair = |name: &str, resource: &str| (name.to_owned(), resource.to_owned());
+    rules.apply(&file(&[("orders", "in_flight = 3"), ("gone", "in_flight = 1")]));
+    assert_eq!(shown(), [pair("gone", "a"), pair("orders", "a")]);
+    let api = "[[rule]]\nname = \"orders\"\nresource = \"/api/*\"\nin_flight = 4";
+    rules.apply(&RuleSet::parse(api).unwrap());
+    assert_eq!(shown(), [pair("orders", "orders")]);
+    let WatchedState::Quota(quota) = registry.watched()[0].state else { panic!("a quota") };
+    assert_eq!(quota.limit, 4);
+    rules.apply(&file(&[("orders", "limit = \"7 per second\"")]));
+    let WatchedState::Quota(quota) = registry.watched()[0].state else { panic!("a quota") };
+    assert_eq!(quota.limit, 7, "that of the other kind");
+    // A name of the program stays the program's.
+    let own = Arc::new(leaparray::flow::ConcurrencyLimiter::new(99));
+    registry.watch("mine", own).unwrap();
+    let changes = rules.apply(&file(&[("mine", "in_flight = 3")]));
+    assert_eq!(changes.not_shown, ["mine".into()]);
+    assert_eq!(admitted(&rules, 1), 1);
+    let WatchedState::Quota(quota) = registry.watched()[0].state else { panic!("a quota") };
+    assert_eq!(quota.limit, 99);
+    drop(rules);
+}
+
+/// Neither version admits any request: in each, one of the two rules has a limit of 0. Rules in
+/// between make a change last longer.
+#[test]
+fn no_request_is_admitted_by_half_of_two_versions() {
+    let version = |first: u64, second: u64| {
+        let between = (0..100).map(|index| {
+            format!("[[rule]]\nname = \"{index}\"\nresource = \"b\"\nin_flight = {first}\n")
+        });
+        let between: String = between.collect();
+        let of = |name: &str, limit: u64| {
+            format!("[[rule]]\nname = \"{name}\"\nresource = \"a\"\nin_flight = {limit}\n")
+        };
+        let text = format!("{}{between}{}", of("first", first), of("second", second));
+        RuleSet::parse(&text).unwrap()
+    };
+    let [one, other] = [version(0, 100), version(100, 0)];
+    let rules = Rules::new(Arc::new(Registry::new()));
+    rules.apply(&one);
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let resource = rules.registry().resource("a").unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(rules.limiter(&resource, &()).try_acquire().is_refused());
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..40 {
+            rules.apply(&other);
+            rules.apply(&one);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(asked.into_inner() > 0);
+}
+
+/// 1,000 changes beside four threads of requests: never over the larger of two limits, no permit
+/// lost, and each request is counted once.
+#[test]
+fn limits_hold_while_they_change() {
+    let rules = Rules::new(Arc::new(Registry::new()));
+    let in_flight = |limit: u64, more: &str| {
+        let text = format!(
+            "[[rule]]\nname = \"all\"\nresource = \"a\"\nin_flight = {limit}\n\
+             [[rule]]\nname = \"keys\"\nresource = \"*\"\nkey = \"client\"\nin_flight = 3\n{more}"
+        );
+        RuleSet::parse(&text).unwrap()
+    };
+    let extra = "[[rule]]\nname = \"extra\"\nresource = \"a\"\nin_flight = 2\n";
+    let versions = [in_flight(2, ""), in_flight(3, ""), in_flight(3, extra)];
+    rules.apply(&versions[0]);
+    let (is_over, inside, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let (passed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (rules, is_over, inside, most) = (&rules, &is_over, &inside, &most);
+            let (passed, refused) = (&passed, &refused);
+            scope.spawn(move || {
+                let key = ["ann", "bob"][thread % 2];
+                while !is_over.load(Ordering::Relaxed) {
+                    let Ok(entry) = rules.try_enter("a", key) else {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    };
+                    most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    passed.fetch_add(1, Ordering::Relaxed);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::Relaxed);
+                    entry.success();
+                }
+            });
+        }
+        for change in 0..1_000 {
+            rules.apply(&versions[change % 3]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let most = most.into_inner();
+    assert!((1..=3).contains(&most), "{most} in flight");
+    let node = rules.registry().resource("a").unwrap();
+    let lifetime = node.lifetime();
+    let sum = |event| lifetime.sum(event);
+    assert_eq!(sum(MetricEvent::Pass), passed.into_inner());
+    assert_eq!(sum(MetricEvent::Success), sum(MetricEvent::Pass));
+    assert_eq!(sum(MetricEvent::Block), refused.into_inner());
+    assert_eq!(node.concurrency(), 0);
+    // Each permit has come back.
+    rules.apply(&versions[1]);
+    let held: Vec<_> = (0..9).map_while(|_| rules.try_enter("a", "ann").ok()).collect();
+    assert_eq!(held.len(), 3);
+}
+
+/// A change waits for a decision that is in flight before it raises a limit, and lowers one at
+/// once.
+#[test]
+fn change_raises_limits_after_the_decisions_by_the_former_list() {
+    let (_, rules) = rules();
+    let of = |a: u64, b: u64| {
+        file(&[("falls", &format!("in_flight = {a}")), ("rises", &format!("in_flight = {b}"))])
+    };
+    rules.apply(&of(5, 1));
+    let resource = rules.registry().resource("a").unwrap();
+    let decision = rules.limiter(&resource, &());
+    let change = std::thread::spawn({
+        let (rules, set) = (rules.clone(), of(2, 7));
+        move || rules.apply(&set)
+    });
+    let limits = || {
+        let watched = rules.registry().watched();
+        watched
+            .iter()
+            .map(|it| match it.state {
+                WatchedState::Quota(quota) => quota.limit,
+                _ => panic!("a quota"),
+            })
+            .collect::<Vec<_>>()
+    };
+    // Bounded by the patience of the change, which is a second.
+    while limits() == [5, 1] {
+        std::thread::yield_now();
+    }
+    assert_eq!(limits(), [2, 1]);
+    drop(decision);
+    change.join().unwrap();
+    assert_eq!(limits(), [2, 7]);
+}
