@@ -14,6 +14,7 @@ mod peek;
 mod rates;
 mod refund;
 mod rolling_window;
+mod settle;
 mod shadow;
 mod sliding_window;
 mod tiers;
