@@ -59,7 +59,7 @@ proptest! {
             .with_max_lead(unbounded), &trace);
     }
 
-    /// After each refusal, those that were carried out are the sum of the shares, rounded down.
+    /// After each refusal, the number of those carried out is the sum of the shares, rounded down.
     #[test]
     fn share_of_requests_is_exact_while_it_changes(
         shares in prop::collection::vec((0..=1_000_000_u32, 1..50_u64), 1..20),

@@ -1,13 +1,13 @@
 //! The arithmetic of a limit of costs: plain data, and functions of bucket numbers.
 
-/// What was charged in each of the last buckets, and what is owed.
+/// The charges of each of the last buckets, and the debt.
 ///
 /// A window is the newest bucket and those before it, as many as there are slots.
 ///
 /// # Invariants
 ///
-/// 1. *Never over the limit.* Nothing is charged beyond the limit: `charged` grows only up to it.
-///    It is above the limit only after that was lowered.
+/// 1. *Never over the limit.* `charged` grows up to the limit at most. It is above the limit only
+///    after the limit was lowered.
 /// 2. *No room beside a debt.* If there is a debt, `charged` is at least the limit. So a request is
 ///    admitted only once everything that is owed has been charged.
 /// 3. *Conserved.* `settled + reserved + unused = charged + expired + debt`: each cost and each
@@ -15,7 +15,7 @@
 #[derive(Clone, Debug)]
 pub(super) struct Book {
     pub(super) limit: u64,
-    /// For each bucket of the window, by its number, what was charged in it.
+    /// The charge of each bucket of the window, at its number modulo the number of slots.
     slots: Box<[u64]>,
     /// The number of the newest bucket.
     pub(super) newest: u64,
@@ -26,12 +26,13 @@ pub(super) struct Book {
     pub(super) reserved: u128,
     /// The number of the estimates in flight.
     pub(super) in_flight: u64,
-    /// The sum of the costs that were settled, of the estimates that stand for one, and of the costs
-    /// without a reservation.
+    /// The sum of the costs that were settled, of the estimates that stand for one, and of the
+    /// costs without a reservation.
     pub(super) settled: u128,
-    /// What has left the window.
+    /// The sum of the charges that have left the window.
     pub(super) expired: u128,
-    /// What was estimated too high, and had left the window before it could be given back.
+    /// The sum of the parts of estimates that were not used, and had left the window before they
+    /// could be given back.
     pub(super) unused: u128,
 }
 
@@ -42,17 +43,17 @@ pub struct Mark {
     pub(super) estimate: u64,
 }
 
-/// What a settlement has changed.
+/// The effect of a settlement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settlement {
-    /// What was given back: the part of the estimate that was not used. 0 if it has left the window
+    /// The part of the estimate that was not used and is given back. 0 if it has left the window
     /// since.
     pub given_back: u64,
     /// The cost beyond the estimate.
     pub excess: u64,
-    /// The part of the excess that the limit had no room for: it is owed, and later requests wait
-    /// for it.
+    /// The part of the excess for which the limit had no room: a debt, for which later requests
+    /// wait.
     pub owed: u64,
 }
 
@@ -64,8 +65,8 @@ impl Book {
         Self { limit, slots, newest, charged, debt, reserved, in_flight, settled, expired, unused }
     }
 
-    /// Moves the window, so that it ends with bucket `number`, if that is after the newest one. What
-    /// is owed is charged as soon as there is room, in the bucket in which there is.
+    /// Moves the window, so that it ends with bucket `number`, if that is after the newest one. A
+    /// debt is charged as soon as there is room, in the bucket in which there is.
     ///
     /// Makes at most as many steps as three windows have buckets, however far the bucket is.
     pub(super) fn roll_to(&mut self, number: u64) {
@@ -87,8 +88,8 @@ impl Book {
         }
     }
 
-    /// Returns whether a window later each slot has the same charge: what leaves a bucket makes
-    /// room for as much of the debt in the bucket that takes its slot.
+    /// Returns whether each slot has the same charge one window later: the charge that leaves makes
+    /// room for as much of the debt, in the bucket that takes the slot.
     fn is_periodic(&self) -> bool {
         self.limit > 0 && self.charged == self.limit && self.debt >= u128::from(self.limit)
     }
@@ -116,7 +117,7 @@ impl Book {
         &mut self.slots[(number % len) as usize]
     }
 
-    /// Returns what can be charged.
+    /// Returns the amount that can be charged.
     pub(super) const fn room(&self) -> u64 {
         self.limit.saturating_sub(self.charged)
     }
@@ -127,7 +128,7 @@ impl Book {
         self.charged += amount;
     }
 
-    /// Charges what is owed, as far as there is room.
+    /// Charges the debt, as far as there is room.
     fn charge_debt(&mut self) {
         let amount = u64::try_from(self.debt).unwrap_or(u64::MAX).min(self.room());
         self.debt -= u128::from(amount);
@@ -176,7 +177,7 @@ impl Book {
         Settlement { given_back: unused, ..Settlement::default() }
     }
 
-    /// Charges a cost that was not reserved. What there is no room for is owed.
+    /// Charges a cost that was not reserved. The part for which there is no room becomes a debt.
     pub(super) fn spend(&mut self, cost: u64) -> Settlement {
         self.settled += u128::from(cost);
         let fits = cost.min(self.room());

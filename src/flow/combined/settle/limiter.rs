@@ -20,8 +20,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// - If that is *less*, the rest of the estimate is given back where it was taken: the limit is
 ///   then as if the request had asked for its cost.
-/// - If it is *more*, the excess is charged now. What the limit has no room for is a *debt*: it is
-///   charged as soon as there is room, before any later request is admitted.
+/// - If it is *more*, the excess is charged now. The part for which the limit has no room is a
+///   *debt*: it is charged as soon as there is room, before any later request is admitted.
 ///
 /// ```
 /// use leaparray::flow::settle::CostLimiter;
@@ -47,7 +47,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What is limited
+/// # The guarantee
 ///
 /// The *charges* of any interval of that length are at most the limit, at whatever phase. A cost is
 /// charged where its estimate was reserved, as far as that goes, and the excess where it was
@@ -89,8 +89,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// # Threads
 ///
 /// Each operation locks the limiter for some tens of nanoseconds, and once in a bucket for a walk
-/// over up to three windows of 51 numbers. A thread that is stopped by the scheduler meanwhile
-/// delays the others. It takes about 600 bytes.
+/// over up to three windows of 51 numbers. A thread that is stopped by the scheduler while
+/// it has the lock delays the others. It takes about 600 bytes.
 #[derive(Debug)]
 pub struct CostLimiter<C = MonotonicClock> {
     interval: Duration,
@@ -101,7 +101,7 @@ pub struct CostLimiter<C = MonotonicClock> {
     clock: C,
 }
 
-/// What becomes of a reservation that ends without its cost.
+/// The policy for a reservation that ends without its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unsettled {
     /// The estimate stands for the cost. It leaves the window with its bucket.
@@ -119,9 +119,9 @@ pub enum Unsettled {
 pub struct CostBooks {
     /// The limit.
     pub limit: u64,
-    /// What is charged in the window.
+    /// The sum of the charges in the window.
     pub charged: u64,
-    /// What is owed: costs that are not charged yet.
+    /// The costs that are not charged yet.
     pub debt: u128,
     /// The number of reservations that have not ended.
     pub in_flight: u64,
@@ -129,7 +129,7 @@ pub struct CostBooks {
     pub reserved: u128,
     /// The sum of the costs since the limiter was made, with the estimates that stand for one.
     pub settled: u128,
-    /// What was charged and has left the window.
+    /// The charges that have left the window.
     pub expired: u128,
     /// The part of the estimates that was not used, and had left the window when they were settled.
     pub unused: u128,
@@ -160,7 +160,7 @@ impl<C: Clock> CostLimiter<C> {
         Ok(Self { interval, window, horizon, unsettled, book, clock })
     }
 
-    /// Sets what becomes of a reservation that is dropped, or whose entry ends, before it is
+    /// Sets the policy for a reservation that is dropped, or whose entry ends, before it is
     /// settled. By default, its estimate [stands](Unsettled::Stands).
     ///
     /// ```
@@ -185,8 +185,8 @@ impl<C: Clock> CostLimiter<C> {
     }
 
     /// Sets the *lead*, as
-    /// [`SlidingWindowLimiter::with_max_lead`](crate::flow::SlidingWindowLimiter::with_max_lead). By
-    /// default, this is a second.
+    /// [`SlidingWindowLimiter::with_max_lead`](crate::flow::SlidingWindowLimiter::with_max_lead).
+    /// By default, this is a second.
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self { horizon: Horizon::with_lead(lead), ..self }
@@ -204,7 +204,7 @@ impl<C: Clock> CostLimiter<C> {
         self.lock().limit
     }
 
-    /// Changes the limit, from now on. What is charged and owed stays.
+    /// Changes the limit, from now on. Charges and debts stay.
     ///
     /// ```
     /// use leaparray::flow::settle::CostLimiter;
@@ -309,7 +309,8 @@ impl<C: Clock> Account for CostLimiter<C> {
         self.clock.now()
     }
 
-    /// Returns the limit, what is left of it, and the time at which nothing is charged and owed.
+    /// Returns the limit, the room that is left, and the time at which there is no charge and no
+    /// debt.
     fn quota(&self, now: Timestamp) -> Option<Quota> {
         let book = self.seen_at(now);
         let (limit, room) = (book.limit, book.room());

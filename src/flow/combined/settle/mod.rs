@@ -1,8 +1,9 @@
-//! Limits of a cost that is known only afterwards: reserve an estimate, then settle the actual cost.
+//! Limits of a cost that is known only afterwards: reserve an estimate, then settle the actual
+//! cost.
 //!
 //! A [`CostLimiter`] gives out a [`Reservation`]. An [`AllOf`](crate::flow::AllOf) of several gives
-//! out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under numbers,
-//! for a time.
+//! out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under
+//! numbers, for a time.
 //!
 //! ```
 //! use leaparray::flow::settle::{CostLimiter, PerRequest, Settle};
@@ -39,12 +40,12 @@ pub use per_request::PerRequest;
 pub use reservation::Reservation;
 
 /// Permits that are settled with the actual cost of their request: a [`Reservation`], or those of
-/// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no cost,
-/// whose permit is `()`, has nothing to settle.
+/// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no
+/// cost, whose permit is `()`, has nothing to settle.
 ///
 /// They are taken by value, so they are settled once.
 pub trait Settle: Sized {
-    /// What the settlement has changed: a [`Settlement`] for each limit.
+    /// The effect of the settlement: a [`Settlement`] for each limit.
     type Settled;
 
     /// Settles them at `now` with the actual cost.

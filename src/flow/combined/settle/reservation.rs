@@ -24,8 +24,7 @@ pub(super) mod sealed {
 }
 
 /// The estimate that a [`CostLimiter`] has reserved for a request. It is settled once, by value; if
-/// it is dropped before, its [policy](CostLimiter::with_unsettled) says what becomes of the
-/// estimate.
+/// it is dropped before, its [policy](CostLimiter::with_unsettled) applies.
 ///
 /// It can be sent to another thread. `L` is the type of the reference to the limiter:
 /// `&CostLimiter` or [`Arc`](std::sync::Arc).
@@ -74,7 +73,7 @@ where
         self.mark.estimate
     }
 
-    /// Sets what becomes of this reservation if it is not settled, instead of the
+    /// Sets the policy for this reservation if it is not settled, instead of the
     /// [policy](CostLimiter::with_unsettled) of the limiter. For example, an estimate is given back
     /// until the request is sent, and stands from then on.
     pub const fn if_unsettled(mut self, policy: Unsettled) -> Self {

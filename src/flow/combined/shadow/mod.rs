@@ -22,7 +22,7 @@ pub use mode::{Mode, Share, ShareError};
 pub use rollout::{Rollout, ShadowCounts};
 
 /// A limiter whose decisions are carried out as far as its [`Mode`] says. In the shadow, it decides
-/// on each request, counts those that it would refuse or delay, and refuses and delays none.
+/// on each request and counts those that it would refuse or delay, and they go ahead.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -42,14 +42,14 @@ pub use rollout::{Rollout, ShadowCounts};
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What the counts mean
+/// # Meaning of the counts
 ///
 /// The limiter is asked the same questions in each mode but [`Off`](Mode::Off). A request that it
 /// refuses takes no permits of it, whether the refusal is carried out or not. So the limiter has
 /// the same state as if it were enforced: for the same questions at the same times, a shadow counts
 /// exactly the refusals that enforcement would make, and not only up to the first one.
 ///
-/// What differs is what enforcement changes in the questions themselves:
+/// Enforcement also changes the questions themselves, and that is the difference:
 ///
 /// - A refused client may ask again, which a client that was let through does not.
 /// - A request that was let through loads the backend. It has no permit, so a limiter in flight, a
@@ -167,7 +167,7 @@ impl<L, R: Deref<Target = Rollout>> Shadow<L, R> {
         self.rollout.set_mode(mode);
     }
 
-    /// Returns what was counted.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> ShadowCounts {
         self.rollout.counts()

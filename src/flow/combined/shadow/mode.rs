@@ -11,8 +11,8 @@ pub enum Mode {
     Off,
     /// The limiter decides, and its refusals and waits are counted and not carried out.
     Shadow,
-    /// Of the requests that the limiter refuses or delays, the share is refused or delayed, exactly:
-    /// ⌊*n* · share⌋ of the first *n*. The others are as in [`Shadow`](Self::Shadow).
+    /// Of the requests that the limiter refuses or delays, the share is refused or delayed,
+    /// exactly: ⌊*n* · share⌋ of the first *n*. The others are as in [`Shadow`](Self::Shadow).
     ///
     /// A counter selects them, and no random draw. If the share changes, the counter goes on: the
     /// number is then the sum of the shares, rounded down.
@@ -60,8 +60,8 @@ impl Mode {
         }
     }
 
-    /// Returns whether some request of a key, whose hash is given, is refused if the limiter refuses
-    /// it.
+    /// Returns whether some request of a key, whose hash is given, is refused if the limiter
+    /// refuses it.
     pub(super) fn is_enforced_for(self, key: Option<u64>) -> bool {
         match self {
             Self::Keys(share) => key.is_some_and(|key| share.contains(key)),

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 /// For how long one note of a request that was not decided on holds, in mode [`Off`](Mode::Off).
 const OFF: Duration = Duration::from_secs(1);
 
-/// The [`Mode`] of one or several [`Shadow`](super::Shadow)s, and what they have counted.
+/// The [`Mode`] of one or several [`Shadow`](super::Shadow)s, and their counts.
 ///
 /// Each decision reads the mode once, and is by that mode as a whole. A decision that begins after
 /// [`set_mode`](Self::set_mode) has returned is by the new mode, or by a later one. A change stops
@@ -41,7 +41,7 @@ struct Counts {
     passed_until: AtomicU64,
 }
 
-/// What the [`Shadow`](super::Shadow)s of a [`Rollout`] have counted since it was made: plain data.
+/// The counts of the [`Shadow`](super::Shadow)s of a [`Rollout`] since it was made: plain data.
 ///
 /// Read one by one: while other threads decide, they are of slightly different times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Rollout {
         self.mode.store(mode.to_word(), Ordering::Relaxed);
     }
 
-    /// Returns what was counted.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> ShadowCounts {
         let Counts { would_refuse, would_delay, enforced, .. } = &*self.counts;
@@ -135,7 +135,7 @@ impl Rollout {
         now.as_nanos() > self.counts.passed_until.load(Ordering::Relaxed)
     }
 
-    /// Returns the state that a monitor shows, with that of the limiter.
+    /// Returns the state for a monitor, which contains the state of the limiter.
     pub(super) fn watched(&self, limiter: WatchedState) -> WatchedState {
         WatchedState::Shadow {
             mode: self.mode(),
