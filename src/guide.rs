@@ -30,6 +30,16 @@ pub mod waiting {
     #![doc = include_str!("../docs/guide/waiting.md")]
 }
 
+/// Reserving an estimate, and settling the actual cost.
+pub mod costs {
+    #![doc = include_str!("../docs/guide/costs.md")]
+}
+
+/// Limits that count what they would refuse, and that are enforced for a share.
+pub mod shadow {
+    #![doc = include_str!("../docs/guide/shadow.md")]
+}
+
 /// Breakers and adaptive limits.
 pub mod backends {
     #![doc = include_str!("../docs/guide/backends.md")]

@@ -26,6 +26,8 @@
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
+//! | limit a cost that is known only afterwards | [`settle::CostLimiter`] |
+//! | try a limit before it is enforced | [`shadow::Shadow`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`](crate::rolling_window::RollingWindow) |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form
@@ -48,6 +50,7 @@ pub mod watch;
 
 pub use crate::node::Reason;
 pub use combined::{AllOf, QueuePermit, WaitQueue};
+pub use combined::{settle, shadow};
 pub use contract::{
     Account, Ask, BoxLimiter, BoxPermit, Decision, Delayed, LimitError, Limiter, LimiterExt, Named,
     Passed, Quota, QuotaUnit, Rate, RateError, Refusal, Retry,

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::flow::combined::shadow::{Mode, ShadowCounts};
 use crate::flow::contract::{Limiter, Quota};
 use crate::flow::feedback::circuit::{CircuitSnapshot, CircuitState, Transition};
 use crate::flow::keyed::{Keyed, KeyedCounts, PerKey, RefusedKey};
@@ -55,6 +56,16 @@ pub enum WatchedState {
         /// first.
         top_refused: Vec<RefusedKey<String>>,
     },
+    /// A limiter whose decisions are carried out in part, or not at all.
+    #[non_exhaustive]
+    Shadow {
+        /// How far it is enforced.
+        mode: Mode,
+        /// What it would refuse or delay, and what it does refuse or delay.
+        counts: ShadowCounts,
+        /// The state of the limiter.
+        limiter: Box<WatchedState>,
+    },
     /// Its code has panicked.
     Panicked,
 }
@@ -75,6 +86,17 @@ pub enum WatchedGauge {
     LimiterKeys,
     /// The refused requests of a key, with the label `key`, of those that were refused most.
     LimiterKeyRefusals,
+    /// For each [mode](crate::flow::shadow::Mode) of a limiter in the shadow, with the label
+    /// `mode`: 1 for the present one.
+    ShadowMode,
+    /// The share of requests, or of keys, for which a limiter in the shadow is enforced, from 0 to
+    /// 1.
+    ShadowEnforcedShare,
+    /// The requests that went ahead although a limiter in the shadow would refuse them. They are in
+    /// no count of refused requests.
+    ShadowWouldRefuse,
+    /// The requests that went ahead at once although a limiter in the shadow would delay them.
+    ShadowWouldDelay,
 }
 
 impl WatchedGauge {
@@ -86,6 +108,10 @@ impl WatchedGauge {
         Self::CircuitState,
         Self::LimiterKeys,
         Self::LimiterKeyRefusals,
+        Self::ShadowMode,
+        Self::ShadowEnforcedShare,
+        Self::ShadowWouldRefuse,
+        Self::ShadowWouldDelay,
     ];
 
     /// Returns the name in snake case, without a prefix.
@@ -98,6 +124,10 @@ impl WatchedGauge {
             Self::CircuitState => "circuit_state",
             Self::LimiterKeys => "limiter_keys",
             Self::LimiterKeyRefusals => "limiter_key_refusals",
+            Self::ShadowMode => "shadow_mode",
+            Self::ShadowEnforcedShare => "shadow_enforced_share",
+            Self::ShadowWouldRefuse => "shadow_would_refuse",
+            Self::ShadowWouldDelay => "shadow_would_delay",
         }
     }
 
@@ -114,6 +144,18 @@ impl WatchedGauge {
             Self::LimiterKeys => "Stored keys of a limiter of keys",
             Self::LimiterKeyRefusals => {
                 "Refused requests of the keys of a limiter that were refused most"
+            }
+            Self::ShadowMode => {
+                "1 for the mode of a limiter in the shadow, and 0 for the other modes"
+            }
+            Self::ShadowEnforcedShare => {
+                "Share of requests or keys for which a limiter in the shadow is enforced"
+            }
+            Self::ShadowWouldRefuse => {
+                "Requests that went ahead although a limiter in the shadow would refuse them"
+            }
+            Self::ShadowWouldDelay => {
+                "Requests that went ahead although a limiter in the shadow would delay them"
             }
         }
     }
@@ -170,6 +212,17 @@ impl WatchedState {
                     let label = Some(("key", key.as_str()));
                     visit(WatchedGauge::LimiterKeyRefusals, label, float(*refusals));
                 }
+            }
+            Self::Shadow { mode, counts, limiter } => {
+                for name in Mode::NAMES {
+                    let value = f64::from(u8::from(name == mode.name()));
+                    visit(WatchedGauge::ShadowMode, Some(("mode", name)), value);
+                }
+                let parts = mode.enforced().parts_per_million();
+                visit(WatchedGauge::ShadowEnforcedShare, None, f64::from(parts) / 1e6);
+                visit(WatchedGauge::ShadowWouldRefuse, None, float(counts.would_refuse));
+                visit(WatchedGauge::ShadowWouldDelay, None, float(counts.would_delay));
+                limiter.for_each_gauge(visit);
             }
         }
     }

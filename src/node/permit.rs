@@ -80,6 +80,14 @@ pub trait Permit {
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.end_at(now, outcome);
     }
+
+    /// Tells the controller that the request was admitted, and does not go ahead, because another
+    /// limiter of an [`AllOf`](crate::flow::AllOf) has refused it. By default, the request was
+    /// [cancelled](Outcome::Cancelled). A controller that does not give the permits of a cancelled
+    /// request back overrides this.
+    fn withdraw_at(&mut self, now: Timestamp) {
+        self.end_at(now, Outcome::Cancelled);
+    }
 }
 
 impl Permit for () {
@@ -94,6 +102,10 @@ impl<P: Permit + ?Sized> Permit for Box<P> {
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         (**self).drop_at(now, outcome);
+    }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        (**self).withdraw_at(now);
     }
 }
 
@@ -110,6 +122,12 @@ impl<P: Permit> Permit for Option<P> {
             permit.drop_at(now, outcome);
         }
     }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        if let Some(permit) = self {
+            permit.withdraw_at(now);
+        }
+    }
 }
 
 macro_rules! tuple {
@@ -124,6 +142,10 @@ macro_rules! tuple {
             #[inline]
             fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
                 $( self.$index.drop_at(now, outcome); )*
+            }
+
+            fn withdraw_at(&mut self, now: Timestamp) {
+                $( self.$index.withdraw_at(now); )*
             }
         }
     };
@@ -144,6 +166,12 @@ impl<P: Permit> Permit for Vec<P> {
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         for permit in self {
             permit.drop_at(now, outcome);
+        }
+    }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        for permit in self {
+            permit.withdraw_at(now);
         }
     }
 }

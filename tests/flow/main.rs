@@ -14,6 +14,8 @@ mod peek;
 mod rates;
 mod refund;
 mod rolling_window;
+mod settle;
+mod shadow;
 mod sliding_window;
 mod tiers;
 mod waiting;

@@ -6,8 +6,11 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use leaparray::flow::shadow::{Mode, Shadow};
 use leaparray::flow::watch::{Watch, WatchedState};
-use leaparray::flow::{ConcurrencyLimiter, Keyed, Rate, TokenBucket};
+use leaparray::flow::{
+    ConcurrencyLimiter, FixedWindowLimiter, Keyed, LimiterExt, Rate, TokenBucket,
+};
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
@@ -332,6 +335,12 @@ fn watched_limiters_have_gauges() {
     let clients = Arc::new(Keyed::<u64, _>::new(limit, 10).unwrap());
     let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
     registry.watch("clients", clients).unwrap();
+    let tried = Shadow::new(
+        Arc::new(FixedWindowLimiter::new(Duration::from_secs(1), 0).unwrap()),
+        Mode::Shadow,
+    );
+    assert!(tried.try_acquire().is_admitted());
+    registry.watch("tried", tried.rollout().clone()).unwrap();
     let metrics = metrics(&source, 4_000);
     let point = |name: &str| {
         let Some(Data::Gauge(gauge)) = &metrics[name].data else { panic!("{metrics:?}") };
@@ -343,5 +352,6 @@ fn watched_limiters_have_gauges() {
     assert_eq!(point("leaparray.limit_remaining"), (vec!["jobs"], 3.0));
     assert_eq!(point("leaparray.limiter_keys"), (vec!["clients"], 2.0));
     assert_eq!(point("leaparray.limiter_key_refusals"), (vec!["clients", "8"], 2.0));
+    assert_eq!(point("leaparray.shadow_would_refuse"), (vec!["tried"], 1.0));
     assert!(!metrics.contains_key("leaparray.circuit_state"));
 }

@@ -388,8 +388,20 @@ function controllerFacts(controller, store) {
   const now = controller.now;
   const held = ['for', heldFor(controller, store).replace(/^for /, '')];
   const facts = { drop: () => [['drops', formatShare(now.probability, 1)], held], limit: () => limitFacts(now), circuit: () => circuitFacts(now, held), keyed: () => keyedFacts(now) };
-  const rows = facts[controller.kind]?.() ?? [['state', 'not known']];
+  const known = facts[controller.kind]?.();
+  const rows = now.shadow ? [...known ?? [], ...shadowFacts(now.shadow)] : known ?? [['state', 'not known']];
   return rows.map(([word, value]) => [[word], [value]]);
+}
+
+const SHADOW_MODES = {
+  off: 'off: it is not asked', shadow: 'in the shadow: it refuses nothing', enforce: 'enforced',
+};
+
+/** How far a limiter is enforced, and what it would refuse. No count of refused requests has these. */
+function shadowFacts({ mode, enforced_share: share, would_refuse: refuse, would_delay: delay }) {
+  const words = SHADOW_MODES[mode] ?? `enforced for ${formatShare(share, 1)} of the ${mode}`;
+  const facts = [['mode', words], ['let through, would be refused', formatCount(refuse)]];
+  return delay > 0 ? [...facts, ['let through, would wait', formatCount(delay)]] : facts;
 }
 
 function limitFacts(now) {

@@ -5,7 +5,7 @@ use leaparray::flow::circuit::Cause;
 use leaparray::flow::watch::WatchedState;
 use leaparray::registry::WatchedLimiter;
 
-use crate::format::{Controller, ControllerState, KeyRefusals, Level};
+use crate::format::{Controller, ControllerState, KeyRefusals, Level, ShadowState};
 
 /// Returns the states of all watched limiters that have one to show.
 pub(crate) fn read<C>(registry: &Registry<C>) -> Vec<Controller> {
@@ -13,7 +13,26 @@ pub(crate) fn read<C>(registry: &Registry<C>) -> Vec<Controller> {
 }
 
 fn controller(watched: WatchedLimiter) -> Option<Controller> {
-    let state = match watched.state {
+    let (state, shadow) = match watched.state {
+        WatchedState::Shadow { mode, counts, limiter, .. } => {
+            let shadow = ShadowState {
+                mode: mode.name().into(),
+                enforced_share: f64::from(mode.enforced().parts_per_million()) / 1e6,
+                would_refuse: counts.would_refuse,
+                would_delay: counts.would_delay,
+            };
+            (state_of(*limiter).unwrap_or(ControllerState::Unknown), Some(shadow))
+        }
+        state => (state_of(state)?, None),
+    };
+    let name = (watched.name != watched.resource).then(|| watched.name.to_string());
+    let resource = watched.resource.to_string();
+    Some(Controller { resource, name, state, level: Level::Quiet, shadow })
+}
+
+/// Returns the state; `None` if there is none to show.
+fn state_of(state: WatchedState) -> Option<ControllerState> {
+    Some(match state {
         WatchedState::Nothing => return None,
         WatchedState::Quota(quota) => {
             ControllerState::Limit { limit: quota.limit, remaining: quota.remaining }
@@ -34,9 +53,7 @@ fn controller(watched: WatchedLimiter) -> Option<Controller> {
             ControllerState::Keyed { keys, top_refused }
         }
         _ => ControllerState::Unknown,
-    };
-    let name = (watched.name != watched.resource).then(|| watched.name.to_string());
-    Some(Controller { resource: watched.resource.to_string(), name, state, level: Level::Quiet })
+    })
 }
 
 const fn text_of(cause: Cause) -> &'static str {

@@ -2,6 +2,8 @@
 
 mod all_of;
 mod queue;
+pub mod settle;
+pub mod shadow;
 
 pub use all_of::AllOf;
 pub use queue::{QueuePermit, WaitQueue};

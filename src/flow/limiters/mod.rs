@@ -14,6 +14,7 @@ pub(in crate::flow) use fixed_window_limiter::Interval;
 pub use leaky_bucket::LeakyBucket;
 pub(in crate::flow) use leaky_bucket::Pace;
 pub use sliding_window_limiter::SlidingWindowLimiter;
+pub(in crate::flow) use sliding_window_limiter::window_of_any;
 pub(in crate::flow) use token_bucket::Fill;
 pub use token_bucket::TokenBucket;
 pub use warm_up::{WarmUp, WarmUpConfig, WarmUpError};

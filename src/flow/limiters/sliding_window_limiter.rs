@@ -405,7 +405,7 @@ const BUCKETS: u128 = 50;
 
 /// Returns a window that no interval of that length exceeds: as many buckets as are in the
 /// interval, and one more, since an interval may begin and end within a bucket.
-fn window_of_any(interval: Duration) -> Result<WindowConfig, ConfigError> {
+pub(in crate::flow) fn window_of_any(interval: Duration) -> Result<WindowConfig, ConfigError> {
     let nanos = interval.as_nanos();
     // Of whole nanoseconds, so the last bucket may reach beyond the interval. At least the shortest
     // bucket that a window can have.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::circuit::CircuitState;
+use leaparray::flow::shadow::{Mode, Shadow, Share};
 use leaparray::flow::{
-    Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, Decision, FixedWindowLimiter,
-    Keyed, Limiter, LimiterExt, Quota, Rate, Reason, TokenBucket,
+    Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision,
+    FixedWindowLimiter, Keyed, Limiter, LimiterExt, Quota, Rate, Reason, TokenBucket,
 };
 use leaparray::{
     HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
@@ -201,6 +202,10 @@ fn limiters_and_breakers_are_exposed_by_name() {
     let _ = [7, 8, 8, 8].map(|client| clients.try_acquire(&client));
     registry.watch("clients", clients).unwrap();
     registry.watch("broken", Panics).unwrap();
+    let half = Mode::Requests(Share::percent(50).unwrap());
+    let tried = Shadow::new(ConcurrencyLimiter::new(0), half);
+    assert_eq!((0..4).filter(|_| tried.try_acquire().is_refused()).count(), 2);
+    registry.watch("tried", tried).unwrap();
     let samples = Samples::scrape(RegistryCollector::new(registry));
     assert_eq!(samples.number("leaparray_limit", &[("limiter", "search")]), 10.0);
     assert_eq!(samples.number("leaparray_limit_remaining", &[("limiter", "search")]), 7.0);
@@ -213,6 +218,13 @@ fn limiters_and_breakers_are_exposed_by_name() {
     assert_eq!(of_keys.count(), 1);
     let key = [("limiter", "clients"), ("key", "8")];
     assert_eq!(samples.number("leaparray_limiter_key_refusals", &key), 2.0);
+    let of_tried = |name| samples.number(name, &[("limiter", "tried")]);
+    assert_eq!(of_tried("leaparray_shadow_would_refuse"), 2.0);
+    assert_eq!(of_tried("leaparray_shadow_enforced_share"), 0.5);
+    for (mode, value) in [("requests", 1.0), ("shadow", 0.0)] {
+        let labels = [("limiter", "tried"), ("mode", mode)];
+        assert_eq!(samples.number("leaparray_shadow_mode", &labels), value, "{mode}");
+    }
 }
 
 /// A limiter whose code panics. The others are exposed.

@@ -20,6 +20,25 @@ pub struct Controller {
     /// adaptive breaker drops from 1 % on, and until it is below 0.5 %. `Quiet` in `/snapshot`.
     #[serde(default, skip_serializing_if = "Level::is_quiet")]
     pub level: Level,
+    /// How far it is enforced, and what it would refuse, if it is in a
+    /// [shadow](leaparray::flow::shadow::Shadow).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<ShadowState>,
+}
+
+/// The shadow of a limiter or a breaker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShadowState {
+    /// The name of its [mode](leaparray::flow::shadow::Mode).
+    pub mode: String,
+    /// The share of requests, or of keys, for which it is enforced, from 0 to 1.
+    pub enforced_share: f64,
+    /// The requests that went ahead although it would refuse them. No resource counts them as
+    /// refused.
+    pub would_refuse: u64,
+    /// The requests that went ahead at once although it would delay them.
+    pub would_delay: u64,
 }
 
 /// A key of a limiter of keys, and the number of its refused requests.

@@ -83,7 +83,7 @@ mod row;
 mod verdict;
 
 pub use change::{Change, ChangeKind, Changes, Totals, UnreadCause};
-pub use controller::{Controller, ControllerState, KeyRefusals};
+pub use controller::{Controller, ControllerState, KeyRefusals, ShadowState};
 pub use detail::{Bin, Detail, Geometry, NodeDetail, NodeLedger, SecondBins, WindowGeometry};
 pub use direction::Direction;
 pub use events::EventTotals;

@@ -81,7 +81,7 @@ impl Judge {
         let before = std::mem::take(&mut self.breakers);
         let before: HashMap<_, _, RandomState> = before.iter().map(|it| (it.key(), it)).collect();
         let mut counts: HashMap<_, u64, RandomState> = HashMap::default();
-        for Controller { resource, state, level: of_controller, .. } in controllers {
+        for Controller { resource, state, level: of_controller, shadow, .. } in controllers {
             let kind = match state {
                 ControllerState::Circuit { .. } => FindingKind::Circuit,
                 ControllerState::Drop { .. } => FindingKind::Drop,
@@ -91,6 +91,10 @@ impl Judge {
             let count = counts.entry((name, kind)).or_default();
             let index = *count;
             *count += 1;
+            // A breaker that refuses nothing means nothing for its resource.
+            if shadow.as_ref().is_some_and(|it| it.enforced_share == 0.0) {
+                continue;
+            }
             let known = before.get(&(name, kind, index)).copied();
             let (state, cause, level) = read_breaker(state, known);
             *of_controller = level;

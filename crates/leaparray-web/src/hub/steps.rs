@@ -63,7 +63,13 @@ impl Judging {
                 Counts { events: events.into(), p99: Some(2_000_000), ..Counts::default() };
             rows.push(Row { id: nodes.at(position).id, counts });
             let state = ControllerState::Unknown;
-            controllers.push(Controller { resource: name, name: None, state, level: Level::Quiet });
+            controllers.push(Controller {
+                resource: name,
+                name: None,
+                state,
+                level: Level::Quiet,
+                shadow: None,
+            });
         }
         let (judge, watch) = (Judge::default(), Watch::new(0));
         Self { nodes, judge, watch, controllers, rows, t: 1_000 }

@@ -175,6 +175,7 @@ async fn names_are_text_whatever_they_contain() {
 #[tokio::test]
 async fn controllers_are_shown_with_their_states() {
     use leaparray::flow::breaker::AdaptiveBreakerConfig;
+    use leaparray::flow::shadow::{Mode, Shadow};
     use leaparray::flow::{
         self, AdaptiveBreaker, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LimiterExt, Rate,
         TokenBucket,
@@ -197,6 +198,9 @@ async fn controllers_are_shown_with_their_states() {
     registry.watch("GET /orders", limiter).unwrap();
     registry.watch("GET /x", breaker).unwrap();
     registry.watch_at("GET /x", "clients", Arc::new(clients)).unwrap();
+    let shadow = Shadow::new(FixedWindowLimiter::new(SECOND * 3_600, 0).unwrap(), Mode::Shadow);
+    assert!(shadow.try_acquire().is_admitted());
+    registry.watch_at("GET /x", "tried", shadow).unwrap();
     let mut stream = server.lines("").await;
     server.end_second();
     stream.second().await;
@@ -204,14 +208,19 @@ async fn controllers_are_shown_with_their_states() {
     server.end_second();
     let controllers = stream.second().await.controllers.unwrap();
     let names: Vec<_> = controllers.iter().map(|it| it.resource.as_str()).collect();
-    assert_eq!(names, ["GET /orders", "GET /x", "POST /pay", "GET /x"]);
+    assert_eq!(names, ["GET /orders", "GET /x", "POST /pay", "GET /x", "GET /x"]);
     assert_eq!(controllers[3].name.as_deref(), Some("clients"));
+    assert!(controllers[..4].iter().all(|it| it.shadow.is_none()));
+    let tried = controllers[4].shadow.as_ref().unwrap();
+    assert_eq!((tried.mode.as_str(), tried.would_refuse, tried.would_delay), ("shadow", 1, 0));
+    assert!(tried.enforced_share.abs() < f64::EPSILON);
     let states: Vec<_> = controllers.into_iter().map(|it| it.state).collect();
     let [
         Limit { limit, remaining, .. },
         Drop { probability, .. },
         Circuit { state, probe_in, cause, .. },
         Keyed { keys, top_refused, .. },
+        Limit { limit: 0, .. },
     ] = &states[..]
     else {
         panic!("{states:?}")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::flow::contract::{Ask, Limiter, Refusal};
-use crate::node::{Outcome, Permit};
+use crate::node::Permit;
 
 /// The permits that a limiter has given for a request, with its wait, until all limiters have given
 /// theirs. Its drop gives them back: another limiter has refused, or has panicked.
@@ -51,7 +51,7 @@ impl<'a, L: Limiter> Held<'a, L> {
         // One of the two has no effect, or both concern different parts of a limiter that is itself
         // a combination.
         self.limiter.account().refund(self.ask, wait);
-        permit.end_at(self.ask.now(), Outcome::Cancelled);
+        permit.withdraw_at(self.ask.now());
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::waiters::Waiters;
+use crate::flow::combined::settle::Settle;
 use crate::node::{Outcome, Permit};
 use crate::sync::Arc;
 use crate::time::Timestamp;
@@ -77,6 +78,20 @@ impl<P: Permit> Permit for QueuePermit<P> {
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.permit.drop_at(now, outcome);
+    }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        self.permit.withdraw_at(now);
+    }
+}
+
+impl<P: Settle> Settle for QueuePermit<P> {
+    type Settled = P::Settled;
+
+    /// Settles the permit of the limiter, and then lets the first waiting request ask again.
+    fn settle_at(self, now: Timestamp, cost: u64) -> P::Settled {
+        let Self { permit, _release } = self;
+        permit.settle_at(now, cost)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::START;
 use crate::format::{
     Change, Controller, ControllerState, Counts, FindingKind, Level, Levels, RefusedRow, Row,
-    Verdict,
+    ShadowState, Verdict,
 };
 use crate::hub::judge::Judge;
 use crate::hub::nodes::{Changes, Label, Nodes};
@@ -46,14 +46,32 @@ impl Seconds {
 
     pub(super) fn circuit(&mut self, name: &str, state: &str) {
         let state = ControllerState::Circuit { state: state.into(), probe_in: None, cause: None };
-        self.controllers =
-            vec![Controller { resource: name.into(), name: None, state, level: Level::Quiet }];
+        self.controllers = vec![Controller {
+            resource: name.into(),
+            name: None,
+            state,
+            level: Level::Quiet,
+            shadow: None,
+        }];
+    }
+
+    /// Reads an open circuit breaker in the shadow.
+    fn shadow(&mut self, name: &str, enforced_share: f64) {
+        self.circuit(name, "open");
+        let mode = "requests".into();
+        let shadow = ShadowState { mode, enforced_share, would_refuse: 9, would_delay: 0 };
+        self.controllers[0].shadow = Some(shadow);
     }
 
     fn drops(&mut self, name: &str, probability: f64) {
         let state = ControllerState::Drop { probability };
-        self.controllers =
-            vec![Controller { resource: name.into(), name: None, state, level: Level::Quiet }];
+        self.controllers = vec![Controller {
+            resource: name.into(),
+            name: None,
+            state,
+            level: Level::Quiet,
+            shadow: None,
+        }];
     }
 
     /// Takes the next second, and returns what has changed.
@@ -107,6 +125,18 @@ fn share_of_few_requests_is_no_trouble() {
         seconds.next(&[row(id, success, exception, 0)]);
         let found = seconds.verdicts.first().map(Verdict::level);
         assert_eq!(found, level, "{exception} of {}", success + exception);
+    }
+}
+
+/// It refuses nothing, whatever its state is.
+#[test]
+fn breaker_in_the_shadow_is_no_trouble() {
+    let mut seconds = Seconds::new();
+    let id = seconds.id("POST /pay", None);
+    for (enforced_share, is_trouble) in [(0.0, false), (0.1, true), (0.0, false)] {
+        seconds.shadow("POST /pay", enforced_share);
+        seconds.next(&[row(id, 5, 0, 0)]);
+        assert_eq!(!seconds.verdicts.is_empty(), is_trouble, "{enforced_share}");
     }
 }
 
@@ -273,11 +303,11 @@ fn breakers_of_a_name_are_told_apart_by_their_index() {
     seconds.id("a", None);
     let circuit = |name: &str, state: &str| {
         let state = ControllerState::Circuit { state: state.into(), probe_in: None, cause: None };
-        Controller { resource: name.into(), name: None, state, level: Level::Quiet }
+        Controller { resource: name.into(), name: None, state, level: Level::Quiet, shadow: None }
     };
     let drops = |name: &str, probability| {
         let state = ControllerState::Drop { probability };
-        Controller { resource: name.into(), name: None, state, level: Level::Quiet }
+        Controller { resource: name.into(), name: None, state, level: Level::Quiet, shadow: None }
     };
     let read = |seconds: &mut Seconds, controllers| {
         seconds.controllers = controllers;

@@ -1,0 +1,91 @@
+//! Limits of a cost that is known only afterwards: reserve an estimate, then settle the actual
+//! cost.
+//!
+//! A [`CostLimiter`] gives out a [`Reservation`]. An [`AllOf`](crate::flow::AllOf) of several gives
+//! out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under
+//! numbers, for a time.
+//!
+//! ```
+//! use leaparray::flow::settle::{CostLimiter, PerRequest, Settle};
+//! use leaparray::flow::{AllOf, LimiterExt, SlidingWindowLimiter};
+//! use leaparray::{ManualClock, Timestamp};
+//! use std::time::Duration;
+//!
+//! let clock = ManualClock::new(Timestamp::from_secs(60));
+//! let minute = Duration::from_secs(60);
+//! let requests = SlidingWindowLimiter::with_clock(minute, 100, clock.clone())?;
+//! let of_client = CostLimiter::with_clock(minute, 10_000, clock.clone())?;
+//! let of_all = CostLimiter::with_clock(minute, 50_000, clock.clone())?;
+//! let limit = AllOf::new((PerRequest::new(requests), &of_client, &of_all));
+//! // The estimate: the tokens of the prompt, and the most that the answer may have.
+//! let reserved = limit.try_acquire_many(3_000).at_once()?;
+//! let now = Timestamp::from_secs(61);
+//! let ((), of_client, _) = reserved.settle_at(now, 1_200);
+//! assert_eq!(of_client.given_back, 1_800);
+//! assert_eq!(of_all.books_at(now).charged, 1_200);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod book;
+mod ledger;
+mod limiter;
+mod per_request;
+mod reservation;
+
+use crate::time::Timestamp;
+pub use book::Settlement;
+pub use ledger::{Ledger, LedgerError, ReservationId};
+pub use limiter::{CostBooks, CostLimiter, Unsettled};
+pub use per_request::PerRequest;
+pub use reservation::Reservation;
+
+/// Permits that are settled with the actual cost of their request: a [`Reservation`], or those of
+/// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no
+/// cost, whose permit is `()`, has nothing to settle.
+///
+/// They are taken by value, so they are settled once.
+pub trait Settle: Sized {
+    /// The effect of the settlement: a [`Settlement`] for each limit.
+    type Settled;
+
+    /// Settles them at `now` with the actual cost.
+    fn settle_at(self, now: Timestamp, cost: u64) -> Self::Settled;
+}
+
+impl Settle for () {
+    type Settled = ();
+
+    fn settle_at(self, _now: Timestamp, _cost: u64) {}
+}
+
+impl<P: Settle> Settle for Option<P> {
+    type Settled = Option<P::Settled>;
+
+    fn settle_at(self, now: Timestamp, cost: u64) -> Self::Settled {
+        self.map(|permit| permit.settle_at(now, cost))
+    }
+}
+
+impl<P: Settle> Settle for Vec<P> {
+    type Settled = Vec<P::Settled>;
+
+    fn settle_at(self, now: Timestamp, cost: u64) -> Self::Settled {
+        self.into_iter().map(|permit| permit.settle_at(now, cost)).collect()
+    }
+}
+
+macro_rules! tuple {
+    ($($permit:ident $index:tt),*) => {
+        impl<$($permit: Settle),*> Settle for ($($permit,)*) {
+            type Settled = ($($permit::Settled,)*);
+
+            fn settle_at(self, now: Timestamp, cost: u64) -> Self::Settled {
+                ($( self.$index.settle_at(now, cost), )*)
+            }
+        }
+    };
+}
+
+tuple!(P 0, Q 1);
+tuple!(P 0, Q 1, R 2);
+tuple!(P 0, Q 1, R 2, S 3);

@@ -1,0 +1,156 @@
+//! The reservation of a request.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::Settle;
+use super::book::{Mark, Settlement};
+use super::limiter::{CostLimiter, Unsettled};
+use crate::flow::contract::{Ask, Decision};
+use crate::node::{Outcome, Permit};
+use crate::time::{Clock, Timestamp};
+use sealed::Costs;
+
+pub(super) mod sealed {
+    use super::{Mark, Settlement, Unsettled};
+    use crate::time::Timestamp;
+
+    /// A limiter of costs, whatever its clock.
+    pub trait Costs {
+        fn clock_now(&self) -> Timestamp;
+        fn unsettled(&self) -> Unsettled;
+        fn settle(&self, now: Timestamp, mark: Mark, cost: u64) -> Settlement;
+    }
+}
+
+/// The estimate that a [`CostLimiter`] has reserved for a request. It is settled once, by value; if
+/// it is dropped before, its [policy](CostLimiter::with_unsettled) applies.
+///
+/// It can be sent to another thread. `L` is the type of the reference to the limiter:
+/// `&CostLimiter` or [`Arc`](std::sync::Arc).
+///
+/// As the permit of an [entry](crate::Entry), it ends with the entry, by its policy. To settle it,
+/// reserve beside the entry, and keep the reservation until the cost is known.
+#[must_use = "a reservation that is dropped at once ends by its policy"]
+pub struct Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    limiter: L,
+    mark: Mark,
+    unsettled: Unsettled,
+    is_open: bool,
+}
+
+impl<L, C> Reservation<L>
+where
+    L: Deref<Target = CostLimiter<C>>,
+    C: Clock,
+{
+    /// Asks a limiter through any reference to it, such as an [`Rc`](std::rc::Rc) or a guard.
+    pub fn ask(limiter: L, ask: &Ask<'_>) -> Decision<Self> {
+        match limiter.admit(ask) {
+            Ok(mark) => Decision::Admitted(Self::of(limiter, mark)),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+}
+
+impl<L> Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    pub(super) fn of(limiter: L, mark: Mark) -> Self {
+        let unsettled = limiter.unsettled();
+        Self { limiter, mark, unsettled, is_open: true }
+    }
+
+    /// Returns the estimate.
+    #[must_use]
+    pub const fn estimate(&self) -> u64 {
+        self.mark.estimate
+    }
+
+    /// Sets the policy for this reservation if it is not settled, instead of the
+    /// [policy](CostLimiter::with_unsettled) of the limiter. For example, an estimate is given back
+    /// until the request is sent, and stands from then on.
+    pub const fn if_unsettled(mut self, policy: Unsettled) -> Self {
+        self.unsettled = policy;
+        self
+    }
+
+    /// Settles the reservation now, with the actual cost. A cost of 0 gives all of it back.
+    pub fn settle(mut self, cost: u64) -> Settlement {
+        // Before the clock is read: if that panics, the drop does not read it again.
+        self.is_open = false;
+        self.limiter.settle(self.limiter.clock_now(), self.mark, cost)
+    }
+
+    /// Ends a reservation that is open.
+    fn end(&mut self, now: impl FnOnce(&L::Target) -> Timestamp, cost: u64) {
+        if std::mem::replace(&mut self.is_open, false) {
+            self.limiter.settle(now(&self.limiter), self.mark, cost);
+        }
+    }
+
+    const fn cost_if_unsettled(&self) -> u64 {
+        match self.unsettled {
+            Unsettled::Stands => self.mark.estimate,
+            Unsettled::GivenBack => 0,
+        }
+    }
+}
+
+impl<L> Settle for Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    type Settled = Settlement;
+
+    fn settle_at(mut self, now: Timestamp, cost: u64) -> Settlement {
+        self.is_open = false;
+        self.limiter.settle(now, self.mark, cost)
+    }
+}
+
+impl<L> Permit for Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    /// Ends the reservation by its policy, whatever the outcome: the cost is not known.
+    fn end_at(&mut self, now: Timestamp, _outcome: Outcome) {
+        self.end(|_| now, self.cost_if_unsettled());
+    }
+
+    /// Gives the estimate back.
+    fn withdraw_at(&mut self, now: Timestamp) {
+        self.end(|_| now, 0);
+    }
+}
+
+impl<L> Drop for Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    fn drop(&mut self) {
+        self.end(Costs::clock_now, self.cost_if_unsettled());
+    }
+}
+
+impl<L> fmt::Debug for Reservation<L>
+where
+    L: Deref,
+    L::Target: Costs,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("estimate", &self.estimate())
+            .field("unsettled", &self.unsettled)
+            .finish_non_exhaustive()
+    }
+}
