@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::budget::{BudgetError, LiveBudget, LiveRequest, RetryBudget};
+use leaparray::flow::budget::{BudgetError, Hedges, LiveBudget, LiveRequest, RetryBudget};
 use leaparray::flow::{AllOf, Ask, Keyed, Limiter, LimiterExt, Reason, Retry};
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
-use crate::at;
+use crate::{at, ms};
 
 /// 5 buckets of 100 ms.
 fn window() -> WindowConfig {
@@ -28,8 +28,8 @@ fn retries<L: Limiter>(budget: &L, asked: u64) -> u64 {
 fn each_decision_is_that_of_an_oracle() {
     let mut rng = fastrand::Rng::with_seed(7);
     for _ in 0..200 {
-        let (share, minimum) = ([0.1, 0.2, 0.5, 1.0, 1.5][rng.usize(..5)], rng.u64(..3));
-        let (budget, clock) = budget(share, minimum);
+        let (tenths, minimum) = ([1_u32, 2, 5, 7, 10, 15][rng.usize(..6)], rng.u64(..3));
+        let (budget, clock) = budget(f64::from(tenths) / 10.0, minimum);
         // The requests and retries by bucket.
         let (mut requests, mut taken) = (vec![0; 2_000], vec![0; 2_000]);
         for step in 0..300 {
@@ -44,7 +44,7 @@ fn each_decision_is_that_of_an_oracle() {
                 _ => {
                     let permits = rng.u64(..3);
                     let sum: u64 = of_window(&requests);
-                    let limit = minimum + sum * (share * 10.0) as u64 / 10;
+                    let limit = minimum + sum * u64::from(tenths) / 10;
                     let left = limit.saturating_sub(of_window(&taken));
                     let quota = budget.quota_at(clock.now()).unwrap();
                     assert_eq!((quota.limit, quota.remaining), (limit, left), "step {step}");
@@ -230,4 +230,87 @@ fn settings_out_of_range_are_errors() {
     budget.deposit();
     assert!(budget.try_acquire_many((1 << 24) - 1).is_admitted());
     assert!(budget.try_acquire().is_refused());
+}
+
+/// Sends requests of which each takes 1 to 100 ms, one after the other, with second attempts that
+/// take `second` ms. Returns how many were hedged after the first seconds, and the last patience.
+fn hedged(hedges: &Hedges<ManualClock>, clock: &ManualClock, second: u64) -> (u32, Duration) {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let (mut hedged, mut last) = (0, Duration::ZERO);
+    for request in 0..11_000 {
+        let took = Duration::from_micros(rng.u64(1_000..=100_000));
+        let first = hedges.begin();
+        let patience = first.patience().filter(|it| *it < took);
+        match patience {
+            Some(patience) => {
+                clock.advance(patience);
+                let hedge = first.hedge();
+                let is_hedged = hedge.is_admitted();
+                hedged += u32::from(is_hedged && request >= 1_000);
+                let left = took - patience;
+                clock.advance(if is_hedged { left.min(ms(second)) } else { left });
+                if is_hedged && left > ms(second) {
+                    drop(first);
+                } else {
+                    first.end();
+                }
+                last = patience;
+            }
+            None => {
+                clock.advance(took);
+                first.end();
+            }
+        }
+    }
+    (hedged, last)
+}
+
+/// First attempts that lose count with the time that they had taken, so the quantile is that of
+/// all first attempts, also if each second attempt wins.
+#[test]
+fn quantile_is_that_of_all_first_attempts() {
+    for second in [0, 10, 1_000] {
+        let clock = ManualClock::new(at(60_000));
+        let window = WindowConfig::new(10, Duration::from_secs(50)).unwrap();
+        let hedges = Hedges::with_clock(window, 0.9, 1.0, 0, clock.clone()).unwrap();
+        let (hedged, patience) = hedged(&hedges, &clock, second);
+        assert!((800..=1_200).contains(&hedged), "{hedged} of 10,000, second {second} ms");
+        assert!((85..=95).contains(&patience.as_millis()), "{patience:?}, second {second} ms");
+    }
+}
+
+#[test]
+fn hedges_are_bounded_by_their_budget() {
+    let clock = ManualClock::new(at(60_000));
+    let window = WindowConfig::new(10, Duration::from_secs(50)).unwrap();
+    let hedges = Hedges::with_clock(window, 0.5, 0.05, 0, clock.clone()).unwrap();
+    let (hedged, _) = hedged(&hedges, &clock, 10);
+    assert!((450..=550).contains(&hedged), "{hedged} of 10,000");
+}
+
+#[test]
+fn attempt_that_is_dropped_early_tells_nothing() {
+    let clock = ManualClock::new(at(60_000));
+    let window = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
+    let hedges = Hedges::with_clock(window, 0.5, 1.0, 0, clock.clone()).unwrap();
+    drop(hedges.begin());
+    assert_eq!(hedges.begin().patience(), None);
+    for millis in [10, 10, 30] {
+        let first = hedges.begin();
+        clock.advance(ms(millis));
+        first.end();
+    }
+    clock.advance(ms(1_000));
+    let first = hedges.begin();
+    let patience = first.patience().unwrap();
+    assert!((9..=11).contains(&patience.as_millis()), "{patience:?}");
+    clock.advance(ms(1));
+    drop(first);
+    // The next bucket has the three response times no longer, and no other one.
+    clock.advance(ms(1_000));
+    assert_eq!(hedges.begin().patience(), None);
+    for quantile in [-0.1, 1.1, f64::NAN] {
+        let error = Hedges::new(window, quantile, 0.1, 0).unwrap_err();
+        assert!(matches!(error, BudgetError::Quantile { .. }), "{quantile}");
+    }
 }

@@ -330,9 +330,9 @@ are served again within ten seconds.
 
 const HERD: &str = "
 **A herd.** 1,000 clients come at once to a limit of 100 a second with a burst of 100, and come
-again after their `Retry-After`, in whole seconds, which `Spread` makes later by a random part of its
-time. *Most* is the highest number of requests in a second after the first. The goals: a fifth of
-the most, and half of the requests.
+again after their `Retry-After`, in whole seconds, which `Spread` makes later by a random part of
+its time. *Most* is the highest number of requests in a second after the first. The goals: a fifth
+of the most, and half of the requests.
 
 ";
 

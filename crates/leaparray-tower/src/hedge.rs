@@ -5,33 +5,28 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use leaparray::flow::LimiterExt;
-use leaparray::flow::budget::RetryBudget;
+use leaparray::flow::budget::{FirstAttempt, Hedges};
 use leaparray::{Clock, MonotonicClock};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that sends a request a second time, to a clone of the service, if it takes longer than
-/// most requests do, and if a [`RetryBudget`] admits it. The first response is returned, and the
-/// other attempt is dropped. An error is returned once no attempt is in flight.
+/// A layer that sends a request a second time, to a clone of the service, if the first attempt
+/// takes longer than most do, and if the budget of [`Hedges`] admits it. The first response is
+/// returned, and the other attempt is dropped. An error is returned once no attempt is in flight.
 ///
-/// A closure returns the time after which the second attempt is sent: a quantile of the response
-/// times that the node of a resource has. `None` sends no second attempt, as before there are
-/// response times. Put this layer around the [`ResourceLayer`](crate::ResourceLayer) that records
-/// the attempts. An attempt that is dropped counts as cancelled there, and not as a response time:
-/// the quantile is of those that won.
+/// Put this layer around the [`ResourceLayer`](crate::ResourceLayer) that records the attempts. An
+/// attempt that is dropped counts as cancelled there. The hedges have the response times of all
+/// first attempts, also of those that are dropped.
 ///
 /// Hedge only requests that may be made twice.
 ///
 /// ```
 /// use http::{Request, Response};
-/// use leaparray::flow::budget::RetryBudget;
-/// use leaparray::histogram::HistogramConfig;
-/// use leaparray::{NodeConfig, Registry, RegistryConfig, WindowConfig};
+/// use leaparray::flow::budget::Hedges;
+/// use leaparray::{Registry, WindowConfig};
 /// use leaparray_tower::{HedgeLayer, ResourceLayer};
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
@@ -40,69 +35,63 @@ use tower_service::Service;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let node = NodeConfig::default().with_histogram(HistogramConfig::default());
-/// let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(node)));
-/// let orders = registry.resource("orders")?;
+/// // After the time in which 95 % have a response, and for at most 6 % of the requests.
 /// let window = WindowConfig::new(10, Duration::from_secs(10))?;
-/// let budget = Arc::new(RetryBudget::new(window, 0.05, 1)?);
-/// let hedge = HedgeLayer::new(budget, move || orders.now().long().quantile(0.95));
+/// let hedges = Arc::new(Hedges::new(window, 0.95, 0.06, 0)?);
 /// let name = |_: &Request<String>, name: &mut String| name.push_str("orders");
 /// let backend = service_fn(async |_: Request<String>| {
 ///     Ok::<_, Infallible>(Response::new(String::new()))
 /// });
 /// let mut client = ServiceBuilder::new()
-///     .layer(hedge)
-///     .layer(ResourceLayer::new(registry, name)?.outbound()?)
+///     .layer(HedgeLayer::new(hedges))
+///     .layer(ResourceLayer::new(Arc::new(Registry::new()), name)?.outbound()?)
 ///     .service(backend);
 /// let response = client.ready().await?.call(Request::new(String::new())).await?;
 /// assert_eq!(response.status(), 200);
 /// # Ok(())
 /// # }
 /// ```
-pub struct HedgeLayer<F, C = MonotonicClock> {
-    budget: Arc<RetryBudget<C>>,
-    patience: F,
-}
+#[derive(Debug)]
+pub struct HedgeLayer<C = MonotonicClock>(Arc<Hedges<C>>);
 
-impl<F, C> HedgeLayer<F, C> {
-    /// Creates a layer whose second attempts are sent after the time that `patience` returns, and
-    /// within `budget`. Each request is deposited.
+impl<C> HedgeLayer<C> {
+    /// Creates a layer whose services share the hedges.
     #[must_use]
-    pub const fn new(budget: Arc<RetryBudget<C>>, patience: F) -> Self {
-        Self { budget, patience }
+    pub const fn new(hedges: Arc<Hedges<C>>) -> Self {
+        Self(hedges)
     }
 }
 
-impl<F: Clone, C> Clone for HedgeLayer<F, C> {
-    fn clone(&self) -> Self {
-        Self { budget: Arc::clone(&self.budget), patience: self.patience.clone() }
-    }
-}
+impl<S, C> Layer<S> for HedgeLayer<C> {
+    type Service = Hedge<S, C>;
 
-impl<S, F: Clone, C> Layer<S> for HedgeLayer<F, C> {
-    type Service = Hedge<S, F, C>;
-
-    fn layer(&self, service: S) -> Hedge<S, F, C> {
-        Hedge { service, layer: self.clone() }
+    fn layer(&self, service: S) -> Hedge<S, C> {
+        Hedge { service, hedges: Arc::clone(&self.0) }
     }
 }
 
 /// The service of a [`HedgeLayer`].
-pub struct Hedge<S, F, C = MonotonicClock> {
+#[derive(Debug)]
+pub struct Hedge<S, C = MonotonicClock> {
     service: S,
-    layer: HedgeLayer<F, C>,
+    hedges: Arc<Hedges<C>>,
 }
 
-impl<S: Clone, F: Clone, C> Clone for Hedge<S, F, C> {
+impl<C> Clone for HedgeLayer<C> {
     fn clone(&self) -> Self {
-        Self { service: self.service.clone(), layer: self.layer.clone() }
+        Self(Arc::clone(&self.0))
     }
 }
 
-impl<S, F, C, A> Service<A> for Hedge<S, F, C>
+impl<S: Clone, C> Clone for Hedge<S, C> {
+    fn clone(&self) -> Self {
+        Self { service: self.service.clone(), hedges: Arc::clone(&self.hedges) }
+    }
+}
+
+impl<S, C, A> Service<A> for Hedge<S, C>
 where
     S: Service<A> + Clone,
-    F: Fn() -> Option<Duration>,
     C: Clock,
     A: Clone,
 {
@@ -115,55 +104,58 @@ where
     }
 
     fn call(&mut self, request: A) -> Self::Future {
-        let HedgeLayer { budget, patience } = &self.layer;
-        budget.deposit();
-        let second = match patience() {
+        let attempt = FirstAttempt::of(Arc::clone(&self.hedges));
+        let second = match attempt.patience() {
+            // A clone is not ready: it is polled before it is called.
             Some(patience) => Second::Waits {
                 sleep: sleep(patience),
-                // A clone is not ready: it is polled before it is called.
-                attempt: Some((self.service.clone(), request.clone(), Arc::clone(budget))),
+                attempt: Some((self.service.clone(), request.clone())),
             },
             None => Second::Never,
         };
-        HedgeFuture { first: Some(self.service.call(request)), error: None, second }
+        let first = Some(self.service.call(request));
+        HedgeFuture { first, attempt: Some(attempt), error: None, second }
     }
 }
 
 pin_project! {
     /// The future of a [`Hedge`].
-    pub struct HedgeFuture<S, A, C> where S: Service<A> {
+    pub struct HedgeFuture<S, A, C> where S: Service<A>, C: Clock {
         #[pin]
         first: Option<S::Future>,
+        // Until the first attempt ends. If it loses, it counts when this is dropped.
+        attempt: Option<FirstAttempt<Arc<Hedges<C>>>>,
         // Of an attempt that has failed while the other one is in flight.
         error: Option<S::Error>,
         #[pin]
-        second: Second<S, A, C, S::Future>,
+        second: Second<S, A, S::Future>,
     }
 }
 
 pin_project! {
     #[project = SecondProjection]
-    enum Second<S, A, C, F> {
-        Waits { #[pin] sleep: Sleep, attempt: Option<(S, A, Arc<RetryBudget<C>>)> },
+    enum Second<S, A, F> {
+        Waits { #[pin] sleep: Sleep, attempt: Option<(S, A)> },
         Readies { service: S, request: Option<A> },
         Calls { #[pin] call: F },
         Never,
     }
 }
 
-impl<S: Service<A>, A, C: Clock> Second<S, A, C, S::Future> {
+impl<S: Service<A>, A> Second<S, A, S::Future> {
     /// Moves on until the call is in flight, and polls it. `Ready(None)` if there is no second
     /// attempt.
     fn poll(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
+        is_admitted: impl Fn() -> bool,
     ) -> Poll<Option<Result<S::Response, S::Error>>> {
         loop {
             let next = match self.as_mut().project() {
                 SecondProjection::Waits { sleep, attempt } => {
                     ready!(sleep.poll(cx));
                     match attempt.take() {
-                        Some((service, request, budget)) if budget.try_acquire().is_admitted() => {
+                        Some((service, request)) if is_admitted() => {
                             Self::Readies { service, request: Some(request) }
                         }
                         _ => Self::Never,
@@ -207,13 +199,19 @@ impl<S: Service<A>, A, C: Clock> Future for HedgeFuture<S, A, C> {
             && let Poll::Ready(result) = first.poll(cx)
         {
             this.first.set(None);
+            let attempt = this.attempt.take();
+            if let Some(attempt) = attempt.filter(|_| result.is_ok()) {
+                attempt.end();
+            }
             match result {
                 // A request that has failed is retried by other means.
                 Err(error) if this.second.is_sent() => *this.error = Some(error),
                 result => return Poll::Ready(result),
             }
         }
-        match this.second.as_mut().poll(cx) {
+        let attempt = &*this.attempt;
+        let is_admitted = || attempt.as_ref().is_some_and(|it| it.hedge().is_admitted());
+        match this.second.as_mut().poll(cx, is_admitted) {
             Poll::Ready(Some(Err(error))) if this.first.is_some() => {
                 *this.error = Some(error);
                 Poll::Pending
@@ -227,19 +225,7 @@ impl<S: Service<A>, A, C: Clock> Future for HedgeFuture<S, A, C> {
     }
 }
 
-impl<F, C> fmt::Debug for HedgeLayer<F, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HedgeLayer").finish_non_exhaustive()
-    }
-}
-
-impl<S, F, C> fmt::Debug for Hedge<S, F, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hedge").finish_non_exhaustive()
-    }
-}
-
-impl<S: Service<A>, A, C> fmt::Debug for HedgeFuture<S, A, C> {
+impl<S: Service<A>, A, C: Clock> fmt::Debug for HedgeFuture<S, A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HedgeFuture").finish_non_exhaustive()
     }

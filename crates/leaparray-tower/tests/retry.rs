@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use leaparray::flow::LimiterExt;
-use leaparray::flow::budget::RetryBudget;
+use leaparray::flow::budget::{Hedges, RetryBudget};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_tower::{HedgeLayer, RetryWithin, TowerBudget};
 use tokio::time::{Instant, sleep};
 use tower::retry::backoff::{ExponentialBackoffMaker, MakeBackoff};
 use tower::retry::budget::Budget;
 use tower::util::rng::HasherRng;
-use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 type Shared = Arc<RetryBudget<ManualClock>>;
 
@@ -80,9 +80,21 @@ fn clones_of_a_budget_are_one() {
 /// How an attempt ends, and after how many milliseconds.
 type Attempt = (u64, Result<&'static str, &'static str>);
 
-/// Sends a request whose attempts end as given, with a patience of 10 ms. Returns the result, after
-/// how many milliseconds, and how many attempts were sent.
-async fn hedged(attempts: [Attempt; 2], budget: Shared) -> (Attempt, u32) {
+/// Hedges with a patience of 10 ms, and a clock that stands still.
+fn hedges(share: f64, minimum: u64) -> (Arc<Hedges<ManualClock>>, ManualClock) {
+    let window = WindowConfig::new(10, Duration::from_secs(10)).unwrap();
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let hedges = Hedges::with_clock(window, 0.0, share, minimum, clock.clone()).unwrap();
+    let first = hedges.begin();
+    clock.advance(Duration::from_millis(10));
+    first.end();
+    clock.advance(Duration::from_secs(1));
+    (Arc::new(hedges), clock)
+}
+
+/// Sends a request whose attempts end as given. Returns the result, after how many milliseconds,
+/// and how many attempts were sent.
+async fn hedged(attempts: [Attempt; 2], hedges: &Arc<Hedges<ManualClock>>) -> (Attempt, u32) {
     let sent = AtomicU32::new(0);
     let service = service_fn(|(): ()| {
         let (millis, result) = attempts[sent.fetch_add(1, Ordering::Relaxed) as usize];
@@ -91,8 +103,7 @@ async fn hedged(attempts: [Attempt; 2], budget: Shared) -> (Attempt, u32) {
             result
         }
     });
-    let hedge = HedgeLayer::new(budget, || Some(Duration::from_millis(10)));
-    let mut service = ServiceBuilder::new().layer(hedge).service(service);
+    let mut service = HedgeLayer::new(Arc::clone(hedges)).layer(service);
     let start = Instant::now();
     let result = service.ready().await.unwrap().call(()).await;
     let millis = u64::try_from(start.elapsed().as_millis()).unwrap();
@@ -101,45 +112,69 @@ async fn hedged(attempts: [Attempt; 2], budget: Shared) -> (Attempt, u32) {
 
 #[tokio::test(start_paused = true)]
 async fn first_response_of_two_attempts_wins() {
+    let (hedges, _) = hedges(0.0, 9);
     let [slow, fast] = [(100, Ok("slow")), (5, Ok("fast"))];
-    assert_eq!(hedged([fast, slow], budget(0.0, 1)).await, ((5, Ok("fast")), 1));
-    assert_eq!(hedged([slow, fast], budget(0.0, 1)).await, ((15, Ok("fast")), 2));
-    assert_eq!(hedged([(12, Ok("first")), slow], budget(0.0, 1)).await, ((12, Ok("first")), 2));
+    assert_eq!(hedged([fast, slow], &hedges).await, ((5, Ok("fast")), 1));
+    assert_eq!(hedged([slow, fast], &hedges).await, ((15, Ok("fast")), 2));
+    assert_eq!(hedged([(12, Ok("first")), slow], &hedges).await, ((12, Ok("first")), 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn error_is_returned_once_no_attempt_is_in_flight() {
+    let (hedges, _) = hedges(0.0, 9);
     let failed = |millis, text| (millis, Err(text));
     let first = failed(5, "first");
-    assert_eq!(hedged([first, (1, Ok("second"))], budget(0.0, 1)).await, ((5, Err("first")), 1));
+    assert_eq!(hedged([first, (1, Ok("second"))], &hedges).await, ((5, Err("first")), 1));
     let first = failed(12, "first");
-    assert_eq!(hedged([first, (20, Ok("second"))], budget(0.0, 1)).await, ((30, Ok("second")), 2));
-    assert_eq!(hedged([first, failed(20, "second")], budget(0.0, 1)).await, ((30, first.1), 2));
+    assert_eq!(hedged([first, (20, Ok("second"))], &hedges).await, ((30, Ok("second")), 2));
+    assert_eq!(hedged([first, failed(20, "second")], &hedges).await, ((30, first.1), 2));
     let first = (50, Ok("first"));
-    assert_eq!(hedged([first, failed(5, "second")], budget(0.0, 1)).await, (first, 2));
+    assert_eq!(hedged([first, failed(5, "second")], &hedges).await, (first, 2));
     let first = failed(50, "first");
-    assert_eq!(hedged([first, failed(5, "second")], budget(0.0, 1)).await, (first, 2));
+    assert_eq!(hedged([first, failed(5, "second")], &hedges).await, (first, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn hedges_are_a_share_of_the_requests() {
-    let budget = budget(0.1, 0);
+    let (hedges, _) = hedges(0.1, 0);
     let mut sent = 0;
-    for _ in 0..50 {
-        sent += hedged([(100, Ok("slow")); 2], Arc::clone(&budget)).await.1;
+    for _ in 0..49 {
+        sent += hedged([(100, Ok("slow")); 2], &hedges).await.1;
     }
-    assert_eq!((sent, left(&budget)), (55, 0));
+    // Of 50 requests, the one that has set the patience included.
+    assert_eq!(sent, 49 + 5);
+}
+
+/// A first attempt that loses counts with the time that it had taken, and one that fails does not.
+#[tokio::test(start_paused = true)]
+async fn first_attempt_that_loses_counts() {
+    let (hedges, clock) = hedges(0.0, 9);
+    let loses = async |attempts: [Attempt; 2]| {
+        let moves = clock.clone();
+        let later = tokio::spawn(async move {
+            sleep(Duration::from_millis(11)).await;
+            moves.advance(Duration::from_secs(20));
+        });
+        let result = hedged(attempts, &hedges).await;
+        later.await.unwrap();
+        // In the next bucket, the first one has left the window.
+        clock.advance(Duration::from_secs(1));
+        (result.1, hedges.begin().patience())
+    };
+    let patience = loses([(100, Ok("slow")), (5, Ok("fast"))]).await;
+    assert!(matches!(patience, (2, Some(it)) if it.as_secs() == 20), "{patience:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_hedge_is_sent_before_there_are_response_times() {
+    let window = WindowConfig::new(10, Duration::from_secs(10)).unwrap();
+    let hedges = Arc::new(Hedges::new(window, 0.9, 1.0, 9).unwrap());
     let sent = Cell::new(0);
     let service = service_fn(|(): ()| {
         sent.set(sent.get() + 1);
         pending::<Result<(), Infallible>>()
     });
-    let hedge = HedgeLayer::new(budget(0.0, 10), || None);
-    let mut service = ServiceBuilder::new().layer(hedge).service(service);
+    let mut service = HedgeLayer::new(hedges).layer(service);
     let call = service.ready().await.unwrap().call(());
     assert!(tokio::time::timeout(Duration::from_secs(60), call).await.is_err());
     assert_eq!(sent.get(), 1);

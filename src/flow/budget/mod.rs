@@ -17,40 +17,17 @@
 //!
 //! # Hedges
 //!
-//! A *hedge* is a second attempt while the first one is still in flight. It is sent when the first
-//! one takes longer than most requests do: after a quantile of the response times, which the window
-//! of a node has. A budget of 5 % bounds the hedges if all requests become slow, when each of them
-//! takes longer than that quantile.
-//!
-//! ```
-//! use leaparray::flow::LimiterExt;
-//! use leaparray::flow::budget::RetryBudget;
-//! use leaparray::histogram::HistogramConfig;
-//! use leaparray::{ManualClock, NodeConfig, Timeline, Timestamp, WindowConfig};
-//! use std::time::Duration;
-//!
-//! let timeline = Timeline::with_clock(ManualClock::new(Timestamp::from_secs(60)));
-//! let node = timeline.node(NodeConfig::default().with_histogram(HistogramConfig::default()));
-//! let window = WindowConfig::new(10, Duration::from_secs(10))?;
-//! let hedges = RetryBudget::with_clock(window, 0.05, 0, timeline.clock().clone())?;
-//! for millis in 1..=100 {
-//!     hedges.deposit();
-//!     let entry = node.enter();
-//!     timeline.clock().advance(Duration::from_millis(millis));
-//!     entry.success();
-//! }
-//! // A request waits as long as 95 of 100 take, and then asks for a hedge.
-//! let patience = node.now().long().quantile(0.95).expect("100 response times");
-//! assert!((94..=96).contains(&patience.as_millis()));
-//! assert!(hedges.try_acquire().is_admitted());
-//! # Ok::<_, Box<dyn std::error::Error>>(())
-//! ```
+//! A *hedge* is a second attempt while the first one is still in flight. [`Hedges`] send it when the
+//! first one takes longer than most do, within a budget of a few percent, which bounds the hedges
+//! if all requests become slow.
 
 mod error;
+mod hedges;
 mod live;
 mod retries;
 
 pub use error::BudgetError;
+pub use hedges::{FirstAttempt, Hedges};
 pub use live::{LiveBudget, LiveRequest, RetryPermit};
 pub use retries::RetryBudget;
 
