@@ -18,8 +18,9 @@ use sealed::Attempts;
 /// The response times are those of the last window. Each first attempt counts, also one that loses
 /// to the second attempt and is dropped: with the time that it had taken by then, and at least an
 /// eighth more than the quantile, so that the quantile can rise. If it did not count, the quantile
-/// would be one of the fast attempts alone, and fall with each hedge. So without a bound by the budget, of the requests of a window, a share
-/// of `1 − quantile` is hedged, whatever the second attempts do. Second attempts do not count.
+/// would be one of the fast attempts alone, and fall with each hedge. So without a bound by the
+/// budget, of the requests of a window, a share of `1 − quantile` is hedged, whatever the second
+/// attempts do. Second attempts do not count.
 ///
 /// ```
 /// use leaparray::flow::budget::Hedges;
@@ -146,8 +147,8 @@ impl<C: Clock> Hedges<C> {
 /// The first attempt of a request: see [`Hedges`].
 ///
 /// If it is dropped without [its end](Self::end), its time counts if it is at least the
-/// [patience](Self::patience). If it is shorter, the caller has left, or the attempt has failed, and
-/// its response time is not known.
+/// [patience](Self::patience). If it is shorter, the caller has left, or the attempt has failed,
+/// and its response time is not known.
 ///
 /// `L` is the type of the reference to the hedges: `&Hedges` or [`Arc`](std::sync::Arc).
 #[must_use = "a first attempt that is dropped at once counts for nothing"]
@@ -232,8 +233,8 @@ impl<C: Clock> Attempts for Hedges<C> {
         let time = now.saturating_since(start);
         let time = match dropped_after {
             Some(patience) if time < patience => return,
-            // It would have taken longer. If all of these had the time of the patience, chance alone
-            // would lower the quantile, and nothing would raise it.
+            // It would have taken longer. With the patience as their times, chance would lower the
+            // quantile, and nothing would raise it.
             Some(patience) => time.max(patience.saturating_add(patience / 8)),
             None => time,
         };

@@ -17,9 +17,9 @@
 //!
 //! # Hedges
 //!
-//! A *hedge* is a second attempt while the first one is still in flight. [`Hedges`] send it when the
-//! first one takes longer than most do, within a budget of a few percent, which bounds the hedges
-//! if all requests become slow.
+//! A *hedge* is a second attempt while the first one is still in flight. [`Hedges`] send it when
+//! the first one takes longer than most do, within a budget of a few percent, which bounds the
+//! hedges if all requests become slow.
 
 mod error;
 mod hedges;
