@@ -45,6 +45,11 @@ pub mod backends {
     #![doc = include_str!("../docs/guide/backends.md")]
 }
 
+/// Budgets of retries and hedges, and classes of requests that give way to each other.
+pub mod sharing {
+    #![doc = include_str!("../docs/guide/sharing.md")]
+}
+
 /// Exporters, each second once, histograms.
 pub mod exporting {
     #![doc = include_str!("../docs/guide/exporting.md")]

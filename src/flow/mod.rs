@@ -25,6 +25,8 @@
 //! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
+//! | bound retries by a share of the requests | [`budget`] |
+//! | let classes of requests give way to each other | [`priority`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
 //! | limit a cost that is known only afterwards | [`settle::CostLimiter`] |
 //! | try a limit before it is enforced | [`shadow::Shadow`] |
@@ -38,14 +40,17 @@
 //! which is then further ahead. An adaptive breaker uses `now` as it is. A circuit breaker bounds
 //! the times of its transitions and probes by its lead.
 
+pub mod budget;
 mod combined;
 mod contract;
 mod feedback;
 pub mod keyed;
 mod limiters;
 mod permits;
+pub mod priority;
 #[cfg(feature = "serde")]
 mod serde_config;
+mod share;
 pub mod watch;
 
 pub use crate::node::Reason;

@@ -3,6 +3,7 @@
 mod all_of;
 mod bad_input;
 mod breaker;
+mod budget;
 mod changes;
 mod clock_steps;
 mod decisions;
@@ -11,6 +12,7 @@ mod keyed;
 mod limiters;
 mod own;
 mod peek;
+mod priority;
 mod rates;
 mod refund;
 mod rolling_window;

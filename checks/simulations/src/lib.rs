@@ -1,5 +1,5 @@
-//! Simulations of limiters that adapt themselves, of a limit over a fleet, and of one window over a
-//! fleet. Nothing here reads real time.
+//! Simulations of limiters that adapt themselves, of a limit over a fleet, of one window over a
+//! fleet, and of clients that come again. Nothing here reads real time.
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
@@ -11,5 +11,6 @@ mod queue;
 pub mod report;
 pub mod scenarios;
 pub mod score;
+pub mod storms;
 mod table;
 pub mod windows;

@@ -9,7 +9,7 @@ use std::{env, fs, io};
 
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel, windows};
+use leaparray_simulations::{fleet, parallel, storms, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -27,13 +27,16 @@ fn main() -> ExitCode {
     let fleet = fleet::run_all(fleet::all());
     println!("one window over a fleet");
     let windows = windows::run_all(windows::all());
+    println!("clients that come again");
+    let storms = storms::run_all();
     let mut missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
     missed.extend(fleet.missed());
     missed.extend(windows.missed());
+    missed.extend(storms.missed());
     for line in &missed {
         eprintln!("missed: {line}");
     }
-    let page = page(&results, &fleet, &windows);
+    let page = page(&results, &fleet, &windows, &storms);
     let done = if is_check { check(&path, &page) } else { fs::write(&path, page) };
     if let Err(error) = done {
         eprintln!("docs/SIMULATIONS.md: {error}");
@@ -66,11 +69,13 @@ fn page(
     results: &[(Scenario, Result)],
     fleet: &fleet::Results,
     windows: &windows::Results,
+    storms: &storms::Results,
 ) -> String {
     let sections = [
         report::section(results),
         fleet::report::section(fleet),
         windows::report::section(windows),
+        storms::section(storms),
     ];
     HEAD.to_owned() + &sections.concat()
 }

@@ -11,6 +11,7 @@ mod events;
 mod first_byte;
 mod future;
 mod grpc;
+mod hedge;
 mod in_flight;
 mod layer;
 mod limit;
@@ -19,6 +20,8 @@ mod name;
 mod parts;
 mod refusal;
 mod resources;
+#[cfg(feature = "retry")]
+mod retry;
 mod service;
 mod streams;
 mod unconfirmed;
@@ -28,6 +31,7 @@ pub use body::ResponseBody;
 pub use class::{ByHead, ByStatus, Classify, End};
 pub use first_byte::FirstByte;
 pub use future::{HttpService, LayerOf, ResponseFuture};
+pub use hedge::{Hedge, HedgeFuture, HedgeLayer};
 pub use layer::ResourceLayer;
 pub use limit::{Chosen, Limits, PerResource, SharedLimiter, Unlimited};
 #[cfg(feature = "tonic")]
@@ -38,6 +42,8 @@ pub use name::{Name, OTHER, OTHER_OUTBOUND, method_name};
 #[cfg(feature = "problem")]
 pub use refusal::Problem;
 pub use refusal::{Answer, CallError, Fail, Refuse, Refused, Spread};
+#[cfg(feature = "retry")]
+pub use retry::{AtOnce, RetryWithin, TowerBudget};
 pub use service::ResourceService;
 pub use streams::open_streams;
 
