@@ -6,6 +6,7 @@
 mod caller;
 mod changes;
 mod client;
+mod explain;
 mod follow;
 mod limit;
 mod limiter;
@@ -22,6 +23,7 @@ mod tower;
 
 pub use caller::Caller;
 pub use changes::Changes;
+pub use explain::{Concerned, Explanation, WhyNot};
 pub use limit::{Breaker, Counted, Failures, Limit};
 pub use limiter::{RuleClock, RulePermit};
 pub use pattern::Pattern;
