@@ -5,6 +5,9 @@
 
 mod caller;
 mod changes;
+mod client;
+mod explain;
+mod follow;
 mod limit;
 mod limiter;
 mod pattern;
@@ -13,10 +16,14 @@ mod problem;
 mod quantity;
 mod rule;
 mod rules;
+mod source;
 mod text;
+#[cfg(feature = "tower")]
+mod tower;
 
 pub use caller::Caller;
 pub use changes::Changes;
+pub use explain::{Concerned, Explanation, WhyNot};
 pub use limit::{Breaker, Counted, Failures, Limit};
 pub use limiter::{RuleClock, RulePermit};
 pub use pattern::Pattern;
@@ -25,4 +32,9 @@ pub use problem::{Fault, Problem, Problems};
 pub use quantity::{Per, QuantityError};
 pub use rule::{KeySource, Mode, Rule};
 pub use rules::{EnterError, RuleEntry, Rules};
+pub use source::{Event, Follow, FollowError, RulesStatus, Source, SourceState, SourceStatus};
 pub use text::RuleSet;
+#[cfg(feature = "axum")]
+pub use tower::RuleLayer;
+#[cfg(feature = "tower")]
+pub use tower::{ClientAddress, Key, RequestKeys, RuleLimits};

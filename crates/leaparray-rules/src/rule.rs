@@ -1,10 +1,12 @@
 //! A rule: plain data.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
 
+use crate::client::Network;
 use crate::limit::Limit;
 use crate::pattern::Pattern;
 
@@ -97,6 +99,23 @@ impl KeySource {
     /// whole IPv4 address, and the part of an IPv6 address that a network chooses. A client has
     /// many addresses with that part.
     pub(crate) const CLIENT: Self = Self::Client { v4: 32, v6: 64 };
+
+    /// Returns the key of a client's address; `None` if this is another source. For a
+    /// [`Caller`](crate::Caller) of your own.
+    ///
+    /// ```
+    /// use leaparray_rules::KeySource;
+    ///
+    /// let source = KeySource::Client { v4: 24, v6: 64 };
+    /// assert_eq!(source.of_client("10.1.2.3".parse()?).as_deref(), Some("10.1.2.0/24"));
+    /// assert_eq!(KeySource::Resource.of_client("10.1.2.3".parse()?), None);
+    /// # Ok::<_, std::net::AddrParseError>(())
+    /// ```
+    #[must_use]
+    pub fn of_client(&self, address: IpAddr) -> Option<String> {
+        let Self::Client { v4, v6 } = *self else { return None };
+        Some(Network { address, v4, v6 }.to_string())
+    }
 }
 
 impl Mode {

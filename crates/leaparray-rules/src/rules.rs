@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use crate::limit::Limit;
 use crate::limiter::{RuleClock, RuleLimiter, Watched};
 use crate::plan::{Active, Admission, Kept, Pin, Plan, RulePermits};
 use crate::rule::Rule;
+use crate::source::RulesStatus;
 use crate::text::RuleSet;
 
 /// The rules of a registry. A clone is another handle to the same rules.
@@ -80,14 +82,17 @@ use crate::text::RuleSet;
 /// it. Use one `Rules` for a registry: the resources keep what they have found in the one that
 /// asked last.
 pub struct Rules<C: RuleClock = MonotonicClock> {
-    shared: Arc<Shared<C>>,
+    pub(crate) shared: Arc<Shared<C>>,
 }
 
-struct Shared<C: RuleClock> {
+pub(crate) struct Shared<C: RuleClock> {
     registry: Arc<Registry<C>>,
     plan: ArcSwap<Pin<C>>,
     /// The thread that changes the rules has the lock. No request takes it.
     turn: Mutex<Turn<C>>,
+    pub(crate) status: Mutex<RulesStatus>,
+    /// Wakes the threads that follow sources. They end when it is dropped.
+    pub(crate) followers: Mutex<Vec<SyncSender<()>>>,
 }
 
 /// The limiters that the registry watches, with the resources at which a page shows them, by the
@@ -96,7 +101,6 @@ type WatchedRules<C> = HashMap<Arc<str>, (Weak<RuleLimiter<C>>, Box<str>)>;
 
 /// What a change leaves for the next one.
 struct Turn<C: RuleClock> {
-    version: u64,
     /// The rules that the registry watches.
     watched: WatchedRules<C>,
 }
@@ -155,8 +159,10 @@ impl<C: RuleClock> Rules<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         let plan = Arc::new(Plan::new(Box::default(), None));
         let plan = ArcSwap::from_pointee(Pin(plan));
-        let turn = Mutex::new(Turn { version: 0, watched: HashMap::new() });
-        Self { shared: Arc::new(Shared { registry, plan, turn }) }
+        let turn = Mutex::new(Turn { watched: HashMap::new() });
+        let status = RulesStatus { version: 0, rules: 0, applied_at: None, source: None };
+        let (status, followers) = (Mutex::new(status), Mutex::default());
+        Self { shared: Arc::new(Shared { registry, plan, turn, status, followers }) }
     }
 
     /// Returns the registry.
@@ -195,7 +201,7 @@ impl<C: RuleClock> Rules<C> {
     /// ```
     #[expect(clippy::must_use_candidate, reason = "a report")]
     pub fn apply(&self, rules: &RuleSet) -> Changes {
-        let mut turn = self.turn();
+        let mut turn = locked(&self.shared.turn);
         let before = Arc::clone(&self.shared.plan.load().0);
         let (plan, steps, mut changes) = self.prepare(&before, rules);
         let clock = self.shared.registry.clock();
@@ -211,9 +217,11 @@ impl<C: RuleClock> Rules<C> {
                 limiter.set(&new.limit, clock);
             }
         }
-        turn.version += 1;
-        changes.version = turn.version;
-        changes.not_shown = self.watch(&mut turn.watched);
+        changes.not_shown = self.show(&mut turn.watched);
+        let mut status = locked(&self.shared.status);
+        status.version += 1;
+        (status.rules, status.applied_at) = (rules.rules().len(), Some(clock.now()));
+        changes.version = status.version;
         changes
     }
 
@@ -256,7 +264,7 @@ impl<C: RuleClock> Rules<C> {
 
     /// Has the registry watch the limiters of the present rules, and no others. Returns the names
     /// under which it watches a limiter of the program.
-    fn watch(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
+    fn show(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
         let registry = &self.shared.registry;
         let plan = self.shared.plan.load();
         let mut before = std::mem::take(watched);
@@ -356,10 +364,10 @@ impl<C: RuleClock> Rules<C> {
         let resource = self.shared.registry.resource(resource)?;
         Ok(self.limiter(&resource, &caller).try_enter(resource.clone())?)
     }
+}
 
-    fn turn(&self) -> MutexGuard<'_, Turn<C>> {
-        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until no decision by a plan is in flight, which requests no longer load.

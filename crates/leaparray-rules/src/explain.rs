@@ -1,0 +1,162 @@
+//! Which rules concern a request, and why.
+
+use std::fmt;
+use std::sync::Arc;
+
+use leaparray::TrafficType;
+
+use crate::caller::Caller;
+use crate::pattern::Pattern;
+use crate::plan::{Index, MemberKey};
+use crate::rule::{KeySource, Mode, Quoted, Rule};
+use crate::text::RuleSet;
+
+/// Which rules concern a request, in the order in which they are asked, and why: plain data.
+/// Returned by [`RuleSet::explain`]. Its text is for people.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The name of the resource.
+    pub resource: String,
+    /// The rules that concern the request, in the order in which they are asked.
+    pub rules: Vec<Concerned>,
+    /// The other rules, in the order of the text.
+    pub others: Vec<(Arc<str>, WhyNot)>,
+}
+
+/// A rule that concerns a request.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Concerned {
+    /// The rule.
+    pub rule: Rule,
+    /// The name or the pattern by which the rule concerns the resource.
+    pub by: Pattern,
+    /// The key by which the request counts, if the rule has one: empty if the request lacks it.
+    pub key: Option<String>,
+}
+
+/// Why a rule does not concern a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhyNot {
+    /// It is off.
+    Off,
+    /// It is for requests of this direction, and not of the other one.
+    Direction(TrafficType),
+    /// None of its resources matches.
+    Resource,
+}
+
+impl RuleSet {
+    /// Returns which rules concern a request of a resource, and why.
+    ///
+    /// ```
+    /// use leaparray::TrafficType;
+    /// use leaparray_rules::{RuleSet, WhyNot};
+    ///
+    /// let rules = RuleSet::parse(
+    ///     r#"
+    ///     [[rule]]
+    ///     name = "each-client"
+    ///     resource = "/api/*"
+    ///     key = "header:x-api-key"
+    ///     limit = "50 per minute, bursts of 10"
+    ///
+    ///     [[rule]]
+    ///     name = "payments"
+    ///     outbound = "payments.internal"
+    ///     breaker = "adaptive"
+    ///     "#,
+    /// )?;
+    /// let explanation = rules.explain(TrafficType::Inbound, "GET /api/orders", &"a");
+    /// assert_eq!(explanation.rules[0].key.as_deref(), Some("a"));
+    /// assert_eq!(explanation.others, [("payments".into(), WhyNot::Direction(TrafficType::Outbound))]);
+    /// assert_eq!(
+    ///     explanation.to_string(),
+    ///     "GET /api/orders: 1 of 2 rules\n\
+    ///      1. each-client: \"/api/*\" matches, counted by header:x-api-key = \"a\"\n   \
+    ///         limit = \"50 per minute, bursts of 10\"\n\
+    ///      not payments: it is for outbound requests\n",
+    /// );
+    /// # Ok::<_, leaparray_rules::Problems>(())
+    /// ```
+    #[must_use]
+    pub fn explain<A: Caller + ?Sized>(
+        &self,
+        traffic: TrafficType,
+        resource: &str,
+        caller: &A,
+    ) -> Explanation {
+        let list = Index::new(self.rules().iter()).find(traffic, resource);
+        let concerned = list.members.iter().filter_map(|member| {
+            let rule = &self.rules()[member.rule];
+            let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
+            let key = match member.key {
+                MemberKey::None => None,
+                MemberKey::Resource => Some(resource.to_owned()),
+                MemberKey::Source(place) => {
+                    let key = caller.key(&list.sources[place]);
+                    Some(key.as_deref().unwrap_or_default().to_owned())
+                }
+            };
+            Some(Concerned { rule: rule.clone(), by, key })
+        });
+        let others = self.rules().iter().enumerate().filter_map(|(place, rule)| {
+            if list.members.iter().any(|it| it.rule == place) {
+                return None;
+            }
+            let why = if rule.mode == Mode::Off {
+                WhyNot::Off
+            } else if rule.traffic != traffic {
+                WhyNot::Direction(rule.traffic)
+            } else {
+                WhyNot::Resource
+            };
+            Some((Arc::clone(&rule.name), why))
+        });
+        let (rules, others) = (concerned.collect(), others.collect());
+        Explanation { resource: resource.to_owned(), rules, others }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, rules, others } = self;
+        writeln!(f, "{resource}: {} of {} rules", rules.len(), rules.len() + others.len())?;
+        for (index, concerned) in rules.iter().enumerate() {
+            writeln!(f, "{}. {concerned}", index + 1)?;
+        }
+        for (name, why) in others {
+            writeln!(f, "not {name}: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Concerned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, by, key } = self;
+        let how = if by.is_name() { "is its name" } else { "matches" };
+        write!(f, "{}: {} {how}", rule.name, Quoted(by))?;
+        match (&rule.key, key.as_deref()) {
+            (Some(source), Some("")) if *source != KeySource::Resource => {
+                write!(f, ", counted with all that lack {source}")?;
+            }
+            (Some(source), Some(key)) => write!(f, ", counted by {source} = {}", Quoted(key))?,
+            _ => {}
+        }
+        write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))
+    }
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "its mode is off",
+            Self::Direction(TrafficType::Outbound) => "it is for outbound requests",
+            Self::Direction(_) => "it is for inbound requests",
+            Self::Resource => "none of its resources matches",
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! When a reading of a source counts.
+
+/// What a source has returned: a text, or why there is none.
+pub(crate) type Reading = Result<String, String>;
+
+/// Finds the readings on which to act: one that differs from the last of these, and that was read
+/// twice in a row. An editor that truncates a file and writes it again shows an empty file, or a
+/// half of it, for a moment.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    settled: Option<Reading>,
+    pending: Option<Reading>,
+}
+
+impl Follower {
+    /// Takes a reading. Returns the one on which to act, if there is one.
+    pub(crate) fn look(&mut self, reading: Reading) -> Option<&Reading> {
+        if self.settled.as_ref() == Some(&reading) {
+            self.pending = None;
+            return None;
+        }
+        if self.pending.as_ref() != Some(&reading) {
+            self.pending = Some(reading);
+            return None;
+        }
+        self.settled = self.pending.take();
+        self.settled.as_ref()
+    }
+
+    /// Returns whether the last reading is to be confirmed by a second one.
+    pub(crate) const fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::unnecessary_wraps, reason = "a reading")]
+    fn text(text: &str) -> Reading {
+        Ok(text.to_owned())
+    }
+
+    fn away() -> Reading {
+        Err("no such file".to_owned())
+    }
+
+    /// Returns the readings on which to act.
+    fn acted(readings: &[Reading]) -> Vec<Reading> {
+        let mut follower = Follower::default();
+        readings.iter().filter_map(|it| follower.look(it.clone()).cloned()).collect()
+    }
+
+    #[test]
+    fn text_counts_when_it_was_read_twice_in_a_row() {
+        assert_eq!(acted(&[text("a")]), []);
+        assert_eq!(acted(&[text("a"), text("a")]), [text("a")]);
+        assert_eq!(acted(&[text("a"), text("b"), text("a"), text("b")]), []);
+        assert_eq!(acted(&[text("a"), text("a"), text("a"), text("a")]), [text("a")]);
+    }
+
+    #[test]
+    fn truncated_and_half_written_file_does_not_count() {
+        let old = [text("old"), text("old")];
+        let save = [text(""), text("ne"), text("new"), text("new")];
+        assert_eq!(acted(&[old.as_slice(), &save].concat()), [text("old"), text("new")]);
+        // The half of the file, and then the old one again.
+        let back = [text("ol"), text("old"), text("ol"), text("old")];
+        assert_eq!(acted(&[old.as_slice(), &back].concat()), [text("old")]);
+    }
+
+    #[test]
+    fn absence_counts_when_it_lasts_and_so_does_the_return() {
+        let old = [text("old"), text("old")];
+        let renamed = [away(), text("old"), text("old")];
+        assert_eq!(acted(&[old.as_slice(), &renamed].concat()), [text("old")]);
+        let gone = [away(), away(), away(), text("old"), text("old")];
+        assert_eq!(acted(&[old.as_slice(), &gone].concat()), [text("old"), away(), text("old")]);
+    }
+}

@@ -1,0 +1,236 @@
+//! The rules in a layer of `leaparray-tower`.
+
+use std::fmt::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use arrayvec::ArrayString;
+use http::{HeaderValue, Request};
+use leaparray::{MonotonicClock, Resource};
+use leaparray_tower::Limits;
+
+use crate::caller::Caller;
+use crate::client::Network;
+use crate::limiter::RuleClock;
+use crate::plan::Admission;
+use crate::rule::KeySource;
+use crate::rules::Rules;
+
+/// The address of the client of a request, as an extension of the request: for the key `client`.
+///
+/// Behind a proxy, the connection is the proxy's. An outer layer that knows which headers of the
+/// proxy to trust inserts the address. It comes before axum's `ConnectInfo<SocketAddr>`, which with
+/// the feature `axum` is the address otherwise.
+///
+/// ```
+/// use http::Request;
+/// use leaparray_rules::{Caller, ClientAddress, KeySource};
+/// use std::net::IpAddr;
+///
+/// let client: IpAddr = "10.1.2.3".parse()?;
+/// let request = Request::builder().extension(ClientAddress(client)).body(())?;
+/// let key = request.key(&KeySource::Client { v4: 24, v6: 64 });
+/// assert_eq!(key.as_deref(), Some("10.1.2.0/24"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientAddress(pub IpAddr);
+
+/// The keys that the program has found for a request, as an extension of the request: for the keys
+/// `extension:NAME`. For example the tenant, from a token that an outer layer has verified.
+///
+/// ```
+/// use http::Request;
+/// use leaparray_rules::{Caller, KeySource, RequestKeys};
+///
+/// let keys = RequestKeys::default().with("tenant", "acme").with("plan", "free");
+/// let request = Request::builder().extension(keys).body(())?;
+/// let key = request.key(&KeySource::Extension("tenant".into()));
+/// assert_eq!(key.as_deref(), Some("acme"));
+/// # Ok::<_, http::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestKeys(Vec<(Arc<str>, Arc<str>)>);
+
+impl RequestKeys {
+    /// Adds a key with its name. Of two with the same name, the first one counts.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Arc<str>>, key: impl Into<Arc<str>>) -> Self {
+        self.0.push((name.into(), key.into()));
+        self
+    }
+}
+
+/// A key of a request. A text that needs no allocation for a header, an address, and a key of
+/// [`RequestKeys`].
+#[derive(Clone)]
+pub struct Key(Text);
+
+#[derive(Clone)]
+enum Text {
+    /// Visible ASCII.
+    Header(HeaderValue),
+    Client(ArrayString<{ Network::MAX_LEN }>),
+    Extension(Arc<str>),
+    Other(Box<str>),
+}
+
+impl Key {
+    fn of_header(value: &HeaderValue) -> Self {
+        if value.to_str().is_ok() {
+            return Self(Text::Header(value.clone()));
+        }
+        // A character for each byte, so that no two values have the same key.
+        Self(Text::Other(value.as_bytes().iter().map(|it| char::from(*it)).collect()))
+    }
+
+    fn of_client(network: Network) -> Self {
+        let mut text = ArrayString::new();
+        let written = write!(text, "{network}");
+        debug_assert!(written.is_ok(), "the longest text fits");
+        Self(Text::Client(text))
+    }
+}
+
+impl Deref for Key {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Text::Header(value) => value.to_str().unwrap_or_default(),
+            Text::Client(text) => text,
+            Text::Extension(text) => text,
+            Text::Other(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// A request has the keys of its headers, of its [`ClientAddress`], and of its [`RequestKeys`].
+impl<A> Caller for Request<A> {
+    type Key = Key;
+
+    fn key(&self, source: &KeySource) -> Option<Key> {
+        match source {
+            KeySource::Header(name) => self.headers().get(&**name).map(Key::of_header),
+            KeySource::Client { v4, v6 } => {
+                let (address, v4, v6) = (client(self)?, *v4, *v6);
+                Some(Key::of_client(Network { address, v4, v6 }))
+            }
+            KeySource::Extension(name) => {
+                let RequestKeys(keys) = self.extensions().get()?;
+                let (_, key) = keys.iter().find(|(known, _)| **known == **name)?;
+                Some(Key(Text::Extension(Arc::clone(key))))
+            }
+            KeySource::Resource => None,
+        }
+    }
+}
+
+/// Returns the address of the client.
+fn client<A>(request: &Request<A>) -> Option<IpAddr> {
+    if let Some(ClientAddress(address)) = request.extensions().get() {
+        return Some(*address);
+    }
+    connected(request).map(|it| it.ip())
+}
+
+#[cfg(feature = "axum")]
+fn connected<A>(request: &Request<A>) -> Option<SocketAddr> {
+    request.extensions().get().map(|axum::extract::ConnectInfo(address)| *address)
+}
+
+#[cfg(not(feature = "axum"))]
+const fn connected<A>(_request: &Request<A>) -> Option<SocketAddr> {
+    None
+}
+
+/// The rules as the [`Limits`] of a [`ResourceLayer`](leaparray_tower::ResourceLayer). Returned by
+/// [`Rules::limits`].
+#[derive(Clone, Debug)]
+pub struct RuleLimits<C: RuleClock = MonotonicClock>(Rules<C>);
+
+impl<A, C: RuleClock> Limits<A, C> for RuleLimits<C> {
+    type Limiter = Admission<Key, C>;
+
+    #[inline]
+    fn with<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        then: impl FnOnce(Option<&Admission<Key, C>>) -> T,
+    ) -> T {
+        let admission = self.0.limiter(resource, request);
+        then(Some(&admission).filter(|it| !it.is_empty()))
+    }
+}
+
+impl<C: RuleClock> Rules<C> {
+    /// Returns the rules for a layer of `leaparray-tower` over the same registry, around a service
+    /// or around a client.
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::convert::Infallible;
+    /// use std::sync::Arc;
+    /// use tower::{ServiceBuilder, ServiceExt, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+    /// rules.apply(&RuleSet::parse(
+    ///     "[[rule]]\nname = \"payments\"\noutbound = \"*.internal\"\nkey = \"resource\"\n\
+    ///      limit = \"1 per minute, bursts of 1\"",
+    /// )?);
+    /// let host = |request: &Request<()>, name: &mut String| name.extend(request.uri().host());
+    /// let layer = ResourceLayer::outbound(Arc::clone(rules.registry()), host)?;
+    /// let call = async |_| Ok::<_, Infallible>(Response::new(String::new()));
+    /// let client =
+    ///     ServiceBuilder::new().layer(layer.limits(rules.limits())).service(service_fn(call));
+    /// for (uri, status) in [
+    ///     ("https://payments.internal/pay", 200),
+    ///     ("https://payments.internal/pay", 429),
+    ///     ("https://stock.internal/count", 200),
+    /// ] {
+    ///     let response = client.clone().oneshot(Request::get(uri).body(())?).await?;
+    ///     assert_eq!(response.status(), status, "{uri}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn limits(&self) -> RuleLimits<C> {
+        RuleLimits(self.clone())
+    }
+
+    /// Returns a layer for axum: each request is recorded in the resource of its route, such as
+    /// `GET /orders/{id}`, and decided by the rules.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ResourceLayer::new`](leaparray_tower::ResourceLayer::new).
+    #[cfg(feature = "axum")]
+    pub fn layer(&self) -> Result<RuleLayer<C>, leaparray::registry::RegistryError> {
+        use leaparray_tower::{MatchedRoute, ResourceLayer};
+        let layer = ResourceLayer::new(Arc::clone(self.registry()), MatchedRoute)?;
+        Ok(layer.limits(self.limits()))
+    }
+}
+
+/// The layer of [`Rules::layer`].
+#[cfg(feature = "axum")]
+pub type RuleLayer<C = MonotonicClock> = leaparray_tower::ResourceLayer<
+    leaparray_tower::MatchedRoute,
+    leaparray_tower::ByStatus,
+    RuleLimits<C>,
+    leaparray_tower::Answer,
+    C,
+>;

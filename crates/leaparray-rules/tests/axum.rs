@@ -1,0 +1,136 @@
+//! The rules in a layer of axum.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::routing::get;
+use http::{Request, Response};
+use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray_rules::{ClientAddress, RequestKeys, RuleSet, Rules};
+use tower::ServiceExt;
+
+struct Service {
+    clock: ManualClock,
+    rules: Rules<ManualClock>,
+    app: Router,
+}
+
+fn service(text: &str) -> Service {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(&RuleSet::parse(text).unwrap());
+    let app = Router::new()
+        .route("/api/orders", get(async || "orders"))
+        .route("/api/files/{*path}", get(async || "a file"))
+        .layer(rules.layer().unwrap());
+    Service { clock, rules, app }
+}
+
+impl Service {
+    async fn call(&self, request: http::request::Builder) -> Response<String> {
+        let request = request.body(Body::empty()).unwrap();
+        let (head, body) = self.app.clone().oneshot(request).await.unwrap().into_parts();
+        let body = to_bytes(body, 1_000).await.unwrap();
+        Response::from_parts(head, String::from_utf8(body.into()).unwrap())
+    }
+
+    async fn status(&self, request: http::request::Builder) -> u16 {
+        self.call(request).await.status().as_u16()
+    }
+}
+
+#[tokio::test]
+async fn each_value_of_a_header_has_a_limit_of_its_own() {
+    let service = service(
+        "[[rule]]\nname = \"each-client\"\nresource = \"/api/*\"\nkey = \"header:X-Api-Key\"\n\
+         limit = \"1 per minute, bursts of 1\"",
+    );
+    let of = |key: &str| Request::get("/api/orders").header("x-api-key", key);
+    assert_eq!(service.status(of("ann")).await, 200);
+    let refused = service.call(of("ann")).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["retry-after"]),
+        (429, &"60".parse().unwrap())
+    );
+    assert_eq!(refused.headers()["ratelimit"], "\"each-client\";r=0;t=60");
+    assert_eq!(service.status(of("bob")).await, 200);
+    // The pattern concerns the other route as well, and requests without a key count together.
+    assert_eq!(service.status(Request::get("/api/files/a/b")).await, 200);
+    assert_eq!(service.status(Request::get("/api/orders")).await, 429);
+    // Bytes that are no text are a key as well.
+    let bytes = |bytes: &'static [u8]| Request::get("/api/orders").header("x-api-key", bytes);
+    assert_eq!(service.status(bytes(b"\xe9")).await, 200);
+    assert_eq!(service.status(bytes(b"\xe8")).await, 200);
+    assert_eq!(service.status(bytes(b"\xe9")).await, 429);
+    service.clock.advance(Duration::from_secs(60));
+    assert_eq!(service.status(of("ann")).await, 200);
+}
+
+#[tokio::test]
+async fn clients_and_extensions_are_keys() {
+    let service = service(
+        "[[rule]]\nname = \"network\"\nresource = \"GET /api/orders\"\nkey = \"client/24\"\n\
+         limit = \"2 per minute\"\n\
+         [[rule]]\nname = \"tenant\"\nresource = \"GET /api/files/{*path}\"\n\
+         key = \"extension:tenant\"\nlimit = \"1 per minute\"",
+    );
+    let client = |address: &str| {
+        let address = ClientAddress(address.parse().unwrap());
+        Request::get("/api/orders").extension(address)
+    };
+    assert_eq!(service.status(client("10.1.2.3")).await, 200);
+    assert_eq!(service.status(client("10.1.2.4")).await, 200);
+    assert_eq!(service.status(client("10.1.2.5")).await, 429);
+    assert_eq!(service.status(client("10.1.3.5")).await, 200);
+    let peer = axum::extract::ConnectInfo(std::net::SocketAddr::from(([10, 1, 2, 9], 443)));
+    assert_eq!(service.status(Request::get("/api/orders").extension(peer)).await, 429);
+    let tenant = |name: &str| {
+        Request::get("/api/files/x").extension(RequestKeys::default().with("tenant", name))
+    };
+    assert_eq!(service.status(tenant("acme")).await, 200);
+    assert_eq!(service.status(tenant("acme")).await, 429);
+    assert_eq!(service.status(tenant("globex")).await, 200);
+}
+
+#[tokio::test]
+async fn rules_change_while_the_service_runs() {
+    let text = |burst: u64| {
+        format!(
+            "[[rule]]\nname = \"orders\"\nresource = \"GET /api/orders\"\n\
+             limit = \"1 per hour, bursts of {burst}\""
+        )
+    };
+    let service = service(&text(3));
+    let orders = || Request::get("/api/orders");
+    assert_eq!(service.status(orders()).await, 200);
+    service.rules.apply(&RuleSet::parse(&text(2)).unwrap());
+    for expected in [200, 200, 429] {
+        assert_eq!(service.status(orders()).await, expected, "two were left");
+    }
+    service.rules.apply(&RuleSet::default());
+    assert_eq!(service.status(orders()).await, 200, "no rules");
+    let resource = service.rules.registry().get("GET /api/orders").unwrap();
+    let sum = |event| resource.lifetime().sum(event);
+    assert_eq!((sum(MetricEvent::Pass), sum(MetricEvent::Block)), (4, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn paced_request_waits_and_gives_its_place_back_if_it_is_dropped() {
+    let service = service(
+        "[[rule]]\nname = \"paced\"\nresource = \"*\"\npace = \"1 per second\"\nmax_wait = \"5s\"",
+    );
+    let orders = || Request::get("/api/orders");
+    assert_eq!(service.status(orders()).await, 200);
+    let begin = tokio::time::Instant::now();
+    assert_eq!(service.status(orders()).await, 200);
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    let waits = tokio::time::timeout(Duration::from_millis(1), service.status(orders())).await;
+    assert!(waits.is_err(), "the client has left");
+    let begin = tokio::time::Instant::now();
+    assert_eq!(service.status(orders()).await, 200);
+    // The clock of the registry stands still: two seconds after the first, as the one that left.
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+}

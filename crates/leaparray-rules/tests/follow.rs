@@ -1,0 +1,117 @@
+//! Rules that follow a source.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use leaparray::Registry;
+use leaparray_rules::{Event, Follow, FollowError, Rules, SourceState};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn text(burst: u64) -> String {
+    format!(
+        "[[rule]]\nname = \"orders\"\nresource = \"orders\"\n\
+         limit = \"1 per day, bursts of {burst}\"\n"
+    )
+}
+
+/// Follows a file that is read often.
+fn follow(path: &std::path::Path) -> (Rules, Receiver<Event>) {
+    let rules = Rules::new(Arc::new(Registry::new()));
+    let (sender, events) = channel();
+    let follow = Follow::file(path)
+        .every(Duration::from_millis(40))
+        .on_event(move |event| drop(sender.send(event.clone())));
+    rules.follow(follow).unwrap();
+    (rules, events)
+}
+
+fn state(rules: &Rules) -> SourceState {
+    rules.status().source.expect("it is followed").state
+}
+
+#[test]
+fn file_is_followed_however_it_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limits.toml");
+    fs::write(&path, text(3)).unwrap();
+    let (rules, events) = follow(&path);
+    assert!(rules.enter("orders", ()).unwrap().is_admitted());
+
+    // Truncated and written.
+    fs::write(&path, text(2)).unwrap();
+    let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert_eq!(changes.changed, ["orders".into()]);
+
+    // Replaced by a rename.
+    fs::write(folder.path().join("new"), text(4)).unwrap();
+    fs::rename(folder.path().join("new"), &path).unwrap();
+    let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert_eq!(changes.changed, ["orders".into()]);
+
+    // Away, and wrong: the last good rules stay.
+    fs::remove_file(&path).unwrap();
+    let Event::Away { error, .. } = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert!(matches!(state(&rules), SourceState::Away { .. }));
+    assert!(!error.is_empty());
+    fs::write(&path, "[[rule]]\nname = \"orders\"").unwrap();
+    let Event::Wrong(problems) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert!(problems.to_string().starts_with(&format!("{}:1: rule", path.display())));
+    assert_eq!(state(&rules), SourceState::Wrong(problems));
+    let left = (0..9).filter(|_| rules.enter("orders", ()).unwrap().is_admitted()).count();
+    assert_eq!(left, 2, "of the three, none was given back");
+
+    // Good again.
+    fs::write(&path, text(4)).unwrap();
+    let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert!(changes.is_empty());
+    assert_eq!(state(&rules), SourceState::Good);
+    let status = rules.status();
+    assert_eq!((status.version, status.rules), (4, 1));
+}
+
+#[test]
+fn thread_ends_with_the_rules() {
+    let rules = Rules::new(Arc::new(Registry::new()));
+    let (sender, readings) = channel();
+    let source = move || {
+        let _ = sender.send(());
+        Ok::<_, std::io::Error>(String::new())
+    };
+    let day = Duration::from_secs(86_400);
+    rules.follow(Follow::source("test", source).every(day)).unwrap();
+    rules.reload();
+    for _ in 0..3 {
+        readings.recv_timeout(DEADLINE).expect("two to begin with, and one on demand");
+    }
+    drop(rules);
+    let end = readings.recv_timeout(DEADLINE);
+    assert_eq!(end, Err(std::sync::mpsc::RecvTimeoutError::Disconnected), "the thread is gone");
+}
+
+#[test]
+fn source_without_a_good_text_is_not_followed() {
+    let rules = Rules::new(Arc::new(Registry::new()));
+    let error = rules.follow(Follow::file("/no/such/file")).unwrap_err();
+    assert!(matches!(error, FollowError::Away { .. }));
+    assert!(error.to_string().starts_with("/no/such/file: "));
+    let wrong = || Ok::<_, std::io::Error>("rule = 1".to_owned());
+    let error = rules.follow(Follow::source("test", wrong)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "test:1: rule: is an integer; write a table `[[rule]]` for each rule"
+    );
+    let mut number = 0;
+    let changing = move || {
+        number += 1;
+        Ok::<_, std::io::Error>(format!("# {number}"))
+    };
+    let error = rules.follow(Follow::source("test", changing)).unwrap_err();
+    assert_eq!(error.to_string(), "test: the text changes all the time");
+    let panics = || -> Result<String, std::io::Error> { panic!("by the test") };
+    let error = rules.follow(Follow::source("test", panics)).unwrap_err();
+    assert_eq!(error.to_string(), "test: the source has panicked");
+    assert_eq!((rules.status().version, rules.status().source), (0, None));
+}
