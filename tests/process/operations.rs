@@ -19,7 +19,7 @@ use leaparray::rolling_window::RollingWindow;
 use leaparray::time::{CachedClock, ForwardClock};
 use leaparray::{
     Clock, HistogramConfig, ManualClock, MonotonicClock, NodeConfig, Registry, RegistryConfig,
-    Resource, ResourceNode, SlidingWindow, Timeline, Timestamp, WindowConfig,
+    Resource, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -348,11 +348,5 @@ operations! {
     draw {
         // Any number is right.
         let _ = ThreadRandom.next_u32();
-    }
-
-    share_a_timeline {
-        let timeline = Timeline::with_clock(clock());
-        serve(&list(&timeline.registry(RegistryConfig::default()), "GET /orders"));
-        admits(timeline.token_bucket(rate(), 10));
     }
 }

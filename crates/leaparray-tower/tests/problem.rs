@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use leaparray::flow::{Limiter, LimiterExt};
+use leaparray::flow::{FixedWindowLimiter, Limiter, LimiterExt};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::{MatchedRoute, Problem, ResourceLayer};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn ask(url: &str, accept: &str) -> (u16, String, String) {
 #[tokio::test]
 async fn spent_quota_is_a_problem_with_its_policies() {
     let url = serve(|registry| {
-        let minute = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        let minute = FixedWindowLimiter::with_clock(MINUTE, 1, registry.clock().clone()).unwrap();
         Arc::new(minute.named("a \"minute\""))
     })
     .await;
@@ -96,7 +96,7 @@ async fn failing_backend_is_a_problem_without_policies() {
 async fn refusal_that_no_quota_has_caused_is_of_no_special_type() {
     let url = serve(|registry| {
         let opening = leaparray::flow::AllOf::new((
-            registry.timeline().fixed_window_limiter(MINUTE, 5).unwrap(),
+            FixedWindowLimiter::with_clock(MINUTE, 5, registry.clock().clone()).unwrap(),
             Opening,
         ));
         Arc::new(opening)

@@ -41,7 +41,7 @@ use crate::grpc::Code;
 /// ```
 /// use http::{Request, Response};
 /// use leaparray::Registry;
-/// use leaparray::flow::{LimiterExt, Rate};
+/// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 /// use leaparray_tower::ResourceLayer;
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
@@ -52,7 +52,7 @@ use crate::grpc::Code;
 /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
 /// // One request at a time, and another one after a minute.
 /// let registry = Arc::new(Registry::new());
-/// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1).named("searches");
+/// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1).named("searches");
 /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
 /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
 /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));

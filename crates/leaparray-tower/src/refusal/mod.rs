@@ -88,7 +88,7 @@ impl Refused {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let registry = Arc::new(leaparray::Registry::new());
     /// # let minute = std::time::Duration::from_secs(60);
-    /// # let limiter = registry.timeline().fixed_window_limiter(minute, 0)?.named("none");
+    /// # let limiter = FixedWindowLimiter::new(minute, 0)?.named("none");
     /// # let name = |_: &Request<()>, name: &mut String| name.push_str("search");
     /// # let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(limiter)).refuse(Text);
     /// # let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));

@@ -17,7 +17,7 @@ use crate::{
 
 /// One request in a second for each client, and bursts of two.
 fn clients(registry: &Manual, max_keys: usize) -> Arc<Keyed<IpAddr, TokenBucket<ManualClock>>> {
-    let bucket = registry.timeline().token_bucket(Rate::per_second(1).unwrap(), 2);
+    let bucket = TokenBucket::with_clock(Rate::per_second(1).unwrap(), 2, registry.clock().clone());
     Arc::new(Keyed::new(bucket, max_keys).unwrap())
 }
 

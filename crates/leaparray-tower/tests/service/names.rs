@@ -8,7 +8,10 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response};
-use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, LimiterExt, Rate, TokenBucket};
+use leaparray::flow::{
+    BoxLimiter, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate,
+    TokenBucket,
+};
 use leaparray::registry::RegistryError;
 use leaparray::{ManualClock, Registry, RegistryConfig, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
@@ -194,12 +197,12 @@ async fn turn_away(request: Request<()>) -> Result<Response<Steps>, Broken> {
 
 /// Chooses the limiter that the header `refuser` says.
 fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<BoxLimiter> {
-    let registry = leaparray::Timeline::with_clock(resource.clock().clone());
+    let clock = resource.clock().clone();
     let minute = Duration::from_secs(60);
     Some(match refuser(request) {
-        "limiter" => registry.fixed_window_limiter(minute, 0).unwrap().boxed(),
+        "limiter" => FixedWindowLimiter::with_clock(minute, 0, clock).unwrap().boxed(),
         "limiter in its wait" => {
-            let pace = registry.leaky_bucket(Rate::per_minute(1).unwrap(), minute);
+            let pace = LeakyBucket::with_clock(Rate::per_minute(1).unwrap(), minute, clock);
             assert!(pace.try_acquire().is_admitted());
             pace.boxed()
         }

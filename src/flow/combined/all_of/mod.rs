@@ -16,8 +16,7 @@ use members::Members;
 ///
 /// `T` is a tuple of two to four limiters of any types, or a `Vec` of limiters of one type, such as
 /// [`BoxLimiter`](crate::flow::BoxLimiter). The permit is a tuple or a `Vec` of their permits. Give
-/// all of them the same clock, for example by a [`Timeline`](crate::Timeline): the combination
-/// reads the clock of the first limiter that has one.
+/// all of them the same clock: the combination reads the clock of the first limiter that has one.
 ///
 /// ```
 /// use leaparray::flow::{AllOf, FixedWindowLimiter, LimiterExt};
