@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use leaparray::flow::{FixedWindowLimiter, Limiter, LimiterExt};
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::{MatchedRoute, Problem, ResourceLayer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -79,7 +79,7 @@ async fn failing_backend_is_a_problem_without_policies() {
     let url = serve(|registry| {
         let clock = registry.clock().clone();
         let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), clock);
-        breaker.set_state(CircuitState::ForcedOpen).unwrap();
+        breaker.set_state_at(breaker.clock().now(), CircuitState::ForcedOpen).unwrap();
         Arc::new(breaker)
     })
     .await;

@@ -17,7 +17,7 @@ use crate::grpc::Code;
 /// otherwise. If the time until the next attempt is known, it is in `Retry-After`, in whole
 /// seconds, at least one.
 ///
-/// If the limiter has [quotas](leaparray::flow::LimiterExt::each_quota_at), the response has the
+/// If the limiter has [quotas](leaparray::flow::Account::each_quota), the response has the
 /// headers `RateLimit-Policy` and `RateLimit` of the IETF's [draft 11][ietf], with an item for each
 /// limit:
 ///

@@ -32,7 +32,7 @@ pub struct Refused {
     /// The time of the refusal. If the refusal refers to a time that is past for the registry,
     /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
-    /// The state of [each limit](leaparray::flow::LimiterExt::each_quota_at) of the limiter that
+    /// The state of [each limit](leaparray::flow::Account::each_quota) of the limiter that
     /// has one.
     pub quotas: Vec<Quota>,
     /// Whether the request is one of gRPC, by its content type.

@@ -13,7 +13,7 @@ use leaparray::flow::{
     TokenBucket,
 };
 use leaparray::registry::RegistryError;
-use leaparray::{ManualClock, Registry, RegistryConfig, Resource, TrafficType};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service, service_fn};
 
@@ -332,7 +332,7 @@ fn eviction_makes_room_for_unconfirmed_names() {
     for path in 0..UNCONFIRMED {
         poll_now(service.call(scan(&format!("/first/{path}")))).unwrap();
     }
-    assert_eq!(registry.evict_idle(Duration::ZERO), UNCONFIRMED);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), UNCONFIRMED);
     for path in 0..2 * UNCONFIRMED {
         poll_now(service.call(scan(&format!("/second/{path}")))).unwrap();
     }
@@ -344,7 +344,7 @@ fn name_that_is_evicted_and_listed_again_counts_once() {
     let registry = registry();
     let mut service = layer(&registry).layer(service_fn(turn_away));
     for _ in 0..2 * UNCONFIRMED {
-        registry.evict_idle(Duration::ZERO);
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
         poll_now(service.call(scan("/again"))).unwrap();
     }
     for path in 1..UNCONFIRMED {
