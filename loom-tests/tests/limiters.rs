@@ -717,15 +717,16 @@ fn tokens_are_counted_once() {
 fn change_beside_a_count_of_tokens_is_not_lost() {
     explore(Some(3), || {
         let change_first = cold(4, 40);
-        change_first.reconfigure(180).unwrap();
+        let config = change_first.config();
+        change_first.reconfigure(180, config).unwrap();
         ask(&*change_first, 8, 181);
         let count_first = cold(4, 40);
         ask(&*count_first, 8, 181);
-        count_first.reconfigure(180).unwrap();
+        count_first.reconfigure(180, config).unwrap();
         let expected = [change_first, count_first].map(|limiter| next_limits(&limiter));
         let limiter = cold(4, 40);
         let other = asks(&limiter, 8, 181);
-        limiter.reconfigure(180).unwrap();
+        limiter.reconfigure(180, config).unwrap();
         other.join().unwrap();
         assert_eq!(limiter.limit(), 180);
         let found = next_limits(&limiter);
@@ -741,10 +742,11 @@ fn decision_after_a_change_uses_it() {
         let limiter = cold(1, 0);
         // Opens the bucket. The change then forgets its threshold.
         assert_eq!(ask(&*limiter, 7, 91), 0);
-        limiter.reconfigure(limiter.limit(), limiter.config()).unwrap();
+        let config = limiter.config();
+        limiter.reconfigure(limiter.limit(), config).unwrap();
         let other = asks(&limiter, 7, 1);
         // The first bucket of a cold service with this limit has one permit.
-        limiter.reconfigure(4).unwrap();
+        limiter.reconfigure(4, config).unwrap();
         ask(&*limiter, 7, 1);
         assert_eq!(ask(&*limiter, 7, 1), 0, "over the new limit");
         other.join().unwrap();

@@ -32,10 +32,11 @@
 //! that takes the time. Give a controller the clock of the registry or of the nodes that it limits:
 //! with `new`, all of them have the one [`MonotonicClock`](crate::MonotonicClock) of the process.
 //!
-//! A request may have a stale `now`, because its thread has stalled. A limiter with a window decides on such a request in the newest bucket for which any
-//! thread has asked. A leaky bucket or a token bucket compares `now` with its own stored time,
-//! which is then further ahead. An adaptive breaker uses `now` as it is. A circuit breaker bounds
-//! the times of its transitions and probes by its lead.
+//! A request may have a stale `now`, because its thread has stalled. A limiter with a window
+//! decides on such a request in the newest bucket for which any thread has asked. A leaky bucket or
+//! a token bucket compares `now` with its own stored time, which is then further ahead. An adaptive
+//! breaker uses `now` as it is. A circuit breaker bounds the times of its transitions and probes by
+//! its lead.
 //!
 //! # Changes in place
 //!

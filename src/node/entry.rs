@@ -74,11 +74,12 @@ where
     C: Clock + Clone,
 {
     /// Enters one request, through any reference to its node; see [`ResourceNode::enter`]. The
-    /// entry of an [`Arc`] or of a [`Resource`](crate::Resource) borrows nothing.
+    /// entry of an [`Arc`](std::sync::Arc) or of a [`Resource`](crate::Resource) borrows nothing.
     ///
     /// ```
     /// use leaparray::{Entry, NodeConfig, ResourceNode};
-    ///     ///
+    /// use std::sync::Arc;
+    ///
     /// let node = Arc::new(ResourceNode::new(NodeConfig::default()));
     /// let entry = Entry::enter(Arc::clone(&node));
     /// std::thread::spawn(move || entry.success()).join().unwrap();

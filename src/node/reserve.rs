@@ -66,11 +66,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///
     /// let clock = ManualClock::new(Timestamp::from_millis(60_400));
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// Entry::enter_many_at(&node, node.clock().now(), 3).success();
+    /// Entry::enter_many_at(&node, clock.now(), 3).success();
     ///
-    /// let reservation = node.reserve_next_at(node.clock().now(), 2, 5).expect("three have passed, of five");
+    /// let now = clock.now();
+    /// let reservation = node.reserve_next_at(now, 2, 5).expect("three have passed, of five");
     /// assert_eq!(reservation.wait(), Duration::from_millis(100));
-    /// assert!(node.reserve_next_at(node.clock().now(), 1, 5).is_none());
+    /// assert!(node.reserve_next_at(now, 1, 5).is_none());
     /// assert_eq!((node.now().reserved(), node.now().short().sum(MetricEvent::Pass)), (2, 3));
     ///
     /// clock.advance(reservation.wait());
@@ -107,8 +108,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
 }
 
 impl<C: Clock + Clone> NodeReading<'_, C> {
-    /// Returns the number of [reserved](ResourceNode::reserve_next_at) permits of the bucket after the
-    /// bucket of `now`.
+    /// Returns the number of [reserved](ResourceNode::reserve_next_at) permits of the bucket after
+    /// the bucket of `now`.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.node

@@ -75,7 +75,8 @@ impl<C> Resource<C> {
     /// let rate = Rate::new(10, Duration::from_secs(1))?;
     /// let is_admitted = |name: &str| {
     ///     let resource = registry.resource(name)?;
-    ///     let bucket = resource.data_or_insert_with(|| TokenBucket::with_clock(rate, 1, clock.clone()));
+    ///     let bucket = || TokenBucket::with_clock(rate, 1, clock.clone());
+    ///     let bucket = resource.data_or_insert_with(bucket);
     ///     Ok::<_, leaparray::registry::RegistryError>(bucket.try_acquire().is_admitted())
     /// };
     /// assert!(is_admitted("GET /orders")?);

@@ -75,7 +75,7 @@ fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
 #[test]
 fn name_of_an_evicted_resource_is_listed_anew_beside_the_thread_that_evicts() {
     list_beside(|registry| {
-        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1)
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     });
 }
 

@@ -138,7 +138,9 @@ impl<P> Decision<P> {
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate, Reason};
-    /// use leaparray::{Outcome, Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::{
+    ///     Clock, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));

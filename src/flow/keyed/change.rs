@@ -23,17 +23,17 @@ where
     /// Each key keeps what it has, as if it had a limiter of its own that is changed: see
     /// [`TokenBucket::reconfigure_at`](crate::flow::TokenBucket::reconfigure_at),
     /// [`LeakyBucket::reconfigure`](crate::flow::LeakyBucket::reconfigure) and
-    /// [`FixedWindowLimiter::reconfigure`](crate::flow::FixedWindowLimiter::reconfigure). If the length
-    /// of a fixed window is changed, the permits that were taken in the present interval count in
-    /// the present interval of the new length. A key that is not stored gets no more than one that
-    /// is.
+    /// [`FixedWindowLimiter::reconfigure`](crate::flow::FixedWindowLimiter::reconfigure). If the
+    /// length of a fixed window is changed, the permits that were taken in the present interval
+    /// count in the present interval of the new length. A key that is not stored gets no more than
+    /// one that is.
     ///
     /// One shard at a time is locked, about five hundred keys, for some tens of nanoseconds a key.
     ///
     /// For limiters that a function makes, see [`for_each_limiter`](Self::for_each_limiter).
     ///
     /// ```
-    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///

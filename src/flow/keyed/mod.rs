@@ -309,6 +309,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// more than half of the places.
     ///
     /// ```
+    /// use leaparray::Timestamp;
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use std::time::Duration;
     ///

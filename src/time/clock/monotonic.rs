@@ -1,6 +1,6 @@
 //! The precise clock.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Clock;
@@ -9,8 +9,7 @@ use crate::sync::process_static;
 use crate::time::timestamp::{Timestamp, saturating_nanos};
 
 process_static! {
-    static TIMELINE: LazyLock<Steering<Hardware>> =
-        LazyLock::new(|| Steering::new(Hardware::new()));
+    static TIMELINE: OnceLock<Steering<Hardware>> = OnceLock::new();
 }
 
 /// The default clock, which is precise: the processor's time stamp counter, read through `quanta`,
@@ -18,14 +17,15 @@ process_static! {
 ///
 /// All clocks of a process show one time. It starts at the system's time of day when the first of
 /// them is made, and does not follow later jumps of the time of day. So windows, nodes and limiters
-/// that were made by `new` agree on the time, whenever they were made. On one thread, it never goes back. Between threads, it may go back, by the difference between the
-/// counters of their cores, and because a core may read its counter before the loads that precede
-/// it: by nanoseconds as a rule, and by up to 26 µs on a virtual machine with several times more
-/// threads than cores. It is at most about 0.3 µs behind the operating system's clock, for any run
-/// time. If a reader is preempted in the middle of a correction, the clock falls behind further,
-/// until the next correction at most 0.3 ms later. A reader that finds a correction due makes it;
-/// there is no background thread. Without a usable counter, `quanta` reads the operating system's
-/// clock instead.
+/// that were made by `new` agree on the time, whenever they were made. On one thread, it never goes
+/// back. Between threads, it may go back, by the difference between the counters of their cores,
+/// and because a core may read its counter before the loads that precede it: by nanoseconds as a
+/// rule, and by up to 26 µs on a virtual machine with several times more threads than cores. It is
+/// at most about 0.3 µs behind the operating system's clock, for any run time. If a reader is
+/// preempted in the middle of a correction, the clock falls behind further, until the next
+/// correction at most 0.3 ms later. A reader that finds a correction due makes it; there is no
+/// background thread. Without a usable counter, `quanta` reads the operating system's clock
+/// instead.
 ///
 /// Creating the first clock of a process takes up to 0.2 s, in which `quanta` calibrates the
 /// counter.
@@ -44,7 +44,7 @@ impl MonotonicClock {
     /// Returns the clock of the process.
     #[must_use]
     pub fn new() -> Self {
-        Self(LazyLock::force(&TIMELINE))
+        Self(TIMELINE.get_or_init(|| Steering::new(Hardware::new())))
     }
 }
 

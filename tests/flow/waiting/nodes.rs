@@ -56,7 +56,10 @@ fn window_over_a_node_counts_direct_entries() {
     let entry =
         simulate(queue.enter_with(&node, 1, ms(0), |_| -> Ready<()> { panic!("one is left") }));
     entry.unwrap().success();
-    let entry = simulate(queue.enter_with(&node, 1, ms(2_000), |wait| ready(clock.advance(wait))));
+    let entry = simulate(queue.enter_with(&node, 1, ms(2_000), |wait| {
+        clock.advance(wait);
+        ready(())
+    }));
     let entry = entry.unwrap();
     assert_eq!((entry.started(), clock.now()), (at(61_000), at(61_000)));
     entry.success();
@@ -73,7 +76,10 @@ fn given_time_is_that_of_the_first_question() {
     let queue = WaitQueue::new(bucket);
     let mut waits = Vec::new();
     simulate(queue.acquire_with_at(at(60_050), 1, ms(0), |_| ready(()))).unwrap();
-    let sleep = |wait| ready(waits.push(wait));
+    let sleep = |wait| {
+        waits.push(wait);
+        ready(())
+    };
     simulate(queue.acquire_with_at(at(60_070), 1, ms(100), sleep)).unwrap();
     assert_eq!(waits, [ms(80)]);
     let acquire = queue.enter_with_at(&node, at(60_200), 1, ms(100), |wait: Duration| {

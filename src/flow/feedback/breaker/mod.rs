@@ -357,7 +357,7 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     /// is set again.
     ///
     /// ```
-    /// use leaparray::{WindowConfig, Clock};
+    /// use leaparray::{Clock, WindowConfig};
     /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
     /// use std::time::Duration;

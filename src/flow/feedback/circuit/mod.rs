@@ -207,7 +207,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ///
     /// ```
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
-    /// use leaparray::{Outcome, ManualClock, Timestamp};
+    /// use leaparray::{ManualClock, Outcome, Timestamp};
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let config = CircuitConfig::default().consecutive_exceptions(1);

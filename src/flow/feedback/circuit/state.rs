@@ -15,7 +15,8 @@ pub enum CircuitState {
     /// A limited number of requests is admitted, as probes. Their outcomes decide whether the
     /// breaker closes.
     HalfOpen,
-    /// All requests are refused, until the state is [set](super::CircuitBreaker::set_state_at) again.
+    /// All requests are refused, until the state is [set](super::CircuitBreaker::set_state_at)
+    /// again.
     ForcedOpen,
     /// All requests are admitted, and nothing is counted, until the state is set again.
     Disabled,

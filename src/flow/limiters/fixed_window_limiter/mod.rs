@@ -101,7 +101,8 @@ impl<C: Clock> FixedWindowLimiter<C> {
     ///     FixedWindowLimiter::with_clock(second, 5, clock.clone())?.with_max_lead(second);
     /// // An hour ahead: the permits of the next second are taken.
     /// assert!(limiter.try_acquire_at(t(3_660), 5).is_admitted());
-    /// assert_eq!([t(60), t(61), t(62)].map(|now| limiter.quota_at(now).unwrap().remaining), [0, 0, 5]);
+    /// let remaining = |now| limiter.quota_at(now).unwrap().remaining;
+    /// assert_eq!([t(60), t(61), t(62)].map(remaining), [0, 0, 5]);
     /// # Ok::<_, leaparray::flow::LimitError>(())
     /// ```
     #[must_use]
@@ -115,8 +116,8 @@ impl<C: Clock> FixedWindowLimiter<C> {
         self.0.limit()
     }
 
-    /// [Changes](crate::flow#changes-in-place) the limit, from the current interval on. Permits that
-    /// were taken in that interval stay taken.
+    /// [Changes](crate::flow#changes-in-place) the limit, from the current interval on. Permits
+    /// that were taken in that interval stay taken.
     ///
     /// # Errors
     ///

@@ -157,9 +157,9 @@ impl<C: Clock> LeakyBucket<C> {
         Duration::from_nanos(self.0.rule().max_wait)
     }
 
-    /// [Changes](crate::flow#changes-in-place) the rate and the longest wait of an admitted request.
-    /// Due times that were given out stay, and so do the waits. The next request is due after the
-    /// last one by the new rate.
+    /// [Changes](crate::flow#changes-in-place) the rate and the longest wait of an admitted
+    /// request. Due times that were given out stay, and so do the waits. The next request is due
+    /// after the last one by the new rate.
     ///
     /// After the first change, a decision takes some nanoseconds longer, because it has to find the
     /// current settings.

@@ -57,10 +57,10 @@ pub(in crate::flow) use fill::Fill;
 ///   and one more. Once that one is taken, it is empty for ever, and its refusals say so
 ///   ([`Retry::Never`](crate::flow::Retry::Never)). With one permit in 584 years, it gives out one
 ///   token.
-/// - If n tokens [remain](crate::flow::LimiterExt::quota_at), a request for n permits is admitted, and one for
-///   n + 1 is refused, at every rate and time. If the tokens are taken one by one and a token does
-///   not take a whole number of nanoseconds, the last one may be there a nanosecond later, and one
-///   more may fit before the end of time.
+/// - If n tokens [remain](crate::flow::LimiterExt::quota_at), a request for n permits is admitted,
+///   and one for n + 1 is refused, at every rate and time. If the tokens are taken one by one and a
+///   token does not take a whole number of nanoseconds, the last one may be there a nanosecond
+///   later, and one more may fit before the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, LimiterExt, Rate, Reason, Retry, TokenBucket};
