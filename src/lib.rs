@@ -27,7 +27,6 @@
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
 //! | find every count: in the window, expired or late | [`WindowReading::ledger`] |
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`](time::CachedClock), [`ForwardClock`](time::ForwardClock), [`ManualClock`] |
-//! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide::percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
@@ -97,7 +96,6 @@ pub mod rolling_window;
 mod stall_tests;
 mod sync;
 pub mod time;
-mod timeline;
 pub mod window;
 
 pub use histogram::{HistogramConfig, LatencyHistogram};
@@ -114,5 +112,4 @@ pub use time::{Clock, ManualClock, MonotonicClock, Timestamp, WindowConfig};
 #[cfg(loom)]
 #[doc(hidden)]
 pub use time::{Source, Steering};
-pub use timeline::Timeline;
 pub use window::{SlidingWindow, WindowReading};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::metric::MetricBucket;
 use leaparray::time::ConfigError;
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 const SECOND: Duration = Duration::from_secs(1);
@@ -94,7 +94,7 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
     for now in [Timestamp::MIN, Timestamp::MAX] {
         window.clock().set(now);
         window.add(PASS, 5);
-        window.record_rt(SECOND);
+        window.record_rt_at(window.clock().now(), SECOND);
         assert_eq!(window.now().sum(PASS), 5);
         assert_eq!(window.now().totals().avg_rt(), Some(SECOND));
         assert!(window.now().previous_qps(PASS).is_some());

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::node::CellMemory;
-use leaparray::{Clock, HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp};
+use leaparray::{
+    Clock, HistogramConfig, ManualClock, NodeConfig, Outcome, ResourceNode, Timestamp,
+};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -48,7 +50,7 @@ fn bucket_of_requests(node: &ResourceNode<ManualClock>, thread: usize, threads: 
     for rank in (thread..1_000).step_by(threads) {
         #[expect(clippy::cast_precision_loss, reason = "below 1,000")]
         let rt = Duration::from_secs_f64(1e-4 * 1_000_f64.powf(rank as f64 / 1_000.0));
-        node.enter_at(end.saturating_sub(rt)).success_at(end);
+        node.enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
     }
 }
 
@@ -129,7 +131,7 @@ fn histogram_stays_within_its_budget() {
         for sixteenths in 0..62 * 16 {
             let nanos = 2_f64.powf(f64::from(sixteenths) / 16.0).ceil();
             let (end, rt) = (node.clock().now(), Duration::from_secs_f64(nanos / 1e9));
-            node.enter_at(end.saturating_sub(rt)).success_at(end);
+            node.enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
         }
     }
     let widest = bytes() - before;

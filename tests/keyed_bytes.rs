@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leaparray::flow::{Keyed, Rate, TokenBucket};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::{Clock, ManualClock, Timestamp};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -51,7 +51,7 @@ fn keys_stay_within_their_budget_and_an_attack_within_that_of_the_cap() {
         clock.advance(Duration::from_secs(2));
     }
     clock.advance(Duration::from_secs(60));
-    limiter.evict(usize::MAX);
+    limiter.evict_at(clock.now(), usize::MAX);
     let evicted = bytes() - empty;
     assert!(limiter.is_empty() && evicted <= KEYS / 2, "{evicted} bytes");
     drop(limiter);

@@ -116,7 +116,8 @@ fn readings_whose_clock_panics_change_nothing() {
         clock.breaks(|| node.now().snapshot()) && clock.breaks(|| node.now().short().qps(Pass))
     );
     assert!(
-        clock.breaks(|| node.now().long().ledger()) && clock.breaks(|| node.reserve_next(1, 10))
+        clock.breaks(|| node.now().long().ledger())
+            && clock.breaks(|| node.reserve_next_at(node.clock().now(), 1, 10))
     );
     assert_eq!((node.now().long().sum(Pass), node.now().reserved()), (1, 0));
 }
@@ -132,7 +133,7 @@ fn registry_whose_clock_panics_lists_nothing_and_keeps_no_place() {
     assert!(clock.breaks(|| orders.in_context("web")));
     assert_eq!(orders.contexts().count(), 0);
     assert!(orders.in_context("web").is_ok());
-    assert!(clock.breaks(|| registry.evict_idle(Duration::ZERO)));
+    assert!(clock.breaks(|| registry.evict_idle_at(registry.clock().now(), Duration::ZERO)));
     assert_eq!((registry.len(), registry.refused()), (1, 0));
 }
 
@@ -168,7 +169,7 @@ fn limited_request_whose_clock_panics_neither_takes_a_permit_nor_enters() {
     let limiter =
         SlidingWindowLimiter::of_buckets_with_clock(window_config(), 1, clock.clone()).unwrap();
     assert!(clock.breaks(|| limiter.enter(&node)));
-    assert_eq!((node.concurrency(), limiter.available()), (0, 1));
+    assert_eq!((node.concurrency(), limiter.quota_at(Timestamp::MIN).unwrap().remaining), (0, 1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    Clock, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, SlidingWindow, Timestamp,
     WindowConfig,
 };
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
             while event <= now {
                 let at = Timestamp::from_nanos(event);
                 window.add_at(at, PASS, 1);
-                node.enter_at(at).success_at(at);
+                node.enter_at(at).end_at(at, Outcome::Success);
                 event += gap;
             }
             check(&window, &node, Timestamp::from_nanos(now), gap);
@@ -89,7 +89,7 @@ proptest! {
 fn poller_just_after_each_edge_reads_the_rate() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(t(60_000)));
     for event in 60_000..70_000 {
-        node.enter_at(t(event)).success_at(t(event));
+        node.enter_at(t(event)).end_at(t(event), Outcome::Success);
         if event > 61_000 && event % 500 == 1 {
             // 501 ms are covered, with an event at each end.
             let read = node.at(t(event)).short().qps(PASS);
@@ -150,7 +150,7 @@ fn previous_rate_divides_by_the_part_of_its_bucket_in_which_the_window_existed()
     window.add_at(t(10_150), PASS, 4);
     assert_eq!(window.at(t(10_200)).previous_qps(PASS), Some(40.0));
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(t(10_300)));
-    node.enter_at(t(10_300)).success_at(t(10_300));
+    node.enter_at(t(10_300)).end_at(t(10_300), Outcome::Success);
     assert_eq!(node.at(t(10_600)).short().previous_qps(PASS), Some(5.0));
     assert_eq!(node.at(t(10_600)).snapshot().previous_pass_qps(), Some(5.0));
     // Buckets of a second over buckets of half a second: at 10.75 s, the previous one is from 9 s

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use leaparray::node::CellMemory;
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -44,7 +44,7 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     let once = each(RESOURCES);
 
     clock.advance(BUCKET * 240);
-    assert_eq!(registry.evict_idle(BUCKET * 120), RESOURCES);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), BUCKET * 120), RESOURCES);
     // The table of names is left.
     let evicted = each(RESOURCES);
     let cells = CellMemory::current();

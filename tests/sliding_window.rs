@@ -54,7 +54,7 @@ fn response_times_are_optional_exact_and_unclamped() {
         ),
         (None, None, None)
     );
-    window.record_rt(Duration::ZERO);
+    window.record_rt_at(window.clock().now(), Duration::ZERO);
     assert_eq!(window.now().totals().min_rt(), Some(Duration::ZERO), "a zero is a response time");
     assert_eq!(window.now().totals().max_rt(), Some(Duration::ZERO));
     window.record_success(Duration::from_nanos(3));
@@ -99,10 +99,10 @@ fn concurrency_is_the_highest_of_the_window() {
     let (window, clock) = window(2);
     assert_eq!(window.now().totals().max_concurrency(), None);
     for concurrency in [1, 3, 2] {
-        window.record_concurrency(concurrency);
+        window.record_concurrency_at(window.clock().now(), concurrency);
     }
     clock.advance(millis(100));
-    window.record_concurrency(2);
+    window.record_concurrency_at(window.clock().now(), 2);
     assert_eq!(window.now().totals().max_concurrency(), Some(3));
     clock.advance(millis(100));
     assert_eq!(window.now().totals().max_concurrency(), Some(2));
@@ -213,10 +213,10 @@ fn each_operation_looks_at_the_clock_once() {
         assert_eq!(clock.now().saturating_since(before), millis(100), "{what}");
     };
     reads_clock_once("add", &|it| it.add(PASS, 1));
-    reads_clock_once("record_rt", &|it| it.record_rt(millis(1)));
+    reads_clock_once("record_rt", &|it| it.record_rt_at(it.clock().now(), millis(1)));
     reads_clock_once("record_success", &|it| it.record_success(millis(1)));
     reads_clock_once("record_exception", &|it| it.record_exception(millis(1)));
-    reads_clock_once("record_concurrency", &|it| it.record_concurrency(1));
+    reads_clock_once("record_concurrency", &|it| it.record_concurrency_at(it.clock().now(), 1));
     reads_clock_once("sum", &|it| assert_eq!(it.now().sum(PASS), 0, "added more than a lap ago"));
     reads_clock_once("qps", &|it| assert!(it.now().qps(MetricEvent::Success) >= 0.0));
     reads_clock_once("avg_rt", &|it| assert_eq!(it.now().totals().avg_rt(), None));

@@ -8,8 +8,8 @@ use leaparray::metric::SecondMetrics;
 use leaparray::node::{NodeSnapshot, SecondsCursor};
 use leaparray::registry::{RegistryCursor, RegistrySnapshot, ResourceSecond};
 use leaparray::{
-    ManualClock, MetricTotals, NodeConfig, Registry, RegistryConfig, ResourceNode, Timestamp,
-    TrafficType,
+    Clock, Entry, ManualClock, MetricTotals, NodeConfig, Registry, RegistryConfig, ResourceNode,
+    Timestamp, TrafficType,
 };
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn snapshot_is_written_with_its_names_and_read_back() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     clock.advance(Duration::from_secs(5));
-    let (entry, _other) = (node.enter_many(2), node.enter());
+    let (entry, _other) = (Entry::enter_many_at(&node, node.clock().now(), 2), node.enter());
     clock.advance(Duration::from_millis(7));
     entry.success();
     let snapshot = node.now().snapshot();
@@ -88,7 +88,7 @@ fn seconds_of_a_registry_are_written_with_their_names_and_read_back() {
     let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
     let orders = registry.resource("orders").unwrap();
     orders.block();
-    orders.in_context("web").unwrap().block_many(2);
+    orders.in_context("web").unwrap().block_many_at(orders.clock().now(), 2);
     clock.advance(Duration::from_secs(1));
     let seconds = registry.now().poll_seconds(&RegistryCursor::new());
     let value = serde_json::to_value(&seconds).unwrap();

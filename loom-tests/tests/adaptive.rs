@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
 use leaparray::flow::{AdaptiveLimiter, LimiterExt};
-use leaparray::{ManualClock, Timestamp, shadow_all_words};
+use leaparray::{ManualClock, Outcome, Timestamp, shadow_all_words};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,7 @@ fn threads_that_race_for_the_last_permit_get_one() {
         let other = thread::spawn(move || {
             let call = other.try_acquire_at(START, 1).at_once();
             call.is_ok_and(|call| {
-                call.accept_at(START);
+                call.end_at(START, Outcome::Success);
                 true
             })
         });
@@ -98,8 +98,8 @@ fn threads_that_race_for_the_last_permit_get_one() {
 fn epoch_is_planned_once_by_threads_that_find_it_over() {
     explore(Some(1), || {
         let (limiter, told) = limiter(&[4, 4, 5, 6]);
-        limiter.try_acquire_at(START, 1).at_once().unwrap().accept_at(START);
-        limiter.try_acquire_at(after(1), 1).at_once().unwrap().accept_at(after(1));
+        limiter.try_acquire_at(START, 1).at_once().unwrap().end_at(START, Outcome::Success);
+        limiter.try_acquire_at(after(1), 1).at_once().unwrap().end_at(after(1), Outcome::Success);
         let other = limiter.clone();
         let other = thread::spawn(move || drop(other.try_acquire_at(after(2), 1).at_once()));
         drop(limiter.try_acquire_at(after(2), 1).at_once());
@@ -116,7 +116,7 @@ fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
         // The limit falls to 1 in the third epoch: the first one has no evidence at its end, so its
         // plan applies twice.
         let (limiter, told) = limiter(&[2, 1, 1, 1]);
-        limiter.try_acquire_at(START, 1).at_once().unwrap().accept_at(START);
+        limiter.try_acquire_at(START, 1).at_once().unwrap().end_at(START, Outcome::Success);
         // One call is in flight from the second epoch on. So no call can be admitted under the
         // limit 1.
         let held = limiter.try_acquire_at(after(1), 1).at_once().unwrap();
@@ -130,7 +130,7 @@ fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
         assert!(limiter.try_acquire_at(after(4), 1).is_refused());
         assert_eq!(told.epochs.load(Ordering::Relaxed), 3);
         assert_eq!(told.begun_under_1.load(Ordering::Relaxed), 0);
-        held.accept_at(after(4));
+        held.end_at(after(4), Outcome::Success);
         assert_eq!(limiter.in_use(), 0);
     });
 }
@@ -163,9 +163,17 @@ fn call_that_ends_is_told_or_skipped_and_the_last_plan_applies() {
         let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
         let other = limiter.clone();
         let other = thread::spawn(move || {
-            other.try_acquire_at(START, 1).at_once().expect("two may go ahead").accept_at(START);
+            other
+                .try_acquire_at(START, 1)
+                .at_once()
+                .expect("two may go ahead")
+                .end_at(START, Outcome::Success);
         });
-        limiter.try_acquire_at(START, 1).at_once().expect("two may go ahead").accept_at(START);
+        limiter
+            .try_acquire_at(START, 1)
+            .at_once()
+            .expect("two may go ahead")
+            .end_at(START, Outcome::Success);
         other.join().unwrap();
         let told = told.load(Ordering::Relaxed);
         assert!(told >= 1, "a call that finds the planner free is told");
@@ -184,7 +192,7 @@ fn next_call_sees_what_the_former_one_did() {
             let Ok(permit) = limiter.try_acquire_at(START, 1).at_once() else { return 0 };
             // No other thread has a permit: a load and a store are enough.
             data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            permit.accept_at(START);
+            permit.end_at(START, Outcome::Success);
             1
         };
         let other = {

@@ -5,7 +5,7 @@
 use leaparray::MetricEvent::{Block, Exception, Success};
 use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{AdaptiveBreaker, Ask, Decision, FeedbackPermit};
-use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
+use leaparray::{ManualClock, Outcome, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
 use loom::thread;
@@ -58,7 +58,7 @@ fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
 fn one_thread_of_a_race_gets_the_probe() {
     explore(None, || {
         let breaker = breaker(0, STRICT);
-        permit(&breaker, 3).reject_at(start(3));
+        permit(&breaker, 3).end_at(start(3), Outcome::Exception);
         let other = {
             let breaker = breaker.clone();
             thread::spawn(move || ask(&breaker, 3))
@@ -79,9 +79,9 @@ fn permit_counts_once_on_whichever_thread() {
         let [dropped, kept, mine] = [(); 3].map(|()| permit(&breaker, 0));
         let other = thread::spawn(move || {
             drop(dropped);
-            kept.accept_at(start(0));
+            kept.end_at(start(0), Outcome::Success);
         });
-        mine.accept_at(start(0));
+        mine.end_at(start(0), Outcome::Success);
         other.join().unwrap();
         assert_eq!(counts(&breaker, 0), [2, 1, 0]);
     });
@@ -92,13 +92,13 @@ fn permit_counts_once_on_whichever_thread() {
 fn two_rejections(breaker: &Breaker) {
     let [accepted, rejected] = [(); 2].map(|()| permit(breaker, 1));
     let theirs = [(); 2].map(|()| permit(breaker, 1));
-    accepted.accept_at(start(1));
+    accepted.end_at(start(1), Outcome::Success);
     let other = thread::spawn(move || {
         let [accepted, rejected] = theirs;
-        accepted.accept_at(start(1));
-        rejected.reject_at(start(1));
+        accepted.end_at(start(1), Outcome::Success);
+        rejected.end_at(start(1), Outcome::Exception);
     });
-    rejected.reject_at(start(1));
+    rejected.end_at(start(1), Outcome::Exception);
     other.join().unwrap();
 }
 
@@ -146,7 +146,7 @@ fn rejection_beside_a_thread_that_follows_the_time() {
             let breaker = breaker.clone();
             thread::spawn(move || ask(breaker))
         };
-        rejected.reject_at(later);
+        rejected.end_at(later, Outcome::Exception);
         let asked = other.join().unwrap();
         assert!(ask(breaker.clone()).is_none());
         assert_eq!(counts(&breaker, 1), [0, 1, 2 - u64::from(asked.is_some())]);
@@ -165,7 +165,7 @@ fn change_beside_a_rejection(
         let breaker = breaker(9, STRICT);
         breaker.clock().set(start(1));
         let rejected = permit(&breaker, 1);
-        let other = thread::spawn(move || rejected.reject_at(start(1)));
+        let other = thread::spawn(move || rejected.end_at(start(1), Outcome::Exception));
         breaker.reconfigure(change(breaker.config().min_requests(0)));
         // Adds up, unless the change has.
         let _asked = ask(&breaker, 1);
@@ -193,13 +193,13 @@ fn change_of_the_window_beside_a_rejection() {
 fn cancelled_probe_is_passed_on_once() {
     explore(None, || {
         let breaker = breaker(0, STRICT);
-        permit(&breaker, 3).reject_at(start(3));
+        permit(&breaker, 3).end_at(start(3), Outcome::Exception);
         let probe = ask(&breaker, 3).expect("a probe is due");
         let other = {
             let breaker = breaker.clone();
             thread::spawn(move || ask(&breaker, 3))
         };
-        probe.cancel_at(start(3));
+        probe.end_at(start(3), Outcome::Cancelled);
         let theirs = other.join().unwrap();
         let [mine, last] = [(); 2].map(|()| ask(&breaker, 3));
         assert!(theirs.is_some() ^ mine.is_some(), "one request is the probe now");
@@ -214,14 +214,14 @@ fn cancelled_probe_sets_back_no_later_one() {
     explore(Some(2), || {
         let breaker = breaker(0, STRICT);
         let later = permit(&breaker, 3);
-        permit(&breaker, 3).reject_at(start(3));
+        permit(&breaker, 3).end_at(start(3), Outcome::Exception);
         let probe = ask(&breaker, 3).expect("a probe is due");
-        later.reject_at(start(5));
+        later.end_at(start(5), Outcome::Exception);
         let other = {
             let breaker = breaker.clone();
             thread::spawn(move || ask(&breaker, 5))
         };
-        probe.cancel_at(start(5));
+        probe.end_at(start(5), Outcome::Cancelled);
         assert!(other.join().unwrap().is_some(), "a probe is due in any case");
         assert!(ask(&breaker, 5).is_none(), "there is one probe at that time");
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leaparray::flow::circuit::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::circuit::{CircuitState, Transitions, Wait};
 use leaparray::flow::{Ask, CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
-use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
+use leaparray::{ManualClock, Outcome, Timestamp, WindowConfig, shadow_all_words};
 use leaparray_loom_tests::{LEN, explore};
 use loom::sync::Arc;
 use loom::thread;
@@ -43,7 +43,7 @@ fn after_wait() -> Timestamp {
 /// Makes a call that fails, if it is admitted.
 fn fail(breaker: &Breaker, now: Timestamp) {
     if let Ok(permit) = breaker.try_acquire_at(now, 1).at_once() {
-        permit.reject_at(now);
+        permit.end_at(now, Outcome::Exception);
     }
 }
 
@@ -151,11 +151,11 @@ fn late_outcome(preemptions: usize, config: CircuitConfig) {
         let breaker = breaker(config);
         fail(&breaker, START);
         let late = FeedbackPermit::ask(breaker.clone(), &Ask::at(START)).at_once().unwrap();
-        let late = thread::spawn(move || late.reject_at(START));
+        let late = thread::spawn(move || late.end_at(START, Outcome::Exception));
         fail(&breaker, START);
         let now = after_wait();
         if let Ok(probe) = breaker.try_acquire_at(now, 1).at_once() {
-            probe.accept_at(now);
+            probe.end_at(now, Outcome::Success);
         }
         late.join().unwrap();
         assert_eq!(breaker.at(now).state, Closed);
@@ -193,7 +193,7 @@ fn cancelled_probe_gives_its_place_back_once() {
             let permit = other.try_acquire_at(now, 1).at_once();
             permit.map(std::mem::forget).is_ok()
         });
-        probe.cancel_at(now);
+        probe.end_at(now, Outcome::Cancelled);
         let is_admitted = other.join().unwrap();
         assert_eq!(breaker.try_acquire_at(now, 1).at_once().is_ok(), !is_admitted);
     });
@@ -226,7 +226,7 @@ fn probe_beside_a_change_of_their_number_leaves_half_open() {
         let now = after_wait();
         let ask = Ask::at(now);
         let probe = FeedbackPermit::ask(breaker.clone(), &ask).at_once().unwrap();
-        let other = thread::spawn(move || probe.accept_at(now));
+        let other = thread::spawn(move || probe.end_at(now, Outcome::Success));
         breaker.reconfigure(config.probes(1).unwrap());
         other.join().unwrap();
         assert!(breaker.try_acquire_at(now, 1).is_admitted());

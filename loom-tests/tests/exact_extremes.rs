@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::array::Bucket;
 use leaparray::metric::MetricBucket;
-use leaparray::{Entry, ManualClock, MetricEvent, MetricTotals, show_all_words};
+use leaparray::{Entry, ManualClock, MetricEvent, MetricTotals, Outcome, show_all_words};
 use leaparray_loom_tests::{LEN, Node, enter, explore, node, node_config, start, window};
 use loom::sync::Arc;
 use loom::thread;
@@ -130,10 +130,14 @@ fn end_is_never_read_without_its_pass(event: MetricEvent, end: fn(Entry<Arc<Node
 
 #[test]
 fn success_is_never_read_without_its_pass() {
-    end_is_never_read_without_its_pass(MetricEvent::Success, |entry| entry.success_at(start(1)));
+    end_is_never_read_without_its_pass(MetricEvent::Success, |entry| {
+        entry.end_at(start(1), Outcome::Success)
+    });
 }
 
 #[test]
 fn cancellation_is_never_read_without_its_pass() {
-    end_is_never_read_without_its_pass(MetricEvent::Cancelled, |entry| entry.cancel_at(start(1)));
+    end_is_never_read_without_its_pass(MetricEvent::Cancelled, |entry| {
+        entry.end_at(start(1), Outcome::Cancelled)
+    });
 }

@@ -2,7 +2,7 @@
 //! ended, on whichever thread.
 #![cfg(loom)]
 
-use leaparray::{Entry, ManualClock};
+use leaparray::{Entry, ManualClock, Outcome};
 use leaparray_loom_tests::{Node, enter, explore_some, node, node_config, start};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, mpsc};
@@ -26,15 +26,15 @@ fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
 fn request_that_ends_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
         let node = small();
-        node.block_at(start(1));
+        node.block_many_at(start(1), 1);
         let reader = reader(&node);
         let (sender, receiver) = mpsc::channel();
         let other = {
             let node = node.clone();
             thread::spawn(move || {
-                node.block_at(start(1));
+                node.block_many_at(start(1), 1);
                 let entry: Entry<Arc<Node>, ManualClock> = receiver.recv().unwrap();
-                entry.success_at(start(1));
+                entry.end_at(start(1), Outcome::Success);
             })
         };
         sender.send(enter(&node, 1)).unwrap();
@@ -51,13 +51,13 @@ fn request_that_ends_on_another_thread_is_seen_to_enter() {
 fn request_that_enters_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
         let node = small();
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         let reader = reader(&node);
         let other = {
             let node = node.clone();
             thread::spawn(move || enter(&node, 1))
         };
-        other.join().unwrap().success_at(start(1));
+        other.join().unwrap().end_at(start(1), Outcome::Success);
         let concurrency = reader.join().unwrap();
         assert!(concurrency <= 1, "{concurrency}");
         assert_eq!(node.concurrency(), 0);
@@ -68,12 +68,12 @@ fn request_that_enters_on_another_thread_is_seen_to_enter() {
 fn three_threads_balance() {
     explore_some(SOME, Some(1), || {
         let node = small();
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         let others = [(); 2].map(|()| {
             let node = node.clone();
-            thread::spawn(move || enter(&node, 1).exception_at(start(1)))
+            thread::spawn(move || enter(&node, 1).end_at(start(1), Outcome::Exception))
         });
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         for other in others {
             other.join().unwrap();
         }
@@ -92,11 +92,11 @@ fn request_in_flight_throughout_is_counted() {
         };
         let there = enter(&node, 1);
         entered.store(true, Ordering::Release);
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         let (entered, concurrency) = reader.join().unwrap();
         assert!(concurrency >= u64::from(entered) && concurrency <= 2, "{entered}, {concurrency}");
         assert_eq!(node.concurrency(), 1);
-        there.success_at(start(1));
+        there.end_at(start(1), Outcome::Success);
     });
 }
 
@@ -108,7 +108,7 @@ fn adopted_cell_keeps_its_gauge() {
         let node = small();
         let (reader, enter_and_end) = (reader(&node), |node: &Arc<Node>| {
             let node = node.clone();
-            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+            thread::spawn(move || enter(&node, 1).end_at(start(1), Outcome::Success))
         });
         enter_and_end(&node).join().unwrap();
         enter_and_end(&node).join().unwrap();
@@ -127,10 +127,10 @@ fn highest_concurrency_was_reached() {
         let node = small();
         let other = {
             let node = node.clone();
-            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+            thread::spawn(move || enter(&node, 1).end_at(start(1), Outcome::Success))
         };
         for _ in 0..2 {
-            enter(&node, 1).success_at(start(1));
+            enter(&node, 1).end_at(start(1), Outcome::Success);
         }
         other.join().unwrap();
         let highest = node.lifetime().max_concurrency();

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use leaparray::flow::{Keyed, Rate, TokenBucket};
+use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
@@ -190,7 +190,7 @@ fn token_is_taken_once_beside_a_change() {
         let limiter = keyed(2);
         assert_eq!(ask(&limiter, KEY, START - FULL), 1);
         let others = [asks(&limiter, KEY, START), asks(&limiter, KEY, START)];
-        limiter.set_limit_at(Timestamp::from_nanos(START), bucket(2));
+        limiter.reconfigure_at(Timestamp::from_nanos(START), bucket(2));
         assert_eq!(others.map(|other| other.join().unwrap()).iter().sum::<u64>(), 1);
         assert_eq!(
             [START, START + FULL, START + FULL].map(|now| ask(&limiter, KEY, now)),
@@ -208,7 +208,7 @@ fn key_that_is_evicted_beside_a_change_gets_no_more() {
         assert_eq!(ask(&limiter, KEY, START - FULL), 1);
         let evicts = evicts(&limiter, START);
         let other = asks(&limiter, KEY, START);
-        limiter.set_limit_at(Timestamp::from_nanos(START), bucket(2));
+        limiter.reconfigure_at(Timestamp::from_nanos(START), bucket(2));
         let admitted = ask(&limiter, KEY, START) + other.join().unwrap();
         evicts.join().unwrap();
         assert_eq!(admitted, 1, "the key had one token at the change");
@@ -224,11 +224,12 @@ fn two_changes_take_turns() {
         let now = Timestamp::from_nanos(START);
         let other = {
             let limiter = limiter.clone();
-            thread::spawn(move || limiter.set_limit_at(now, bucket(2)))
+            thread::spawn(move || limiter.reconfigure_at(now, bucket(2)))
         };
-        limiter.set_limit_at(now, bucket(3));
+        limiter.reconfigure_at(now, bucket(3));
         other.join().unwrap();
-        let quota = |key: u64| limiter.quota_at(&key, now).map(|it| (it.limit, it.remaining));
+        let quota =
+            |key: u64| limiter.of_key(&key).quota_at(now).map(|it| (it.limit, it.remaining));
         assert_eq!(quota(KEY), quota(OTHER));
         assert!([Some((2, 1)), Some((3, 1))].contains(&quota(KEY)));
     });

@@ -8,7 +8,7 @@ use leaparray::flow::{
     AllOf, ConcurrencyLimiter, Decision, LeakyBucket, Limiter, LimiterExt, Rate,
     SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{ManualClock, Outcome, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +68,11 @@ fn last_permit_is_taken_once_across_a_rollover() {
         let other = asks(&limiter, 2, 1);
         let admitted = ask(&*limiter, 3, 1) + other.join().unwrap();
         assert_eq!(admitted, 1);
-        assert_eq!(limiter.available_at(start(4)), 1, "only the permit of bucket 1 has left");
+        assert_eq!(
+            limiter.quota_at(start(4)).unwrap().remaining,
+            1,
+            "only the permit of bucket 1 has left"
+        );
     });
 }
 
@@ -83,9 +87,9 @@ fn limit_holds_for_three_requests_across_three_buckets() {
         let admitted = ask(&*limiter, 5, 1)
             + others.map(|other| other.join().unwrap())[..].iter().sum::<u64>();
         assert!((1..=2).contains(&admitted), "{admitted}");
-        assert_eq!(limiter.available_at(start(5)), 3 - 1 - admitted);
+        assert_eq!(limiter.quota_at(start(5)).unwrap().remaining, 3 - 1 - admitted);
         // The permit of bucket 1 leaves.
-        assert_eq!(limiter.available_at(start(6)), 3 - admitted);
+        assert_eq!(limiter.quota_at(start(6)).unwrap().remaining, 3 - admitted);
     });
 }
 
@@ -116,7 +120,7 @@ fn stalled_note_replaces_no_newer_note() {
         assert_eq!(ask(&*limiter, 3, 1), 1);
         assert_eq!(ask(&*limiter, 4, 1), 0);
         other.join().unwrap();
-        assert_eq!(limiter.available_at(start(4)), 0);
+        assert_eq!(limiter.quota_at(start(4)).unwrap().remaining, 0);
     });
 }
 
@@ -157,7 +161,7 @@ fn reading_beside_a_rollover_is_of_one_moment() {
         assert_eq!(ask(&*limiter, 2, 1), 1);
         let reader = {
             let limiter = limiter.clone();
-            thread::spawn(move || limiter.available_at(start(3)))
+            thread::spawn(move || limiter.quota_at(start(3)).unwrap().remaining)
         };
         // One permit of the window that ends with bucket 3 is taken before: in bucket 2.
         assert_eq!(ask(&*limiter, 3, 2), 2);
@@ -177,7 +181,7 @@ fn reading_beside_a_lap_is_of_one_moment() {
         assert_eq!(ask(&*limiter, 2, 1), 1);
         let reader = {
             let limiter = limiter.clone();
-            thread::spawn(move || limiter.available_at(start(3)))
+            thread::spawn(move || limiter.quota_at(start(3)).unwrap().remaining)
         };
         assert_eq!(ask(&*limiter, 4, 1), 1);
         assert_eq!(ask(&*limiter, 5, 1), 1);
@@ -287,7 +291,7 @@ fn permit_is_taken_beside_a_thread_that_opens_a_bucket(taken: u32, opened: u32) 
         let refusal = limiter.try_acquire_at(start(3), 1).refusal().unwrap();
         let retry_at = refusal.retry_at().unwrap();
         let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
-        assert_eq!([before, retry_at].map(|now| limiter.available_at(now)), [0, 1]);
+        assert_eq!([before, retry_at].map(|now| limiter.quota_at(now).unwrap().remaining), [0, 1]);
         other.join().unwrap();
     });
 }
@@ -347,10 +351,15 @@ fn two_enter(limit: u64) -> u64 {
     let limiter = Arc::new(unshared(2, limit).with_node_passes());
     let enter = |limiter: &Sliding, node: &Node| {
         let decision = limiter.enter_at(node, start(1));
-        u64::from(decision.into_result().map(|it| it.into_parts().0.success_at(start(1))).is_ok())
+        u64::from(
+            decision
+                .into_result()
+                .map(|it| it.into_parts().0.end_at(start(1), Outcome::Success))
+                .is_ok(),
+        )
     };
     assert!(limiter.try_acquire_at(start(1), 1).is_admitted());
-    node.enter_at(start(1)).success_at(start(1));
+    node.enter_at(start(1)).end_at(start(1), Outcome::Success);
     let other = {
         let (limiter, node) = (limiter.clone(), node.clone());
         thread::spawn(move || enter(&limiter, &node))
@@ -382,7 +391,7 @@ fn wrong_time_of_another_thread_moves_a_window_by_the_lead() {
         let admitted = ask(&*limiter, 1, 2) + other.join().unwrap();
         assert!((1..=2).contains(&admitted), "{admitted}");
         // The newest bucket is the one of the clock, or the next one.
-        assert_eq!(limiter.available_at(start(4)), 2);
+        assert_eq!(limiter.quota_at(start(4)).unwrap().remaining, 2);
     });
 }
 
@@ -396,7 +405,7 @@ fn wrong_time_of_another_thread_moves_a_bucket_by_the_lead() {
         let other = asks(&bucket, 7_200, 1);
         let admitted = ask(&*bucket, 1, 1) + other.join().unwrap();
         assert!((1..=2).contains(&admitted), "{admitted}");
-        assert_eq!(bucket.available_at(start(3)), 1);
+        assert_eq!(bucket.quota_at(start(3)).unwrap().remaining, 1);
     });
 }
 
@@ -442,7 +451,7 @@ fn permit_that_is_given_back_is_free_once() {
         let admitted = ask(&*limiter, 1, 1) + other.join().unwrap();
         assert!(back.join().unwrap(), "the bucket is the newest one");
         assert!((1..=2).contains(&admitted), "{admitted}");
-        assert_eq!(limiter.available_at(start(1)), 2 - admitted);
+        assert_eq!(limiter.quota_at(start(1)).unwrap().remaining, 2 - admitted);
     });
 }
 
@@ -458,13 +467,13 @@ fn permit_is_given_back_before_its_bucket_is_closed() {
         let is_back = back.join().unwrap();
         assert!((1..=2).contains(&admitted) && (is_back || admitted == 1));
         let taken = 2 + admitted - u64::from(is_back);
-        assert_eq!(limiter.available_at(start(2)), 3 - taken);
+        assert_eq!(limiter.quota_at(start(2)).unwrap().remaining, 3 - taken);
         let (newest, before) = {
             let buckets = limiter.permits_by_bucket_at(start(2));
             (buckets[1].permits, buckets[0].permits)
         };
         assert_eq!(newest + before, taken);
-        assert_eq!(limiter.available_at(start(3)), 3 - newest);
+        assert_eq!(limiter.quota_at(start(3)).unwrap().remaining, 3 - newest);
         assert_eq!(ask(&*limiter, 3, 3 - newest), 3 - newest);
     });
 }
@@ -502,7 +511,7 @@ fn token_that_is_given_back_is_free_once() {
         let admitted = ask(&*bucket, 7, 1) + other.join().unwrap();
         assert!(back.join().unwrap());
         assert!((1..=2).contains(&admitted), "{admitted}");
-        assert_eq!(bucket.available_at(start(7)), 2 - admitted);
+        assert_eq!(bucket.quota_at(start(7)).unwrap().remaining, 2 - admitted);
     });
 }
 
@@ -522,7 +531,7 @@ fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
         clock.set(start(9));
         assert_eq!(ask(&*bucket, 9, 1), 1);
         back.join().unwrap();
-        assert_eq!(bucket.available_at(start(9)), 1);
+        assert_eq!(bucket.quota_at(start(9)).unwrap().remaining, 1);
     });
 }
 
@@ -561,7 +570,8 @@ fn request_to_two_limiters_is_charged_to_both_or_to_none() {
         let beside = beside.join().unwrap();
         assert!(admitted + beside <= 1, "{admitted} and {beside}");
         let (first, second) = both.limiters();
-        let available = [first, second].map(|limiter| limiter.available_at(start(1)));
+        let available =
+            [first, second].map(|limiter| limiter.quota_at(start(1)).unwrap().remaining);
         assert_eq!(available, [1 - admitted, 1 - admitted - beside]);
         assert_eq!(ask(&*both, 1, 1), 1 - admitted - beside, "what is free can be taken");
     });
@@ -583,10 +593,10 @@ fn last_token_is_taken_once_beside_a_change() {
     explore(Some(3), || {
         let bucket = one_token();
         let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
-        bucket.set_limit_at(start(7), Rate::new(1, 2 * LEN).unwrap(), 2);
+        bucket.reconfigure_at(start(7), Rate::new(1, 2 * LEN).unwrap(), 2);
         let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
-        assert_eq!((admitted, bucket.available_at(start(7))), (1, 0));
-        assert_eq!([8, 9, 11].map(|now| bucket.available_at(start(now))), [0, 1, 2]);
+        assert_eq!((admitted, bucket.quota_at(start(7)).unwrap().remaining), (1, 0));
+        assert_eq!([8, 9, 11].map(|now| bucket.quota_at(start(now)).unwrap().remaining), [0, 1, 2]);
     });
 }
 
@@ -602,14 +612,14 @@ fn reading_beside_two_changes_is_of_one_version() {
             thread::spawn(move || bucket.quota_at(start(7)).unwrap())
         };
         let rate = Rate::new(1, LEN).unwrap();
-        bucket.set_limit_at(start(7), rate, 5);
-        bucket.set_limit_at(start(7), rate, 3);
+        bucket.reconfigure_at(start(7), rate, 5);
+        bucket.reconfigure_at(start(7), rate, 3);
         assert_eq!(other.join().unwrap(), 1);
         let quota = reader.join().unwrap();
         assert!(quota.remaining <= 1 && [2, 5, 3].contains(&quota.limit));
         let missing = quota.reset.unwrap().saturating_since(start(7));
         assert_eq!(missing, LEN * u32::try_from(quota.limit - quota.remaining).unwrap());
-        assert_eq!((bucket.capacity(), bucket.available_at(start(7))), (3, 0));
+        assert_eq!((bucket.capacity(), bucket.quota_at(start(7)).unwrap().remaining), (3, 0));
     });
 }
 
@@ -621,13 +631,13 @@ fn two_changes_take_turns() {
         let rate = |len| Rate::new(1, len).unwrap();
         let other = {
             let bucket = bucket.clone();
-            thread::spawn(move || bucket.set_limit_at(start(7), rate(LEN), 5))
+            thread::spawn(move || bucket.reconfigure_at(start(7), rate(LEN), 5))
         };
-        bucket.set_limit_at(start(7), rate(2 * LEN), 3);
+        bucket.reconfigure_at(start(7), rate(2 * LEN), 3);
         other.join().unwrap();
         let settings = (bucket.rate(), bucket.capacity());
         assert!([(rate(LEN), 5), (rate(2 * LEN), 3)].contains(&settings));
-        assert_eq!(bucket.available_at(start(7)), 1);
+        assert_eq!(bucket.quota_at(start(7)).unwrap().remaining, 1);
     });
 }
 
@@ -645,7 +655,7 @@ fn requests_beside_a_change_of_the_pace_are_apart() {
             let bucket = bucket.clone();
             thread::spawn(move || bucket.try_acquire_at(start(7), 1).wait())
         });
-        bucket.set_limit(rate(2 * LEN), LEN * 9);
+        bucket.reconfigure(rate(2 * LEN), LEN * 9);
         let mut waits = others.map(|other| other.join().unwrap()).to_vec();
         waits.sort();
         let possible = [[1, 2], [1, 3], [2, 4]].map(|lens| lens.map(|len: u32| LEN * len).to_vec());
@@ -663,7 +673,7 @@ fn last_token_is_taken_once() {
         assert_eq!(ask(&*bucket, 7, 1), 1);
         let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
         let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
-        assert_eq!((admitted, bucket.available_at(start(7))), (1, 0));
+        assert_eq!((admitted, bucket.quota_at(start(7)).unwrap().remaining), (1, 0));
     });
 }
 
@@ -707,15 +717,16 @@ fn tokens_are_counted_once() {
 fn change_beside_a_count_of_tokens_is_not_lost() {
     explore(Some(3), || {
         let change_first = cold(4, 40);
-        change_first.set_limit(180).unwrap();
+        let config = change_first.config();
+        change_first.reconfigure(180, config).unwrap();
         ask(&*change_first, 8, 181);
         let count_first = cold(4, 40);
         ask(&*count_first, 8, 181);
-        count_first.set_limit(180).unwrap();
+        count_first.reconfigure(180, config).unwrap();
         let expected = [change_first, count_first].map(|limiter| next_limits(&limiter));
         let limiter = cold(4, 40);
         let other = asks(&limiter, 8, 181);
-        limiter.set_limit(180).unwrap();
+        limiter.reconfigure(180, config).unwrap();
         other.join().unwrap();
         assert_eq!(limiter.limit(), 180);
         let found = next_limits(&limiter);
@@ -731,10 +742,11 @@ fn decision_after_a_change_uses_it() {
         let limiter = cold(1, 0);
         // Opens the bucket. The change then forgets its threshold.
         assert_eq!(ask(&*limiter, 7, 91), 0);
-        limiter.set_config(limiter.config());
+        let config = limiter.config();
+        limiter.reconfigure(limiter.limit(), config).unwrap();
         let other = asks(&limiter, 7, 1);
         // The first bucket of a cold service with this limit has one permit.
-        limiter.set_limit(4).unwrap();
+        limiter.reconfigure(4, config).unwrap();
         ask(&*limiter, 7, 1);
         assert_eq!(ask(&*limiter, 7, 1), 0, "over the new limit");
         other.join().unwrap();
@@ -751,12 +763,12 @@ fn refusal_after_a_change_uses_it() {
     explore(Some(4), move || {
         let alone = cold(4, 90);
         let before = retry(&alone);
-        alone.set_config(slow());
+        alone.reconfigure(alone.limit(), slow()).unwrap();
         let expected = retry(&alone);
         assert_ne!(expected, before, "the whole limit costs another time");
         let limiter = cold(4, 90);
         let other = asks(&limiter, 7, 1);
-        limiter.set_config(slow());
+        limiter.reconfigure(limiter.limit(), slow()).unwrap();
         assert_eq!(retry(&limiter), expected);
         assert_eq!(other.join().unwrap(), 0);
         assert_eq!(retry(&limiter), expected);

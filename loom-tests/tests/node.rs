@@ -3,6 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
+use leaparray::Outcome;
 use leaparray::node::{OnDrop, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
@@ -17,12 +18,12 @@ fn each_pass_ends_in_exactly_one_way() {
         let node = node(node_config(1, 2));
         let [cancelled, dropped, succeeded] = [(); 3].map(|()| enter(&node, 1));
         let other = thread::spawn(move || {
-            cancelled.cancel_at(start(1));
+            cancelled.end_at(start(1), Outcome::Cancelled);
             drop(dropped.on_drop(OnDrop::Cancelled));
         });
-        succeeded.success_at(start(1));
+        succeeded.end_at(start(1), Outcome::Success);
         other.join().unwrap();
-        enter(&node, 2).exception_at(start(2));
+        enter(&node, 2).end_at(start(2), Outcome::Exception);
         let lifetime = node.lifetime();
         let ends = [Pass, Success, Exception, Cancelled].map(|event| lifetime.sum(event));
         assert_eq!(ends, [4, 1, 1, 2]);
@@ -34,10 +35,10 @@ fn each_pass_ends_in_exactly_one_way() {
 fn record_beside_a_change_of_the_geometry_is_in_both() {
     explore_some(20_000, Some(1), || {
         let node = node(node_config(1, 2));
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         let recorder = {
             let node = node.clone();
-            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+            thread::spawn(move || enter(&node, 1).end_at(start(1), Outcome::Success))
         };
         node.reconfigure(node_config(2, 2));
         recorder.join().unwrap();
@@ -60,7 +61,7 @@ fn two_threads_change_the_geometry_at_once() {
             let node = node.clone();
             thread::spawn(move || {
                 node.reconfigure(one);
-                node.block_at(start(1));
+                node.block_many_at(start(1), 1);
             })
         };
         node.reconfigure(two);
@@ -76,7 +77,7 @@ fn two_threads_change_the_geometry_at_once() {
 fn last_permit_of_the_next_bucket_is_taken_once() {
     explore(Some(3), || {
         let node = node(node_config(2, 2));
-        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).end_at(start(1), Outcome::Success);
         let other = {
             let node = node.clone();
             thread::spawn(move || node.reserve_next_at(start(1), 1, 2).is_some())
@@ -115,7 +116,7 @@ fn each_second_is_delivered_once() {
         let node = node(node_config(2, 8));
         let cursor = Arc::new(SecondsCursor::new());
         // One block in second 0, and ten in second 1.
-        node.block_at(start(1));
+        node.block_many_at(start(1), 1);
         node.block_many_at(start(2), 10);
         let poll = |number| {
             let (node, cursor) = (node.clone(), cursor.clone());

@@ -7,7 +7,9 @@ use std::time::Duration;
 use leaparray::MetricEvent::{Block, Success};
 use leaparray::TrafficType::Inbound;
 use leaparray::registry::SeriesReader;
-use leaparray::{ManualClock, Registry, RegistryConfig, Resource, Timestamp, show_all_words};
+use leaparray::{
+    Entry, ManualClock, Outcome, Registry, RegistryConfig, Resource, Timestamp, show_all_words,
+};
 use leaparray_loom_tests::{explore, node_config, start};
 use loom::sync::{Arc, mpsc};
 use loom::thread;
@@ -111,7 +113,7 @@ fn record_beside_an_eviction_is_not_lost() {
         drop(registry.resource("a"));
         let other = {
             let registry = registry.clone();
-            thread::spawn(move || registry.resource("a").unwrap().block_at(start(1)))
+            thread::spawn(move || registry.resource("a").unwrap().block_many_at(start(1), 1))
         };
         evict_all(&registry);
         other.join().unwrap();
@@ -132,7 +134,7 @@ fn resource_that_was_just_recorded_in_is_not_evicted() {
             let registry = registry.clone();
             thread::spawn(move || {
                 let resource = registry.resource("a").unwrap();
-                resource.block_at(start(8));
+                resource.block_many_at(start(8), 1);
             })
         };
         // A resource is idle if it was last recorded in before bucket 8.
@@ -153,8 +155,8 @@ fn eviction_keeps_records_of_the_last_holder() {
         let registry = registry(2);
         let held = registry.resource("a").unwrap();
         let other = thread::spawn(move || {
-            held.block_at(start(1));
-            held.block_at(start(1));
+            held.block_many_at(start(1), 1);
+            held.block_many_at(start(1), 1);
         });
         if evict_all(&registry) == 1 {
             assert_eq!(blocks(&registry), 2, "evicted after both records");
@@ -172,11 +174,11 @@ fn last_holder_records_beside_a_removal(preemptions: usize, after_the_first: boo
         let held = registry.resource("a").unwrap();
         let (sender, receiver) = mpsc::channel();
         let other = thread::spawn(move || {
-            held.block_at(start(1));
+            held.block_many_at(start(1), 1);
             if after_the_first {
                 sender.send(()).unwrap();
             }
-            held.block_at(start(1));
+            held.block_many_at(start(1), 1);
         });
         if after_the_first {
             receiver.recv().unwrap();
@@ -201,7 +203,8 @@ fn record_in_a_removed_resource_is_not_lost() {
 fn totals_only_grow_beside_an_eviction() {
     explore(None, || {
         let registry = registry(2);
-        registry.resource("a").unwrap().enter_owned_at(start(1)).success_at(start(1));
+        Entry::enter_at(registry.resource("a").unwrap(), start(1))
+            .end_at(start(1), Outcome::Success);
         let reader = {
             let registry = registry.clone();
             thread::spawn(move || registry.lifetime().sum(Success))
@@ -224,7 +227,7 @@ fn read_blocks(reader: &mut SeriesReader<ManualClock>, registry: &Model) -> (u64
 fn series_has_its_counts_beside_an_eviction() {
     explore(None, || {
         let registry = registry(2);
-        registry.resource("a").unwrap().block_at(start(1));
+        registry.resource("a").unwrap().block_many_at(start(1), 1);
         let mut reader = registry.series();
         let other = {
             let registry = registry.clone();
@@ -247,7 +250,7 @@ fn record_in_a_removed_resource_is_in_its_series_once() {
         let registry = registry(2);
         let held = registry.resource("a").unwrap();
         let mut reader = registry.series();
-        let other = thread::spawn(move || held.block_at(start(1)));
+        let other = thread::spawn(move || held.block_many_at(start(1), 1));
         assert!(registry.remove("a"));
         let (new, all) = read_blocks(&mut reader, &registry);
         assert_eq!(new, all);
@@ -262,13 +265,13 @@ fn record_in_a_removed_resource_is_in_its_series_once() {
 fn series_continues_when_its_name_is_listed_again() {
     explore(Some(2), || {
         let registry = registry(2);
-        registry.resource("a").unwrap().block_at(start(1));
+        registry.resource("a").unwrap().block_many_at(start(1), 1);
         let mut reader = registry.series();
         let other = {
             let registry = registry.clone();
             thread::spawn(move || {
                 registry.remove("a");
-                registry.resource("a").unwrap().block_at(start(1));
+                registry.resource("a").unwrap().block_many_at(start(1), 1);
             })
         };
         let (first, _) = read_blocks(&mut reader, &registry);

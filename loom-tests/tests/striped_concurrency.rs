@@ -237,7 +237,7 @@ fn request_after_a_change_of_the_limit_finds_it() {
     explore(Some(3), || {
         let limiter = striped(4);
         let other = on_thread(&limiter, |limiter| drop(take(limiter, 1)));
-        limiter.set_limit(1);
+        limiter.reconfigure(1);
         assert!(take(&limiter, 2).is_none());
         other.join().unwrap();
         assert!(take(&limiter, 1).is_some());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leaparray::flow::{Ask, Decision, LimiterExt, SlidingWindowLimiter};
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{ManualClock, Outcome, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
@@ -56,7 +56,7 @@ fn on_thread<T: 'static>(
 }
 
 fn available(limiter: &Sliding, number: u32) -> u64 {
-    limiter.available_at(start(number))
+    limiter.quota_at(start(number)).unwrap().remaining
 }
 
 /// Two of four permits fit into a stripe, and three do not. Only one of the requests has enough
@@ -176,7 +176,7 @@ fn request_after_a_change_of_the_limit_finds_it() {
     explore(Some(3), || {
         let limiter = striped(9);
         let other = on_thread(&limiter, |limiter| ask(limiter, 1, 1));
-        limiter.set_limit(2).unwrap();
+        limiter.reconfigure(2).unwrap();
         assert_eq!(ask(&limiter, 1, 2), 0);
         other.join().unwrap();
     });
@@ -188,7 +188,7 @@ fn request_after_a_change_of_the_limit_finds_it_in_an_epoch_that_began_since() {
     explore(Some(3), || {
         let limiter = direct(9);
         let other = on_thread(&limiter, Sliding::begin_epoch);
-        limiter.set_limit(2).unwrap();
+        limiter.reconfigure(2).unwrap();
         assert_eq!(ask(&limiter, 1, 2), 0);
         other.join().unwrap();
         assert_eq!([2, 1].map(|permits| ask(&limiter, 1, permits)), [0, 1]);
@@ -330,11 +330,11 @@ fn entries_of_an_epoch_leave_room_for_direct_passes() {
     explore(Some(2), || {
         let (node, limiter) = (node(node_config(2, 2)), with_node_passes(9));
         for _ in 0..2 {
-            node.enter_at(start(1)).success_at(start(1));
+            node.enter_at(start(1)).end_at(start(1), Outcome::Success);
         }
         let enter = |limiter: &Sliding, node: &Node, permits| {
             let entry = limiter.enter_at(node, Ask::at(start(1)).many(permits)).into_result();
-            entry.map(|it| it.into_parts().0.success_at(start(1))).is_ok()
+            entry.map(|it| it.into_parts().0.end_at(start(1), Outcome::Success)).is_ok()
         };
         // Counts the direct passes, for this bucket.
         assert!(enter(&limiter, &node, 1));

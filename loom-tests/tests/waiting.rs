@@ -198,7 +198,7 @@ fn recheck_beside_an_arrival_is_not_missed() {
             let queue = queue.clone();
             thread::spawn(move || drop(take(&queue)))
         };
-        queue.limiter().set_limit(2);
+        queue.limiter().reconfigure(2);
         queue.recheck();
         waits.join().unwrap();
         drop(held);

@@ -9,7 +9,7 @@
 //! one of them gets it, and no permit is taken and then given back, except by an [`AllOf`]. No
 //! controller makes its caller wait. A [`Keyed`] limiter decides under a lock, which is held for
 //! one decision, and all others decide without one. To wait for a decision that says how long, use
-//! [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a
+//! [`Decision::sleep`], or [`Delayed::sleep_with`] with the timers of any runtime. To wait for a
 //! permit, in turn with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
 //!
 //! | to | use |
@@ -33,12 +33,28 @@
 //! | keep values of your own, bucket by bucket | [`RollingWindow`](crate::rolling_window::RollingWindow) |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form
-//! that takes the time. A [`Timeline`](crate::Timeline) gives controllers the clock of the registry
-//! or of the nodes that they limit. A request may have a stale `now`, because its thread has
-//! stalled. A limiter with a window decides on such a request in the newest bucket for which any
-//! thread has asked. A leaky bucket or a token bucket compares `now` with its own stored time,
-//! which is then further ahead. An adaptive breaker uses `now` as it is. A circuit breaker bounds
-//! the times of its transitions and probes by its lead.
+//! that takes the time. Give a controller the clock of the registry or of the nodes that it limits:
+//! with `new`, all of them have the one [`MonotonicClock`](crate::MonotonicClock) of the process.
+//!
+//! A request may have a stale `now`, because its thread has stalled. A limiter with a window
+//! decides on such a request in the newest bucket for which any thread has asked. A leaky bucket or
+//! a token bucket compares `now` with its own stored time, which is then further ahead. An adaptive
+//! breaker uses `now` as it is. A circuit breaker bounds the times of its transitions and probes by
+//! its lead.
+//!
+//! # Changes in place
+//!
+//! Every controller is changed while other threads ask it, by `reconfigure`. It takes what `new`
+//! takes, without the parts that cannot change, and it returns the error that `new` returns. Where
+//! the result depends on the time, there is also `reconfigure_at`. A combination of limiters has no
+//! settings of its own: its parts are changed.
+//!
+//! - Nothing is forgotten: permits that were taken stay taken, and a breaker stays open.
+//! - Nothing is forgiven: a change gives no permits that a limiter with the new settings from the
+//!   beginning would not give.
+//! - A decision that begins after the change is by the new settings. One beside it is by the former
+//!   or by the new ones, never by a mixture.
+//! - No decision waits for a change. Threads that change the settings at the same time take turns.
 
 pub mod budget;
 mod combined;

@@ -5,7 +5,6 @@
 )]
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::{fmt, mem};
 
 use super::ResourceNode;
@@ -67,42 +66,25 @@ where
     permit: Option<P>,
 }
 
-impl<C: Clock + Clone> ResourceNode<C> {
-    /// Like [`enter`](Self::enter), but the entry owns its reference to the node and does not
-    /// borrow it.
-    ///
-    /// ```
-    /// use leaparray::{NodeConfig, ResourceNode};
-    /// use std::sync::Arc;
-    ///
-    /// let node = Arc::new(ResourceNode::new(NodeConfig::default()));
-    /// let entry = Arc::clone(&node).enter_owned();
-    /// std::thread::spawn(move || entry.success()).join().unwrap();
-    /// assert_eq!(node.concurrency(), 0);
-    /// ```
-    pub fn enter_owned(self: Arc<Self>) -> Entry<Arc<Self>, C> {
-        Entry::enter(self)
-    }
-
-    /// Enters a request whose permits were [reserved](Self::reserve_next): counts one more request
-    /// in flight, and no pass, because reserved permits count as passes already.
-    pub fn enter_reserved(&self, reservation: Reservation) -> Entry<&Self, C> {
-        self.enter_reserved_at(self.clock().now(), reservation)
-    }
-
-    /// Like [`enter_reserved`](Self::enter_reserved), at `now`. For an entry that does not borrow
-    /// the node, use [`Entry::enter_reserved_at`].
-    pub fn enter_reserved_at(&self, now: Timestamp, reservation: Reservation) -> Entry<&Self, C> {
-        Entry::enter_reserved_at(self, now, reservation)
-    }
-}
+impl<C: Clock + Clone> ResourceNode<C> {}
 
 impl<N, C> Entry<N, C>
 where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
 {
-    /// Enters one request, through any reference to its node; see [`ResourceNode::enter`].
+    /// Enters one request, through any reference to its node; see [`ResourceNode::enter`]. The
+    /// entry of an [`Arc`](std::sync::Arc) or of a [`Resource`](crate::Resource) borrows nothing.
+    ///
+    /// ```
+    /// use leaparray::{Entry, NodeConfig, ResourceNode};
+    /// use std::sync::Arc;
+    ///
+    /// let node = Arc::new(ResourceNode::new(NodeConfig::default()));
+    /// let entry = Entry::enter(Arc::clone(&node));
+    /// std::thread::spawn(move || entry.success()).join().unwrap();
+    /// assert_eq!(node.concurrency(), 0);
+    /// ```
     #[inline(always)]
     pub fn enter(node: N) -> Self {
         let now = node.clock().now();
@@ -115,15 +97,17 @@ where
         Self::enter_many_at(node, now, 1)
     }
 
-    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits; see
-    /// [`ResourceNode::enter_many`].
+    /// Enters one request of `permits` permits at `now`: counts a pass for each permit, and one
+    /// more request in flight. A request of 0 permits is in flight as well, and has a response
+    /// time.
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
         Self::with_permit(node, now, permits, ())
     }
 
-    /// Enters a request whose permits were [reserved](ResourceNode::reserve_next_at), at `now`; see
-    /// [`ResourceNode::enter_reserved`].
+    /// Enters a request at `now` whose permits were [reserved](ResourceNode::reserve_next_at):
+    /// counts one more request in flight, and no pass, because reserved permits count as passes
+    /// already.
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
@@ -183,25 +167,11 @@ where
         self.end(C::now, Outcome::Success);
     }
 
-    /// Like [`success`](Self::success), at `now`. If `now` is before the time at which the request
-    /// entered, the response time is zero.
-    #[inline(always)]
-    pub fn success_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Success);
-    }
-
     /// Ends the request now: counts an [exception](crate::MetricEvent::Exception) for each permit,
     /// and one response time.
     #[inline(always)]
     pub fn exception(mut self) {
         self.end(C::now, Outcome::Exception);
-    }
-
-    /// Like [`exception`](Self::exception), at `now`. If `now` is before the time at which the
-    /// request entered, the response time is zero.
-    #[inline(always)]
-    pub fn exception_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Exception);
     }
 
     /// Ends the request now, as cancelled: counts [`Cancelled`](crate::MetricEvent::Cancelled) for
@@ -223,11 +193,6 @@ where
         self.end(C::now, Outcome::Cancelled);
     }
 
-    /// Like [`cancel`](Self::cancel), at `now`.
-    pub fn cancel_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Cancelled);
-    }
-
     /// Ends the request now with the given outcome: [`success`](Self::success),
     /// [`exception`](Self::exception) or [`cancel`](Self::cancel).
     ///
@@ -246,8 +211,10 @@ where
         self.end(C::now, outcome);
     }
 
-    /// Like [`end_with`](Self::end_with), at `now`.
-    pub fn end_with_at(mut self, now: Timestamp, outcome: Outcome) {
+    /// Like [`end_with`](Self::end_with), at `now`. If `now` is before the time at which the
+    /// request entered, the response time is zero.
+    #[inline(always)]
+    pub fn end_at(mut self, now: Timestamp, outcome: Outcome) {
         self.end(|_| now, outcome);
     }
 

@@ -8,16 +8,8 @@ use crate::time::Clock;
 use crate::window::with_scratch;
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Returns the histogram of all response times since the node was made; see
-    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into).
-    pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
-        let mut histogram = LatencyHistogram::default();
-        self.lifetime_histogram_into(&mut histogram).then_some(histogram)
-    }
-
-    /// Replaces the contents of `into` by the histogram of all response times since the node was
-    /// made, as a scraper needs it: no count is ever taken away. Returns `false`, with any contents
-    /// in `into`, if the node has never had a histogram.
+    /// Returns the histogram of all response times since the node was made, as a scraper needs it:
+    /// no count is ever taken away; `None` if the node has never had a histogram.
     ///
     /// Several [geometries](Self::reconfigure) are merged. So the scale becomes coarser when the
     /// first response time is recorded under a geometry with a coarser scale. Response times that
@@ -25,64 +17,25 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// number of response times in the [lifetime totals](Self::lifetime).
     ///
     /// ```
-    /// use leaparray::{
-    ///     HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp,
-    /// };
+    /// use leaparray::{HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let config = NodeConfig::default().with_histogram(HistogramConfig::default());
     /// let node = ResourceNode::with_clock(config, clock.clone());
-    /// let mut histogram = LatencyHistogram::default();
     /// for hour in 1..=3 {
     ///     node.enter().success();
     ///     clock.advance(Duration::from_secs(3_600));
-    ///     assert!(node.lifetime_histogram_into(&mut histogram));
-    ///     assert_eq!(histogram.count(), hour);
+    ///     assert_eq!(node.lifetime_histogram().unwrap().count(), hour);
     /// }
     /// assert_eq!(node.now().long().histogram().unwrap().count(), 0);
     /// ```
-    pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
-        self.merge_generations(into, |generation, into| {
+    pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
+        let mut histogram = LatencyHistogram::default();
+        let has_histogram = self.merge_generations(&mut histogram, |generation, into| {
             generation.array().lifetime_histogram_into(into).is_some()
-        })
-    }
-
-    /// Returns the [lifetime totals](Self::lifetime), and whether `into` has the lifetime
-    /// histogram, as [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. Reads
-    /// both in one pass over the node, in little more time than one of them.
-    ///
-    /// The number of response times in the totals is the count of the histogram, plus the response
-    /// times that were recorded under a [geometry](Self::reconfigure) without a histogram.
-    ///
-    /// ```
-    /// use leaparray::{HistogramConfig, LatencyHistogram, NodeConfig, ResourceNode};
-    ///
-    /// let with_histogram = NodeConfig::default().with_histogram(HistogramConfig::default());
-    /// let node = ResourceNode::new(NodeConfig::default());
-    /// node.enter().success();
-    /// let mut histogram = LatencyHistogram::default();
-    /// let (totals, has_histogram) = node.lifetime_with_histogram_into(&mut histogram);
-    /// assert_eq!((totals.rt_count(), has_histogram), (1, false));
-    ///
-    /// node.reconfigure(with_histogram);
-    /// node.enter().success();
-    /// let (totals, has_histogram) = node.lifetime_with_histogram_into(&mut histogram);
-    /// assert_eq!((totals.rt_count(), has_histogram), (2, true));
-    /// assert_eq!(histogram.count(), 1);
-    /// ```
-    pub fn lifetime_with_histogram_into(
-        &self,
-        into: &mut LatencyHistogram,
-    ) -> (MetricTotals, bool) {
-        let mut totals = MetricTotals::default();
-        let has_histogram = self.merge_generations(into, |generation, into| {
-            add_reserved(&mut totals, generation.ever_reserved());
-            let (of_generation, has_histogram) = generation.lifetime_and_histogram(into);
-            totals += &of_generation;
-            has_histogram
         });
-        (totals, has_histogram)
+        has_histogram.then_some(histogram)
     }
 
     /// Calls `visit` with the lifetime totals of each [geometry](Self::reconfigure) that the node

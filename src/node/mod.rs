@@ -120,9 +120,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.on_drop.set(policy);
     }
 
-    /// Returns the outcome of a request whose [`Entry`] is dropped before it has ended.
-    #[must_use]
-    pub fn on_drop(&self) -> OnDrop {
+    pub(crate) fn on_drop(&self) -> OnDrop {
         self.on_drop.get()
     }
 
@@ -178,44 +176,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_at(&self, now: Timestamp) -> Entry<&Self, C> {
-        self.enter_many_at(now, 1)
-    }
-
-    /// Enters one request of `permits` permits: counts a pass for each permit, and one more request
-    /// in flight. A request of 0 permits is in flight as well, and has a response time.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as in `entry`")]
-    pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
-        self.enter_many_at(self.clock().now(), permits)
-    }
-
-    /// Like [`enter_many`](Self::enter_many), at `now`.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as in `entry`")]
-    pub fn enter_many_at(&self, now: Timestamp, permits: u64) -> Entry<&Self, C> {
-        Entry::enter_many_at(self, now, permits)
+        Entry::enter_at(self, now)
     }
 
     /// Counts a refused request, as one [block](MetricEvent::Block).
     #[inline]
     pub fn block(&self) {
-        self.block_many(1);
+        self.block_many_at(self.clock().now(), 1);
     }
 
-    /// Like [`block`](Self::block), at `now`.
-    #[inline]
-    pub fn block_at(&self, now: Timestamp) {
-        self.block_many_at(now, 1);
-    }
-
-    /// Counts a refused request of `permits` permits, as one [block](MetricEvent::Block) for each
-    /// permit.
-    #[inline]
-    pub fn block_many(&self, permits: u64) {
-        self.block_many_at(self.clock().now(), permits);
-    }
-
-    /// Like [`block_many`](Self::block_many), at `now`.
+    /// Counts a refused request of `permits` permits at `now`, as one [block](MetricEvent::Block)
+    /// for each permit.
     #[inline]
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
         let array = self.current().long.array();
@@ -379,19 +350,8 @@ impl<C> ResourceNode<C> {
         &self.current().config
     }
 
-    /// Returns the time at which this node was made, by its clock: the begin of its lifetime
-    /// totals. A change of the [geometry](Self::reconfigure) does not change it.
-    ///
-    /// ```
-    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
-    ///
-    /// let made = Timestamp::from_secs(60);
-    /// let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(made));
-    /// node.clock().set(Timestamp::from_secs(90));
-    /// assert_eq!(node.made(), made);
-    /// ```
-    #[must_use]
-    pub fn made(&self) -> Timestamp
+    /// Returns the time at which the node was made. A change of the geometry does not change it.
+    pub(crate) fn made(&self) -> Timestamp
     where
         C: Clock,
     {

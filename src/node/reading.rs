@@ -81,7 +81,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// use leaparray::{MetricEvent, NodeConfig, ResourceNode, Timestamp};
     ///
     /// let node = ResourceNode::new(NodeConfig::default());
-    /// node.block_at(Timestamp::from_secs(60));
+    /// node.block_many_at(Timestamp::from_secs(60), 1);
     /// let reading = node.at(Timestamp::from_millis(60_400));
     /// assert_eq!(reading.short().sum(MetricEvent::Block), 1);
     /// ```

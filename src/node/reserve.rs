@@ -39,11 +39,6 @@ impl Reservation {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Reserves permits of the next bucket; see [`reserve_next_at`](Self::reserve_next_at).
-    pub fn reserve_next(&self, permits: u64, limit: u64) -> Option<Reservation> {
-        self.reserve_next_at(self.clock().now(), permits, limit)
-    }
-
     /// Reserves `permits` of the bucket after the bucket of `now`, if the short window that ends
     /// with that bucket then has at most `limit` passes. Otherwise returns `None`. Sentinel calls
     /// this `tryOccupyNext`.
@@ -55,7 +50,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The permits count as [`Pass`](MetricEvent::Pass) and as
     /// [`ReservedPass`](MetricEvent::ReservedPass) in that bucket. Until it begins,
     /// [`reserved`](NodeReading::reserved) counts them. A reservation cannot be returned: the
-    /// caller should [enter](Self::enter_reserved) with it.
+    /// caller should [enter](crate::Entry::enter_reserved_at) with it.
     ///
     /// Threads that race for one bucket never reserve more than remains of the limit. Requests that
     /// pass in the current bucket during the call may be missed, so a caller that admits such
@@ -64,20 +59,23 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// permits.
     ///
     /// ```
-    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::{
+    ///     Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_millis(60_400));
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// node.enter_many(3).success();
+    /// Entry::enter_many_at(&node, clock.now(), 3).success();
     ///
-    /// let reservation = node.reserve_next(2, 5).expect("three have passed, of five");
+    /// let now = clock.now();
+    /// let reservation = node.reserve_next_at(now, 2, 5).expect("three have passed, of five");
     /// assert_eq!(reservation.wait(), Duration::from_millis(100));
-    /// assert!(node.reserve_next(1, 5).is_none());
+    /// assert!(node.reserve_next_at(now, 1, 5).is_none());
     /// assert_eq!((node.now().reserved(), node.now().short().sum(MetricEvent::Pass)), (2, 3));
     ///
     /// clock.advance(reservation.wait());
-    /// let entry = node.enter_reserved(reservation);
+    /// let entry = Entry::enter_reserved_at(&node, node.clock().now(), reservation);
     /// assert_eq!((node.now().reserved(), node.now().short().sum(MetricEvent::Pass)), (0, 5));
     /// entry.success();
     /// ```
@@ -110,8 +108,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
 }
 
 impl<C: Clock + Clone> NodeReading<'_, C> {
-    /// Returns the number of [reserved](ResourceNode::reserve_next) permits of the bucket after the
-    /// bucket of `now`.
+    /// Returns the number of [reserved](ResourceNode::reserve_next_at) permits of the bucket after
+    /// the bucket of `now`.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.node

@@ -135,19 +135,19 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     /// recorded since the start of the second, the call only compares two times.
     ///
     /// ```
-    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
     /// use leaparray::node::SecondsCursor;
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     /// let cursor = SecondsCursor::new();
-    /// node.block_many(3);
+    /// node.block_many_at(node.clock().now(), 3);
     /// clock.advance(Duration::from_secs(1));
     /// let seconds = node.now().poll_seconds(&cursor);
     /// let delivered: u64 = seconds.map(|it| it.counts[MetricEvent::Block]).sum();
     ///
-    /// node.block_many(2);
+    /// node.block_many_at(node.clock().now(), 2);
     /// // A stalled thread has a time of the second that was delivered.
     /// node.block_many_at(Timestamp::from_secs(60), 4);
     /// let lifetime = node.lifetime().sum(MetricEvent::Block);

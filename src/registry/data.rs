@@ -66,16 +66,17 @@ impl<C> Resource<C> {
     /// whose `make`s ask for each other's values.
     ///
     /// ```
-    /// use leaparray::flow::{LimiterExt, Rate};
-    /// use leaparray::{ManualClock, RegistryConfig, Timeline, Timestamp};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
     /// use std::time::Duration;
     ///
-    /// let timeline = Timeline::with_clock(ManualClock::new(Timestamp::from_secs(60)));
-    /// let registry = timeline.registry(RegistryConfig::default());
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
     /// let rate = Rate::new(10, Duration::from_secs(1))?;
     /// let is_admitted = |name: &str| {
     ///     let resource = registry.resource(name)?;
-    ///     let bucket = resource.data_or_insert_with(|| timeline.token_bucket(rate, 1));
+    ///     let bucket = || TokenBucket::with_clock(rate, 1, clock.clone());
+    ///     let bucket = resource.data_or_insert_with(bucket);
     ///     Ok::<_, leaparray::registry::RegistryError>(bucket.try_acquire().is_admitted())
     /// };
     /// assert!(is_admitted("GET /orders")?);
@@ -100,15 +101,14 @@ impl<C> Resource<C> {
     /// As for [`data_or_insert_with`](Self::data_or_insert_with).
     ///
     /// ```
-    /// use leaparray::flow::{LimitError, LimiterExt};
-    /// use leaparray::{RegistryConfig, Timeline};
+    /// use leaparray::Registry;
+    /// use leaparray::flow::{LimitError, LimiterExt, SlidingWindowLimiter};
     ///
-    /// let timeline = Timeline::new();
-    /// let registry = timeline.registry(RegistryConfig::default());
+    /// let registry = Registry::new();
     /// let orders = registry.resource("GET /orders")?;
     /// let second = *orders.config().short();
     /// let limiter = |limit| {
-    ///     orders.data_or_try_insert_with(|| timeline.bucket_window_limiter(second, limit))
+    ///     orders.data_or_try_insert_with(|| SlidingWindowLimiter::of_buckets(second, limit))
     /// };
     /// assert!(matches!(limiter(u64::MAX), Err(LimitError::TooHigh { .. })));
     /// limiter(100)?.try_enter(&*orders)?.success();

@@ -8,12 +8,6 @@ use crate::sync::Arc;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Evicts the resources that have been idle for `idle`, and returns their number. See
-    /// [`evict_idle_at`](Self::evict_idle_at).
-    pub fn evict_idle(&self, idle: Duration) -> usize {
-        self.evict_idle_at(self.clock.now(), idle)
-    }
-
     /// Evicts the resources that are idle at `now`, and returns their number.
     ///
     /// A resource is idle if it has no handle (a [`Resource`]), and if it was
@@ -31,7 +25,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// windows. If the windows are read, `idle` should be at least as long as the long window.
     ///
     /// ```
-    /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -40,8 +34,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// let kept = registry.resource("GET /users")?;
     ///
     /// clock.advance(Duration::from_secs(120));
-    /// assert_eq!(registry.evict_idle(Duration::from_secs(180)), 0);
-    /// assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    /// assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(180)), 0);
+    /// assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
     /// assert!(registry.get("GET /orders").is_none() && registry.get("GET /users").is_some());
     /// assert_eq!(registry.lifetime().sum(MetricEvent::Success), 1);
     /// # Ok::<_, leaparray::registry::RegistryError>(())

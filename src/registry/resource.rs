@@ -9,7 +9,7 @@ use super::error::RegistryError;
 use super::id::ResourceId;
 use super::listed::Listed;
 use crate::collections::TypeMap;
-use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
+use crate::node::{NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -29,7 +29,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// // The entry borrows neither the registry nor the handle, so its request can move from
 /// // thread to thread.
 /// fn begin(orders: &Resource) -> Entry<Resource> {
-///     orders.enter_owned()
+///     Entry::enter(orders.clone())
 /// }
 ///
 /// let registry = Registry::new();
@@ -210,39 +210,12 @@ impl<C: Clock + Clone> Resource<C> {
         }
     }
 
-    /// Like [`enter`](ResourceNode::enter), but the entry has a clone of this handle and does not
-    /// borrow it. To move a handle into the entry instead, use [`Entry::enter`].
-    ///
-    /// ```
-    /// use leaparray::{Entry, Registry};
-    ///
-    /// let registry = Registry::new();
-    /// let entry = Entry::enter(registry.resource("GET /orders")?);
-    /// assert_eq!(registry.now().inbound().concurrency, 1);
-    /// entry.success();
-    /// # Ok::<_, leaparray::registry::RegistryError>(())
-    /// ```
-    pub fn enter_owned(&self) -> Entry<Self, C> {
-        Entry::enter(self.clone())
-    }
-
-    /// Like [`enter_owned`](Self::enter_owned), at `now`.
-    pub fn enter_owned_at(&self, now: Timestamp) -> Entry<Self, C> {
-        Entry::enter_at(self.clone(), now)
-    }
-
     /// Returns the sum of the snapshots of the resource's own node and of its contexts at `now`.
     /// The nodes are read one after the other. Peaks are lower bounds: the highest peak of a single
     /// node, as in any sum of [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)
-    }
-
-    /// Changes the geometry of the node to which this handle dereferences: the node of the
-    /// resource, or of its context. See [`ResourceNode::reconfigure`].
-    pub fn reconfigure(&self, config: NodeConfig) {
-        ResourceNode::reconfigure(self, config);
     }
 }
 

@@ -98,7 +98,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     ///
     /// ```
     /// use leaparray::MetricEvent::{Block, Pass};
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
     /// use leaparray::registry::RegistryCursor;
     /// use std::time::Duration;
     ///
@@ -109,7 +109,7 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// registry.resource("GET /orders")?.enter().success();
     /// registry.resource("GET /users")?.in_context("web")?.block();
     /// // No count is lost.
-    /// registry.evict_idle(Duration::ZERO);
+    /// registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
     ///
     /// clock.advance(Duration::from_secs(1));
     /// let seconds = registry.now().poll_seconds(&cursor);

@@ -80,7 +80,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::registry::{Registry, RegistryConfig, RegistryCursor};
-    use crate::time::{ManualClock, Timestamp};
+    use crate::time::{Clock, ManualClock, Timestamp};
 
     type Tested = Registry<ManualClock>;
 
@@ -98,7 +98,7 @@ mod tests {
     /// Evicts, and removes, resources with records in this second.
     fn lose_two(registry: &Tested) {
         registry.resource("evicted").unwrap().block();
-        assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
         registry.resource("removed").unwrap().block();
         assert!(registry.remove("removed"));
     }
@@ -144,7 +144,7 @@ mod tests {
         registry.now().poll_seconds(&cursor);
         let evict = || {
             registry.resource("evicted").unwrap().block();
-            assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+            assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
         };
         let remove = || {
             registry.resource("removed").unwrap().block();

@@ -201,7 +201,10 @@ fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
         limiter.begin_epoch();
         admitted += ask(&limiter, 60, 4);
         ends.finish();
-        assert_eq!((admitted, limiter.available_at(Timestamp::from_secs(60))), (13, LIMIT - 13));
+        assert_eq!(
+            (admitted, limiter.quota_at(Timestamp::from_secs(60)).unwrap().remaining),
+            (13, LIMIT - 13)
+        );
         assert_eq!(drain(&limiter, 60), LIMIT - 13);
     }
 }
@@ -245,7 +248,7 @@ fn change_beside_two(
 ) {
     stop_each_two(striped, [first, second], |limiter, stopped, when| {
         points.extend(stopped.iter().filter_map(|stopped| stopped.trace.last()));
-        limiter.set_limit(changed).unwrap();
+        limiter.reconfigure(changed).unwrap();
         take_all(limiter, changed, when);
         for stopped in stopped {
             stopped.finish();
@@ -254,7 +257,7 @@ fn change_beside_two(
             take_all(limiter, changed, when);
         }
         // No permit is lost in a stripe.
-        limiter.set_limit(2_000).unwrap();
+        limiter.reconfigure(2_000).unwrap();
         take_all(limiter, 2_000, when);
     });
 }
@@ -272,7 +275,7 @@ fn epoch_has_the_limit_that_was_divided() {
             limiter.begin_epoch();
             0
         });
-        limiter.set_limit(200).unwrap();
+        limiter.reconfigure(200).unwrap();
         assert_eq!(ask(&limiter, 60, taken), taken);
         prepares.finish();
         assert!(limiter.is_striped(), "after {taken} permits");

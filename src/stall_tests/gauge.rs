@@ -16,7 +16,7 @@ fn node() -> Node {
 }
 
 fn enter(node: &Node) -> Entry<Node, ManualClock> {
-    node.clone().enter_owned()
+    Entry::enter(node.clone())
 }
 
 /// The number of passes in which one look goes through the arrays, and stops

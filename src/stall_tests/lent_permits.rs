@@ -211,7 +211,7 @@ fn changed_limit_applies_beside_stopped_threads() {
 
 fn change_beside_two(first: Act, second: Act, changed: u64) {
     stop_each_two(striped, [first, second], |limiter, stopped, when| {
-        limiter.set_limit(changed);
+        limiter.reconfigure(changed);
         let before = limiter.in_use();
         let mut kept = take_all(limiter);
         assert_eq!(limiter.in_use(), changed.max(before), "{when}");
@@ -223,7 +223,7 @@ fn change_beside_two(first: Act, second: Act, changed: u64) {
         assert!(kept <= LIMIT.max(changed), "{when}, {kept} are kept");
         assert_eq!(take_all(limiter), changed.saturating_sub(kept), "{when}");
         // No permit is lost in a stripe.
-        limiter.set_limit(2_000);
+        limiter.reconfigure(2_000);
         take_all(limiter);
         assert_eq!(limiter.in_use(), 2_000, "{when}");
     });
@@ -243,7 +243,7 @@ fn epoch_has_the_limit_that_was_divided() {
             0
         });
         prepares.lead_to(Point::SharedOut);
-        limiter.set_limit(200);
+        limiter.reconfigure(200);
         assert_eq!(keep(&limiter, taken), taken);
         prepares.finish();
         assert!(limiter.is_striped(), "after {taken} permits");

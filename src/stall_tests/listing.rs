@@ -10,7 +10,7 @@ use crate::metric::MetricEvent::Pass;
 use crate::node::NodeConfig;
 use crate::registry::{Registry, RegistryConfig, RegistryCursor, Visited};
 use crate::sync::stall::Point;
-use crate::time::{ManualClock, Timestamp};
+use crate::time::{Clock, ManualClock, Timestamp};
 
 type Model = Arc<Registry<ManualClock>>;
 
@@ -74,7 +74,9 @@ fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
 
 #[test]
 fn name_of_an_evicted_resource_is_listed_anew_beside_the_thread_that_evicts() {
-    list_beside(|registry| assert_eq!(registry.evict_idle(Duration::ZERO), 1));
+    list_beside(|registry| {
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
+    });
 }
 
 #[test]

@@ -41,18 +41,22 @@ fn stopped_change_of_a_token_bucket_blocks_no_decision() {
         let bucket = TokenBucket::with_clock(per_second(1), 5, ManualClock::new(NOW));
         let bucket = Arc::new(bucket);
         assert!(bucket.try_acquire().is_admitted());
-        let stopped = stopped_at(point, &bucket, |bucket| bucket.set_limit(per_second(1), 9));
+        let stopped = stopped_at(point, &bucket, |bucket| bucket.reconfigure(per_second(1), 9));
         let other = bucket.clone();
         let takes = watched("a thread that takes tokens", move || {
-            assert_eq!((other.capacity(), other.available()), (capacity, 4), "{point:?}");
+            assert_eq!(
+                (other.capacity(), other.quota_at(NOW).unwrap().remaining),
+                (capacity, 4),
+                "{point:?}"
+            );
             assert_eq!(other.peek_at(NOW, 2), Some(Decision::Admitted(())));
             assert!(other.try_acquire_at(NOW, 2).is_admitted());
             assert!(other.refund_at(NOW, 1, Duration::ZERO) == (point == Point::ChangeAnnounced));
-            other.available()
+            other.quota_at(NOW).unwrap().remaining
         });
         let available = takes.result();
         stopped.finish();
-        assert_eq!((bucket.capacity(), bucket.available()), (9, available));
+        assert_eq!((bucket.capacity(), bucket.quota_at(NOW).unwrap().remaining), (9, available));
         let reset = bucket.quota_at(bucket.account().now()).unwrap().reset.unwrap();
         assert_eq!(reset.saturating_since(NOW), Duration::from_secs(9 - available));
     }
@@ -66,7 +70,7 @@ fn stopped_change_of_a_leaky_bucket_blocks_no_decision() {
             Arc::new(LeakyBucket::with_clock(per_second(1), Duration::from_secs(9), clock));
         assert!(bucket.try_acquire().is_admitted());
         let stopped = stopped_at(point, &bucket, |bucket| {
-            bucket.set_limit(per_second(10), Duration::from_secs(9));
+            bucket.reconfigure(per_second(10), Duration::from_secs(9));
         });
         let other = bucket.clone();
         let asks = watched("a thread that asks", move || other.try_acquire().wait());
@@ -83,13 +87,16 @@ fn second_change_follows_a_stopped_one() {
     let bucket = TokenBucket::with_clock(per_second(1), 5, ManualClock::new(NOW));
     let bucket = Arc::new(bucket);
     let stopped =
-        stopped_at(Point::WordClosed, &bucket, |bucket| bucket.set_limit(per_second(1), 9));
+        stopped_at(Point::WordClosed, &bucket, |bucket| bucket.reconfigure(per_second(1), 9));
     let second = {
         let bucket = bucket.clone();
-        watched("a second change", move || bucket.set_limit(per_second(2), 9))
+        watched("a second change", move || bucket.reconfigure(per_second(2), 9))
     };
     assert!(bucket.try_acquire().is_admitted());
     stopped.finish();
     second.result();
-    assert_eq!((bucket.capacity(), bucket.rate(), bucket.available()), (9, per_second(2), 4));
+    assert_eq!(
+        (bucket.capacity(), bucket.rate(), bucket.quota_at(NOW).unwrap().remaining),
+        (9, per_second(2), 4)
+    );
 }

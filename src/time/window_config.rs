@@ -31,7 +31,6 @@ const MIN_BUCKET_NANOS: u64 = 2;
 /// assert_eq!(config.bucket_len(), Duration::from_millis(500));
 /// assert_eq!(config.bucket_number(t), 3);
 /// assert_eq!(config.bucket_start(t), Timestamp::from_millis(1_500));
-/// assert_eq!(config.slot(t), 1);
 /// # Ok::<_, leaparray::time::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,8 +150,7 @@ impl WindowConfig {
     }
 
     /// Returns the ring's slot for the bucket that `now` falls into, `k(now) mod N`.
-    #[must_use]
-    pub const fn slot(&self, now: Timestamp) -> usize {
+    pub(crate) const fn slot(&self, now: Timestamp) -> usize {
         self.slot_of(self.bucket_number(now))
     }
 

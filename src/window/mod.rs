@@ -237,14 +237,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
         let mut histogram = LatencyHistogram::new(self.histogram_config()?);
-        self.lifetime_histogram_into(&mut histogram).then_some(histogram)
-    }
-
-    /// Like [`lifetime_histogram`](Self::lifetime_histogram), but replaces the contents of `into`,
-    /// whose memory is used again. Returns `false`, and leaves `into` as it is, if the window was
-    /// made without a histogram.
-    pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
-        self.array().lifetime_histogram_into(into).is_some()
+        self.array().lifetime_histogram_into(&mut histogram).map(|_| histogram)
     }
 
     /// Returns the time at which the window was made.

@@ -42,12 +42,6 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// Records one response time now.
-    #[inline]
-    pub fn record_rt(&self, rt: Duration) {
-        self.record_rt_at(self.clock.now(), rt);
-    }
-
     /// Records one response time at `now`. A response time above 2⁶² ns (146 years) is recorded as
     /// 2⁶² ns.
     #[inline]
@@ -84,12 +78,6 @@ impl<C: Clock> SlidingWindow<C> {
     #[inline]
     pub fn record_exception_at(&self, now: Timestamp, rt: Duration) {
         self.record_end_at(now, MetricEvent::Exception, rt);
-    }
-
-    /// Records that `concurrency` requests are in flight now.
-    #[inline]
-    pub fn record_concurrency(&self, concurrency: u64) {
-        self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
     /// Records that `concurrency` requests were in flight at `now`.

@@ -8,7 +8,7 @@ use std::thread;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
 use leaparray::flow::{FeedbackPermit, LimiterExt};
-use leaparray::{Clock, Timestamp};
+use leaparray::{Clock, Outcome, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
 
@@ -55,7 +55,7 @@ fn time_far_ahead_does_not_put_off_the_plans() {
     for ahead in [hour, Timestamp::MAX] {
         let scene =
             Scene::new(Script::new([LimitPlan::epoch(4, TENTH), LimitPlan::epoch(6, TENTH)]));
-        scene.limiter.try_acquire_at(ahead, 1).at_once().unwrap().accept_at(ahead);
+        scene.limiter.try_acquire_at(ahead, 1).at_once().unwrap().end_at(ahead, Outcome::Success);
         for _ in 0..30 {
             scene.call().accept();
             scene.clock.advance(TENTH);
@@ -227,7 +227,7 @@ fn call_far_ahead_that_begins_epochs_does_not_put_off_the_plans() {
         LimitPlan::epoch(5, TENTH),
     ];
     let scene = Scene::new(Script::new(plans));
-    scene.call().accept_at(NOON.saturating_add(millis(3_600_000)));
+    scene.call().end_at(NOON.saturating_add(millis(3_600_000)), Outcome::Success);
     assert_eq!(scene.limiter.limit(), 3);
     for _ in 0..30 {
         scene.clock.advance(TENTH);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::Headroom;
 use leaparray::flow::{FeedbackPermit, LimiterExt};
-use leaparray::{Clock, Outcome, Permit};
+use leaparray::{Clock, Outcome};
 
 use super::{Scene, millis, range};
 
@@ -196,7 +196,7 @@ fn limits_if_all_calls(time: Duration, outcome: Outcome) -> Vec<u64> {
         let calls: Vec<_> =
             std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
         scene.clock.advance(time);
-        for mut call in calls {
+        for call in calls {
             call.end_at(scene.clock.now(), outcome);
         }
         scene.limiter.limit()

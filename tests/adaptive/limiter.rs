@@ -10,7 +10,7 @@ use leaparray::flow::{
     AdaptiveLimiter, Ask, ConcurrencyLimiter, FeedbackPermit, LimiterExt, Reason, Retry,
 };
 use leaparray::node::OnDrop;
-use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, millis, range};
 
@@ -40,7 +40,7 @@ fn several_permits_are_taken_together() {
     assert_eq!(limiter.in_use(), 7);
     let refusal = limiter.try_acquire_at(NOON, 11).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::Unknown));
-    call.accept_at(NOON);
+    call.end_at(NOON, Outcome::Success);
     assert_eq!(limiter.in_use(), 0);
     let quota = limiter.quota_at(NOON).unwrap();
     assert_eq!((quota.limit, quota.remaining), (10, 10));
@@ -54,13 +54,13 @@ fn call_for_more_permits_than_the_limit_is_admitted_alone() {
     let refusal = limiter.try_acquire_at(NOON, 3).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry()), (Reason::LimitReached, Retry::Unknown));
     assert!(limiter.peek_at(NOON, 3).unwrap().is_refused());
-    one.accept_at(NOON);
+    one.end_at(NOON, Outcome::Success);
     assert_eq!(limiter.limit(), 3, "one of two permits was in use");
     assert!(limiter.peek_at(NOON, 5).unwrap().is_admitted());
     let alone = limiter.try_acquire_at(NOON, 5).at_once().unwrap();
     assert!(limiter.try_acquire().is_refused());
     assert_eq!((limiter.in_use(), limiter.quota_at(NOON).unwrap().remaining), (5, 0));
-    alone.accept_at(NOON);
+    alone.end_at(NOON, Outcome::Success);
     assert_eq!((limiter.in_use(), limiter.limit()), (0, 4));
     let never = limiter.try_acquire_at(NOON, 6).refusal().unwrap();
     assert_eq!((never.reason, never.retry()), (Reason::MoreThanLimit, Retry::Never));
@@ -76,7 +76,7 @@ fn calls_heavier_than_a_fallen_limit_raise_it() {
     assert_eq!(scene.limiter.limit(), 1);
     for _ in 0..20 {
         let now = scene.clock.now();
-        scene.limiter.try_acquire_at(now, 2).at_once().unwrap().accept_at(now);
+        scene.limiter.try_acquire_at(now, 2).at_once().unwrap().end_at(now, Outcome::Success);
     }
     assert_eq!(scene.limiter.limit(), 5, "until two are less than half of it");
 }
@@ -173,10 +173,15 @@ fn limit_is_at_least_1_and_fits_in_a_permit() {
 fn extreme_times_neither_panic_nor_wrap() {
     let scene = Scene::new(Headroom::default());
     for [start, end] in [[Timestamp::MAX, Timestamp::MIN], [Timestamp::MIN, Timestamp::MAX]] {
-        scene.limiter.try_acquire_at(start, 1).at_once().unwrap().accept_at(end);
+        scene.limiter.try_acquire_at(start, 1).at_once().unwrap().end_at(end, Outcome::Success);
     }
     let scene = Scene::new(Aimd::default());
-    scene.limiter.try_acquire_at(Timestamp::MIN, 1).at_once().unwrap().accept_at(Timestamp::MAX);
+    scene
+        .limiter
+        .try_acquire_at(Timestamp::MIN, 1)
+        .at_once()
+        .unwrap()
+        .end_at(Timestamp::MAX, Outcome::Success);
     assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (20, 0), "at the lowest limit");
 }
 
@@ -198,7 +203,7 @@ fn wrong_setting_is_an_error_with_its_value() {
 fn clock_may_step_back_and_plans_go_on() {
     let script = Script::new([LimitPlan::epoch(3, TENTH), LimitPlan::epoch(5, TENTH)]);
     let scene = Scene::new(script);
-    scene.call().accept_at(NOON.saturating_sub(millis(50)));
+    scene.call().end_at(NOON.saturating_sub(millis(50)), Outcome::Success);
     for _ in 0..2 {
         scene.clock.advance(TENTH);
         scene.call().accept();

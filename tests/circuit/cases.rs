@@ -7,7 +7,7 @@ use leaparray::flow::circuit::CircuitState::{
 };
 use leaparray::flow::circuit::{RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, LimiterExt, Reason};
-use leaparray::{NodeConfig, ResourceNode, WindowConfig};
+use leaparray::{Clock, NodeConfig, ResourceNode, WindowConfig};
 
 use crate::{SECOND, Scene};
 
@@ -115,13 +115,21 @@ fn half_open_is_left_after_its_time() {
 #[test]
 fn closed_breaker_does_not_become_half_open() {
     let scene = base();
-    let error = scene.breaker.set_state(HalfOpen).unwrap_err();
+    let error = scene.breaker.set_state_at(scene.breaker.clock().now(), HalfOpen).unwrap_err();
     assert_eq!((error.from, error.to), (Closed, HalfOpen));
     let message = "a breaker becomes half-open from open only, but it is closed";
     assert_eq!(error.to_string(), message);
     scene.is(Closed);
     for state in [ForcedOpen, Disabled, MetricsOnly] {
-        assert_eq!(scene.set(state).breaker.set_state(HalfOpen).unwrap_err().from, state);
+        assert_eq!(
+            scene
+                .set(state)
+                .breaker
+                .set_state_at(scene.set(state).breaker.clock().now(), HalfOpen)
+                .unwrap_err()
+                .from,
+            state
+        );
         scene.is(state);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use leaparray::count_window::CountTotals;
 use leaparray::flow::circuit::{CircuitState, RatioLimit, Wait};
 use leaparray::flow::{CircuitBreaker, CircuitConfig, FeedbackPermit, LimiterExt};
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, Outcome, Timestamp, WindowConfig};
 
 type Breaker = CircuitBreaker<ManualClock>;
 type CallPermit<'a> = FeedbackPermit<&'a Breaker>;
@@ -73,9 +73,9 @@ impl Scene {
         let start = if is_timed { now } else { now.saturating_sub(rt) };
         let permit = self.breaker.try_acquire_at(start, 1).at_once().unwrap();
         match call {
-            'S' | 's' => permit.accept_at(now),
-            'F' | 'f' => permit.reject_at(now),
-            'I' => permit.cancel_at(now),
+            'S' | 's' => permit.end_at(now, Outcome::Success),
+            'F' | 'f' => permit.end_at(now, Outcome::Exception),
+            'I' => permit.end_at(now, Outcome::Cancelled),
             '?' => std::mem::forget(permit),
             other => panic!("no call {other}"),
         }
@@ -103,7 +103,7 @@ impl Scene {
     }
 
     fn set(&self, state: CircuitState) -> &Self {
-        self.breaker.set_state(state).unwrap();
+        self.breaker.set_state_at(self.breaker.clock().now(), state).unwrap();
         self
     }
 

@@ -7,7 +7,7 @@ use leaparray::flow::circuit::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::circuit::Wait;
 use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, LimiterExt, Reason};
 use leaparray::node::OnDrop;
-use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode};
 
 use crate::{NOON, SECOND, Scene};
 
@@ -86,7 +86,7 @@ fn probe_of_a_generation_with_the_same_number_takes_no_place_away() {
     scene.calls("FFFFF").after(6 * SECOND);
     let probe = scene.ask().unwrap();
     for _ in 0..(1 << 21) - 2 {
-        scene.breaker.set_state(Closed).unwrap();
+        scene.breaker.set_state_at(scene.breaker.clock().now(), Closed).unwrap();
     }
     scene.set(Open).set(HalfOpen);
     // The generation has wrapped around. The breaker has admitted no probe that could be given
@@ -99,7 +99,7 @@ fn probe_of_a_generation_with_the_same_number_takes_no_place_away() {
 fn half_open_has_a_time_after_many_transitions() {
     let scene = Scene::new(Scene::base().probes(1).unwrap());
     for _ in 0..1 << 20 {
-        scene.breaker.set_state(Closed).unwrap();
+        scene.breaker.set_state_at(scene.breaker.clock().now(), Closed).unwrap();
     }
     scene.calls("FFFFF").after(6 * SECOND).calls("?").is(HalfOpen).after(SECOND).is(Open);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leaparray::flow::circuit::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
 use leaparray::flow::circuit::{Cause, CircuitState, Transition, Transitions, Wait};
 use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::{ManualClock, Outcome, Timestamp};
 
 use crate::{NOON, SECOND, Scene};
 
@@ -117,9 +117,9 @@ fn readers_see_an_unbroken_chain() {
                         let now = NOON.saturating_add(Duration::from_millis(millis));
                         if let Ok(permit) = breaker.try_acquire_at(now, 1).at_once() {
                             match random.u32(0..3) {
-                                0 => permit.accept_at(now),
-                                1 => permit.reject_at(now),
-                                _ => permit.cancel_at(now),
+                                0 => permit.end_at(now, Outcome::Success),
+                                1 => permit.end_at(now, Outcome::Exception),
+                                _ => permit.end_at(now, Outcome::Cancelled),
                             }
                         }
                         if random.u32(0..100) == 0 {

@@ -13,11 +13,11 @@ use leaparray::flow::{
     TokenBucket,
 };
 use leaparray::{
-    Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
+    Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
 };
 use proptest::prelude::*;
 
-use crate::{at, ms};
+use crate::{at, ms, remaining};
 
 fn fixed(millis: u64, limit: u64) -> FixedWindowLimiter<ManualClock> {
     FixedWindowLimiter::with_clock(ms(millis), limit, ManualClock::new(at(60_000))).unwrap()
@@ -69,7 +69,7 @@ proptest! {
             prop_assert_eq!(decision.map(drop), peek);
             prop_assert_eq!(list.try_acquire_at(at(time), permits).map(drop), peek);
             let (a, b, c) = tuple.limiters();
-            let available = [a.available_at(at(time)), b.available_at(at(time)), c.available_at(at(time))];
+            let available = [a.quota_at(at(time)).unwrap().remaining, b.quota_at(at(time)).unwrap().remaining, c.quota_at(at(time)).unwrap().remaining];
             let taken = if is_within { permits } else { 0 };
             prop_assert_eq!(available, left.map(|left| left - taken), "charged to all, or to none");
             let quotas = list.limiters().iter().map(|it| it.quota_at(at(time)).unwrap().remaining);
@@ -137,7 +137,7 @@ fn permits_are_given_back_if_a_later_limiter_panics() {
         }];
     for decision in decisions {
         assert!(catch_unwind(AssertUnwindSafe(decision)).is_err());
-        assert_eq!((tokens.available_at(now), flight.in_use()), (5, 0));
+        assert_eq!((tokens.quota_at(now).unwrap().remaining, flight.in_use()), (5, 0));
     }
 }
 
@@ -168,7 +168,7 @@ fn permits_are_given_back_if_a_later_limiter_refuses() {
         assert_eq!((limiter.quota_at(now), limiter.peek_at(now, 3)), (quota, peek));
         let four = AllOf::new((&limiter, token(9), token(9), overtaken()));
         assert_eq!(four.try_acquire_at(now, 3).refusal(), Some(OVERTAKEN));
-        assert_eq!(four.limiters().1.available_at(now), 9);
+        assert_eq!(four.limiters().1.quota_at(now).unwrap().remaining, 9);
         assert_eq!((limiter.quota_at(now), limiter.peek_at(now, 3)), (quota, peek));
         let list: AllOf<Vec<Box<dyn Limiter<Permit = ()>>>> =
             AllOf::new(vec![Box::new(token(9)), Box::new(overtaken()), Box::new(token(9))]);
@@ -201,7 +201,7 @@ fn limiter_that_cannot_tell_is_asked_first() {
         AllOf::new(vec![Box::new(&window), Box::new(Witness(&window)), Box::new(&window)]);
     assert_eq!(list.peek_at(at(60_000), 1), None);
     assert!(list.try_acquire_at(at(60_000), 1).is_admitted());
-    assert_eq!(window.available_at(at(60_000)), 3);
+    assert_eq!(window.quota_at(at(60_000)).unwrap().remaining, 3);
 }
 
 /// Admits a request if no permit of the window was taken before. It cannot tell in advance.
@@ -212,7 +212,7 @@ impl Limiter for Witness<'_> {
 
     fn decide(&self, ask: &Ask<'_>) -> Decision {
         let now = ask.now();
-        assert_eq!(self.0.available_at(now), 5, "asked first");
+        assert_eq!(self.0.quota_at(now).unwrap().remaining, 5, "asked first");
         Decision::Admitted(())
     }
 }
@@ -227,7 +227,10 @@ fn permit_of_a_breaker_is_cancelled_if_another_limiter_refuses() {
     assert_eq!(told(), [0, 0, 1]);
     let nested = AllOf::new((AllOf::new((token(1), &breaker)), overtaken()));
     assert!(nested.try_acquire_at(at(60_000), 1).is_refused());
-    assert_eq!((told(), nested.limiters().0.limiters().0.available_at(at(60_000))), ([0, 0, 2], 1));
+    assert_eq!(
+        (told(), nested.limiters().0.limiters().0.quota_at(at(60_000)).unwrap().remaining),
+        ([0, 0, 2], 1)
+    );
     let both = AllOf::new((token(1), &breaker));
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     both.try_enter(&node).unwrap().success();
@@ -282,9 +285,9 @@ fn longest_wait_counts() {
     mixed.try_enter(&node).unwrap().success();
     let refusal = mixed.try_enter(&node).unwrap_err();
     assert_eq!(refusal, Refusal::new(Reason::WaitTooLong, Retry::At(at(60_100))));
-    assert_eq!(mixed.limiters().0.available_at(at(60_000)), 4);
+    assert_eq!(mixed.limiters().0.quota_at(at(60_000)).unwrap().remaining, 4);
     assert!(mixed.refund_at(at(60_000), 1, ms(0)) && !mixed.refund_at(at(60_000), 1, ms(0)));
-    assert_eq!(mixed.limiters().0.available_at(at(60_000)), 5);
+    assert_eq!(mixed.limiters().0.quota_at(at(60_000)).unwrap().remaining, 5);
 }
 
 /// The combination has waited for 250 ms, and a request to the faster bucket alone is due at that
@@ -326,7 +329,7 @@ fn refused_request_gives_each_limiter_its_own_wait_back() {
     let nested = AllOf::new((AllOf::new((&fast, token(5))), &slow, overtaken()));
     assert!(nested.try_acquire().is_refused());
     assert_eq!((wait(&fast), wait(&slow)), (ms(500), ms(500)));
-    assert_eq!(nested.limiters().0.limiters().1.available(), 4);
+    assert_eq!(remaining(&nested.limiters().0.limiters().1), 4);
 }
 
 #[test]
@@ -336,11 +339,11 @@ fn direct_entries_of_a_node_count_and_are_charged_to_none() {
     let window =
         SlidingWindowLimiter::of_buckets_with_clock(*node.config().short(), 10, clock).unwrap();
     let window = window.with_node_passes();
-    node.enter_many(6).success();
+    Entry::enter_many_at(&node, node.clock().now(), 6).success();
     let both = AllOf::new((token(100), window));
     assert_eq!((0..10).filter(|_| both.enter(&node).is_admitted()).count(), 4);
     assert_eq!(
-        both.limiters().0.available_at(at(60_000)),
+        both.limiters().0.quota_at(at(60_000)).unwrap().remaining,
         96,
         "the refused ones have their tokens back"
     );
@@ -396,7 +399,7 @@ fn threads_that_race_exceed_no_limit_and_leave_nothing_charged() {
         });
         let (admitted, beside) = (admitted.into_inner(), beside.into_inner());
         assert!(admitted <= 300 && admitted + beside <= 400);
-        assert_eq!(both.0.available(), 300 - admitted);
-        assert_eq!(both.1.available(), 400 - admitted - beside);
+        assert_eq!(remaining(&both.0), 300 - admitted);
+        assert_eq!(remaining(&both.1), 400 - admitted - beside);
     }
 }

@@ -9,7 +9,7 @@ use leaparray::flow::{
 use leaparray::{Clock, ManualClock, Timestamp};
 use proptest::prelude::*;
 
-use crate::{at, ms, rate};
+use crate::{at, ms, rate, remaining};
 
 fn bucket(rate: Rate, capacity: u64) -> (TokenBucket<ManualClock>, ManualClock) {
     let clock = ManualClock::new(at(60_000));
@@ -59,7 +59,7 @@ proptest! {
         for (millis, step) in steps {
             clock.advance(ms(millis));
             level = (level + float(millis * per_second) / 1_000.0).min(float(capacity));
-            let available = bucket.available();
+            let available = remaining(&bucket);
             prop_assert!(float(available) < level + 1e-5, "{available} of {level}");
             prop_assert!(float(available) + 1.0 > level - 1e-5, "{available} of {level}");
             match step {
@@ -72,14 +72,14 @@ proptest! {
                 }
                 Step::Rate(next) => {
                     per_second = next;
-                    bucket.set_limit(rate(next, 1_000), capacity);
+                    bucket.reconfigure(rate(next, 1_000), capacity);
                     prop_assert_eq!(bucket.rate(), rate(next, 1_000));
-                    prop_assert_eq!(bucket.available(), available);
+                    prop_assert_eq!(remaining(&bucket), available);
                 }
                 Step::Capacity(next) => {
                     (capacity, level) = (next, level.min(float(next)));
-                    bucket.set_limit(rate(per_second, 1_000), next);
-                    prop_assert_eq!((bucket.capacity(), bucket.available()), (next, available.min(next)));
+                    bucket.reconfigure(rate(per_second, 1_000), next);
+                    prop_assert_eq!((bucket.capacity(), remaining(&bucket)), (next, available.min(next)));
                 }
             }
         }
@@ -97,14 +97,14 @@ proptest! {
         let (new_rate, new_capacity) = (rate(new.0, shifts.2), new.1 >> shifts.3);
         let now = Timestamp::from_nanos(start);
         let bucket = TokenBucket::new(old_rate, old_capacity).with_max_lead(Duration::MAX);
-        let taken = taken.checked_rem(bucket.available_at(now)).unwrap_or(0);
+        let taken = taken.checked_rem(bucket.quota_at(now).unwrap().remaining).unwrap_or(0);
         prop_assert!(bucket.try_acquire_at(now, taken).is_admitted());
-        bucket.set_limit_at(now, new_rate, old_capacity);
-        bucket.set_limit_at(now, new_rate, new_capacity);
-        let after = bucket.available_at(now);
+        bucket.reconfigure_at(now, new_rate, old_capacity);
+        bucket.reconfigure_at(now, new_rate, new_capacity);
+        let after = bucket.quota_at(now).unwrap().remaining;
         // The tokens that can be given out before the end of time, up to the rounding of two
         // changes.
-        let until_end = TokenBucket::new(new_rate, u64::MAX).available_at(now);
+        let until_end = TokenBucket::new(new_rate, u64::MAX).quota_at(now).unwrap().remaining;
         let kept = (old_capacity - taken).min(new_capacity);
         prop_assert!(after <= kept.min(until_end), "{after} of {kept}, {until_end}");
         prop_assert!(after >= kept.min(until_end.saturating_sub(4)), "{after} of {kept}, {until_end}");
@@ -124,19 +124,19 @@ proptest! {
         let now = Timestamp::from_nanos(start);
         let prepared = || {
             let bucket = TokenBucket::new(old, capacities.0).with_max_lead(Duration::MAX);
-            let available = bucket.available_at(now);
+            let available = bucket.quota_at(now).unwrap().remaining;
             let taken = if is_emptied { available } else { taken.min(available) };
             assert!(bucket.try_acquire_at(now, taken).is_admitted());
-            bucket.set_limit_at(now, new, capacities.0);
-            bucket.set_limit_at(now, new, capacities.1);
+            bucket.reconfigure_at(now, new, capacities.0);
+            bucket.reconfigure_at(now, new, capacities.1);
             (bucket, capacities.0 - taken)
         };
         let (bucket, left) = prepared();
-        prop_assert!(bucket.available_at(now) <= left.min(capacities.1));
+        prop_assert!(bucket.quota_at(now).unwrap().remaining <= left.min(capacities.1));
         for wait in [0, part >> waits.0, part >> waits.1, u64::MAX] {
             let later = now.saturating_add(Duration::from_nanos(wait));
             let (bucket, _) = prepared();
-            let there = bucket.available_at(later);
+            let there = bucket.quota_at(later).unwrap().remaining;
             prop_assert!(there <= capacities.1);
             let refusal = bucket.try_acquire_at(later, there + 1).refusal();
             prop_assert!(refusal.is_some(), "{} of {there} at {later:?}", there + 1);
@@ -165,11 +165,11 @@ proptest! {
             match change {
                 1..20 => {
                     interval = change;
-                    bucket.set_limit(rate(1, interval), ms(max_wait));
+                    bucket.reconfigure(rate(1, interval), ms(max_wait));
                 }
                 20..30 => {
                     max_wait = change * 20;
-                    bucket.set_limit(rate(1, interval), ms(max_wait));
+                    bucket.reconfigure(rate(1, interval), ms(max_wait));
                 }
                 _ => {}
             }
@@ -193,28 +193,28 @@ fn fraction_of_a_token_stays() {
     let (bucket, clock) = bucket(rate(1, 100), 3);
     assert!(bucket.try_acquire_many(3).is_admitted());
     clock.advance(ms(130));
-    bucket.set_limit(rate(1, 1_000), 3);
+    bucket.reconfigure(rate(1, 1_000), 3);
     let retry = |permits| bucket.try_acquire_many(permits).refusal().unwrap().retry_at();
-    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))), "7 of 10 parts are missing");
+    assert_eq!((remaining(&bucket), retry(2)), (1, Some(at(60_830))), "7 of 10 parts are missing");
     assert_eq!(bucket.quota_at(bucket.account().now()).unwrap().reset, Some(at(61_830)));
-    bucket.set_limit(rate(1, 1_000), 9);
-    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))));
-    bucket.set_limit(rate(1, 10), 9);
-    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_137))));
+    bucket.reconfigure(rate(1, 1_000), 9);
+    assert_eq!((remaining(&bucket), retry(2)), (1, Some(at(60_830))));
+    bucket.reconfigure(rate(1, 10), 9);
+    assert_eq!((remaining(&bucket), retry(2)), (1, Some(at(60_137))));
 }
 
 #[test]
 fn capacity_that_is_never_reached_keeps_the_tokens() {
     let (bucket, clock) = bucket(rate(1, 1_000), 10);
     assert!(bucket.try_acquire_many(4).is_admitted());
-    bucket.set_limit(rate(1, 1_000), u64::MAX);
-    assert_eq!((bucket.capacity(), bucket.available()), (u64::MAX, 6));
+    bucket.reconfigure(rate(1, 1_000), u64::MAX);
+    assert_eq!((bucket.capacity(), remaining(&bucket)), (u64::MAX, 6));
     clock.advance(ms(5_000));
-    assert_eq!(bucket.available(), 11);
+    assert_eq!(remaining(&bucket), 11);
     assert!(bucket.try_acquire_many(11).is_admitted() && bucket.try_acquire().is_refused());
-    bucket.set_limit(rate(1, 1_000), 2);
+    bucket.reconfigure(rate(1, 1_000), 2);
     clock.advance(ms(5_000));
-    assert_eq!(bucket.available(), 2);
+    assert_eq!(remaining(&bucket), 2);
 }
 
 /// Before the end of time, one token is added, and with it the bucket would have to be half full.
@@ -223,8 +223,8 @@ fn bucket_that_cannot_fill_any_more_stays_empty() {
     let slow = Rate::new(1, Duration::from_secs(9_000_000_000)).unwrap();
     let bucket = TokenBucket::new(slow, 0).with_max_lead(Duration::MAX);
     let now = Timestamp::from_secs(9_000_000_000);
-    bucket.set_limit_at(now, slow, 1_000);
-    assert_eq!((bucket.capacity(), bucket.available_at(now)), (1_000, 0));
+    bucket.reconfigure_at(now, slow, 1_000);
+    assert_eq!((bucket.capacity(), bucket.quota_at(now).unwrap().remaining), (1_000, 0));
     for (permits, reason) in [(1, Reason::LimitReached), (1_001, Reason::MoreThanLimit)] {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
         assert_eq!((refusal.reason, refusal.retry()), (reason, Retry::Never));
@@ -236,10 +236,10 @@ fn slow_rate_and_back_makes_no_tokens() {
     let (bucket, _clock) = bucket(Rate::per_second(1_000).unwrap(), 2_000_000_000);
     assert!(bucket.try_acquire_many(1_000_000_000).is_admitted());
     let year = Rate::new(1, Duration::from_secs(31_557_600)).unwrap();
-    bucket.set_limit(year, 2_000_000_000);
-    assert_eq!(bucket.available(), 585, "those of the rest of time");
-    bucket.set_limit(Rate::per_second(1_000).unwrap(), 2_000_000_000);
-    assert_eq!(bucket.available(), 1_000_000_000);
+    bucket.reconfigure(year, 2_000_000_000);
+    assert_eq!(remaining(&bucket), 585, "those of the rest of time");
+    bucket.reconfigure(Rate::per_second(1_000).unwrap(), 2_000_000_000);
+    assert_eq!(remaining(&bucket), 1_000_000_000);
 }
 
 /// In year 56, the bucket has two tokens: one that is added again in year 356, and one more.
@@ -250,8 +250,8 @@ fn empty_bucket_of_a_slow_rate_stays_empty_after_a_change_to_the_same_rate() {
     let bucket = TokenBucket::new(slow, 5).with_max_lead(Duration::MAX);
     let now = Timestamp::from_secs(56 * YEAR);
     assert!(bucket.try_acquire_at(now, 2).is_admitted());
-    bucket.set_limit_at(now, slow, 5);
-    assert_eq!((bucket.available_at(now), bucket.capacity()), (0, 5));
+    bucket.reconfigure_at(now, slow, 5);
+    assert_eq!((bucket.quota_at(now).unwrap().remaining, bucket.capacity()), (0, 5));
     for permits in 1..=6 {
         let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
         let reason = if permits == 6 { Reason::MoreThanLimit } else { Reason::LimitReached };
@@ -268,8 +268,8 @@ fn slow_rate_keeps_as_many_tokens_as_it_adds_and_no_fraction() {
         .with_max_lead(Duration::MAX);
     let now = at(0);
     assert!(bucket.try_acquire_at(now, 1).is_admitted());
-    bucket.set_limit_at(now, Rate::new(1, 13 * year).unwrap(), 48);
-    assert_eq!(bucket.available_at(now), 45);
+    bucket.reconfigure_at(now, Rate::new(1, 13 * year).unwrap(), 48);
+    assert_eq!(bucket.quota_at(now).unwrap().remaining, 45);
     assert!(bucket.try_acquire_at(now, 46).is_refused());
     assert!(bucket.try_acquire_at(now, 45).is_admitted());
 }
@@ -279,10 +279,10 @@ fn bucket_that_is_empty_for_ever_fills_at_a_faster_rate() {
     let (bucket, clock) = bucket(Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap(), 5);
     assert!(bucket.try_acquire().is_admitted());
     assert_eq!(bucket.try_acquire().refusal().unwrap().retry(), Retry::Never);
-    bucket.set_limit(rate(1, 10), 5);
-    assert_eq!(bucket.available(), 0);
+    bucket.reconfigure(rate(1, 10), 5);
+    assert_eq!(remaining(&bucket), 0);
     clock.advance(ms(20));
-    assert_eq!(bucket.available(), 2);
+    assert_eq!(remaining(&bucket), 2);
 }
 
 #[test]
@@ -291,26 +291,29 @@ fn change_with_a_stale_time_makes_no_tokens() {
     clock.set(at(61_000));
     assert!(bucket.try_acquire_many(2).is_admitted());
     // At 60 s, the bucket was full. The tokens were taken a second later.
-    bucket.set_limit_at(at(60_000), rate(1, 10), 2);
-    assert!(bucket.available_at(at(60_990)) == 0);
-    assert!(bucket.available_at(at(61_000)) <= 20, "at most the new rate since the given time");
-    bucket.set_limit_at(at(60_000), rate(1, 10), 1);
-    assert!(bucket.available_at(at(61_000)) <= 1);
+    bucket.reconfigure_at(at(60_000), rate(1, 10), 2);
+    assert!(bucket.quota_at(at(60_990)).unwrap().remaining == 0);
+    assert!(
+        bucket.quota_at(at(61_000)).unwrap().remaining <= 20,
+        "at most the new rate since the given time"
+    );
+    bucket.reconfigure_at(at(60_000), rate(1, 10), 1);
+    assert!(bucket.quota_at(at(61_000)).unwrap().remaining <= 1);
 }
 
 #[test]
 fn tokens_that_were_taken_before_a_change_are_not_given_back() {
     let (bucket, clock) = bucket(rate(1, 100), 5);
     assert!(bucket.try_acquire_many(3).is_admitted());
-    bucket.set_limit(rate(1, 100), 2);
+    bucket.reconfigure(rate(1, 100), 2);
     assert!(!bucket.refund_at(at(60_000), 3, Duration::ZERO));
     clock.advance(ms(1));
     assert!(bucket.try_acquire_many(2).is_admitted());
     assert!(bucket.refund_at(clock.now(), 2, Duration::ZERO));
-    assert_eq!(bucket.available(), 2);
+    assert_eq!(remaining(&bucket), 2);
     let leaky = LeakyBucket::with_clock(rate(1, 10), ms(500), clock.clone());
     assert!(leaky.try_acquire().is_admitted());
-    leaky.set_limit(rate(1, 100), ms(500));
+    leaky.reconfigure(rate(1, 100), ms(500));
     assert!(!leaky.refund_at(clock.now(), 1, Duration::ZERO));
     assert_eq!(leaky.try_acquire().wait(), ms(100));
     assert!(leaky.refund_at(clock.now(), 1, ms(100)));
@@ -330,7 +333,7 @@ fn last_nanosecond_of_time_is_no_closed_word() {
         assert_eq!(leaky.try_acquire_at(now, 1), peek);
         assert!(!leaky.refund_at(last, 1, Duration::ZERO));
     }
-    leaky.set_limit(rate(1, 1), ms(1));
+    leaky.reconfigure(rate(1, 1), ms(1));
     assert!(leaky.try_acquire_at(last, 1).is_refused());
 }
 
@@ -353,7 +356,7 @@ fn tokens_are_taken_once_while_the_settings_change() {
             let mut turn = 0;
             while !is_done.load(Ordering::Relaxed) {
                 turn += 1;
-                bucket.set_limit(rate(1, 1_000 * (turn % 7 + 1)), TOKENS + turn % 5);
+                bucket.reconfigure(rate(1, 1_000 * (turn % 7 + 1)), TOKENS + turn % 5);
             }
         });
         for taker in takers {
@@ -361,5 +364,5 @@ fn tokens_are_taken_once_while_the_settings_change() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    assert_eq!((taken.into_inner(), bucket.available()), (TOKENS, 0));
+    assert_eq!((taken.into_inner(), remaining(&bucket)), (TOKENS, 0));
 }

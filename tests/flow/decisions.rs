@@ -13,7 +13,9 @@ use leaparray::flow::{
     SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::node::{OnDrop, Refusals};
-use leaparray::{ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    Entry, ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp, WindowConfig,
+};
 use proptest::prelude::*;
 
 use crate::{at, ms};
@@ -176,7 +178,7 @@ fn entry_through_a_limiter_counts_passes_and_refusals_by_reason() {
     }
     let concurrency = held.len() as u64;
     assert_eq!((concurrency, node.concurrency()), (4, 4));
-    held.into_iter().for_each(leaparray::Entry::success);
+    held.into_iter().for_each(Entry::success);
     let refused = Refusals::from([
         (Reason::LimitReached, 3),
         (Reason::WaitTooLong, 1),
@@ -229,9 +231,9 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
         let entry = both(&node);
         assert_eq!(concurrency.in_use(), 1);
         match number {
-            0 => entry.success_at(at(60_001)),
-            1 => entry.exception_at(at(60_001)),
-            2 => entry.cancel_at(at(60_001)),
+            0 => entry.end_at(at(60_001), Outcome::Success),
+            1 => entry.end_at(at(60_001), Outcome::Exception),
+            2 => entry.end_at(at(60_001), Outcome::Cancelled),
             3 => drop(entry),
             _ => drop(entry.on_drop(OnDrop::Cancelled)),
         }
@@ -245,7 +247,7 @@ fn limiter_behind_a_reference_counts_direct_requests_of_the_node() {
     let limiter = || SlidingWindowLimiter::of_buckets(second(), 10).unwrap().with_node_passes();
     let admitted = |limiter: &dyn Fn(&ResourceNode<ManualClock>) -> bool| {
         let node = node();
-        node.enter_many_at(at(60_000), 6).success_at(at(60_000));
+        Entry::enter_many_at(&node, at(60_000), 6).end_at(at(60_000), Outcome::Success);
         (0..10).filter(|_| limiter(&node)).count()
     };
     let (own, shared, boxed) = (limiter(), Arc::new(limiter()), limiter().boxed());
@@ -295,7 +297,7 @@ fn counts_of_refusals_saturate() {
 fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
     let node = node();
     let pace = LeakyBucket::new(Rate::per_second(1).unwrap(), ms(5_000));
-    pace.try_enter_at(&node, at(60_000)).unwrap().success_at(at(60_000));
+    pace.try_enter_at(&node, at(60_000)).unwrap().end_at(at(60_000), Outcome::Success);
     let refusal = pace.try_enter_at(&node, at(60_000)).unwrap_err();
     assert_eq!(refusal, Refusal::new(Reason::WaitTooLong, Retry::At(at(61_000))));
     assert_eq!(counts(&node), [1, 1, 1, 0, 0]);
@@ -303,7 +305,7 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
     // The refused request has taken no permits: it is admitted when it is due, also through a box.
     let boxed = pace.boxed();
     assert!(boxed.try_enter_at(&node, at(60_999)).is_err());
-    boxed.try_enter_at(&node, at(61_000)).unwrap().success_at(at(61_000));
+    boxed.try_enter_at(&node, at(61_000)).unwrap().end_at(at(61_000), Outcome::Success);
     // The permit is told that the request was cancelled.
     let breaker =
         AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), ManualClock::new(at(60_000)));
@@ -343,7 +345,7 @@ fn decision_for_several_permits_counts_each_of_them() {
         let now = at(60_000);
         let decision = pace.try_acquire_at(now, permits).enter_many_at(&node, now, permits);
         let wait = decision.wait();
-        let _ = decision.map(|entry| entry.success_at(now.saturating_add(wait)));
+        let _ = decision.map(|entry| entry.end_at(now.saturating_add(wait), Outcome::Success));
         wait
     };
     assert_eq!([2, 5].map(decide), [ms(0), ms(500)]);
@@ -384,8 +386,9 @@ fn permit_of_a_breaker_reports_once() {
     let clock = ManualClock::new(at(60_000));
     let breaker = AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), clock);
     let mut permit = breaker.try_acquire().at_once().unwrap();
-    permit.end_at(at(60_000), Outcome::Success);
-    permit.end_at(at(60_000), Outcome::Exception);
+    for outcome in [Outcome::Success, Outcome::Exception] {
+        Permit::end_at(&mut permit, at(60_000), outcome);
+    }
     drop(permit);
     assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [1, 0]);
 }

@@ -62,7 +62,7 @@ proptest! {
             let _ = bucket.try_acquire_at(now, first);
             bucket
         };
-        let available = prepared().available_at(later);
+        let available = prepared().quota_at(later).unwrap().remaining;
         prop_assert!(available <= capacity);
         prop_assert_eq!(prepared().quota_at(later).unwrap().remaining, available);
         if available > 0 {
@@ -95,7 +95,7 @@ proptest! {
         prop_assert!(admitted == singles || !is_whole && is_rounded,
             "{admitted} of {singles} after {rest}");
         if is_whole {
-            prop_assert_eq!(bucket.available_at(later), 0);
+            prop_assert_eq!(bucket.quota_at(later).unwrap().remaining, 0);
         }
     }
 }
@@ -107,10 +107,16 @@ fn slowest_bucket_gives_out_one_token() {
         for capacity in [1, 2, u64::MAX] {
             let bucket = bucket(slowest, capacity);
             let expected = if now == at(0) { capacity.min(1) } else { 1 };
-            assert_eq!(bucket.available_at(now), expected);
+            assert_eq!(bucket.quota_at(now).unwrap().remaining, expected);
             assert_eq!(bucket.try_acquire_at(now, 2).refusal().unwrap().retry(), Retry::Never);
             assert!(bucket.try_acquire_at(now, 1).is_admitted());
-            assert_eq!((bucket.available_at(now), bucket.available_at(Timestamp::MAX)), (0, 0));
+            assert_eq!(
+                (
+                    bucket.quota_at(now).unwrap().remaining,
+                    bucket.quota_at(Timestamp::MAX).unwrap().remaining
+                ),
+                (0, 0)
+            );
             assert_eq!(bucket.try_acquire_at(now, 1).refusal().unwrap().retry(), Retry::Never);
             assert!(bucket.try_acquire_at(Timestamp::MAX, 1).is_refused());
         }
@@ -123,12 +129,12 @@ fn bucket_that_is_never_full_again_has_the_tokens_of_the_rest_of_time() {
     let bucket = bucket(Rate::new(1, year).unwrap(), 1_000);
     let now = at(1_540_629_300_123);
     // 48 years have passed.
-    assert_eq!(bucket.available_at(now), 584 - 48);
+    assert_eq!(bucket.quota_at(now).unwrap().remaining, 584 - 48);
     assert!(bucket.try_acquire_at(now, 500).is_admitted());
-    assert_eq!(bucket.available_at(now), 36);
+    assert_eq!(bucket.quota_at(now).unwrap().remaining, 36);
     assert!(bucket.try_acquire_at(now, 37).is_refused());
     assert!(bucket.try_acquire_at(now, 36).is_admitted());
-    assert_eq!(bucket.available_at(Timestamp::MAX), 0);
+    assert_eq!(bucket.quota_at(Timestamp::MAX).unwrap().remaining, 0);
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn one_permit_per_nanosecond() {
     assert!((0..3).all(|_| bucket.try_acquire_at(now, 1).is_admitted()));
     let refusal = bucket.try_acquire_at(now, 1).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(now.saturating_add(NANO)));
-    assert_eq!(bucket.available_at(now.saturating_add(2 * NANO)), 2);
+    assert_eq!(bucket.quota_at(now.saturating_add(2 * NANO)).unwrap().remaining, 2);
     let leaky = LeakyBucket::new(fastest, NANO);
     let waits = [(); 2].map(|()| leaky.try_acquire_at(now, 1));
     assert_eq!(waits, [Decision::Admitted(()), Decision::after((), NANO)]);

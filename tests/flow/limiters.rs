@@ -12,7 +12,7 @@ use leaparray::flow::{
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
-use crate::{at, ms, rate};
+use crate::{at, ms, rate, remaining};
 
 #[test]
 fn request_for_no_permits_is_admitted() {
@@ -59,7 +59,11 @@ fn at_the_end_of_time() {
     assert_eq!(refusal.retry_at(), None, "time ends before a permit is free again");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
     assert!(leaky.try_acquire_at(last, 1).is_refused());
-    assert_eq!(token.available_at(last), 1, "it would be full only after the end of time");
+    assert_eq!(
+        token.quota_at(last).unwrap().remaining,
+        1,
+        "it would be full only after the end of time"
+    );
     assert!(
         token.try_acquire_at(last, 2).is_refused() && token.try_acquire_at(last, 1).is_admitted()
     );
@@ -171,24 +175,24 @@ fn limit_can_be_changed_while_it_is_in_use() {
     let clock = ManualClock::new(at(5_500));
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 5, clock.clone()).unwrap();
     assert!(fixed.try_acquire_many(3).is_admitted());
-    assert_eq!((fixed.limit(), fixed.available()), (5, 2));
-    fixed.set_limit(4).unwrap();
-    assert_eq!((fixed.limit(), fixed.available()), (4, 1));
-    fixed.set_limit(2).unwrap();
-    assert_eq!([at(5_999), at(6_000)].map(|now| fixed.available_at(now)), [0, 2]);
+    assert_eq!((fixed.limit(), remaining(&fixed)), (5, 2));
+    fixed.reconfigure(4).unwrap();
+    assert_eq!((fixed.limit(), remaining(&fixed)), (4, 1));
+    fixed.reconfigure(2).unwrap();
+    assert_eq!([at(5_999), at(6_000)].map(|now| fixed.quota_at(now).unwrap().remaining), [0, 2]);
     clock.advance(ms(500));
     assert!(fixed.try_acquire_many(3).is_refused() && fixed.try_acquire_many(2).is_admitted());
 
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let sliding = SlidingWindowLimiter::of_buckets_with_clock(config, 5, clock.clone()).unwrap();
     assert!(sliding.try_acquire_many(3).is_admitted());
-    sliding.set_limit(9).unwrap();
-    assert_eq!((sliding.limit(), sliding.available()), (9, 6));
+    sliding.reconfigure(9).unwrap();
+    assert_eq!((sliding.limit(), remaining(&sliding)), (9, 6));
 
     let limit = ConcurrencyLimiter::new(5);
     let permit = limit.try_acquire_many(3).at_once().unwrap();
     assert_eq!((limit.limit(), limit.in_use(), permit.permits()), (5, 3, 3));
-    limit.set_limit(2);
+    limit.reconfigure(2);
     let reasons = [2, 3].map(|asked| limit.try_acquire_many(asked).refusal().unwrap().reason);
     assert_eq!(reasons, [Reason::LimitReached, Reason::MoreThanLimit]);
     drop(permit);
@@ -201,10 +205,10 @@ fn settings_can_be_read() {
     let token = TokenBucket::with_clock(rate(1, 1_000), 5, clock.clone());
     assert!(token.try_acquire_many(4).is_admitted());
     clock.advance(ms(2_000));
-    assert_eq!((token.capacity(), token.available()), (5, 3));
+    assert_eq!((token.capacity(), remaining(&token)), (5, 3));
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let warm_up = WarmUp::with_clock(config, 30, WarmUpConfig::default(), clock).unwrap();
-    assert_eq!((warm_up.limit(), warm_up.current_limit()), (30, 10));
+    assert_eq!((warm_up.limit(), warm_up.current_limit_at(at(62_000))), (30, 10));
     let rate = rate(30, 1_000);
     let printed = format!("{rate}, {rate:?}");
     assert_eq!(printed, "3 in 100ms, Rate { permits: 3, nanos: 100000000 }");

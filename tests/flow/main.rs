@@ -28,7 +28,13 @@ mod wrappers;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::Rate;
+use leaparray::flow::{Limiter, Rate};
+
+/// Returns the permits that remain at the time of the limiter's clock.
+fn remaining<L: Limiter + ?Sized>(limiter: &L) -> u64 {
+    let account = limiter.account();
+    account.quota(account.now()).unwrap().remaining
+}
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

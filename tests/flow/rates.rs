@@ -21,7 +21,7 @@ proptest! {
         let mut taken = VecDeque::new();
         for (step, permits_asked) in steps {
             time += step;
-            let available = bucket.available_at(at(time));
+            let available = bucket.quota_at(at(time)).unwrap().remaining;
             let decision = bucket.try_acquire_at(at(time), permits_asked);
             prop_assert_eq!(decision.is_admitted(), permits_asked <= available);
             if decision.is_admitted() {
@@ -29,7 +29,7 @@ proptest! {
             } else if let Some(retry_at) = decision.refusal().unwrap().retry_at() {
                 prop_assert!(!bucket.try_acquire_at(
                     Timestamp::from_nanos(retry_at.as_nanos() - 1), permits_asked).is_admitted());
-                prop_assert!(bucket.available_at(retry_at) >= permits_asked);
+                prop_assert!(bucket.quota_at(retry_at).unwrap().remaining >= permits_asked);
             }
             // From any admitted request on, at most a burst and the tokens that were added since
             // then are taken.

@@ -11,7 +11,7 @@ use leaparray::flow::{
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
 
-use crate::{at, ms, rate};
+use crate::{at, ms, rate, remaining};
 
 const AT_ONCE: Duration = Duration::ZERO;
 
@@ -36,7 +36,7 @@ proptest! {
         for (step, asked, back) in steps {
             time += step * 100;
             clock.set(nanos(time));
-            let before = bucket.available_at(nanos(time));
+            let before = bucket.quota_at(nanos(time)).unwrap().remaining;
             let is_admitted = bucket.try_acquire_at(nanos(time), asked).is_admitted();
             if is_admitted {
                 stay.push((time, asked));
@@ -47,7 +47,7 @@ proptest! {
                 let is_back = bucket.refund_at(nanos(since), taken, AT_ONCE);
                 if is_admitted && back == 1 {
                     prop_assert!(is_back);
-                    let after = bucket.available_at(nanos(time));
+                    let after = bucket.quota_at(nanos(time)).unwrap().remaining;
                     // If a token takes no whole number of nanoseconds, one may be there a
                     // nanosecond later.
                     let rounding = u64::from(interval * 1_000 % permits != 0);
@@ -62,7 +62,7 @@ proptest! {
                 let come = (time - since) * permits / (interval * 1_000);
                 prop_assert!(sum <= capacity + come + 1, "{sum} since {since}");
             }
-            prop_assert!(bucket.available() <= capacity);
+            prop_assert!(remaining(&bucket) <= capacity);
         }
     }
 
@@ -153,11 +153,11 @@ fn token_is_given_back_once_although_the_bucket_was_full_since() {
     // The bucket was full at 60.1 s. The next request takes the token that was added.
     assert!(bucket.try_acquire().is_admitted());
     assert!(!bucket.refund_at(at(60_000), 1, AT_ONCE));
-    assert_eq!(bucket.available(), 0);
+    assert_eq!(remaining(&bucket), 0);
     // 30 ms later, the time of a token less 30 ms is given back.
     clock.advance(ms(30));
     assert!(bucket.refund_at(at(60_150), 1, AT_ONCE));
-    assert_eq!([at(60_179), at(60_180)].map(|now| bucket.available_at(now)), [0, 1]);
+    assert_eq!([at(60_179), at(60_180)].map(|now| bucket.quota_at(now).unwrap().remaining), [0, 1]);
 }
 
 /// A clock whose next reader is interrupted after its reading: half a second passes, and another
@@ -188,7 +188,7 @@ fn refund_that_is_interrupted_after_it_has_read_the_clock_keeps_the_rate() {
     assert!(bucket.try_acquire_at(at(60_000), 5).is_admitted());
     *interrupting.bucket.borrow_mut() = Rc::downgrade(&bucket);
     assert!(!bucket.refund_at(at(60_000), 5, AT_ONCE), "as many were added since");
-    assert_eq!((clock.now(), bucket.available()), (at(60_500), 3));
+    assert_eq!((clock.now(), remaining(&*bucket)), (at(60_500), 3));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn refund_deducts_tokens_up_to_a_request_that_was_ahead_of_the_clock() {
     assert!(bucket.try_acquire_at(at(60_900), 1).is_refused());
     // The second request is given back itself.
     assert!(bucket.refund_at(at(60_900), 5, AT_ONCE));
-    assert_eq!(bucket.available_at(at(60_900)), 5);
+    assert_eq!(bucket.quota_at(at(60_900)).unwrap().remaining, 5);
 }
 
 /// The tokens are taken at 61 s, and the clock is at 61.5 s when they would be given back.
@@ -223,7 +223,7 @@ fn bucket_never_has_more_tokens_than_its_capacity() {
     assert!(bucket.refund_at(at(60_000), 2, AT_ONCE));
     // More than were taken: an error of the caller.
     let _ = bucket.refund_at(at(60_000), u64::MAX, AT_ONCE);
-    assert_eq!((bucket.available(), bucket.available_at(at(90_000))), (3, 3));
+    assert_eq!((remaining(&bucket), bucket.quota_at(at(90_000)).unwrap().remaining), (3, 3));
     let slowest = Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap();
     let bucket = TokenBucket::with_clock(slowest, 1, ManualClock::new(at(60_000)));
     assert!(bucket.try_acquire().is_admitted());
@@ -242,10 +242,10 @@ fn window_gives_back_only_permits_of_its_newest_bucket() {
     let refund = |now, permits| limiter.refund_at(at(now), permits, AT_ONCE);
     assert!(!refund(100, 1) && !refund(120, 1) && !refund(110, 6), "not taken in that bucket");
     assert!(refund(110, 0) && refund(110, 5));
-    assert_eq!(limiter.available_at(at(110)), 6);
+    assert_eq!(limiter.quota_at(at(110)).unwrap().remaining, 6);
     let fixed = FixedWindowLimiter::new(ms(10), 2).unwrap();
     assert!(fixed.try_acquire_at(at(100), 2).is_admitted() && fixed.refund_at(at(100), 1, AT_ONCE));
-    assert_eq!(fixed.available_at(at(100)), 1);
+    assert_eq!(fixed.quota_at(at(100)).unwrap().remaining, 1);
 }
 
 #[test]
@@ -302,5 +302,5 @@ fn combination_with_an_absent_limiter_gives_back() {
     let both = AllOf::new((None::<TokenBucket>, &bucket));
     assert!(both.try_acquire_at(at(60_000), 4).is_admitted());
     assert!(both.refund_at(at(60_000), 4, AT_ONCE));
-    assert_eq!(bucket.available_at(at(60_000)), 10);
+    assert_eq!(bucket.quota_at(at(60_000)).unwrap().remaining, 10);
 }

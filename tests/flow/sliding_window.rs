@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leaparray::flow::{Ask, LimitError, LimiterExt, Passed, SlidingWindowLimiter};
 use leaparray::{
-    Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
+    Clock, Entry, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp,
+    WindowConfig,
 };
 use proptest::prelude::*;
 
@@ -76,7 +77,7 @@ proptest! {
             let found = found.map(|_| ()).map_err(|refusal| refusal.retry_at());
             prop_assert_eq!(found, expected.map_err(|bucket| bucket.map(|bucket| at(bucket * LEN))));
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
-            prop_assert_eq!(limiter.available_at(at(time)), free);
+            prop_assert_eq!(limiter.quota_at(at(time)).unwrap().remaining, free);
             let by_bucket = limiter.permits_by_bucket_at(at(time));
             let found: Vec<_> = by_bucket.iter().map(|b| (b.start.as_millis(), b.permits)).collect();
             prop_assert_eq!(found, reckoning.by_bucket(time / LEN, LEN));
@@ -84,7 +85,7 @@ proptest! {
         // The permits that are free later, without further requests.
         for later in 0..samples as u64 + 2 {
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN + later));
-            prop_assert_eq!(limiter.available_at(at(time + later * LEN)), free);
+            prop_assert_eq!(limiter.quota_at(at(time + later * LEN)).unwrap().remaining, free);
         }
     }
 }
@@ -95,7 +96,7 @@ fn request_for_no_permits_opens_no_bucket() {
         SlidingWindowLimiter::of_buckets(WindowConfig::new(1, ms(10)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(10), 0).is_admitted());
     assert!(limiter.try_acquire_at(at(8), 3).is_admitted());
-    assert_eq!([at(9), at(10)].map(|now| limiter.available_at(now)), [0, 3]);
+    assert_eq!([at(9), at(10)].map(|now| limiter.quota_at(now).unwrap().remaining), [0, 3]);
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn direct_entries_of_a_node_count() {
             .unwrap();
     let limiter = limiter.with_node_passes();
     let enter = || limiter.try_enter(&node).map(Entry::success).is_ok();
-    node.enter_many(6).success();
+    Entry::enter_many_at(&node, node.clock().now(), 6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
     let refusal = limiter.enter_at(&node, Ask::at(clock.now()).many(5)).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(60_500)), "direct requests may leave then");
@@ -129,10 +130,10 @@ fn direct_entries_of_a_node_count() {
     assert_eq!(node.now().long().sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
     // Permits of the next bucket that are reserved before it begins count as passes in it.
-    let reservation = node.reserve_next(7, 10).unwrap();
+    let reservation = node.reserve_next_at(node.clock().now(), 7, 10).unwrap();
     clock.advance(reservation.wait());
     assert_eq!((0..10).filter(|_| enter()).count(), 3);
-    node.enter_reserved(reservation).success();
+    Entry::enter_reserved_at(&node, node.clock().now(), reservation).success();
     assert_eq!(node.concurrency(), 0);
 }
 
@@ -142,7 +143,7 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter =
         SlidingWindowLimiter::of_buckets(*node.config().short(), 10).unwrap().with_node_passes();
-    node.enter_many_at(at(60_500), 10).success_at(at(60_500));
+    Entry::enter_many_at(&node, at(60_500), 10).end_at(at(60_500), Outcome::Success);
     let enter = |now| limiter.try_enter_at(&node, now).map(drop);
     assert!(enter(at(60_499)).is_ok());
     assert!(enter(at(60_500)).is_err());
@@ -153,8 +154,9 @@ fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter =
         SlidingWindowLimiter::of_buckets(*node.config().short(), 10).unwrap().with_node_passes();
-    node.enter_many_at(at(60_500), 9).success_at(at(60_500));
-    let enter = |now| limiter.try_enter_at(&node, now).map(|entry| entry.success_at(now));
+    Entry::enter_many_at(&node, at(60_500), 9).end_at(at(60_500), Outcome::Success);
+    let enter =
+        |now| limiter.try_enter_at(&node, now).map(|entry| entry.end_at(now, Outcome::Success));
     assert!(enter(at(60_500)).is_ok());
     assert!((0..10).all(|_| enter(at(60_499)).is_err()));
 }
@@ -167,10 +169,10 @@ fn direct_entries_count_from_the_next_bucket_on() {
     let limiter = limiter.with_max_lead(Duration::MAX);
     let admitted = |now| (0..20).filter(|_| limiter.try_enter_at(&node, now).is_ok()).count();
     assert!(limiter.try_enter_at(&node, at(60_000)).is_ok());
-    node.enter_many_at(at(60_000), 4).success_at(at(60_000));
+    Entry::enter_many_at(&node, at(60_000), 4).end_at(at(60_000), Outcome::Success);
     assert_eq!([60_499, 60_500].map(|now| admitted(at(now))), [9, 0], "14 in the window");
     assert_eq!(admitted(at(61_000)), 10, "all have left");
-    node.enter_many_at(at(61_000), 3).success_at(at(61_000));
+    Entry::enter_many_at(&node, at(61_000), 3).end_at(at(61_000), Outcome::Success);
     assert_eq!([61_999, 62_000].map(|now| admitted(at(now))), [0, 10]);
 }
 

@@ -8,7 +8,7 @@ use leaparray::flow::{
     AdaptiveLimiter, AllOf, BoxLimiter, ConcurrencyLimiter, FixedWindowLimiter, Keyed, LeakyBucket,
     LimiterExt, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
-use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
+use leaparray::{Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 
 use super::{at, ms, rate};
 
@@ -73,7 +73,7 @@ fn limiter_with_node_passes_counts_other_tiers() {
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 10, clock.clone()).unwrap();
     for limiter in [sliding.with_node_passes().boxed(), fixed.with_node_passes().boxed()] {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-        node.enter_many(8).success();
+        Entry::enter_many_at(&node, node.clock().now(), 8).success();
         assert_eq!((0..5).filter(|_| limiter.enter(&node).is_admitted()).count(), 2);
         // The passes of the others do not remain.
         let quota = limiter.quota_at(at(60_000)).unwrap();

@@ -113,10 +113,10 @@ fn check<L: Limiter>(name: &str, witness: &Witness, limiter: &L, lacks: &[&str])
     assert_eq!(limiter.quota_at(now).map(|it| it.remaining), Some(3), "{name}");
     saw("quota_at");
     let quotas = RefCell::new(0);
-    limiter.each_quota_at(now, &mut |_| *quotas.borrow_mut() += 1);
+    limiter.account().each_quota(now, &mut |_| *quotas.borrow_mut() += 1);
     assert_eq!(quotas.into_inner(), 2, "{name}");
     saw("each_quota_at");
-    assert!(!limiter.is_as_new_at(now), "{name}");
+    assert!(!limiter.account().is_as_new(now), "{name}");
     saw("is_as_new_at");
     assert!(limiter.account().wake_on_answer(Waker::noop()), "{name}");
     saw("wake_on_answer");

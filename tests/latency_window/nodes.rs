@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leaparray::node::{NodeSnapshot, WindowSnapshot};
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, ResourceNode,
-    Timestamp,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricTotals, NodeConfig, Outcome,
+    ResourceNode, Timestamp,
 };
 
 use crate::{geometry, scale};
@@ -24,7 +24,7 @@ fn node(histogram: Option<HistogramConfig>) -> Node {
 /// Ends a request with that response time, at the node's time.
 fn end(node: &Node, rt: Duration) {
     let now = node.clock().now();
-    node.enter_at(now.saturating_sub(rt)).success_at(now);
+    node.enter_at(now.saturating_sub(rt)).end_at(now, Outcome::Success);
 }
 
 fn of(scale: HistogramConfig, millis: impl IntoIterator<Item = u64>) -> LatencyHistogram {
@@ -152,14 +152,18 @@ fn snapshot_has_quantiles_only_if_all_response_times_of_the_window_are_in_a_hist
 #[test]
 fn totals_and_histogram_of_one_pass_are_those_of_two() {
     let node = node(None);
-    let mut histogram = LatencyHistogram::default();
-    let mut assert_same = |has_histogram| {
-        assert_eq!(
-            node.lifetime_with_histogram_into(&mut histogram),
-            (node.lifetime(), has_histogram)
-        );
-        let alone = node.lifetime_histogram();
-        assert_eq!(has_histogram.then(|| histogram.clone()), alone);
+    let assert_same = |has_histogram| {
+        let (mut sum, mut merged) = (MetricTotals::default(), None::<LatencyHistogram>);
+        node.for_each_lifetime_histogram(|totals, histogram| {
+            sum += totals;
+            match (&mut merged, histogram) {
+                (Some(merged), Some(histogram)) => merged.merge(histogram),
+                (merged @ None, Some(histogram)) => *merged = Some(histogram.clone()),
+                (_, None) => {}
+            }
+        });
+        assert_eq!((sum, merged.is_some()), (node.lifetime(), has_histogram));
+        assert_eq!(merged, node.lifetime_histogram());
     };
     assert_same(false);
     end_all(&node, 1..100);
@@ -168,13 +172,13 @@ fn totals_and_histogram_of_one_pass_are_those_of_two() {
     assert_same(true);
     for _ in 0..10 {
         end_all(&node, 100..200);
-        let _ = node.reserve_next(3, 100).unwrap();
+        let _ = node.reserve_next_at(node.clock().now(), 3, 100).unwrap();
         node.block();
         node.clock().advance(Duration::from_secs(1));
     }
     // Late: older than the window.
     let late = Timestamp::from_secs(60);
-    node.enter_at(late).exception_at(late);
+    node.enter_at(late).end_at(late, Outcome::Exception);
     assert_same(true);
     node.reconfigure(config(Some(scale(3))));
     end_all(&node, 200..300);
@@ -189,7 +193,7 @@ fn each_geometry_keeps_the_scale_of_its_response_times() {
     end_all(&node, 100..200);
     node.reconfigure(config(Some(scale(3))));
     end_all(&node, 200..300);
-    let _ = node.reserve_next(3, 100).unwrap();
+    let _ = node.reserve_next_at(node.clock().now(), 3, 100).unwrap();
     // An earlier geometry is used again.
     node.reconfigure(config(Some(scale(6))));
     end_all(&node, 300..400);
@@ -210,10 +214,10 @@ fn totals_have_as_many_response_times_as_the_histogram_while_a_thread_records() 
     let node = node(Some(scale(4)));
     std::thread::scope(|scope| {
         let recording = scope.spawn(|| end_all(&node, (1..200_000).map(|it| it % 100)));
-        let mut histogram = LatencyHistogram::default();
         while !recording.is_finished() {
-            let (totals, _) = node.lifetime_with_histogram_into(&mut histogram);
-            assert_eq!(totals.rt_count(), histogram.count());
+            node.for_each_lifetime_histogram(|totals, histogram| {
+                assert_eq!(totals.rt_count(), histogram.unwrap().count());
+            });
         }
     });
     assert_eq!(node.lifetime().rt_count(), 199_999);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leaparray::node::SecondsCursor;
 use leaparray::{
-    Clock, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp,
-    WindowConfig,
+    Clock, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode,
+    Timestamp, WindowConfig,
 };
 
 use crate::scale;
@@ -27,7 +27,7 @@ fn each_second_has_the_histogram_of_its_response_times() {
         for half in 0..2 {
             for millis in 1..=10 * (second + 1) {
                 let (rt, now) = (Duration::from_millis(millis + 100 * half), node.clock().now());
-                node.enter_at(now.saturating_sub(rt)).success_at(now);
+                node.enter_at(now.saturating_sub(rt)).end_at(now, Outcome::Success);
                 expected.record(rt);
             }
             node.clock().advance(Duration::from_millis(500));

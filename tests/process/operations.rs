@@ -18,8 +18,8 @@ use leaparray::registry::{RegistryCursor, RegistryError};
 use leaparray::rolling_window::RollingWindow;
 use leaparray::time::{CachedClock, ForwardClock};
 use leaparray::{
-    Clock, HistogramConfig, ManualClock, MonotonicClock, NodeConfig, Registry, RegistryConfig,
-    Resource, ResourceNode, SlidingWindow, Timeline, Timestamp, WindowConfig,
+    Clock, Entry, HistogramConfig, ManualClock, MonotonicClock, NodeConfig, Outcome, Registry,
+    RegistryConfig, Resource, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -45,7 +45,7 @@ fn with_histogram() -> NodeConfig {
 fn serve<C: Clock + Clone>(node: &ResourceNode<C>) {
     for _ in 0..10 {
         let now = node.clock().now();
-        node.enter_at(now).success_at(now.saturating_add(MS));
+        node.enter_at(now).end_at(now.saturating_add(MS), Outcome::Success);
     }
 }
 
@@ -69,7 +69,7 @@ fn registry() -> Registry<ManualClock> {
 /// Asserts that a limiter admits two requests, the first one into a node.
 fn admits(limiter: impl Limiter) {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock());
-    limiter.try_enter_at(&node, NOW).expect("admitted").success_at(NOW);
+    limiter.try_enter_at(&node, NOW).expect("admitted").end_at(NOW, Outcome::Success);
     assert!(!limiter.try_acquire_at(NOW, 1).is_refused(), "a leaky bucket delays it");
     assert_eq!(node.now().long().sum(Success), 1);
 }
@@ -166,7 +166,7 @@ operations! {
 
     end_elsewhere {
         let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), clock()));
-        let entry = ResourceNode::enter_owned(Arc::clone(&node));
+        let entry = Entry::enter(Arc::clone(&node));
         std::thread::spawn(move || entry.success()).join().unwrap();
         assert_eq!((node.concurrency(), node.now().long().sum(Success)), (0, 1));
     }
@@ -192,8 +192,8 @@ operations! {
 
     borrow_the_next_bucket {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock());
-        let reservation = node.reserve_next(1, 10).unwrap();
-        node.enter_reserved(reservation).success();
+        let reservation = node.reserve_next_at(node.clock().now(), 1, 10).unwrap();
+        Entry::enter_reserved_at(&node, node.clock().now(), reservation).success();
         assert_eq!(node.now().long().sum(Success), 1);
     }
 
@@ -228,7 +228,7 @@ operations! {
         serve(&list(&registry, "GET /users"));
         assert!(registry.remove("GET /orders") && !registry.remove("GET /orders"));
         registry.clock().advance(Duration::from_secs(3600));
-        assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
         assert_eq!((registry.iter().count(), registry.lifetime().sum(Success)), (0, 20));
     }
 
@@ -348,11 +348,5 @@ operations! {
     draw {
         // Any number is right.
         let _ = ThreadRandom.next_u32();
-    }
-
-    share_a_timeline {
-        let timeline = Timeline::with_clock(clock());
-        serve(&list(&timeline.registry(RegistryConfig::default()), "GET /orders"));
-        admits(timeline.token_bucket(rate(), 10));
     }
 }

@@ -99,7 +99,7 @@ fn inbound_sum_is_made_when_it_is_read() {
     let of = |traffic| registry.lifetime_of(traffic).sum(Success);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     drop((orders, database, users));
-    assert_eq!(registry.evict_idle(Duration::ZERO), 3);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 3);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     assert_eq!(registry.now().inbound().long.totals.sum(Success), 0);
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::flow::{LimiterExt, Rate, TokenBucket};
-use leaparray::{ManualClock, MetricEvent, NodeConfig, Registry, Resource, WindowConfig};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, Registry, Resource, WindowConfig};
 
 use crate::{SECOND, registry, together};
 
@@ -32,7 +32,7 @@ fn insert_counted(resource: &Resource<ManualClock>) -> Arc<AtomicU64> {
 fn is_dropped_in_time(drops: &AtomicU64, registry: &Registry<ManualClock>) -> bool {
     (0..1_000).any(|_| {
         drop(registry.resource("another one").unwrap());
-        registry.evict_idle(Duration::ZERO);
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
         registry.lifetime();
         drops.load(Ordering::Relaxed) > 0
     })
@@ -72,7 +72,9 @@ fn types_have_values_of_their_own() {
     let again = registry.resource("orders").unwrap();
     assert_eq!(*again.data_or_insert_with(|| -> u64 { panic!("there is one") }), 7);
     assert_eq!(again.data::<String>().map(String::as_str), Some("seven"));
-    assert!(again.data::<TokenBucket<ManualClock>>().is_some_and(|it| it.available() == 0));
+    assert!(
+        again.data::<TokenBucket<ManualClock>>().is_some_and(|it| it.try_acquire().is_refused())
+    );
     assert_eq!(again.data::<u32>(), None);
     assert_eq!(registry.resource("users").unwrap().data::<u64>(), None);
 }
@@ -141,7 +143,7 @@ fn value_is_dropped_with_an_evicted_resource() {
     assert!(!is_dropped_in_time(&drops, &registry), "the resource has a handle");
     assert!(registry.get("orders").unwrap().data::<Counted>().is_some(), "still listed");
     drop(in_context);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     assert!(is_dropped_in_time(&drops, &registry));
     let drops = [drops, drops_of_the_context];
     assert_eq!(drops.each_ref().map(|drops| drops.load(Ordering::Relaxed)), [1, 1]);
@@ -210,7 +212,7 @@ fn drop_of_a_value_may_read_the_registry_and_panic() {
     // the last reference.
     for turn in 0..1_000 {
         registry.resource(&turn.to_string()).unwrap();
-        registry.evict_idle(Duration::ZERO);
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
     }
     drop(handles);
     let read = || registry.lifetime();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, Registry, RegistryConfig,
-    Resource, TrafficType,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, Outcome, Registry,
+    RegistryConfig, Resource, TrafficType,
 };
 
 use crate::{SECOND, registry, registry_of};
@@ -20,7 +20,7 @@ fn registry_with_histograms() -> (Registry<ManualClock>, ManualClock) {
 /// Records a response time that ends now, and returns it.
 fn record(resource: &Resource<ManualClock>, micros: u64) -> Duration {
     let (end, rt) = (resource.clock().now(), Duration::from_micros(micros));
-    resource.enter_at(end.saturating_sub(rt)).success_at(end);
+    resource.enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
     rt
 }
 

@@ -21,30 +21,38 @@ fn idle_resource_without_handles_is_evicted() {
     resource("used").enter().success();
     let held = resource("held");
     let context = resource("in a context").in_context("web").unwrap();
-    assert_eq!(registry.evict_idle(SECOND), 0, "the resources have just been made");
+    assert_eq!(
+        registry.evict_idle_at(registry.clock().now(), SECOND),
+        0,
+        "the resources have just been made"
+    );
 
     clock.advance(minute);
     resource("used").block();
     context.block();
     drop(context);
     clock.advance(minute / 2);
-    assert_eq!(registry.evict_idle(minute), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), minute), 1);
     assert_eq!(names(&registry), ["held", "in a context", "used"]);
     // A resource is idle from the end of its last bucket, half a second after the start of that
     // bucket.
     clock.advance(minute / 2 + Duration::from_millis(499));
-    assert_eq!(registry.evict_idle(minute), 0);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), minute), 0);
     clock.advance(Duration::from_millis(1));
-    assert_eq!(registry.evict_idle(minute), 2);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), minute), 2);
     assert_eq!(names(&registry), ["held"]);
 
     // The entry has taken the handle, and keeps the resource listed.
     let entry = Entry::enter(held);
     clock.advance(minute * 10);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 0);
     entry.success();
-    assert_eq!(registry.evict_idle(minute), 0, "the request has just ended");
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(
+        registry.evict_idle_at(registry.clock().now(), minute),
+        0,
+        "the request has just ended"
+    );
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     assert!(registry.is_empty());
     let lifetime = registry.lifetime();
     assert_eq!([Pass, Block, Success].map(|event| lifetime.sum(event)), [2, 2, 2]);
@@ -53,7 +61,8 @@ fn idle_resource_without_handles_is_evicted() {
 #[test]
 fn permits_of_the_future_are_no_idleness() {
     let (registry, _) = registry();
-    let taken = registry.resource("a").unwrap().reserve_next(1, 1).unwrap();
+    let taken =
+        registry.resource("a").unwrap().reserve_next_at(registry.clock().now(), 1, 1).unwrap();
     let one_bucket_later = taken.begins().saturating_add(Duration::from_millis(499));
     assert_eq!(registry.evict_idle_at(one_bucket_later, Duration::from_nanos(1)), 0);
     let later = one_bucket_later.saturating_add(SECOND);
@@ -72,8 +81,8 @@ fn counts_balance_while_others_evict_and_remove() {
         scope.spawn(move || {
             let mut last = 0;
             while !done.load(Ordering::Relaxed) {
-                let evicted =
-                    registry.evict_idle(Duration::ZERO) + usize::from(registry.remove("b"));
+                let evicted = registry.evict_idle_at(registry.clock().now(), Duration::ZERO)
+                    + usize::from(registry.remove("b"));
                 gone.fetch_add(evicted as u64, Ordering::Relaxed);
                 let passes = registry.lifetime().sum(Pass);
                 assert!(passes >= last, "lifetime totals went back from {last} to {passes}");
@@ -108,7 +117,7 @@ fn record(resource: &Resource<ManualClock>, way: u32) {
     match way {
         0 => resource.enter().success(),
         1 => resource.in_context("web").unwrap().enter().exception(),
-        2 => resource.enter_owned().success(),
+        2 => Entry::enter(resource.clone()).success(),
         _ => Entry::enter(resource.in_context("web").unwrap()).success(),
     }
 }
@@ -120,7 +129,7 @@ fn held_resource_that_was_not_removed_is_listed() {
     thread::scope(|scope| {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                registry.evict_idle(Duration::ZERO);
+                registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
             }
         });
         together(|_| {
@@ -182,7 +191,7 @@ fn handle_outlives_its_registry() {
     let (registry, clock) = registry_of(RegistryConfig::default());
     let orders = registry.resource("a").unwrap();
     let removed = registry.resource("b").unwrap();
-    let entry = removed.enter_owned();
+    let entry = Entry::enter(removed.clone());
     assert!(registry.remove("b"));
     drop(registry);
     orders.in_context("web").unwrap().enter().success();
@@ -204,7 +213,7 @@ fn handle_outlives_its_registry() {
 fn removed_resource_still_works_for_its_handles() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(1));
     let old = registry.resource("a").unwrap();
-    let entry = old.enter_owned();
+    let entry = Entry::enter(old.clone());
     assert!(registry.remove("a") && !registry.remove("a"));
     assert!(registry.is_empty() && old.is_removed());
     let new = registry.resource("a").unwrap();
@@ -216,12 +225,16 @@ fn removed_resource_still_works_for_its_handles() {
     assert_eq!(registry.lifetime_of(TrafficType::Inbound).sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Outbound).sum(Success), 0);
     assert_eq!(registry.now().inbound().long.totals.sum(Success), 1);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0, "the listed resource is held");
+    assert_eq!(
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO),
+        0,
+        "the listed resource is held"
+    );
     old.in_context("web").unwrap().block();
     let outside = old.in_context("web").unwrap().without_context();
     drop(old);
     outside.enter().exception();
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 0);
     drop((outside, new));
     assert_eq!([Block, Exception].map(|event| registry.lifetime().sum(event)), [1, 1]);
     assert!(registry.remove("a"));

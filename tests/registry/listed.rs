@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
 use leaparray::registry::RegistryError;
-use leaparray::{Entry, Registry, RegistryConfig, Resource, ResourceNode};
+use leaparray::{Clock, Entry, Registry, RegistryConfig, Resource, ResourceNode};
 
 use crate::{THREADS, names, registry, registry_of, together};
 
@@ -112,7 +112,7 @@ fn resource_that_stays_listed_is_found_once_while_others_come_and_go() {
                 // Enough names to make the map grow repeatedly.
                 registry.resource(&format!("goes {}", i % 5_000)).unwrap();
                 if i % 5_000 == 4_999 {
-                    registry.evict_idle(Duration::ZERO);
+                    registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
                 }
             }
         });
@@ -176,7 +176,7 @@ fn debug_output_is_short() {
 fn resource_outlives_its_registry() {
     let (registry, _) = registry();
     let registry = Arc::new(registry);
-    let entry = registry.resource("a").unwrap().enter_owned();
+    let entry = Entry::enter(registry.resource("a").unwrap());
     drop(registry);
     thread::spawn(move || entry.success()).join().unwrap();
 }

@@ -16,7 +16,7 @@ fn reading_has_the_sums_and_rates_of_all_listed_inbound_resources() {
     let web = a.in_context("web").unwrap();
     let outbound = registry.resource_with("c", TrafficType::Outbound).unwrap();
     a.enter().success();
-    web.block_many(2);
+    web.block_many_at(web.clock().now(), 2);
     outbound.enter().success();
     clock.advance(HALF);
     b.enter().success();
@@ -80,7 +80,7 @@ fn window_is_that_of_the_registry_whatever_a_resource_has() {
 #[test]
 fn rates_are_divided_by_the_time_since_the_registry_was_made() {
     let (registry, clock) = registry();
-    registry.resource("a").unwrap().block_many(3);
+    registry.resource("a").unwrap().block_many_at(registry.clock().now(), 3);
     clock.advance(HALF);
     assert_eq!(registry.now().long().qps(Block), 6.0);
 }
@@ -93,20 +93,23 @@ fn ledger_has_everything_also_of_resources_that_are_gone() {
         assert_eq!(ledger.recorded(), registry.lifetime_of(TrafficType::Inbound).sum(event));
         [ledger.in_window, ledger.expired, ledger.late]
     };
-    registry.resource("evicted").unwrap().block_many(1);
-    registry.resource_with("outbound", TrafficType::Outbound).unwrap().block_many(10_000);
+    registry.resource("evicted").unwrap().block_many_at(registry.clock().now(), 1);
+    registry
+        .resource_with("outbound", TrafficType::Outbound)
+        .unwrap()
+        .block_many_at(registry.clock().now(), 10_000);
     let removed = registry.resource("removed").unwrap();
-    removed.block_many(10);
+    removed.block_many_at(removed.clock().now(), 10);
     let kept = registry.resource("kept").unwrap();
-    kept.block_many(100);
+    kept.block_many_at(kept.clock().now(), 100);
     assert_eq!(passes(Block), [111, 0, 0]);
 
     clock.advance(SECOND);
-    registry.evict_idle(HALF);
+    registry.evict_idle_at(registry.clock().now(), HALF);
     registry.remove("removed");
     assert_eq!(passes(Block), [100, 11, 0]);
     clock.advance(90 * SECOND);
-    kept.block_many(1_000);
+    kept.block_many_at(kept.clock().now(), 1_000);
     kept.block_many_at(Clock::now(&clock).saturating_sub(60 * SECOND), 5);
     assert_eq!(passes(Block), [1_000, 111, 5]);
 }

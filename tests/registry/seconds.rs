@@ -38,11 +38,11 @@ fn geometry(secs: u32) -> NodeConfig {
 }
 
 fn block(registry: &Registry<ManualClock>, name: &str, count: u64) {
-    registry.resource(name).unwrap().block_many(count);
+    registry.resource(name).unwrap().block_many_at(registry.clock().now(), count);
 }
 
 fn evict_all(registry: &Registry<ManualClock>) -> usize {
-    registry.evict_idle(Duration::ZERO)
+    registry.evict_idle_at(registry.clock().now(), Duration::ZERO)
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn each_second_of_each_resource_and_context_is_delivered_once() {
     let [orders, _idle] = ["orders", "idle"].map(|name| registry.resource(name).unwrap());
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     let web = orders.in_context("web").unwrap();
-    orders.block_many(1);
-    web.block_many(2);
+    orders.block_many_at(orders.clock().now(), 1);
+    web.block_many_at(web.clock().now(), 2);
     let slow = database.enter();
     assert_eq!(rows(&poll()), [], "the second is not over");
     clock.advance(SECOND);
     slow.success();
-    orders.block_many(3);
+    orders.block_many_at(orders.clock().now(), 3);
     clock.advance(SECOND);
 
     let seconds = poll();
@@ -83,9 +83,9 @@ fn each_second_of_each_resource_and_context_is_delivered_once() {
     assert_eq!(rows(&poll()), [], "all were idle");
 
     // A second that has left the window is missed.
-    web.block_many(4);
+    web.block_many_at(web.clock().now(), 4);
     clock.advance(SECOND * 65);
-    web.block_many(5);
+    web.block_many_at(web.clock().now(), 5);
     clock.advance(SECOND);
     assert_eq!(rows(&poll()), [(72, "orders", Some("web"), 5)]);
     assert_eq!(cursor.missed(), 7, "from the seventh up to the thirteenth");
@@ -101,7 +101,12 @@ fn undelivered_seconds_of_an_evicted_resource_are_delivered() {
     clock.advance(SECOND);
     assert_eq!(rows(&poll()), [(0, "a", None, 1)]);
     block(&registry, "a", 2);
-    registry.resource("a").unwrap().in_context("web").unwrap().block_many(3);
+    registry
+        .resource("a")
+        .unwrap()
+        .in_context("web")
+        .unwrap()
+        .block_many_at(registry.clock().now(), 3);
     clock.advance(SECOND);
     block(&registry, "a", 4);
     assert_eq!(evict_all(&registry), 1);
@@ -142,16 +147,16 @@ fn deliver_removed(reclaim: impl Fn(&Registry<ManualClock>)) {
     let poll = || registry.now().poll_seconds(&cursor);
     poll();
     let held = registry.resource("a").unwrap();
-    held.block_many(1);
+    held.block_many_at(held.clock().now(), 1);
     assert!(registry.remove("a"));
     clock.advance(SECOND);
-    held.block_many(2);
+    held.block_many_at(held.clock().now(), 2);
     assert_eq!(rows(&poll()), [(0, "a", None, 1)]);
     clock.advance(SECOND);
-    held.in_context("web").unwrap().block_many(3);
+    held.in_context("web").unwrap().block_many_at(held.clock().now(), 3);
     assert_eq!(rows(&poll()), [(1, "a", None, 2)]);
     clock.advance(SECOND);
-    held.block_many(4);
+    held.block_many_at(held.clock().now(), 4);
     drop(held);
     reclaim(&registry);
     assert_eq!(rows(&poll()), [(2, "a", Some("web"), 3)]);
@@ -170,9 +175,14 @@ fn resource_that_is_listed_again_in_the_same_second_has_one_item() {
     block(&registry, "a", 2);
     let held = registry.resource("a").unwrap();
     assert!(registry.remove("a"));
-    held.block_many(4);
+    held.block_many_at(held.clock().now(), 4);
     block(&registry, "a", 8);
-    registry.resource("a").unwrap().in_context("web").unwrap().block_many(16);
+    registry
+        .resource("a")
+        .unwrap()
+        .in_context("web")
+        .unwrap()
+        .block_many_at(registry.clock().now(), 16);
     clock.advance(SECOND);
     block(&registry, "a", 32);
     let expected: [Row<'_>; 2] = [(0, "a", None, 15), (0, "a", Some("web"), 16)];
@@ -181,7 +191,10 @@ fn resource_that_is_listed_again_in_the_same_second_has_one_item() {
     // A name with two directions in one second is two resources.
     drop(held);
     assert!(registry.remove("a"));
-    registry.resource_with("a", TrafficType::Outbound).unwrap().block_many(64);
+    registry
+        .resource_with("a", TrafficType::Outbound)
+        .unwrap()
+        .block_many_at(registry.clock().now(), 64);
     clock.advance(SECOND);
     let expected: [Row<'_>; 2] = [(1, "a", None, 32), (1, "a", None, 64)];
     assert_eq!(rows(&registry.now().poll_seconds(&cursor)), expected);
@@ -193,10 +206,10 @@ fn seconds_are_delivered_under_any_change_of_the_geometry() {
     let cursor = RegistryCursor::new();
     registry.now().poll_seconds(&cursor);
     let held = registry.resource("held").unwrap();
-    held.block_many(1);
+    held.block_many_at(held.clock().now(), 1);
     block(&registry, "evicted", 2);
     registry.reconfigure(geometry(30));
-    held.block_many(4);
+    held.block_many_at(held.clock().now(), 4);
     block(&registry, "evicted", 8);
     assert_eq!(evict_all(&registry), 1);
     clock.advance(SECOND * 9);

@@ -66,7 +66,7 @@ fn each_count_is_in_its_series_once() {
             let traffic = [TrafficType::Inbound, TrafficType::Outbound][usize::from(random.bool())];
             let name = ["a", "b", "c"][random.usize(..3)];
             match random.u32(..12) {
-                0 => drop(registry.evict_idle(Duration::ZERO)),
+                0 => drop(registry.evict_idle_at(registry.clock().now(), Duration::ZERO)),
                 1 => drop(registry.remove(name)),
                 2 => kept.truncate(random.usize(..3)),
                 which @ (3 | 4) => {
@@ -111,7 +111,7 @@ fn no_series_decreases_while_others_evict_and_remove() {
     thread::scope(|scope| {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                registry.evict_idle(Duration::ZERO);
+                registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
                 registry.remove("b");
             }
         });
@@ -178,7 +178,8 @@ fn refusals_and_response_times_survive_the_node() {
 fn series_counts_since_its_first_resource() {
     let (registry, clock) = registry();
     let mut reader = registry.series();
-    let made = registry.resource("orders").unwrap().made();
+    let made = clock.now();
+    drop(registry.resource("orders").unwrap());
     for _ in 0..3 {
         clock.advance(SECOND);
         assert!(registry.remove("orders"));
@@ -188,11 +189,11 @@ fn series_counts_since_its_first_resource() {
     }
     // The one that was made later departs first.
     let held = registry.resource_with("held", TrafficType::Outbound).unwrap();
-    let made = held.made();
+    let made = clock.now();
     assert!(registry.remove("held"));
     clock.advance(SECOND);
     drop(registry.resource_with("held", TrafficType::Outbound).unwrap());
-    assert_eq!(registry.evict_idle(Duration::ZERO), 2);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 2);
     let since = |reader: &mut SeriesReader<_>| {
         let reading = reader.read(&registry);
         reading.iter().find(|it| &*it.key().name == "held").unwrap().since()
@@ -209,9 +210,9 @@ fn reading_has_handles_and_leaves_none() {
     succeed(&registry, "orders", 1);
     let reading = reader.read(&registry);
     assert_eq!(reading.iter().next().unwrap().resource().unwrap().name(), "orders");
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 0);
     drop(reading);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     let reading = reader.read(&registry);
     let orders = reading.iter().next().unwrap();
     assert!(orders.resource().is_none() && !orders.has_changed() && !orders.is_first());
@@ -393,7 +394,7 @@ fn visit_has_the_new_refusals_of_each_series() {
     held.refuse(Reason::QueueFull);
     drop(held);
     refuse(1, Reason::QueueFull);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     clock.advance(SECOND);
     assert_eq!(visit(), expect(&[(Reason::QueueFull, 2)]), "not listed");
     refuse(1, Reason::Failing);

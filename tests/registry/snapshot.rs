@@ -77,7 +77,7 @@ fn snapshot_of_resources_that_are_gone_has_no_rows() {
     registry.now().snapshot_into(&mut snapshot);
     assert_eq!(rows(&snapshot), [("evicted", None), ("kept", None), ("removed", None)]);
     assert!(registry.remove("removed"));
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     held.enter().success();
     kept.enter().success();
     registry.now().snapshot_into(&mut snapshot);

@@ -62,19 +62,19 @@ fn evicted_resource_is_unfinished_until_its_second_is_delivered() {
     let (registry, clock) = registry();
     let cursor = RegistryCursor::new();
     visit(&registry, &cursor);
-    registry.resource("orders").unwrap().block_many(3);
+    registry.resource("orders").unwrap().block_many_at(registry.clock().now(), 3);
     clock.advance(SECOND + millis(300));
     {
         let orders = registry.resource("orders").unwrap().in_context("web").unwrap();
         let entries = [(); 4].map(|()| orders.enter());
         clock.advance(millis(50));
-        orders.block_many(7);
+        orders.block_many_at(orders.clock().now(), 7);
         let outcomes = [Outcome::Success, Outcome::Success, Outcome::Exception, Outcome::Cancelled];
         for (entry, outcome) in entries.into_iter().zip(outcomes) {
             entry.end_with(outcome);
         }
     }
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     let found = visit(&registry, &cursor);
     assert_eq!((found.delivered, requests(&found.visit.delisted)), (3, 14));
     assert_eq!(requests(&found.visit.unfinished), 11);
@@ -93,15 +93,15 @@ fn unfinished_totals_are_complete() {
     let record = |resource: &Resource<ManualClock>| {
         let entries = [(); 4].map(|()| resource.enter());
         clock.advance(millis(50));
-        resource.block_many(7);
+        resource.block_many_at(resource.clock().now(), 7);
         let outcomes = [Outcome::Success, Outcome::Success, Outcome::Exception, Outcome::Cancelled];
         for (entry, outcome) in entries.into_iter().zip(outcomes) {
             entry.end_with(outcome);
         }
-        assert!(resource.reserve_next(5, 1_000).is_some());
+        assert!(resource.reserve_next_at(resource.clock().now(), 5, 1_000).is_some());
     };
     record(&registry.resource("evicted").unwrap());
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     // Each of them is in one second.
     let Visit { delisted, unfinished, .. } = visit(&registry, &cursor).visit;
     assert_eq!((unfinished.rt_count(), unfinished.max_concurrency()), (3, Some(4)));
@@ -127,11 +127,11 @@ fn removed_resource_whose_handle_records_is_unfinished() {
     let orders = registry.resource("orders").unwrap();
     orders.block();
     assert!(registry.remove("orders"));
-    orders.block_many(10);
+    orders.block_many_at(orders.clock().now(), 10);
     let found = visit(&registry, &cursor);
     assert_eq!((found.delivered, requests(&found.visit.unfinished)), (0, 11));
     clock.advance(SECOND);
-    orders.block_many(100);
+    orders.block_many_at(orders.clock().now(), 100);
     let found = visit(&registry, &cursor);
     assert_eq!((found.delivered, requests(&found.visit.unfinished)), (11, 100));
     orders.block_many_at(NOON, 1_000);
@@ -150,17 +150,17 @@ fn removed_resource_whose_handle_records_is_unfinished() {
 fn first_visit_has_the_resources_with_handles() {
     let (registry, clock) = registry();
     registry.resource("evicted").unwrap().block();
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     let removed = registry.resource("removed").unwrap();
-    removed.block_many(10);
+    removed.block_many_at(removed.clock().now(), 10);
     assert!(registry.remove("removed"));
     let cursor = RegistryCursor::new();
     let found = visit(&registry, &cursor);
     assert_eq!(requests(&found.visit.delisted), 11);
     assert_eq!(requests(&found.visit.unfinished), 10);
     // The cursor of another reader is known: the seconds are kept for it.
-    registry.resource("evicted").unwrap().block_many(100);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    registry.resource("evicted").unwrap().block_many_at(registry.clock().now(), 100);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     let other = RegistryCursor::new();
     assert_eq!(requests(&visit(&registry, &other).visit.unfinished), 110);
     clock.advance(SECOND);
@@ -182,7 +182,7 @@ fn step(
     };
     let count = random.u64(1..100);
     match random.u32(..16) {
-        0 => drop(registry.evict_idle(Duration::ZERO)),
+        0 => drop(registry.evict_idle_at(registry.clock().now(), Duration::ZERO)),
         1 => drop(registry.remove(["a", "b", "c"][random.usize(..3)])),
         2 => registry.clock().advance(millis(random.u64(..700))),
         3 | 4 if !handles.is_empty() => {
@@ -204,7 +204,8 @@ fn step(
                 5 => record(&resource, now.saturating_add(millis(random.u64(..1_500))), count),
                 6 | 7 => record(&resource, now.saturating_sub(millis(random.u64(..3_000))), count),
                 8 => {
-                    let _reserved = resource.reserve_next(count, 1_000_000);
+                    let _reserved =
+                        resource.reserve_next_at(resource.clock().now(), count, 1_000_000);
                     0
                 }
                 _ => record(&resource, now, count),

@@ -84,7 +84,7 @@ fn step(
     let name = ["a", "b", "c"][random.usize(..3)];
     let traffic = [TrafficType::Inbound, TrafficType::Outbound][random.usize(..2)];
     match random.u32(..10) {
-        0 => drop(registry.evict_idle(Duration::ZERO)),
+        0 => drop(registry.evict_idle_at(registry.clock().now(), Duration::ZERO)),
         1 => drop(registry.remove(name)),
         2 => registry.clock().advance(Duration::from_millis(random.u64(..700))),
         3 | 4 if !in_flight.is_empty() => {
@@ -132,8 +132,8 @@ fn second_of_a_relisted_resource_includes_the_one_before() {
     let cursor = RegistryCursor::new();
     visit(&registry, &cursor);
     for _ in 0..3 {
-        registry.resource("orders").unwrap().block_many(2);
-        assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+        registry.resource("orders").unwrap().block_many_at(registry.clock().now(), 2);
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     }
     registry.resource("orders").unwrap().block();
     registry.resource("gone").unwrap().block();
@@ -173,7 +173,7 @@ fn times_after_many_evictions(count: usize) -> [Duration; 2] {
     };
     let listed = list("listed");
     drop(list("evicted"));
-    assert_eq!(registry.evict_idle(Duration::ZERO), count);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), count);
     clock.advance(SECOND);
     let time = |read: &dyn Fn() -> usize| {
         let start = Instant::now();

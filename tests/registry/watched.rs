@@ -11,7 +11,7 @@ use leaparray::flow::{
     Keyed, Limiter, LimiterExt, Quota, Rate, TokenBucket, WaitQueue,
 };
 use leaparray::registry::WatchError;
-use leaparray::{ManualClock, Registry, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::registry;
 
@@ -49,7 +49,7 @@ fn limiters_of_all_kinds_have_their_state() {
 
     let WatchedState::Circuit { last: None, .. } = state(&registry, "circuit") else { panic!() };
     for to in [CircuitState::Disabled, CircuitState::ForcedOpen] {
-        circuit.set_state(to).unwrap();
+        circuit.set_state_at(circuit.clock().now(), to).unwrap();
         for name in ["circuit", "boxed circuit"] {
             let WatchedState::Circuit { snapshot, last, at, .. } = state(&registry, name) else {
                 panic!("{name}")

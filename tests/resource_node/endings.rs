@@ -1,8 +1,8 @@
 //! Endings: each pass is a success, an exception or a cancellation.
 
-use leaparray::Clock;
 use leaparray::MetricEvent::{Cancelled, Exception};
 use leaparray::node::OnDrop;
+use leaparray::{Clock, Entry, Outcome};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn pass_ends_in_exactly_one_way() {
     ];
     for (end, [success, exception, cancelled]) in endings {
         let (node, _) = node();
-        end(Arc::clone(&node).enter_owned());
+        end(Entry::enter(Arc::clone(&node)));
         assert_eq!(ends(&node), [1, success, exception, cancelled]);
         assert_eq!(node.concurrency(), 0);
         assert_eq!(node.lifetime().rt_count(), success + exception);
@@ -37,9 +37,9 @@ fn pass_ends_in_exactly_one_way() {
 #[test]
 fn cancelled_request_counts_its_permits_in_the_bucket_in_which_it_ends_and_no_response_time() {
     let (node, clock) = node();
-    let entry = node.enter_many(3);
+    let entry = Entry::enter_many_at(&*node, node.clock().now(), 3);
     clock.advance(Duration::from_secs(2));
-    entry.cancel_at(clock.now());
+    entry.end_at(clock.now(), Outcome::Cancelled);
     let snapshot = node.now().snapshot();
     assert_eq!((node.now().short().sum(Cancelled), node.now().short().sum(Pass)), (3, 0));
     assert_eq!((snapshot.avg_rt(), snapshot.long.totals.rt_count()), (None, 0));
@@ -52,7 +52,6 @@ fn cancelled_request_counts_its_permits_in_the_bucket_in_which_it_ends_and_no_re
 #[test]
 fn policy_of_the_node_applies_when_the_entry_is_dropped() {
     let (node, _) = node();
-    assert_eq!(node.on_drop(), OnDrop::Exception);
     let [first, second] = [node.enter(), node.enter().on_drop(OnDrop::Exception)];
     node.set_on_drop(OnDrop::Cancelled);
     drop((first, second));
@@ -101,7 +100,7 @@ fn dropped_future_is_cancelled_if_the_policy_says_so() {
     let (node, _) = node();
     node.set_on_drop(OnDrop::Cancelled);
     let mut request = Box::pin(async {
-        let entry = Arc::clone(&node).enter_owned();
+        let entry = Entry::enter(Arc::clone(&node));
         std::future::pending::<()>().await;
         entry.success();
     });

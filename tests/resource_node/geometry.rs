@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::node::{NodeConfigError, SecondsCursor};
 use leaparray::time::ViewError;
-use leaparray::{Clock, NodeConfig, ResourceNode, Timestamp, WindowConfig, WindowReading};
+use leaparray::{Clock, Entry, NodeConfig, ResourceNode, Timestamp, WindowConfig, WindowReading};
 
 use crate::{NOON, config, millis, node};
 
@@ -79,7 +79,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     clock.advance(Duration::from_secs(100));
     let ten_seconds = WindowConfig::new(20, Duration::from_secs(10)).unwrap();
     node.reconfigure(NodeConfig::new(*config(2, 120).short(), ten_seconds).unwrap());
-    node.enter_many(7).success();
+    Entry::enter_many_at(&*node, node.clock().now(), 7).success();
     node.reconfigure(NodeConfig::default());
     for secs in [9, 11, 59, 60] {
         clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
@@ -102,12 +102,12 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
 fn limit_holds_across_geometries_and_for_stale_timestamps() {
     let (node, clock) = node();
     clock.advance(millis(450));
-    assert!(node.reserve_next(5, 5).is_some());
+    assert!(node.reserve_next_at(node.clock().now(), 5, 5).is_some());
     node.reconfigure(config(10, 600));
-    assert!(node.reserve_next(1, 5).is_none());
+    assert!(node.reserve_next_at(node.clock().now(), 1, 5).is_none());
     assert_eq!(node.now().reserved(), 5);
     clock.advance(millis(60));
-    assert!(node.reserve_next(1, 6).is_some());
+    assert!(node.reserve_next_at(node.clock().now(), 1, 6).is_some());
     let late = clock.now().saturating_sub(millis(100));
     assert!(node.reserve_next_at(late, 6, 11).is_none(), "five and one are taken");
     assert!(node.reserve_next_at(late, 5, 11).is_some());
@@ -138,7 +138,7 @@ fn long_window_of_two_short_ones_keeps_the_previous_one() {
     let short = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
     let long = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
     node.reconfigure(NodeConfig::new(short, long).unwrap());
-    node.enter_many(3).success();
+    Entry::enter_many_at(&*node, node.clock().now(), 3).success();
     clock.advance(Duration::from_secs(1));
     assert_eq!(
         (node.now().short().previous_qps(Pass), node.now().snapshot().previous_pass_qps()),
@@ -151,7 +151,7 @@ fn younger_geometry_knows_how_old_the_node_is() {
     let (node, clock) = node();
     clock.advance(millis(500));
     node.reconfigure(config(10, 600));
-    node.enter_many(12).success();
+    Entry::enter_many_at(&*node, node.clock().now(), 12).success();
     assert!((node.now().short().qps(Pass) - 12.0 / 0.5).abs() < 1e-9, "half a second");
 }
 
@@ -161,7 +161,7 @@ fn seconds_survive_a_change_of_the_geometry() {
     let cursor = SecondsCursor::new();
     node.block();
     node.reconfigure(config(10, 600));
-    node.block_many(2);
+    node.block_many_at(node.clock().now(), 2);
     clock.advance(millis(1_000));
     let blocks: Vec<_> = node.now().poll_seconds(&cursor).map(|item| item.counts[Block]).collect();
     assert_eq!(blocks, [3]);
@@ -173,14 +173,14 @@ fn seconds_survive_a_change_of_the_geometry() {
 fn reading_that_is_kept_has_the_records_of_a_later_geometry() {
     let (node, clock) = node();
     let reading = node.at(clock.now());
-    node.block_many(1);
+    node.block_many_at(node.clock().now(), 1);
     node.reconfigure(config(10, 600));
-    node.block_many(10);
+    node.block_many_at(node.clock().now(), 10);
     assert_eq!((reading.short().sum(Block), reading.long().sum(Block)), (11, 11));
     let short = reading.short();
-    assert!(node.reserve_next(100, 200).is_some());
+    assert!(node.reserve_next_at(node.clock().now(), 100, 200).is_some());
     node.reconfigure(config(4, 240));
-    node.block_many(1_000);
+    node.block_many_at(node.clock().now(), 1_000);
     assert_eq!((short.sum(Block), short.ledger().in_window.sum(Block)), (1_011, 1_011));
 }
 
@@ -192,10 +192,10 @@ fn ledger_has_the_same_counts_in_the_window_as_the_other_reads() {
     let second = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
     let half_a_minute = WindowConfig::new(30, Duration::from_secs(30)).unwrap();
     node.reconfigure(NodeConfig::new(second, half_a_minute).unwrap());
-    node.block_many(1);
+    node.block_many_at(node.clock().now(), 1);
     clock.advance(millis(700));
     node.reconfigure(NodeConfig::default());
-    node.block_many(10);
+    node.block_many_at(node.clock().now(), 10);
     let blocks = |reading: WindowReading<'_>| {
         let ledger = reading.ledger().map(|it| it.sum(Block));
         assert_eq!(ledger.in_window, reading.sum(Block));

@@ -130,7 +130,7 @@ fn maximum_of_one_thread_is_found_beside_requests_of_another() {
 #[test]
 fn requests_of_ended_threads_stay_in_flight() {
     let (node, clock) = node();
-    let enter = |count| (0..count).map(|_| node.clone().enter_owned()).collect::<Vec<_>>();
+    let enter = |count| (0..count).map(|_| Entry::enter(node.clone())).collect::<Vec<_>>();
     let first = on_a_thread(|| enter(3));
     let mut in_flight = first.len() as u64;
     // In each new bucket, abandoned cells are retired. A thread may adopt a cell before that, or
@@ -161,7 +161,7 @@ type OwnedEntry = Entry<Arc<ResourceNode<ManualClock>>, ManualClock>;
 impl Drop for EntersAtTheEnd {
     fn drop(&mut self) {
         for _ in 0..2 {
-            self.1.send(self.0.clone().enter_owned()).unwrap();
+            self.1.send(Entry::enter(self.0.clone())).unwrap();
         }
     }
 }
@@ -220,7 +220,7 @@ fn counts_balance_when_threads_end_requests_of_others() {
                 let node = Arc::clone(&node);
                 scope.spawn(move || {
                     for _ in 0..ROUNDS {
-                        sender.send(Arc::clone(&node).enter_owned()).unwrap();
+                        sender.send(Entry::enter(Arc::clone(&node))).unwrap();
                     }
                 })
             })

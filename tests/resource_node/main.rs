@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::node::SecondsCursor;
-use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    Clock, Entry, ManualClock, NodeConfig, Outcome, ResourceNode, Timestamp, WindowConfig,
+};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
 const fn millis(millis: u64) -> Duration {
@@ -63,7 +65,7 @@ fn entry_ends_once_however_it_ends() {
 async fn future_that_is_cancelled_where_it_awaits_ends_its_entry() {
     let (node, _) = node();
     let request = async {
-        let entry = Arc::clone(&node).enter_owned();
+        let entry = Entry::enter(Arc::clone(&node));
         std::future::pending::<()>().await;
         entry.success();
     };
@@ -74,7 +76,7 @@ async fn future_that_is_cancelled_where_it_awaits_ends_its_entry() {
 #[test]
 fn entry_may_end_on_another_thread_and_later() {
     let (node, clock) = node();
-    let entries: Vec<_> = (0..5).map(|_| Arc::clone(&node).enter_owned()).collect();
+    let entries: Vec<_> = (0..5).map(|_| Entry::enter(Arc::clone(&node))).collect();
     assert_eq!(node.concurrency(), 5);
     clock.advance(millis(2_300));
     thread::spawn(move || entries.into_iter().for_each(Entry::success)).join().unwrap();
@@ -98,12 +100,12 @@ fn entry_may_end_on_another_thread_and_later() {
 #[test]
 fn entry_for_several_permits_is_one_request() {
     let (node, clock) = node();
-    let entry = node.enter_many(7);
+    let entry = Entry::enter_many_at(&*node, node.clock().now(), 7);
     assert_eq!((node.concurrency(), entry.permits(), entry.started()), (1, 7, NOON));
     assert!(format!("{entry:?}").starts_with("Entry { started: Timestamp"));
     clock.advance(millis(10));
-    entry.success_at(NOON.saturating_add(millis(10)));
-    node.block_many(3);
+    entry.end_at(NOON.saturating_add(millis(10)), Outcome::Success);
+    node.block_many_at(node.clock().now(), 3);
     assert_eq!(minute(&node), [7, 3, 7, 0]);
     assert_eq!(node.now().snapshot().short.totals.rt_count(), 1);
 }
@@ -118,7 +120,7 @@ fn readings_of_a_second_and_of_a_minute() {
     // The short window now covers half a second.
     clock.advance(millis(500));
     node.enter().exception();
-    node.block_many(6);
+    node.block_many_at(node.clock().now(), 6);
     assert_eq!(
         [Pass, Block, Success, Exception].map(|e| node.now().short().qps(e)),
         [10.0, 12.0, 8.0, 2.0]
@@ -154,15 +156,15 @@ fn readings_of_a_second_and_of_a_minute() {
 fn permits_of_the_next_bucket() {
     let (node, clock) = node();
     clock.advance(millis(10_400));
-    node.enter_many(6).success();
+    Entry::enter_many_at(&*node, node.clock().now(), 6).success();
     clock.advance(millis(500));
     // In the bucket of 10.5 s. The window that ends with the bucket of 11.0 s covers these two.
-    node.enter_many(2).success();
-    assert!(node.reserve_next(5, 6).is_none(), "2 have passed, 4 are free");
-    let reservation = node.reserve_next(3, 6).unwrap();
+    Entry::enter_many_at(&*node, node.clock().now(), 2).success();
+    assert!(node.reserve_next_at(node.clock().now(), 5, 6).is_none(), "2 have passed, 4 are free");
+    let reservation = node.reserve_next_at(node.clock().now(), 3, 6).unwrap();
     assert_eq!((reservation.permits(), reservation.wait()), (3, millis(100)));
-    assert!(node.reserve_next(2, 6).is_none(), "1 is free");
-    let more = node.reserve_next(1, 6).unwrap();
+    assert!(node.reserve_next_at(node.clock().now(), 2, 6).is_none(), "1 is free");
+    let more = node.reserve_next_at(node.clock().now(), 1, 6).unwrap();
     assert_eq!(
         (node.now().reserved(), node.now().short().sum(Pass), node.now().short().sum(ReservedPass)),
         (4, 8, 0)
@@ -173,7 +175,7 @@ fn permits_of_the_next_bucket() {
         (0, 6, 4)
     );
     for reservation in [reservation, more] {
-        node.enter_reserved(reservation).success();
+        Entry::enter_reserved_at(&*node, node.clock().now(), reservation).success();
     }
     assert_eq!(
         (node.now().short().sum(Pass), node.now().short().sum(Success), node.concurrency()),
@@ -197,8 +199,8 @@ fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
     // The ring of permits has one slot more than the long window has buckets.
     let slots = u32::try_from(node.config().long().sample_count() + 1).unwrap();
     for _ in 0..3 {
-        assert!(node.reserve_next(5, 5).is_some());
-        assert!(node.reserve_next(1, 5).is_none());
+        assert!(node.reserve_next_at(node.clock().now(), 5, 5).is_some());
+        assert!(node.reserve_next_at(node.clock().now(), 1, 5).is_none());
         assert_eq!(node.now().reserved(), 5);
         clock.advance(node.config().long().bucket_len() * slots);
     }
@@ -209,10 +211,10 @@ fn permits_of_the_last_bucket_of_all_are_counted() {
     let (node, clock) = node();
     let bucket = node.config().long().bucket_len();
     clock.set(Timestamp::MAX.saturating_sub(bucket));
-    assert!(node.reserve_next(2, 5).is_some());
+    assert!(node.reserve_next_at(node.clock().now(), 2, 5).is_some());
     assert_eq!(node.now().reserved(), 2);
     clock.set(Timestamp::MAX);
-    assert!(node.reserve_next(1, 5).is_none());
+    assert!(node.reserve_next_at(node.clock().now(), 1, 5).is_none());
     assert_eq!(node.now().reserved(), 0);
 }
 
@@ -225,7 +227,7 @@ fn each_second_is_delivered_once() {
     node.enter().success();
     node.block();
     clock.advance(millis(400));
-    let held = node.enter_many(2);
+    let held = Entry::enter_many_at(&*node, node.clock().now(), 2);
     assert_eq!(
         poll().iter().map(|item| (item.counts[Pass], item.counts[Block])).collect::<Vec<_>>(),
         [(1, 1)]
@@ -240,7 +242,7 @@ fn each_second_is_delivered_once() {
     );
     // Five idle seconds, and then a second with permits that were reserved in the second before.
     clock.advance(millis(5_800));
-    assert!(node.reserve_next(4, 4).is_some());
+    assert!(node.reserve_next_at(node.clock().now(), 4, 4).is_some());
     clock.advance(millis(2_000));
     let [ended, reservation] = &poll()[..] else { panic!("two seconds have events") };
     assert_eq!((ended.counts[Exception], ended.avg_rt()), (2, Some(millis(1_000))));
@@ -266,13 +268,13 @@ fn time_does_not_end_in_the_middle_of_an_entry() {
             node.now().short().max_qps(Success),
             node.now().reserved(),
         );
-        let reservation = node.reserve_next(1, 10);
+        let reservation = node.reserve_next_at(node.clock().now(), 1, 10);
         assert_eq!(reservation.is_some(), now == Timestamp::MIN);
         node.reconfigure(config(1, 60));
         assert_eq!(node.now().long().sum(Block), 1);
     }
     // The request ends at a time before it entered.
     let entry = node.enter_at(NOON);
-    entry.success_at(Timestamp::MIN);
+    entry.end_at(Timestamp::MIN, Outcome::Success);
     assert_eq!(node.concurrency(), 0);
 }

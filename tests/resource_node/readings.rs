@@ -1,7 +1,7 @@
 //! Each reading, by the clock and at a given time.
 
 use leaparray::node::NodeSnapshot;
-use leaparray::{Clock, NodeReading, ResourceNode};
+use leaparray::{Clock, NodeReading, Outcome, ResourceNode};
 
 use super::*;
 
@@ -15,14 +15,14 @@ type Read<R> = fn(NodeReading<'_, ManualClock>) -> R;
 /// at which the short window covers half a second.
 fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(Duration::from_secs(10));
-    let in_flight = node.enter_many_at(clock.now(), 3);
-    node.block_at(clock.now());
+    let in_flight = Entry::enter_many_at(node, clock.now(), 3);
+    node.block_many_at(clock.now(), 1);
     clock.advance(millis(7));
     in_flight.success();
     clock.advance(millis(493));
-    let in_flight = node.enter_many_at(clock.now(), 2);
+    let in_flight = Entry::enter_many_at(node, clock.now(), 2);
     node.block_many_at(clock.now(), 2);
-    in_flight.exception_at(clock.now().saturating_add(millis(3)));
+    in_flight.end_at(clock.now().saturating_add(millis(3)), Outcome::Exception);
     assert!(node.reserve_next_at(clock.now(), 2, 5).is_some());
     clock.now()
 }
@@ -64,7 +64,7 @@ fn sums() {
 #[test]
 fn short_sum_leaves_out_counts_that_only_the_long_window_has() {
     let (node, clock) = node();
-    node.block_many(4);
+    node.block_many_at(node.clock().now(), 4);
     let request = node.enter();
     clock.advance(millis(2));
     request.success();

@@ -35,7 +35,7 @@ fn unfinished_second_has_each_kind_of_count() {
         clock.advance(millis(1_300));
         let entries = [(); 4].map(|()| node.enter());
         clock.advance(millis(200));
-        node.block_many(7);
+        node.block_many_at(node.clock().now(), 7);
         let outcomes = [Outcome::Success, Outcome::Success, Outcome::Exception, Outcome::Cancelled];
         for (entry, outcome) in entries.into_iter().zip(outcomes) {
             entry.end_with(outcome);
@@ -58,7 +58,7 @@ fn records_ahead_are_unfinished_and_stale_records_are_not() {
     clock.set(NOON.saturating_add(millis(10_700)));
     let now = clock.now();
     let at = |secs: u64| NOON.saturating_add(millis(secs * 1_000));
-    node.block_at(now);
+    node.block_many_at(now, 1);
     node.block_many_at(at(11), 10);
     node.block_many_at(at(12).saturating_add(millis(900)), 100);
     for stale in [at(10).saturating_sub(millis(1)), at(9), at(2), Timestamp::MIN] {
@@ -76,10 +76,14 @@ fn reserved_permits_of_the_next_bucket_are_unfinished() {
     let (node, clock) = node();
     clock.set(NOON.saturating_add(millis(5_100)));
     node.enter().success();
-    assert!(node.reserve_next(3, 100).is_some(), "of the bucket from 5.5 s on");
+    assert!(
+        node.reserve_next_at(node.clock().now(), 3, 100).is_some(),
+        "of the bucket from 5.5 s on"
+    );
     assert_eq!(unfinished(&node, clock.now()), [4, 0]);
     clock.set(NOON.saturating_add(millis(5_600)));
-    let reservation = node.reserve_next(20, 100).expect("of the bucket from 6 s on");
+    let reservation =
+        node.reserve_next_at(node.clock().now(), 20, 100).expect("of the bucket from 6 s on");
     assert_eq!(unfinished(&node, clock.now()), [24, 0]);
     assert_eq!(node.now().unfinished().sum(ReservedPass), 23);
     clock.advance(reservation.wait());
@@ -93,19 +97,22 @@ fn all_geometries_are_unfinished() {
     let (node, clock) = node();
     clock.advance(millis(1_100));
     node.block();
-    assert!(node.reserve_next(1_000, 2_000).is_some(), "of the bucket from 1.5 s on");
+    assert!(
+        node.reserve_next_at(node.clock().now(), 1_000, 2_000).is_some(),
+        "of the bucket from 1.5 s on"
+    );
     node.reconfigure(config(4, 240));
-    node.block_many(10);
+    node.block_many_at(node.clock().now(), 10);
     node.reconfigure(config(10, 600));
     clock.advance(millis(800));
-    node.block_many(100);
+    node.block_many_at(node.clock().now(), 100);
     assert_eq!(unfinished(&node, clock.now()), [1_000, 111]);
     // Back to a geometry whose newest bucket is an earlier one.
     node.reconfigure(NodeConfig::default());
     assert_eq!(unfinished(&node, clock.now()), [1_000, 111]);
     clock.advance(millis(100));
     assert_eq!(unfinished(&node, clock.now()), [0, 0]);
-    node.block_many(5);
+    node.block_many_at(node.clock().now(), 5);
     assert_eq!(unfinished(&node, clock.now()), [0, 5]);
 }
 
@@ -127,7 +134,7 @@ fn counts_are_delivered_unfinished_or_late() {
                     node.reconfigure(geometries[random.usize(..3)]);
                 }
                 4 => {
-                    let _reserved = node.reserve_next(count, 1_000_000);
+                    let _reserved = node.reserve_next_at(node.clock().now(), count, 1_000_000);
                 }
                 5 => node.block_many_at(now.saturating_add(millis(random.u64(..1_500))), count),
                 6 | 7 => {
@@ -150,7 +157,7 @@ fn counts_are_delivered_unfinished_or_late() {
                         assert!(all >= delivered + open + late, "seed {seed}");
                     }
                 }
-                _ => node.block_many(count),
+                _ => node.block_many_at(node.clock().now(), count),
             }
         }
         with_late += u32::from(late > 0);
@@ -162,11 +169,11 @@ fn counts_are_delivered_unfinished_or_late() {
 #[test]
 fn lifetime_read_first_gives_a_lower_bound() {
     let (node, clock) = node();
-    node.block_many(5);
+    node.block_many_at(node.clock().now(), 5);
     clock.advance(millis(1_000));
     let now = clock.now();
     thread::scope(|scope| {
-        let recording = scope.spawn(|| (0..20_000).for_each(|_| node.block_at(now)));
+        let recording = scope.spawn(|| (0..20_000).for_each(|_| node.block_many_at(now, 1)));
         loop {
             let is_over = recording.is_finished();
             let lifetime = node.lifetime().sum(Block);

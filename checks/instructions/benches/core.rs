@@ -35,8 +35,8 @@ use leaparray::flow::{
 use leaparray::metric::MetricBucket;
 use leaparray::time::CachedClock;
 use leaparray::{
-    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
-    WindowConfig,
+    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, ResourceNode, SlidingWindow,
+    Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -113,13 +113,13 @@ fn record_success_histogram_at(times: u64) {
 
 fn enter_and_succeed_at(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
-    repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
+    repeat(times, |_| node.enter_at(black_box(NOW)).end_at(black_box(NOW), Outcome::Success));
 }
 
 fn enter_and_succeed_histogram_at(times: u64) {
     let config = NodeConfig::default().with_histogram(HistogramConfig::default());
     let node = ResourceNode::with_clock(config, ManualClock::new(NOW));
-    repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
+    repeat(times, |_| node.enter_at(black_box(NOW)).end_at(black_box(NOW), Outcome::Success));
 }
 
 /// Requests that enter on this thread and end on another one. They are passed on in batches of
@@ -132,7 +132,7 @@ fn enter_and_succeed_elsewhere(times: u64) {
     thread::scope(|scope| {
         scope.spawn(move || {
             for mut batch in entries {
-                batch.drain(..).for_each(|entry| entry.success_at(black_box(NOW)));
+                batch.drain(..).for_each(|entry| entry.end_at(black_box(NOW), Outcome::Success));
                 to_here.send(batch).expect("the first thread waits");
             }
         });
@@ -232,7 +232,11 @@ fn token_admitted_at(times: u64) {
     // The time advances by the time of one token.
     let bucket = black_box(&bucket);
     repeat(times, |i| bucket.try_acquire_at(Timestamp::from_nanos(i), 1));
-    assert_eq!(bucket.available_at(Timestamp::from_nanos(times - 1)), 0, "the last is admitted");
+    assert_eq!(
+        bucket.quota_at(Timestamp::from_nanos(times - 1)).unwrap().remaining,
+        0,
+        "the last is admitted"
+    );
 }
 
 fn leaky_refused_at(times: u64) {
@@ -247,7 +251,7 @@ fn sliding_admitted_at(times: u64) {
     let limiter = sliding(times);
     let limiter = black_box(&limiter);
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
-    assert_eq!(limiter.available_at(NOW), 0, "all are admitted");
+    assert_eq!(limiter.quota_at(NOW).unwrap().remaining, 0, "all are admitted");
 }
 
 fn sliding_refused_at(times: u64) {
@@ -273,7 +277,7 @@ fn enter_through(limiter: &SlidingWindowLimiter<ManualClock>, times: u64) {
     let limiter = black_box(limiter);
     repeat(times, |_| {
         let entry = limiter.try_enter_at(&node, black_box(NOW)).expect("all are admitted");
-        entry.success_at(black_box(NOW));
+        entry.end_at(black_box(NOW), Outcome::Success);
     });
 }
 
@@ -314,7 +318,9 @@ fn breaker_accepted_at(times: u64) {
     let breaker =
         AdaptiveBreaker::with_clock(AdaptiveBreakerConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| {
-        breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
+        breaker
+            .try_acquire_at(black_box(NOW), 1)
+            .map(|permit| permit.end_at(black_box(NOW), Outcome::Success))
     });
     assert_eq!(breaker.window().at(NOW).sum(Success), times, "all are accepted");
 }
@@ -333,7 +339,9 @@ fn breaker_refused_at(times: u64) {
 fn accept_circuit(times: u64, config: CircuitConfig) {
     let breaker = CircuitBreaker::with_clock(config.min_calls(100), ManualClock::new(NOW));
     repeat(times, |_| {
-        breaker.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
+        breaker
+            .try_acquire_at(black_box(NOW), 1)
+            .map(|permit| permit.end_at(black_box(NOW), Outcome::Success))
     });
     assert!(breaker.at(NOW).calls.calls >= times.min(100), "all are counted");
 }
@@ -366,7 +374,9 @@ fn count_window_success(times: u64) {
 fn adaptive_accepted_at(times: u64) {
     let limiter = AdaptiveLimiter::with_clock(Headroom::default(), ManualClock::new(NOW));
     repeat(times, |_| {
-        limiter.try_acquire_at(black_box(NOW), 1).map(|permit| permit.accept_at(black_box(NOW)))
+        limiter
+            .try_acquire_at(black_box(NOW), 1)
+            .map(|permit| permit.end_at(black_box(NOW), Outcome::Success))
     });
     assert_eq!(limiter.in_use(), 0);
 }

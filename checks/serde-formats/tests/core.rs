@@ -11,7 +11,7 @@ use leaparray::node::{OnDrop, SecondsCursor, WindowSnapshot};
 use leaparray::registry::{RegistryCursor, RegistrySnapshot, ResourceConfig};
 use leaparray::rolling_window::Sum;
 use leaparray::{
-    HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, MetricTotals, NodeConfig,
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, MetricTotals, NodeConfig,
     Registry, RegistryConfig, ResourceNode, SlidingWindow, Timestamp, TrafficType, WindowConfig,
 };
 use leaparray_serde_formats::{Failures, read_all};
@@ -151,7 +151,7 @@ fn node(config: NodeConfig) -> ResourceNode<ManualClock> {
     let node = ResourceNode::with_clock(config, clock.clone());
     let entries = [(); 4].map(|()| node.enter());
     node.block();
-    let _ = node.reserve_next(1, 10);
+    let _ = node.reserve_next_at(node.clock().now(), 1, 10);
     for (number, entry) in entries.into_iter().enumerate() {
         clock.advance(Duration::from_nanos(7_000_001));
         match number {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use leaparray::flow::adaptive::LimitAlgorithm;
 use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::{ManualClock, Outcome, Timestamp};
 
 use crate::algorithms::Algorithm;
 
@@ -194,7 +194,7 @@ pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observ
             }
         } else if let Some(call) = backend.take_ended() {
             let response_time = now.saturating_since(call.arrived);
-            call.permit.accept_at(now);
+            call.permit.end_at(now, Outcome::Success);
             let of = &mut observed[call.phase];
             of.response_times.push(response_time);
             if response_time <= DEADLINE * scale {

@@ -6,7 +6,7 @@ use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{AdaptiveBreaker, LimiterExt};
 use leaparray::node::OnDrop;
-use leaparray::{ManualClock, Timestamp};
+use leaparray::{Clock, ManualClock, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
 /// The outcomes of requests, counted by the writers: an accepted, rejected or cancelled request
@@ -40,7 +40,7 @@ impl Stress {
 
     fn run(&self) {
         let reader = Box::new(|| {
-            let probability = self.breaker.drop_probability();
+            let probability = self.breaker.drop_probability_at(self.breaker.clock().now());
             assert!((0.0..1.0).contains(&probability), "{probability}");
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);

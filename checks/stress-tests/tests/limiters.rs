@@ -66,7 +66,7 @@ impl Stress {
 
     fn run(&self) {
         let reader = Box::new(|| {
-            let available = self.limiter.available_at(self.time.now());
+            let available = self.limiter.quota_at(self.time.now()).unwrap().remaining;
             assert!(available <= self.limit, "{available}");
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::node::{OnDrop, SecondsCursor};
 use leaparray::{
-    Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
-    WindowConfig,
+    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource,
+    Timestamp, WindowConfig,
 };
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
@@ -81,13 +81,15 @@ impl Stress {
             self.clock.advance(BUCKET / 4);
             let resource = self.registry.resource(NAMES[turn % 3]).expect("three are listed");
             count(&self.counts.entered, 1);
-            let entry = resource.enter_owned();
+            let entry = Entry::enter(resource.clone());
             stall();
             if turn % 5 == 0 {
                 resource.block();
                 count(&self.counts.blocked, 1);
             }
-            if turn % 7 == 0 && resource.reserve_next(1, u64::MAX).is_some() {
+            if turn % 7 == 0
+                && resource.reserve_next_at(resource.clock().now(), 1, u64::MAX).is_some()
+            {
                 count(&self.counts.reserved, 1);
             }
             let other = {
@@ -124,7 +126,7 @@ impl Stress {
 
     fn disturb(&self, turn: u32) {
         self.registry.reconfigure(geometry(1 + turn % 3));
-        self.registry.evict_idle(Duration::ZERO);
+        self.registry.evict_idle_at(self.registry.clock().now(), Duration::ZERO);
         if turn.is_multiple_of(16) {
             self.registry.remove(NAMES[turn as usize / 16 % 3]);
         }

@@ -10,7 +10,7 @@ use leaparray::MetricEvent::{Block, Exception, Pass, Rt, Success};
 use leaparray::metric::SecondMetrics;
 use leaparray::registry::{RegistryCursor, ResourceSecond, Visited};
 use leaparray::{
-    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
+    Clock, Entry, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
 };
 use leaparray_stress_tests::{Round, rounds, stall, work};
 
@@ -87,7 +87,7 @@ impl Stress {
                 0 => resource.in_context("web").expect("the only context"),
                 _ => resource,
             };
-            let entry = resource.enter_owned();
+            let entry = Entry::enter(resource.clone());
             stall();
             if turn.is_multiple_of(5) {
                 resource.block();
@@ -112,7 +112,7 @@ impl Stress {
     }
 
     fn disturb(&self, turn: usize) {
-        self.registry.evict_idle(Duration::ZERO);
+        self.registry.evict_idle_at(self.registry.clock().now(), Duration::ZERO);
         if turn.is_multiple_of(4) {
             self.registry.remove(NAMES[turn / 4 % 3]);
         }

@@ -254,7 +254,10 @@ impl<C: Clock + Clone> HistogramFn for Distributed<C> {
         }
         // A value that is too large for a duration becomes the largest, which the window cuts at
         // 2⁶² ns.
-        self.window.record_rt(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX));
+        self.window.record_rt_at(
+            self.window.clock().now(),
+            Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX),
+        );
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leaparray::{
-    HistogramConfig, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, Timestamp,
-    TrafficType,
+    Clock, Entry, HistogramConfig, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
+    Timestamp, TrafficType,
 };
 use leaparray_metrics::RegistryFeed;
 use metrics::{Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
@@ -109,13 +109,13 @@ fn resource_that_is_listed_again_goes_on() {
     };
     enter_and_publish(5);
     registry.clock().advance(Duration::from_secs(3_600));
-    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
     enter_and_publish(2);
     let sample = r#"leaparray_success{resource="orders",context="",kind="inbound"} 7"#;
     assert!(handle.render().contains(sample), "{}", handle.render());
     // Also without a publication in between.
     registry.clock().advance(Duration::from_secs(3_600));
-    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
     with_local_recorder(&exporter, || feed.publish());
     enter_and_publish(1);
     assert!(handle.render().contains(&sample.replace(" 7", " 8")), "{}", handle.render());
@@ -154,7 +154,7 @@ fn series_that_the_registry_has_forgotten_has_no_requests_in_flight() {
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
     let registry = Arc::new(Registry::with_clock(config, clock));
     let feed = RegistryFeed::new(Arc::clone(&registry));
-    let entry = registry.resource("orders").unwrap().enter_owned();
+    let entry = Entry::enter(registry.resource("orders").unwrap());
     let in_flight = "leaparray_in_flight orders  inbound";
     assert_eq!(publish(&feed).numbers[in_flight], 1.0);
     entry.success();
@@ -260,7 +260,7 @@ fn last_counts_of_a_removed_resource_are_fed() {
     succeed(&orders);
     succeed(&registry.resource("orders").unwrap());
     drop(orders);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
     assert_eq!(publish(&feed).numbers[success], 2.0);
     let taken = publish(&feed);
     assert!(taken.numbers.is_empty() && taken.values.is_empty(), "{taken:?}");
@@ -270,7 +270,7 @@ fn last_counts_of_a_removed_resource_are_fed() {
 fn requests_in_flight_are_right_after_a_recorder_has_panicked() {
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry));
-    let entry = registry.resource("orders").unwrap().enter_owned();
+    let entry = Entry::enter(registry.resource("orders").unwrap());
     let recorder = Panicking::new("leaparray_in_flight");
     recorder.has_panicked.store(true, Ordering::Relaxed);
     let publication = || with_local_recorder(&recorder, || feed.publish());
@@ -289,7 +289,7 @@ fn requests_in_flight_are_right_after_a_recorder_has_panicked() {
 fn response_times_are_fed_by_choice() {
     let registry = registry();
     let record = |millis| {
-        let entry = registry.resource("orders").unwrap().enter_owned();
+        let entry = Entry::enter(registry.resource("orders").unwrap());
         registry.clock().advance(Duration::from_millis(millis));
         entry.success();
     };
@@ -325,7 +325,7 @@ fn feed_that_is_made_again_feeds_no_count_twice() {
     let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let record = |requests| {
         for _ in 0..requests {
-            let entry = registry.resource("orders").unwrap().enter_owned();
+            let entry = Entry::enter(registry.resource("orders").unwrap());
             registry.clock().advance(Duration::from_millis(10));
             entry.success();
         }
@@ -352,7 +352,7 @@ fn response_times_of_each_geometry_are_fed_once() {
     let registry = registry();
     let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
     let record = |millis| {
-        let entry = registry.resource("orders").unwrap().enter_owned();
+        let entry = Entry::enter(registry.resource("orders").unwrap());
         registry.clock().advance(Duration::from_millis(millis));
         entry.success();
     };
@@ -414,7 +414,7 @@ fn lines_of_a_fed_histogram_are_those_of_one_of_the_exporter() {
         metrics::describe_histogram!("own_response_time_seconds", Unit::Seconds, "Response times");
         let own = metrics::histogram!("own_response_time_seconds", &labels);
         for millis in [0, 2, 5, 5, 200, 5_000, 100_000] {
-            let entry = registry.resource("orders").unwrap().enter_owned();
+            let entry = Entry::enter(registry.resource("orders").unwrap());
             let rt = Duration::from_millis(millis);
             registry.clock().advance(rt);
             entry.success();

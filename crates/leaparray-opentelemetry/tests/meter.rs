@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use leaparray::flow::circuit::CircuitState;
 use leaparray::flow::watch::{Watch, WatchedGauge, WatchedState};
 use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{
@@ -291,7 +291,7 @@ fn watched_limiters_have_gauges() {
     let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
     registry.watch("database", Arc::downgrade(&breaker)).unwrap();
     registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
-    breaker.set_state(CircuitState::ForcedOpen).unwrap();
+    breaker.set_state_at(breaker.clock().now(), CircuitState::ForcedOpen).unwrap();
     let values = pipeline.collect();
     for (name, expected) in [
         ("leaparray.limit jobs", 3),

@@ -12,7 +12,8 @@ use leaparray::flow::{
     ConcurrencyLimiter, FixedWindowLimiter, Keyed, LimiterExt, Rate, TokenBucket,
 };
 use leaparray::{
-    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    TrafficType,
 };
 use leaparray_opentelemetry::OtlpSource;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -36,7 +37,7 @@ fn registry() -> Arc<Manual> {
 }
 
 fn succeed(registry: &Manual, name: &str, millis: u64) {
-    let entry = registry.resource(name).unwrap().enter_owned();
+    let entry = Entry::enter(registry.resource(name).unwrap());
     registry.clock().advance(Duration::from_millis(millis));
     entry.success();
 }
@@ -216,7 +217,7 @@ fn resource_that_is_listed_again_continues_its_points() {
     succeed(&registry, ROUTE, 10);
     assert_eq!(point(3_620), Some((2, 3_600)));
     registry.clock().advance(Duration::from_secs(3_600));
-    registry.evict_idle(Duration::from_secs(60));
+    registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60));
     assert_eq!(point(7_210), None);
     succeed(&registry, ROUTE, 10);
     assert_eq!(point(7_230), Some((3, 3_600)));

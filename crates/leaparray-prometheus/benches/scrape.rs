@@ -24,7 +24,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dhat::{Alloc, HeapStats, Profiler};
-use leaparray::{Clock, HistogramConfig, MetricEvent, NodeConfig, Registry, RegistryConfig};
+use leaparray::{
+    Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig,
+};
 use leaparray_prometheus::RegistryCollector;
 use metrics::{Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
@@ -72,7 +74,7 @@ fn registry(resources: usize) -> Arc<Registry> {
         let resource = registry.resource(&name).expect("there is room");
         for rt in response_times() {
             let end = resource.clock().now();
-            resource.enter_at(end.saturating_sub(rt)).success_at(end);
+            resource.enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
         }
     }
     registry

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::flow::Reason;
-use leaparray::{Clock, TrafficType};
+use leaparray::{Clock, Entry, TrafficType};
 use leaparray_redis::engine::{EngineError, FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
     Budget, Delivery, FleetConfig, FleetKeys, NamesFetch, Outcome, ProcessId, Receipt, Survey,
@@ -24,7 +24,9 @@ fn work(process: &Process, resource: &str, requests: u64) {
     let resource = process.registry.resource(resource).unwrap();
     for _ in 0..requests {
         let begin = resource.clock().now();
-        resource.enter_at(begin).success_at(begin.saturating_add(Duration::from_millis(100)));
+        resource
+            .enter_at(begin)
+            .end_at(begin.saturating_add(Duration::from_millis(100)), leaparray::Outcome::Success);
     }
 }
 
@@ -39,7 +41,9 @@ async fn window_has_the_counts_of_the_fleet_under_their_names() {
     work(&two, "orders", 2);
     let orders = one.registry.resource("orders").unwrap();
     let now = fleet.clock.now();
-    orders.enter_at(now).exception_at(now.saturating_add(Duration::from_millis(100)));
+    orders
+        .enter_at(now)
+        .end_at(now.saturating_add(Duration::from_millis(100)), leaparray::Outcome::Exception);
     orders.enter().cancel();
     for (count, reason) in (1..).zip([
         Reason::LimitReached,
@@ -119,7 +123,7 @@ async fn process_without_the_newest_second_has_no_number_in_flight() {
     let mut live = fleet.join(1, Budget::default()).await;
     let mut lost = fleet.join(2, Budget::default()).await;
     work(&lost, "orders", 2);
-    let entry = lost.registry.resource("orders").unwrap().enter_owned();
+    let entry = Entry::enter(lost.registry.resource("orders").unwrap());
     fleet.pass(2, &mut [&mut live, &mut lost]).await;
     fleet.pass(7, &mut [&mut live]).await;
     fleet.reader.poll().await.unwrap();
@@ -147,9 +151,9 @@ async fn ledger_has_the_place_of_each_count() {
     let mut process = fleet.join(1, Budget::default()).await;
     work(&process, "orders", 3);
     let orders = process.registry.resource("orders").unwrap();
-    let reservation = orders.reserve_next(2, 100).unwrap();
+    let reservation = orders.reserve_next_at(orders.clock().now(), 2, 100).unwrap();
     fleet.clock.advance(reservation.wait());
-    orders.enter_reserved(reservation).success();
+    Entry::enter_reserved_at(&*orders, orders.clock().now(), reservation).success();
     fleet.pass(1, &mut [&mut process]).await;
     // The server is away until the deadline of the second with these requests has passed.
     work(&process, "orders", 3);

@@ -181,19 +181,19 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
     ///
-    /// The limiter should read the clock of the registry, as those of [`Registry::timeline`] do.
-    /// With a clock of its own, which may differ, a limiter that looks no further ahead than its
-    /// clock refuses requests for longer than it says.
+    /// The limiter should show the time of the registry's clock, as limiters and registries do that
+    /// were made by `new`. With another clock, which may differ, a limiter that looks no further
+    /// ahead than its clock refuses requests for longer than it says.
     ///
     /// ```
     /// use http::Request;
     /// use leaparray::Registry;
-    /// use leaparray::flow::Rate;
+    /// use leaparray::flow::{Rate, TokenBucket};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
     /// let registry = Arc::new(Registry::new());
-    /// let bucket = registry.timeline().token_bucket(Rate::per_second(100)?, 20);
+    /// let bucket = TokenBucket::new(Rate::per_second(100)?, 20);
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
     /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
     /// # let _ = layer;
@@ -259,7 +259,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let registry = Arc::new(Registry::new());
-    /// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1);
+    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
     /// let tenants = Arc::new(Keyed::<u64, _>::new(bucket, 10_000)?);
     /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
     /// let layer = ResourceLayer::new(registry, name)?.limit_by(
@@ -283,13 +283,13 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::Rate;
+    /// use leaparray::flow::{Rate, TokenBucket};
     /// use leaparray::{Registry, Resource};
     /// use leaparray_tower::ResourceLayer;
     /// use std::sync::Arc;
     ///
     /// let registry = Arc::new(Registry::new());
-    /// let guests = Arc::new(registry.timeline().token_bucket(Rate::per_second(100)?, 20));
+    /// let guests = Arc::new(TokenBucket::new(Rate::per_second(100)?, 20));
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
     /// let layer = ResourceLayer::new(registry, name)?;
     /// let layer = layer.limit_by(move |request: &Request<String>, _: &Resource| {
@@ -332,7 +332,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// ```
     /// use http::{Request, Response};
     /// use leaparray::Registry;
-    /// use leaparray::flow::{LimiterExt, Rate};
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
     /// use leaparray_tower::ResourceLayer;
     /// use std::convert::Infallible;
     /// use std::sync::Arc;
@@ -342,7 +342,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
     /// let registry = Arc::new(Registry::new());
-    /// let bucket = registry.timeline().token_bucket(Rate::per_minute(6)?, 10).named("searches");
+    /// let bucket = TokenBucket::new(Rate::per_minute(6)?, 10).named("searches");
     /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket)).quota_headers(true);
     /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
     /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
@@ -383,7 +383,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// ```
     /// use http::Request;
-    /// use leaparray::flow::CircuitConfig;
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
     /// use leaparray::Registry;
     /// use leaparray::node::OnDrop;
     /// use leaparray_tower::ResourceLayer;
@@ -391,7 +391,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     ///
     /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
     /// let registry = Arc::new(Registry::new());
-    /// let breaker = registry.timeline().circuit_breaker(CircuitConfig::default());
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
     /// // Callers of this client give up after a time of their own.
     /// let layer = ResourceLayer::outbound(registry, name)?
     ///     .limit(Arc::new(breaker))

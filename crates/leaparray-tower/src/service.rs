@@ -79,14 +79,14 @@ where
             match &decision {
                 Decision::Refused(refusal) => {
                     refused_at = time_of(refusal, &limiter, now);
-                    limiter.each_quota_at(refused_at, &mut |quota| quotas.push(quota));
+                    limiter.account().each_quota(refused_at, &mut |quota| quotas.push(quota));
                     name = Some(resource.series_key().name);
                 }
                 Decision::Wait(_) => refunded_by = limiter.cloned(),
                 Decision::Admitted(_) => {}
             }
             if quota_headers && !decision.is_refused() {
-                limiter.each_quota_at(now, &mut |quota| quotas.push(quota));
+                limiter.account().each_quota(now, &mut |quota| quotas.push(quota));
             }
             decision
         });

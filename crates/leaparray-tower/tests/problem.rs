@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use leaparray::flow::{Limiter, LimiterExt};
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::flow::{FixedWindowLimiter, Limiter, LimiterExt};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::{MatchedRoute, Problem, ResourceLayer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -43,7 +43,7 @@ async fn ask(url: &str, accept: &str) -> (u16, String, String) {
 #[tokio::test]
 async fn spent_quota_is_a_problem_with_its_policies() {
     let url = serve(|registry| {
-        let minute = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        let minute = FixedWindowLimiter::with_clock(MINUTE, 1, registry.clock().clone()).unwrap();
         Arc::new(minute.named("a \"minute\""))
     })
     .await;
@@ -79,7 +79,7 @@ async fn failing_backend_is_a_problem_without_policies() {
     let url = serve(|registry| {
         let clock = registry.clock().clone();
         let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), clock);
-        breaker.set_state(CircuitState::ForcedOpen).unwrap();
+        breaker.set_state_at(breaker.clock().now(), CircuitState::ForcedOpen).unwrap();
         Arc::new(breaker)
     })
     .await;
@@ -96,7 +96,7 @@ async fn failing_backend_is_a_problem_without_policies() {
 async fn refusal_that_no_quota_has_caused_is_of_no_special_type() {
     let url = serve(|registry| {
         let opening = leaparray::flow::AllOf::new((
-            registry.timeline().fixed_window_limiter(MINUTE, 5).unwrap(),
+            FixedWindowLimiter::with_clock(MINUTE, 5, registry.clock().clone()).unwrap(),
             Opening,
         ));
         Arc::new(opening)

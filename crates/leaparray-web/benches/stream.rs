@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use leaparray::{
-    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
+    Clock, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
+    Timestamp,
 };
 use leaparray_web::steps::{Judging, SteppedViewer, Steps};
 
@@ -116,7 +117,7 @@ fn load(all: &[Resource<ManualClock>], now: Timestamp, random: &mut Rng) {
         for _ in 0..random.u32(5..=25) {
             let start = now.saturating_add(Duration::from_millis(random.u64(0..500)));
             let time = Duration::from_secs_f64(0.002 * (3.0 * random.f64()).exp());
-            resource.enter_at(start).success_at(start.saturating_add(time));
+            resource.enter_at(start).end_at(start.saturating_add(time), Outcome::Success);
         }
     }
 }

@@ -217,8 +217,8 @@ fn end_until(now: Timestamp, in_flight: &mut InFlight) {
     let later = in_flight.split_off(&(now, u64::MAX));
     for ((end, _), (request, outcome)) in std::mem::replace(in_flight, later) {
         match request {
-            Request::Plain(entry) => entry.end_with_at(end, outcome),
-            Request::Limited(entry) => entry.end_with_at(end, outcome),
+            Request::Plain(entry) => entry.end_at(end, outcome),
+            Request::Limited(entry) => entry.end_at(end, outcome),
         }
     }
 }
@@ -240,7 +240,7 @@ impl Simulated {
 
     fn begin(&self, start: Timestamp) -> Option<Request> {
         let Some(limiter) = &self.limiter else {
-            return Some(Request::Plain(self.resource.enter_owned_at(start)));
+            return Some(Request::Plain(Entry::enter_at(self.resource.clone(), start)));
         };
         limiter.try_enter_at(self.resource.clone(), start).ok().map(Request::Limited)
     }

@@ -38,13 +38,13 @@ const GRACE: Duration = Duration::from_millis(500);
 /// ```
 /// use axum::Router;
 /// use leaparray::Registry;
-/// use leaparray::flow::{CircuitConfig, ConcurrencyLimiter};
+/// use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
 /// use leaparray_web::{Access, Page, Token};
 /// use std::sync::Arc;
 ///
 /// let registry = Arc::new(Registry::new());
 /// let token = Token::random();
-/// let breaker = Arc::new(registry.timeline().circuit_breaker(CircuitConfig::default()));
+/// let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
 /// registry.watch("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))?;
 /// registry.watch("POST /pay", breaker)?;
 /// let page = Page::new(Arc::clone(&registry), Access::token(&token))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::{
-    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    Clock, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig, Timestamp,
 };
 use leaparray_web::steps::{SteppedViewer, Steps};
 
@@ -69,10 +69,10 @@ impl Hour {
             let resource = self.registry.resource(&name).expect("there is room");
             for _ in 0..self.random.u32(1..6) {
                 let time = Duration::from_secs_f64(0.001 * (5.0 * self.random.f64()).exp());
-                resource.enter_at(now).success_at(now.saturating_add(time));
+                resource.enter_at(now).end_at(now.saturating_add(time), Outcome::Success);
             }
         }
-        self.registry.evict_idle(Duration::from_secs(5));
+        self.registry.evict_idle_at(self.registry.clock().now(), Duration::from_secs(5));
     }
 }
 

@@ -15,8 +15,8 @@ use crate::time::{Clock, Timestamp};
 ///
 /// A request that has to wait is not [admitted](Self::is_admitted) yet, and its permit is inside a
 /// [`Delayed`]. So a caller that does not expect to wait cannot take one for the other. Code that
-/// handles both calls [`sleep`](Self::sleep) on a thread, or [`sleep_with`](Self::sleep_with) in a
-/// task. Code that cannot wait calls [`at_once`](Self::at_once).
+/// handles both calls [`sleep`](Self::sleep) on a thread, or [`Delayed::sleep_with`] on the
+/// [result](Self::into_result) in a task. Code that cannot wait calls [`at_once`](Self::at_once).
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -138,7 +138,9 @@ impl<P> Decision<P> {
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate, Reason};
-    /// use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use leaparray::{
+    ///     Clock, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp,
+    /// };
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -148,7 +150,7 @@ impl<P> Decision<P> {
     ///     let now = clock.now();
     ///     let decision = pace.try_acquire_at(now, 1).enter_many_at(&node, now, 1);
     ///     let wait = decision.wait();
-    ///     decision.map(|entry| entry.success_at(now.saturating_add(wait)));
+    ///     decision.map(|entry| entry.end_at(now.saturating_add(wait), Outcome::Success));
     /// }
     /// assert_eq!(node.now().long().sum(MetricEvent::Pass), 2);
     /// assert_eq!(node.now().long().sum(MetricEvent::Block), 1);

@@ -203,47 +203,6 @@ pub trait LimiterExt {
         self.books().quota(now)
     }
 
-    /// Calls `visit` with the state of [each limit](Account::each_quota) of which the limiter
-    /// consists.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{AllOf, FixedWindowLimiter, LimiterExt};
-    /// use std::time::Duration;
-    ///
-    /// let [minute, hour] = [60, 3_600].map(Duration::from_secs);
-    /// let both = AllOf::new((
-    ///     FixedWindowLimiter::new(minute, 10)?.named("minute"),
-    ///     FixedWindowLimiter::new(hour, 100)?.named("hour"),
-    /// ));
-    /// let now = Timestamp::from_secs(7_200);
-    /// assert!(both.try_acquire_at(now, 1).is_admitted());
-    /// let mut quotas = Vec::new();
-    /// both.each_quota_at(now, &mut |quota| quotas.push((quota.name, quota.remaining)));
-    /// assert_eq!(quotas, [(Some("minute"), 9), (Some("hour"), 99)]);
-    /// # Ok::<_, leaparray::flow::LimitError>(())
-    /// ```
-    fn each_quota_at(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.books().each_quota(now, visit);
-    }
-
-    /// Returns whether the limiter is [as new](Account::is_as_new) at `now`.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{FixedWindowLimiter, LimiterExt};
-    /// use std::time::Duration;
-    ///
-    /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
-    /// let t = Timestamp::from_secs;
-    /// assert!(limiter.try_acquire_at(t(60), 1).is_admitted());
-    /// assert_eq!([119, 120].map(|now| limiter.is_as_new_at(t(now))), [false, true]);
-    /// # Ok::<_, leaparray::flow::LimitError>(())
-    /// ```
-    fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.books().is_as_new(now)
-    }
-
     /// [Gives back](Account::refund) the permits of a request that was admitted at `now`, or was
     /// admitted after `wait`, and that will not go ahead. Returns whether they were given back.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {

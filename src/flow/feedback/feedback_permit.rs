@@ -141,22 +141,17 @@ where
         self.end(Clock::now, Outcome::Success);
     }
 
-    /// Like [`accept`](Self::accept), at `now`.
+    /// Reports the outcome at `now`: a success is an [acceptance](Self::accept), and an exception a
+    /// [rejection](Self::reject).
     #[inline(always)]
-    pub fn accept_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Success);
+    pub fn end_at(mut self, now: Timestamp, outcome: Outcome) {
+        self.end(|_| now, outcome);
     }
 
     /// Reports now that the backend has rejected the request, or failed.
     #[inline(always)]
     pub fn reject(mut self) {
         self.end(Clock::now, Outcome::Exception);
-    }
-
-    /// Like [`reject`](Self::reject), at `now`.
-    #[inline(always)]
-    pub fn reject_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Exception);
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone
@@ -185,12 +180,6 @@ where
     #[inline(always)]
     pub fn cancel(mut self) {
         self.end(Clock::now, Outcome::Cancelled);
-    }
-
-    /// Like [`cancel`](Self::cancel), at `now`.
-    #[inline(always)]
-    pub fn cancel_at(mut self, now: Timestamp) {
-        self.end(|_| now, Outcome::Cancelled);
     }
 
     /// Sets the outcome of the request if this permit is dropped without a report, instead of the

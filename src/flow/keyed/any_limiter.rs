@@ -115,7 +115,7 @@ where
     /// let first = limiter.try_acquire("ann").at_once()?;
     /// assert!(limiter.try_acquire("ann").is_refused());
     /// limit.store(2, Ordering::Relaxed);
-    /// limiter.for_each_limiter(|own| own.set_limit(2));
+    /// limiter.for_each_limiter(|own| own.reconfigure(2));
     /// let second = limiter.try_acquire("ann").at_once()?;
     /// assert!(limiter.try_acquire("ann").is_refused(), "two are in flight");
     /// # Ok::<_, Box<dyn std::error::Error>>(())

@@ -12,30 +12,28 @@ impl<K, L, S> Keyed<K, L, S>
 where
     L: PerKey<Rule: Rule + KeyRule<State = Word>>,
 {
-    /// Changes the settings of all keys now; see [`set_limit_at`](Self::set_limit_at).
-    pub fn set_limit(&self, limiter: L) {
-        self.set_limit_at(self.clock.now(), limiter);
+    /// Changes the settings of all keys now; see [`reconfigure_at`](Self::reconfigure_at).
+    pub fn reconfigure(&self, limiter: L) {
+        self.reconfigure_at(self.clock.now(), limiter);
     }
 
-    /// Changes the settings of all keys at `now` to those of `limiter`. Its clock and its lead are
-    /// not used. Other threads may ask for permits at the same time.
+    /// [Changes](crate::flow#changes-in-place) the settings of all keys at `now` to those of
+    /// `limiter`. Its clock and its lead are not used.
     ///
     /// Each key keeps what it has, as if it had a limiter of its own that is changed: see
-    /// [`TokenBucket::set_limit_at`](crate::flow::TokenBucket::set_limit_at),
-    /// [`LeakyBucket::set_limit`](crate::flow::LeakyBucket::set_limit) and
-    /// [`FixedWindowLimiter::set_limit`](crate::flow::FixedWindowLimiter::set_limit). If the length
-    /// of a fixed window is changed, the permits that were taken in the present interval count in
-    /// the present interval of the new length. A key that is not stored gets no more than one that
-    /// is.
+    /// [`TokenBucket::reconfigure_at`](crate::flow::TokenBucket::reconfigure_at),
+    /// [`LeakyBucket::reconfigure`](crate::flow::LeakyBucket::reconfigure) and
+    /// [`FixedWindowLimiter::reconfigure`](crate::flow::FixedWindowLimiter::reconfigure). If the
+    /// length of a fixed window is changed, the permits that were taken in the present interval
+    /// count in the present interval of the new length. A key that is not stored gets no more than
+    /// one that is.
     ///
-    /// A decision is by the old settings or by the new ones, as a whole. One shard at a time is
-    /// locked, about five hundred keys, for some tens of nanoseconds a key. Threads that change
-    /// settings at the same time take turns.
+    /// One shard at a time is locked, about five hundred keys, for some tens of nanoseconds a key.
     ///
     /// For limiters that a function makes, see [`for_each_limiter`](Self::for_each_limiter).
     ///
     /// ```
-    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
+    /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
     /// use leaparray::{ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
@@ -43,14 +41,14 @@ where
     /// let rate = Rate::per_second(10)?;
     /// let bucket = |burst| TokenBucket::with_clock(rate, burst, clock.clone());
     /// let limiter = Keyed::<String, _>::new(bucket(40), 1_000)?;
-    /// assert!(limiter.try_acquire_many("ann", 30).is_admitted());
-    /// limiter.set_limit(bucket(41));
-    /// assert!(limiter.try_acquire_many("ann", 11).is_refused(), "10 tokens are left");
+    /// assert!(limiter.of_key("ann").try_acquire_many(30).is_admitted());
+    /// limiter.reconfigure(bucket(41));
+    /// assert!(limiter.of_key("ann").try_acquire_many(11).is_refused(), "10 tokens are left");
     /// clock.advance(Duration::from_millis(100));
-    /// assert!(limiter.try_acquire_many("ann", 11).is_admitted());
+    /// assert!(limiter.of_key("ann").try_acquire_many(11).is_admitted());
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_limit_at(&self, now: Timestamp, limiter: L) {
+    pub fn reconfigure_at(&self, now: Timestamp, limiter: L) {
         let now = self.horizon.bound(now.as_nanos(), &self.clock);
         let (rule, ..) = limiter.into_parts();
         // Threads that change settings take turns, so all shards have the same ones here.

@@ -7,7 +7,7 @@ use super::per_key::KeyRule;
 use super::shard::{Shard, Table, Terms};
 use super::{Keyed, PerKey};
 use crate::sync::Ordering;
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 
 impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// The number of slots that are examined for each inserted key, in its shard. With more than
@@ -137,11 +137,6 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
 }
 
 impl<K, L: PerKey, S> Keyed<K, L, S> {
-    /// Evicts idle keys now; see [`evict_at`](Self::evict_at).
-    pub fn evict(&self, steps: usize) -> usize {
-        self.evict_at(self.clock.now(), steps)
-    }
-
     /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys
     /// were evicted.
     ///
@@ -155,7 +150,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     ///
     /// ```
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
-    /// use leaparray::{ManualClock, Timestamp};
+    /// use leaparray::{Clock, ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -163,12 +158,12 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// let limiter = Keyed::new(bucket, 1_000)?
     ///     .with_keep(Duration::from_secs(10));
     /// for key in 0..100_u64 {
-    ///     assert!(limiter.try_acquire_many(&key, 5).is_admitted());
+    ///     assert!(limiter.try_acquire_at(&key, clock.now(), 5).is_admitted());
     /// }
     /// clock.advance(Duration::from_secs(14));
-    /// assert_eq!(limiter.evict(1_000), 0, "full again since 9 s");
+    /// assert_eq!(limiter.evict_at(clock.now(), 1_000), 0, "full again since 9 s");
     /// clock.advance(Duration::from_secs(1));
-    /// assert_eq!((limiter.evict(1_000), limiter.len()), (100, 0));
+    /// assert_eq!((limiter.evict_at(clock.now(), 1_000), limiter.len()), (100, 0));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn evict_at(&self, now: Timestamp, steps: usize) -> usize {

@@ -180,7 +180,7 @@ impl Reason {
 ///
 /// # Changes
 ///
-/// [`set_limit`](Self::set_limit) changes the settings of all keys in place, and
+/// [`reconfigure`](Self::reconfigure) changes the settings of all keys in place, and
 /// [`for_each_limiter`](Self::for_each_limiter) visits the limiters that a function has made. No
 /// change forgets what a key has taken.
 ///
@@ -309,14 +309,15 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// more than half of the places.
     ///
     /// ```
+    /// use leaparray::Timestamp;
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
     /// use std::time::Duration;
     ///
     /// let bucket = TokenBucket::new(Rate::per_second(10)?, 20);
-    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
-    /// assert_eq!(limiter.keep(), Duration::from_secs(60));
-    /// let limiter = limiter.with_keep(Duration::from_secs(600));
-    /// assert_eq!(limiter.keep(), Duration::from_secs(600));
+    /// let limiter = Keyed::new(bucket, 1_000)?.with_keep(Duration::ZERO);
+    /// let full = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(&7, full, 1).is_admitted());
+    /// assert_eq!(limiter.evict_at(full.saturating_add(Duration::from_millis(100)), 1_000), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -359,7 +360,6 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// let bucket = TokenBucket::with_clock(Rate::per_minute(1)?, 1, clock);
     /// let limiter =
     ///     Keyed::new(bucket, 1_000)?.with_max_lead(Duration::from_secs(60));
-    /// assert_eq!(limiter.max_lead(), Duration::from_secs(60));
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(60), 1).is_admitted());
     /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(120), 1).is_admitted());
     /// // Two minutes after the clock's time: as one minute after it.
@@ -369,24 +369,6 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self { horizon: Horizon::with_lead(lead), ..self }
-    }
-
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.horizon.lead()
-    }
-
-    /// Returns the [keep time](Self::with_keep).
-    #[must_use]
-    pub const fn keep(&self) -> Duration {
-        self.keep
-    }
-
-    /// Returns the cap: the greatest number of keys that are stored.
-    #[must_use]
-    pub const fn max_keys(&self) -> usize {
-        self.room.max()
     }
 
     /// Returns the number of keys that are stored. A key that another thread is inserting may count
@@ -399,7 +381,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
     /// assert!(limiter.is_empty());
     /// assert!([7, 8, 7].iter().all(|key| limiter.try_acquire(key).is_admitted()));
-    /// assert_eq!((limiter.len(), limiter.max_keys()), (2, 1_000));
+    /// assert_eq!(limiter.len(), 2);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -439,20 +421,9 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.try_acquire_many(key, 1)
-    }
-
-    /// Asks for `permits` permits of a key: all of them or none. Reads the clock once.
-    #[inline]
-    pub fn try_acquire_many<Q>(&self, key: &Q, permits: u64) -> Decision<PermitOf<L>>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
-    {
         // The hash is computed first: on Zen 4, a decision takes longer if the clock is read first.
         let hash = self.hash(key);
-        let ask = Ask::at(self.clock.now()).many(permits);
-        self.decide(hash, key, &ask)
+        self.decide(hash, key, &Ask::at(self.clock.now()))
     }
 
     /// Asks for `permits` permits of a key at `now`: all of them or none.
@@ -468,10 +439,9 @@ where
         self.ask(key, &Ask::at(now).many(permits))
     }
 
-    /// Asks for permits of a key. The limit is not told of the node of the question: a key has no
-    /// node of its own.
+    /// The limit is not told of the node of the question: a key has no node of its own.
     #[inline]
-    pub fn ask<Q>(&self, key: &Q, ask: &Ask<'_>) -> Decision<PermitOf<L>>
+    fn ask<Q>(&self, key: &Q, ask: &Ask<'_>) -> Decision<PermitOf<L>>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -479,9 +449,14 @@ where
         self.decide(self.hash(key), key, ask)
     }
 
-    /// Returns one key as a [`Limiter`](crate::flow::Limiter), which can enter nodes, wait in a
-    /// [`WaitQueue`](crate::flow::WaitQueue), or be part of an [`AllOf`](crate::flow::AllOf). For
-    /// one that owns the key, see [`OfKey::new`].
+    /// Returns one key as a [`Limiter`](crate::flow::Limiter), which can tell its quota, enter
+    /// nodes, wait in a [`WaitQueue`](crate::flow::WaitQueue), or be part of an
+    /// [`AllOf`](crate::flow::AllOf). For one that owns the key, see [`OfKey::new`].
+    ///
+    /// A key that has no place, and for which there is no room, has no quota, and its decision
+    /// cannot be told before. With [`with_overflow`](Self::with_overflow), such a key is foretold
+    /// that the shared state admits it, and no refusal, since a place may become free until the
+    /// decision.
     ///
     /// ```
     /// use leaparray::flow::{Keyed, LimiterExt, Rate, TokenBucket};
@@ -509,7 +484,7 @@ impl<K, L: PerKey, S> fmt::Debug for Keyed<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keyed")
             .field("counts", &self.counts())
-            .field("max_keys", &self.max_keys())
+            .field("max_keys", &self.room.max())
             .finish_non_exhaustive()
     }
 }

@@ -147,7 +147,7 @@ impl<C: Clock> PerKey for FixedWindowLimiter<C> {
     type Clock = C;
 
     fn into_parts(self) -> (Interval, C, Duration) {
-        let (config, limit, lead) = (*self.0.config(), self.limit(), self.max_lead());
+        let (config, limit, lead) = (*self.0.config(), self.limit(), self.0.max_lead());
         (Interval::new(config, limit), self.0.into_clock(), lead)
     }
 }

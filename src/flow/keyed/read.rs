@@ -16,31 +16,8 @@ where
     L: PerKey,
     S: BuildHasher,
 {
-    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and
-    /// takes none; `None` if the limit cannot tell, or if the key has no place and there is no room
-    /// for it. With [`with_overflow`](Self::with_overflow), such a key is foretold that the shared
-    /// state admits it, and no refusal, since a place may become free until the decision.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
-    ///
-    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 5);
-    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
-    /// let now = Timestamp::from_secs(60);
-    /// assert!(limiter.peek_at(&7, now, 5).is_some_and(|decision| decision.is_admitted()));
-    /// assert!(limiter.is_empty());
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn peek_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Option<Decision>
-    where
-        K: Borrow<Q>,
-        Q: ?Sized + Eq + Hash,
-    {
-        self.foretell(key, &Ask::at(now).many(permits).again())
-    }
-
-    /// Returns the decision that a question would get; `None` as for [`peek_at`](Self::peek_at).
+    /// Returns the decision that a question would get; `None` if the limit cannot tell, or if the
+    /// key has no place and there is no room for it.
     pub(super) fn foretell<Q>(&self, key: &Q, ask: &Ask<'_>) -> Option<Decision>
     where
         K: Borrow<Q>,
@@ -60,25 +37,7 @@ where
         })
     }
 
-    /// Returns the state of a key's limit at `now`, as
-    /// [`LimiterExt::quota_at`](crate::flow::LimiterExt::quota_at); `None` if the limit has no such
-    /// numbers, or if the key has no place and there is no room for it.
-    ///
-    /// ```
-    /// use leaparray::Timestamp;
-    /// use leaparray::flow::{Keyed, Rate, TokenBucket};
-    ///
-    /// let bucket = TokenBucket::new(Rate::per_minute(1)?, 5);
-    /// let limiter = Keyed::<u64, _>::new(bucket, 1_000)?;
-    /// let now = Timestamp::from_secs(60);
-    /// assert!(limiter.try_acquire_at(&7, now, 2).is_admitted());
-    /// assert_eq!(
-    ///     limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)),
-    ///     Some((5, 3))
-    /// );
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
+    pub(super) fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
     where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,

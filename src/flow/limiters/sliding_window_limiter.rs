@@ -274,9 +274,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Self { window: self.window.with_max_lead(lead), ..self }
     }
 
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
+    pub(in crate::flow) const fn max_lead(&self) -> Duration {
         self.window.max_lead()
     }
 
@@ -286,12 +284,12 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Other threads may ask for permits at the same time. If the new limit is
-    /// lower, permits above it are not taken back: they leave the window with their buckets.
+    /// [Changes](crate::flow#changes-in-place) the limit. Permits that were taken stay taken, until
+    /// their bucket leaves the window.
     ///
     /// # Errors
     ///
-    /// As for [`new`](SlidingWindowLimiter::of_buckets). The limit is then unchanged.
+    /// As for [`new`](SlidingWindowLimiter::new). Nothing is changed then.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
@@ -302,11 +300,11 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///     SlidingWindowLimiter::of_buckets(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
     /// let now = Timestamp::from_secs(60);
     /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
-    /// limiter.set_limit(2)?;
+    /// limiter.reconfigure(2)?;
     /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
+    pub fn reconfigure(&self, limit: u64) -> Result<(), LimitError> {
         PermitWindow::check(self.config(), limit)?;
         // Relaxed: the limit orders nothing. A decision uses the value that it finds.
         self.limit.store(limit, Ordering::Relaxed);
@@ -350,24 +348,6 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.window.config()
     }
 
-    /// Returns the number of permits that are left in the current window.
-    pub fn available(&self) -> u64 {
-        self.available_at(self.clock.now())
-    }
-
-    /// Returns the number of permits that are left in the window at `now`. Requests that enter a
-    /// node without this limiter are not counted. If other threads take permits during the call,
-    /// the result lies between the numbers before and after it.
-    pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.limit().saturating_sub(self.window.permits(now))
-    }
-
-    /// Returns the buckets of the current window and their permits; see
-    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
-    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
-        self.permits_by_bucket_at(self.clock.now())
-    }
-
     /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
     /// oldest bucket to the newest, including buckets without permits. Their number is the sample
     /// count, and smaller only within the first interval after [`Timestamp::MIN`]. This call
@@ -377,8 +357,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// bucket. The reading is of one moment, up to the permits of the newest bucket: if other
     /// threads take permits [from stripes](#threads) during the call, these lie between the numbers
     /// before and after it. The reading is repeated if the word changes, so it is lock-free and not
-    /// wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to
-    /// more than the limit if it was lowered.
+    /// wait-free. The permits add up to the limit less those that
+    /// [remain](crate::flow::LimiterExt::quota_at), or to more than the limit if it was lowered.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
@@ -500,7 +480,7 @@ impl<C: Clock> Account for SlidingWindowLimiter<C> {
     /// assert!(limiter.refund_at(t(60), 2, at_once));
     /// assert!(limiter.try_acquire_at(t(61), 6).is_admitted());
     /// assert!(!limiter.refund_at(t(60), 4, at_once), "they leave the window at 62 s");
-    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.quota_at(now).unwrap().remaining), [0, 4]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     fn refund(&self, ask: &Ask<'_>, _wait: Duration) -> bool {

@@ -3,7 +3,7 @@
 use crate::time::Timestamp;
 
 /// The permits that a limiter has handed out in one bucket: plain data, as
-/// [`permits_by_bucket`](crate::flow::SlidingWindowLimiter::permits_by_bucket) returns it.
+/// [`permits_by_bucket_at`](crate::flow::SlidingWindowLimiter::permits_by_bucket_at) returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketPermits {

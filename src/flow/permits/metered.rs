@@ -50,10 +50,6 @@ impl<R: Rule, C: Clock> Metered<R, C> {
         Self { horizon: Horizon::with_lead(lead), ..self }
     }
 
-    pub(in crate::flow) const fn max_lead(&self) -> Duration {
-        self.horizon.lead()
-    }
-
     /// Returns the settings, the clock and the lead.
     pub(in crate::flow) fn into_parts(self) -> (R, C, Duration) {
         (self.live.settings(), self.clock, self.horizon.lead())

@@ -276,7 +276,7 @@ mod tests {
                 registry.resource(name).unwrap().block();
             }
             registry.remove(&names[1]);
-            registry.evict_idle(Duration::ZERO);
+            registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
         }
     }
 
@@ -322,7 +322,7 @@ mod tests {
             registry.resource(name).unwrap().refuse_many_at(clock.now(), refused, Reason::Failing);
         }
         clock.advance(Duration::from_secs(1));
-        registry.evict_idle(Duration::ZERO);
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
         let delisted = registry.delisted();
         let names: Vec<_> = delisted.departed_refusals().resources.keys().collect();
         assert_eq!(names.len(), 1);

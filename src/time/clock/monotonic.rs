@@ -1,27 +1,31 @@
 //! The precise clock.
 
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Clock;
 use super::steering::{Source, Steering};
-use crate::sync::Arc;
+use crate::sync::process_static;
 use crate::time::timestamp::{Timestamp, saturating_nanos};
+
+process_static! {
+    static TIMELINE: OnceLock<Steering<Hardware>> = OnceLock::new();
+}
 
 /// The default clock, which is precise: the processor's time stamp counter, read through `quanta`,
 /// and corrected by the operating system's monotonic clock.
 ///
-/// It starts at the system's time of day and does not follow later jumps of the time of day. On one
-/// thread, it never goes back. Between threads, it may go back, by the difference between the
-/// counters of their cores, and because a core may read its counter before the loads that precede
-/// it: by nanoseconds as a rule, and by up to 26 µs on a virtual machine with several times more
-/// threads than cores. It is at most about 0.3 µs behind the operating system's clock, for any run
-/// time. If a reader is preempted in the middle of a correction, the clock falls behind further,
-/// until the next correction at most 0.3 ms later. A reader that finds a correction due makes it;
-/// there is no background thread. Without a usable counter, `quanta` reads the operating system's
-/// clock instead.
-///
-/// Clones share one timeline. If the time of day is set between the creation of two clocks, the two
-/// clocks differ. So windows that should agree need clones of one clock.
+/// All clocks of a process show one time. It starts at the system's time of day when the first of
+/// them is made, and does not follow later jumps of the time of day. So windows, nodes and limiters
+/// that were made by `new` agree on the time, whenever they were made. On one thread, it never goes
+/// back. Between threads, it may go back, by the difference between the counters of their cores,
+/// and because a core may read its counter before the loads that precede it: by nanoseconds as a
+/// rule, and by up to 26 µs on a virtual machine with several times more threads than cores. It is
+/// at most about 0.3 µs behind the operating system's clock, for any run time. If a reader is
+/// preempted in the middle of a correction, the clock falls behind further, until the next
+/// correction at most 0.3 ms later. A reader that finds a correction due makes it; there is no
+/// background thread. Without a usable counter, `quanta` reads the operating system's clock
+/// instead.
 ///
 /// Creating the first clock of a process takes up to 0.2 s, in which `quanta` calibrates the
 /// counter.
@@ -29,18 +33,18 @@ use crate::time::timestamp::{Timestamp, saturating_nanos};
 /// ```
 /// use leaparray::{Clock, MonotonicClock};
 ///
-/// let clock = MonotonicClock::new();
-/// let (first, second) = (clock.now(), clock.now());
-/// assert!(first <= second);
+/// let (first, second) = (MonotonicClock::new(), MonotonicClock::new());
+/// let (earlier, later) = (second.now(), first.now());
+/// assert!(earlier <= later);
 /// ```
 #[derive(Clone, Debug)]
-pub struct MonotonicClock(Arc<Steering<Hardware>>);
+pub struct MonotonicClock(&'static Steering<Hardware>);
 
 impl MonotonicClock {
-    /// Creates a clock that starts at the system's time of day.
+    /// Returns the clock of the process.
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Steering::new(Hardware::new())))
+        Self(TIMELINE.get_or_init(|| Steering::new(Hardware::new())))
     }
 }
 
@@ -96,6 +100,12 @@ impl Source for Hardware {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_of_a_process_share_one_timeline() {
+        let [one, other] = [MonotonicClock::new(), MonotonicClock::default()];
+        assert!(std::ptr::eq(one.0, other.0));
+    }
 
     #[test]
     fn starts_at_the_time_of_day() {

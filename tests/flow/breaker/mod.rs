@@ -17,7 +17,7 @@ use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource, SeededRandom, ThreadRandom};
 use leaparray::flow::{AdaptiveBreaker, FeedbackPermit, LimiterExt, Reason, Retry};
 use leaparray::node::OnDrop;
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
 const SECOND: Duration = Duration::from_secs(1);
@@ -144,12 +144,12 @@ fn decision_reflects_the_request_that_ended_last() {
     assert!(ask(&breaker, false) && !ask(&breaker, true));
     // 1 of 4 requests is accepted: (4 − 1.5 · 1) / 5 = 0.5.
     one.accept();
-    assert!((breaker.drop_probability() - 0.5).abs() < 1e-9);
+    assert!((breaker.drop_probability_at(breaker.clock().now()) - 0.5).abs() < 1e-9);
     assert!(!ask(&breaker, true));
     // 3 of 7 requests are accepted, still fewer than 2 in 3: (7 − 1.5 · 3) / 8 = 2.5 / 8.
     two.accept();
     three.accept();
-    assert!((breaker.drop_probability() - 2.5 / 8.0).abs() < 1e-9);
+    assert!((breaker.drop_probability_at(breaker.clock().now()) - 2.5 / 8.0).abs() < 1e-9);
     assert_eq!(counts(&breaker), [3, 2, 2]);
 }
 
@@ -175,5 +175,5 @@ fn drops_count_as_requests_from_the_next_slice_on() {
     clock.advance(MILLI * 9);
     let refusal = breaker.try_acquire().refusal().expect("the drop probability is above zero");
     assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(SECOND)), "the time of the next probe");
-    assert!((breaker.drop_probability() - 101.0 / 102.0).abs() < 1e-9);
+    assert!((breaker.drop_probability_at(breaker.clock().now()) - 101.0 / 102.0).abs() < 1e-9);
 }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use leaparray::Outcome;
+use leaparray::{Clock, Outcome};
 
 use super::simulation::{Answer, simulate};
 use super::*;
@@ -32,8 +32,8 @@ fn permit_counts_once_however_it_ends() {
     assert!(panicked.is_err());
     assert_eq!(counts(&breaker), [1, 4, 0]);
     let later = NOON.saturating_add(SECOND);
-    acquire().accept_at(later);
-    acquire().reject_at(later);
+    acquire().end_at(later, Outcome::Success);
+    acquire().end_at(later, Outcome::Exception);
     assert_eq!(counts(&breaker), [2, 5, 0]);
     let later = breaker.window().at(later).buckets().last().expect("the last bucket").totals;
     assert_eq!((later.sum(Success), later.sum(Exception)), (1, 1));
@@ -94,12 +94,12 @@ fn cancelled_request_does_not_change_the_drop_probability() {
     for _ in 0..3 {
         breaker.window().add(Exception, 1);
     }
-    let before = breaker.drop_probability();
+    let before = breaker.drop_probability_at(breaker.clock().now());
     assert!(before > 0.5);
     for permit in permits {
-        permit.cancel_at(NOON);
+        permit.end_at(NOON, Outcome::Cancelled);
     }
-    assert_eq!(breaker.drop_probability().to_bits(), before.to_bits());
+    assert_eq!(breaker.drop_probability_at(breaker.clock().now()).to_bits(), before.to_bits());
 }
 
 /// A probe that is cancelled makes the next request a probe, which would be dropped otherwise.

@@ -1,6 +1,7 @@
 //! Probes: one in each interval, for the requests that would be dropped.
 
 use super::*;
+use leaparray::Outcome;
 
 #[test]
 fn refusal_has_the_retry_time() {
@@ -70,7 +71,7 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);
     for _ in 0..2 {
-        breaker.try_acquire_at(in_time, 1).at_once().unwrap().reject_at(in_time);
+        breaker.try_acquire_at(in_time, 1).at_once().unwrap().end_at(in_time, Outcome::Exception);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
         assert!(breaker.try_acquire_at(now, 1).map(FeedbackPermit::cancel).is_refused(), "{now}");

@@ -1,5 +1,6 @@
 //! Configurations that change while the breaker runs.
 
+use leaparray::Clock;
 use leaparray::flow::LimiterExt;
 use leaparray::flow::breaker::AdaptiveBreakerConfigError;
 
@@ -45,10 +46,10 @@ fn recovery_can_be_cut_short() {
         clock.advance(MILLI * 250);
         breaker.window().add(Success, 2);
     }
-    let slow = breaker.drop_probability();
+    let slow = breaker.drop_probability_at(breaker.clock().now());
     assert!(slow > 0.2, "{slow}");
     breaker.reconfigure(breaker.config().recovery(SECOND).unwrap());
-    assert_eq!(breaker.drop_probability().to_bits(), 0.0_f64.to_bits());
+    assert_eq!(breaker.drop_probability_at(breaker.clock().now()).to_bits(), 0.0_f64.to_bits());
     assert!(ask(&breaker, true));
 }
 
@@ -62,12 +63,12 @@ fn counts_stay_if_the_window_changes() {
         ask(&breaker, false);
         clock.advance(SECOND);
     }
-    let failing = breaker.drop_probability();
+    let failing = breaker.drop_probability_at(breaker.clock().now());
     assert!(failing > 0.8, "{failing}");
     let window = |buckets, secs| {
         let window = WindowConfig::new(buckets, SECOND * secs).unwrap();
         breaker.reconfigure(first.window(window));
-        breaker.drop_probability()
+        breaker.drop_probability_at(breaker.clock().now())
     };
     // Of the second that has begun, nothing is counted yet. The first window reaches back for 10 seconds.
     for (buckets, secs, requests) in [(60, 30, 9), (30, 30, 9), (8, 2, 1), (40, 10, 9), (5, 5, 4)] {

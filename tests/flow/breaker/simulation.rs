@@ -52,9 +52,9 @@ impl Attempt<'_> {
 
     fn finish(self) {
         match self.outcome {
-            Outcome::Success => self.permit.accept_at(self.end),
-            Outcome::Exception => self.permit.reject_at(self.end),
-            Outcome::Cancelled => self.permit.cancel_at(self.end),
+            Outcome::Success => self.permit.end_at(self.end, Outcome::Success),
+            Outcome::Exception => self.permit.end_at(self.end, Outcome::Exception),
+            Outcome::Cancelled => self.permit.end_at(self.end, Outcome::Cancelled),
         }
     }
 }

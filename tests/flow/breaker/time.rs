@@ -1,6 +1,7 @@
 //! Times that stand still, go back, or are at an end of time, and windows of any size.
 
 use super::*;
+use leaparray::Outcome;
 
 #[test]
 fn time_that_stands_still() {
@@ -19,16 +20,16 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);
     let [first, second, third] =
         [(); 3].map(|()| breaker.try_acquire_at(held_up, 1).at_once().unwrap());
-    first.reject_at(NOON);
+    first.end_at(NOON, Outcome::Exception);
     let _probe = breaker.try_acquire_at(NOON, 1).at_once().expect("a probe is due");
     assert!(breaker.try_acquire_at(NOON, 1).is_refused(), "the probe is used up");
-    second.accept_at(held_up);
+    second.end_at(held_up, Outcome::Success);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
         (0..100)
             .all(|_| !breaker.try_acquire_at(NOON, 1).map(FeedbackPermit::cancel).is_admitted())
     );
-    third.accept_at(NOON);
+    third.end_at(NOON, Outcome::Success);
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn key_of_a_combination_has_a_quota_for_each_limit() {
     assert!(limiter.try_acquire_at(&7, at(7_200_000), 1).is_admitted());
     let mut quotas = Vec::new();
     let mut visit = |quota: Quota| quotas.push((quota.name, quota.remaining));
-    limiter.of_key(&7).each_quota_at(at(7_200_000), &mut visit);
+    limiter.of_key(&7).account().each_quota(at(7_200_000), &mut visit);
     assert_eq!(quotas, [(Some("minute"), 9), (Some("hour"), 99)]);
 }
 
@@ -166,7 +166,7 @@ fn limiter_of_each_key_is_visited_and_keeps_what_it_has() {
     let mut limits = Vec::new();
     limiter.for_each_limiter(|own| {
         limits.push((own.limit(), own.in_use()));
-        own.set_limit(2);
+        own.reconfigure(2);
     });
     assert_eq!(limits, [(1, 1); 3]);
     for key in [1, 1 << 63, 3] {
@@ -218,10 +218,10 @@ fn combination_with_an_absent_limiter_is_as_new_once_the_others_are() {
 fn limiter_that_has_learned_its_limit_is_not_forgotten() {
     let aimd = || AdaptiveLimiter::new(Aimd::new(LimitRange::new(1, 100, 100).unwrap()));
     let limiter = keyed!(aimd, 10, Duration::ZERO);
-    let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+    let permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     permit.end_at(at(60_001), Outcome::Exception);
-    drop(permit);
-    let limit = |now| limiter.quota_at(&1, at(now)).map(|quota| (quota.limit, quota.remaining));
+    let limit =
+        |now| limiter.of_key(&1).quota_at(at(now)).map(|quota| (quota.limit, quota.remaining));
     assert_eq!(limit(60_001), Some((90, 90)));
     assert_eq!((limiter.evict_at(at(90_000), 10), limit(90_000)), (0, Some((90, 90))));
 }
@@ -236,7 +236,6 @@ fn open_breaker_beside_a_full_bucket_is_not_forgotten() {
     let limiter = keyed!(make, 10, Duration::ZERO);
     let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
     permit.end_at(at(60_001), Outcome::Exception);
-    drop(permit);
     assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused(), "the breaker is open");
     assert_eq!(limiter.evict_at(at(60_200), 10), 0);
     assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused());

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::keyed::KeyedError;
-use leaparray::flow::{Account, Ask, Decision, Keyed, Limiter, Reason, Retry, TokenBucket};
+use leaparray::flow::{
+    Account, Ask, Decision, Keyed, Limiter, LimiterExt, Reason, Retry, TokenBucket,
+};
 
 use super::{Same, keyed};
 use crate::{at, ms, rate};
@@ -23,7 +25,7 @@ fn further_key_is_refused_while_no_place_is_free() {
     }
     let refusal = limiter.try_acquire_at(&3, at(60_000), 1).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry()), (Reason::NO_ROOM_FOR_KEY, Retry::Unknown));
-    assert_eq!(limiter.peek_at(&3, at(60_000), 1), None, "it may find room");
+    assert_eq!(limiter.of_key(&3).peek_at(at(60_000), 1), None, "it may find room");
     assert!((0..3).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
     let counts = limiter.counts();
     assert_eq!((counts.keys, counts.no_room_refusals), (3, 1));
@@ -220,7 +222,7 @@ fn shard_that_is_full_refuses_and_shares_nothing() {
     let further = 1;
     let refusal = limiter.try_acquire_at(&further, at(60_000), 1).refusal().unwrap();
     assert_eq!(refusal.reason, Reason::NO_ROOM_FOR_KEY);
-    assert_eq!(limiter.peek_at(&further, at(60_000), 1), None, "its shard has no room");
+    assert_eq!(limiter.of_key(&further).peek_at(at(60_000), 1), None, "its shard has no room");
     assert!(keys().all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_refused()));
     let other_shard = 1 << 63;
     assert!(limiter.try_acquire_at(&other_shard, at(60_000), 5).is_admitted());

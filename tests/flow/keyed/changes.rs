@@ -16,10 +16,10 @@ fn level_of_each_client_stays_when_the_burst_grows() {
     for key in 0..40 {
         assert!(limiter.try_acquire_at(&key, at(60_000), key + 1).is_admitted());
     }
-    limiter.set_limit_at(at(60_000), TokenBucket::new(rate(1, 100), 41));
+    limiter.reconfigure_at(at(60_000), TokenBucket::new(rate(1, 100), 41));
     for key in 0..40 {
         let left = 39 - key;
-        let quota = limiter.quota_at(&key, at(60_000)).unwrap();
+        let quota = limiter.of_key(&key).quota_at(at(60_000)).unwrap();
         assert_eq!((quota.limit, quota.remaining), (41, left));
         let refusal = limiter.try_acquire_at(&key, at(60_000), left + 1).refusal().unwrap();
         assert_eq!(refusal.retry_at(), Some(at(60_100)));
@@ -34,8 +34,8 @@ fn key_that_is_not_stored_gets_no_more_than_one_that_is() {
     assert!([1, 2].iter().all(|key| limiter.try_acquire_at(key, at(60_000), 1).is_admitted()));
     assert_eq!(limiter.evict_at(at(60_100), 100), 2);
     assert!(limiter.try_acquire_at(&2, at(60_100), 0).is_admitted());
-    limiter.set_limit_at(at(60_200), TokenBucket::new(rate(1, 100), 1_000));
-    let remaining = |key, now| limiter.quota_at(&key, at(now)).unwrap().remaining;
+    limiter.reconfigure_at(at(60_200), TokenBucket::new(rate(1, 100), 1_000));
+    let remaining = |key, now| limiter.of_key(&key).quota_at(at(now)).unwrap().remaining;
     assert_eq!([1, 2, 3].map(|key| remaining(key, 60_200)), [5; 3]);
     assert!(limiter.try_acquire_at(&1, at(60_200), 6).is_refused());
     assert!(limiter.try_acquire_at(&1, at(60_200), 5).is_admitted());
@@ -49,13 +49,13 @@ fn windows_keep_their_permits_under_another_limit_and_length() {
     let limiter = keyed!(window(1_000, 10), 100, ms(60_000));
     assert!(limiter.try_acquire_at(&1, at(60_000), 8).is_admitted());
     assert!(limiter.try_acquire_at(&2, at(59_000), 8).is_admitted());
-    limiter.set_limit_at(at(60_500), window(1_000, 6));
+    limiter.reconfigure_at(at(60_500), window(1_000, 6));
     let ask = |key, now, permits| limiter.try_acquire_at(&key, at(now), permits);
-    let remaining = |key, now| limiter.quota_at(&key, at(now)).unwrap().remaining;
+    let remaining = |key, now| limiter.of_key(&key).quota_at(at(now)).unwrap().remaining;
     assert_eq!([1, 2].map(|key| remaining(key, 60_500)), [0, 6]);
     assert_eq!(ask(1, 60_500, 1).refusal().unwrap().retry_at(), Some(at(61_000)));
     assert!(ask(2, 60_500, 2).is_admitted());
-    limiter.set_limit_at(at(60_600), window(3_000, 6));
+    limiter.reconfigure_at(at(60_600), window(3_000, 6));
     assert_eq!([1, 2].map(|key| remaining(key, 60_600)), [0, 4]);
     assert_eq!(ask(1, 61_000, 1).refusal().unwrap().retry_at(), Some(at(63_000)));
     assert!(ask(1, 63_000, 6).is_admitted());
@@ -65,7 +65,7 @@ fn windows_keep_their_permits_under_another_limit_and_length() {
 fn state_that_keys_without_a_place_share_is_changed() {
     let limiter = keyed!(TokenBucket::new(rate(1, 100), 5), 1, ms(60_000)).with_overflow();
     assert!([1, 2].iter().all(|key| limiter.try_acquire_at(key, at(60_000), 4).is_admitted()));
-    limiter.set_limit_at(at(60_000), TokenBucket::new(rate(1, 10), 9));
+    limiter.reconfigure_at(at(60_000), TokenBucket::new(rate(1, 10), 9));
     assert!([1, 3].iter().all(|key| limiter.try_acquire_at(key, at(60_000), 2).is_refused()));
     assert!([1, 3].iter().all(|key| limiter.try_acquire_at(key, at(60_010), 2).is_admitted()));
 }
@@ -112,10 +112,10 @@ proptest! {
                     prop_assert_eq!(keyed.1.try_acquire_at(&1, at(now), permits), asked);
                 }
                 Step::Set { per_second, size } => {
-                    own.0.set_limit_at(at(now), rate(per_second), size);
-                    keyed.0.set_limit_at(at(now), bucket(per_second, size));
-                    own.1.set_limit(rate(per_second), ms(size * 50));
-                    keyed.1.set_limit_at(at(now), pace(per_second, size));
+                    own.0.reconfigure_at(at(now), rate(per_second), size);
+                    keyed.0.reconfigure_at(at(now), bucket(per_second, size));
+                    own.1.reconfigure(rate(per_second), ms(size * 50));
+                    keyed.1.reconfigure_at(at(now), pace(per_second, size));
                 }
             }
         }
@@ -144,7 +144,7 @@ fn tokens_are_taken_once_while_the_settings_change() {
         });
         scope.spawn(|| {
             let turns = (1..).take_while(|_| !is_done.load(Ordering::Relaxed));
-            turns.for_each(|turn| limiter.set_limit_at(at(60_000), bucket(turn)));
+            turns.for_each(|turn| limiter.reconfigure_at(at(60_000), bucket(turn)));
         });
         for taker in takers {
             taker.join().unwrap();
@@ -159,7 +159,7 @@ fn decision_after_a_change_is_by_the_new_settings() {
     let limiter = keyed!(LeakyBucket::new(rate(1, 1_000), ms(5_000)), 10, Duration::MAX);
     assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
     assert_eq!(limiter.try_acquire_at(&1, at(60_000), 1), Decision::after((), ms(1_000)));
-    limiter.set_limit_at(at(60_000), LeakyBucket::new(rate(1, 100), ms(5_000)));
+    limiter.reconfigure_at(at(60_000), LeakyBucket::new(rate(1, 100), ms(5_000)));
     assert_eq!(limiter.try_acquire_at(&1, at(60_000), 1), Decision::after((), ms(1_100)));
 }
 
@@ -170,7 +170,7 @@ fn key_has_its_tokens_when_the_burst_is_as_large_as_can_be() {
     for (each, burst) in [(1_000, u64::MAX), (60_000, u32::MAX.into()), (86_400_000, 300_000)] {
         let limiter = keyed!(TokenBucket::new(rate(1, 500), 5), 10, ms(60_000));
         assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_admitted());
-        limiter.set_limit_at(at(60_000), TokenBucket::new(rate(1, each), burst));
+        limiter.reconfigure_at(at(60_000), TokenBucket::new(rate(1, each), burst));
         assert!(limiter.try_acquire_at(&0, at(60_000), 4).is_admitted(), "{burst}");
         assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_refused(), "{burst}");
     }

@@ -21,7 +21,7 @@ fn leaky_bucket_delays_a_request_by_its_permits() {
     assert_eq!(ask(60_000, 3), Decision::Admitted(()), "the first request");
     assert_eq!(ask(60_000, 3).refusal().unwrap().retry_at(), Some(at(60_050)));
     assert_eq!(ask(60_050, 3), Decision::after((), ms(250)));
-    assert_eq!(limiter.peek_at(&1, at(60_300), 2), Some(Decision::after((), ms(200))));
+    assert_eq!(limiter.of_key(&1).peek_at(at(60_300), 2), Some(Decision::after((), ms(200))));
     let at_once = |now| limiter.of_key(&1).ask(&Ask::at(at(now)).at_once());
     assert_eq!(at_once(60_399).refusal().unwrap().retry_at(), Some(at(60_400)));
     assert_eq!(at_once(60_400), Decision::Admitted(()));
@@ -35,7 +35,7 @@ fn large_request_of_an_evicted_leaky_bucket_is_due_as_before() {
     let limiter = keyed!(LeakyBucket::new(rate(1, 100), ms(250)), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
     assert_eq!([60_099, 60_100].map(|now| limiter.evict_at(at(now), 9)), [0, 1]);
-    let peek = |permits| limiter.peek_at(&1, at(60_100), permits);
+    let peek = |permits| limiter.of_key(&1).peek_at(at(60_100), permits);
     assert_eq!(peek(1), Some(Decision::Admitted(())));
     assert_eq!(peek(3), Some(Decision::after((), ms(200))));
 }
@@ -65,7 +65,7 @@ fn request_for_more_than_the_limit_is_refused_for_ever() {
     assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
     assert!(matches!(FixedWindowLimiter::new(ms(1), u64::MAX), Err(LimitError::TooHigh { .. })));
     assert!(matches!(FixedWindowLimiter::new(ms(0), 1), Err(LimitError::NoWindow(_))));
-    let quota = limiter.quota_at(&1, at(60_000)).unwrap();
+    let quota = limiter.of_key(&1).quota_at(at(60_000)).unwrap();
     assert_eq!((quota.limit, quota.remaining, quota.reset), (5, 5, Some(at(60_000))));
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::flow::{
-    Account, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, Reason, TokenBucket,
+    Account, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Reason, TokenBucket,
 };
 
 use super::{Same, keyed};
@@ -56,7 +56,7 @@ fn wait_of_a_request_that_cannot_wait_counts_as_a_refusal() {
     let limiter = keyed!(Delaying::default, 1, Duration::MAX).with_overflow();
     let reason = |key, permits| {
         let ask = Ask::at(at(60_000)).many(permits).at_once();
-        limiter.ask(&key, &ask).refusal().map(|refusal| refusal.reason)
+        limiter.of_key(&key).ask(&ask).refusal().map(|refusal| refusal.reason)
     };
     // Not stored, stored by this request, stored before, and without room.
     let reasons = [reason(1, 0), reason(1, 5), reason(1, 5), reason(2, 5)];

@@ -10,7 +10,7 @@ use leaparray::flow::{
 };
 use leaparray::{Clock, ManualClock, Timestamp};
 
-use crate::{at, ms, rate};
+use crate::{at, ms, rate, remaining};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -30,14 +30,14 @@ fn window_beside_a_bucket_counts_requests_when_they_go_ahead() {
     let (bucket, window) = queue.limiter().limiters();
     assert!(bucket.try_acquire_many(5).is_admitted());
     acquire(&queue, 5, &clock, ms(3_000));
-    assert_eq!(window.available(), 0);
+    assert_eq!(remaining(window), 0);
 
     let pace = LeakyBucket::with_clock(rate(1, 1_000), ms(0), clock.clone());
     let queue = WaitQueue::new(AllOf::new((pace, second())));
     let (pace, window) = queue.limiter().limiters();
     assert!(pace.try_acquire().is_admitted());
     acquire(&queue, 5, &clock, ms(3_000));
-    assert_eq!(window.available(), 0);
+    assert_eq!(remaining(window), 0);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn interval_beside_a_bucket_counts_requests_when_they_go_ahead() {
     let queue = WaitQueue::new(AllOf::new((bucket, second)));
     assert!(queue.limiter().limiters().0.try_acquire().is_admitted());
     acquire(&queue, 1, &clock, ms(110));
-    assert_eq!((clock.now(), queue.limiter().limiters().1.available()), (at(61_010), 0));
+    assert_eq!((clock.now(), remaining(&queue.limiter().limiters().1)), (at(61_010), 0));
 }
 
 /// The lateness of a timer is no part of the response time of a call.
@@ -76,7 +76,7 @@ fn bucket_gives_no_second_burst_beside_a_late_head() {
     let queue = WaitQueue::new(TokenBucket::with_clock(rate(1, 100), 5, clock.clone()));
     assert!(queue.limiter().try_acquire_many(5).is_admitted());
     acquire(&queue, 5, &clock, ms(1_000));
-    assert_eq!((clock.now(), queue.limiter().available()), (at(61_500), 0));
+    assert_eq!((clock.now(), remaining(&queue.limiter())), (at(61_500), 0));
 }
 
 #[test]

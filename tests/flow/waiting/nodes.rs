@@ -1,13 +1,14 @@
 //! Requests that enter a node after their wait.
 
 use std::cell::Cell;
+use std::future::{Ready, ready};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{ConcurrencyLimiter, Reason, SlidingWindowLimiter, TokenBucket, WaitQueue};
-use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, NodeConfig, Outcome, ResourceNode, Timestamp, WindowConfig};
 
 use super::simulation::{Simulation, Timers};
 use crate::{at, ms, rate};
@@ -51,9 +52,15 @@ fn window_over_a_node_counts_direct_entries() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let limiter = SlidingWindowLimiter::of_buckets_with_clock(config, 2, clock.clone()).unwrap();
     let queue = WaitQueue::new(limiter.with_node_passes());
-    node.enter_at(at(60_000)).success_at(at(60_000));
-    queue.enter_by(&node, 1, ms(0), |_| panic!("one is left")).unwrap().success();
-    let entry = queue.enter_by(&node, 1, ms(2_000), |wait| clock.advance(wait)).unwrap();
+    node.enter_at(at(60_000)).end_at(at(60_000), Outcome::Success);
+    let entry =
+        simulate(queue.enter_with(&node, 1, ms(0), |_| -> Ready<()> { panic!("one is left") }));
+    entry.unwrap().success();
+    let entry = simulate(queue.enter_with(&node, 1, ms(2_000), |wait| {
+        clock.advance(wait);
+        ready(())
+    }));
+    let entry = entry.unwrap();
     assert_eq!((entry.started(), clock.now()), (at(61_000), at(61_000)));
     entry.success();
     // Without a node, only its own permits count.
@@ -68,16 +75,20 @@ fn given_time_is_that_of_the_first_question() {
     let bucket = TokenBucket::with_clock(rate(10, 1_000), 1, clock.clone());
     let queue = WaitQueue::new(bucket);
     let mut waits = Vec::new();
-    queue.acquire_by_at(at(60_050), 1, ms(0), |_| ()).unwrap();
-    queue.acquire_by_at(at(60_070), 1, ms(100), |wait| waits.push(wait)).unwrap();
+    simulate(queue.acquire_with_at(at(60_050), 1, ms(0), |_| ready(()))).unwrap();
+    let sleep = |wait| {
+        waits.push(wait);
+        ready(())
+    };
+    simulate(queue.acquire_with_at(at(60_070), 1, ms(100), sleep)).unwrap();
     assert_eq!(waits, [ms(80)]);
     let acquire = queue.enter_with_at(&node, at(60_200), 1, ms(100), |wait: Duration| {
         waits.push(wait);
-        std::future::ready(())
+        ready(())
     });
     let entry = simulate(acquire).unwrap();
     assert_eq!((entry.started(), waits), (at(60_250), vec![ms(80), ms(50)]));
-    entry.success_at(at(60_250));
+    entry.end_at(at(60_250), Outcome::Success);
     let sleep = |_| std::future::pending::<()>();
     let refused = simulate(queue.enter_with_at(&node, at(60_260), 1, ms(10), sleep));
     assert_eq!(refused.map(drop).unwrap_err().reason, Reason::WaitTooLong);

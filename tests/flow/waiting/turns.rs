@@ -21,7 +21,7 @@ fn tokens(per_second: u64, capacity: u64, clock: &ManualClock) -> TokenBucket<Ma
 fn decisions_of_500(can_tell: bool) -> u64 {
     let (timers, order) = (Timers::new(), RefCell::new(Vec::new()));
     let mut counted = Counted::new(tokens(100, 1, &timers.clock), |bucket, now, permits| {
-        bucket.available_at(now) >= permits
+        bucket.quota_at(now).unwrap().remaining >= permits
     });
     if !can_tell {
         counted = counted.without_peek();
@@ -326,7 +326,7 @@ fn request_that_does_not_wait_is_refused_behind_others() {
 fn hopeless_request_is_refused_at_once_behind_others() {
     let timers = Timers::new();
     let counted = Counted::new(tokens(1, 3, &timers.clock), |bucket, now, permits| {
-        bucket.available_at(now) >= permits
+        bucket.quota_at(now).unwrap().remaining >= permits
     });
     let queue = WaitQueue::new(counted);
     assert!(queue.try_acquire_many(3).is_admitted());
@@ -363,8 +363,8 @@ fn raised_limit_is_seen_after_a_recheck() {
     }
     simulation.run_until(1);
     assert_eq!((queue.waiting(), windows.waiting()), (2, 1));
-    in_flight.set_limit(2);
-    interval.set_limit(2).unwrap();
+    in_flight.reconfigure(2);
+    interval.reconfigure(2).unwrap();
     simulation.run_until(2);
     assert_eq!((queue.waiting(), windows.waiting()), (2, 1), "they do not know");
     queue.recheck();
@@ -394,7 +394,7 @@ fn lowered_limit_refuses_a_request_for_more() {
         result.replace(Some(refused));
     });
     simulation.settle();
-    limiter.set_limit(2);
+    limiter.reconfigure(2);
     drop(held);
     simulation.settle();
     let never = Refusal::new(Reason::MoreThanLimit, Retry::Never);

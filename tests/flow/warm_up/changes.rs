@@ -12,12 +12,12 @@ fn warm_service_stays_warm_under_another_limit() {
     }
     // In the middle of a bucket that is used up.
     assert!(service.ask(149, 1).is_refused());
-    service.limiter.set_limit(200).unwrap();
+    service.limiter.reconfigure(200, service.limiter.config()).unwrap();
     assert_eq!((service.limiter.limit(), service.current_limit(149)), (200, 200));
     assert_eq!(service.take_all(149, 1), 10, "20 in this bucket");
     let second: u64 = (150..160).map(|bucket| service.take_all(bucket, 1)).sum();
     assert_eq!(second, 200);
-    service.limiter.set_limit(50).unwrap();
+    service.limiter.reconfigure(50, service.limiter.config()).unwrap();
     assert_eq!((service.current_limit(160), service.available(160)), (50, 0));
     let refused = service.ask(160, 1);
     assert_eq!(service.retry(refused), 167, "when 151 of the 200 permits have left");
@@ -33,11 +33,11 @@ fn coldness_and_debt_stay_under_another_limit_and_curve() {
     // 2,000 of 5,000 tokens are taken, which is paid in bucket 52.
     let retry = |bucket| service.retry(service.ask(bucket, 1));
     assert_eq!((service.current_limit(29), retry(29)), (454, 52));
-    service.limiter.set_limit(500).unwrap();
+    service.limiter.reconfigure(500, service.limiter.config()).unwrap();
     assert_eq!((service.current_limit(29), retry(29)), (227, 52));
-    service.limiter.set_config(config(20_000, 3.0));
+    service.limiter.reconfigure(service.limiter.limit(), config(20_000, 3.0)).unwrap();
     assert_eq!((service.current_limit(29), retry(29)), (227, 52));
-    service.limiter.set_config(config(20_000, 9.0));
+    service.limiter.reconfigure(service.limiter.limit(), config(20_000, 9.0)).unwrap();
     assert_eq!((service.current_limit(29), retry(29)), (86, 52));
     assert_eq!(service.limiter.config(), config(20_000, 9.0));
 }
@@ -51,9 +51,9 @@ fn refusals_after_a_change_tell_the_time_of_the_new_curve() {
     assert!(service.ask(0, 1_000).is_admitted());
     let retry = || service.retry(service.ask(0, 1));
     assert_eq!([retry(), retry()], [28; 2]);
-    service.limiter.set_config(config(10_000, 9.0));
+    service.limiter.reconfigure(service.limiter.limit(), config(10_000, 9.0)).unwrap();
     assert_eq!([retry(), retry()], [70; 2]);
-    service.limiter.set_config(config(10_000, 3.0));
+    service.limiter.reconfigure(service.limiter.limit(), config(10_000, 3.0)).unwrap();
     assert_eq!(retry(), 28);
 }
 
@@ -64,7 +64,7 @@ fn rest_of_a_period_follows_the_new_one() {
         let service = Service::of(1_000);
         (0..1_000).find(|&bucket| {
             if let (40, Some(config)) = (bucket, change) {
-                service.limiter.set_config(config);
+                service.limiter.reconfigure(service.limiter.limit(), config).unwrap();
             }
             service.take_all(bucket, 1);
             service.current_limit(bucket + 1) == 1_000
@@ -77,10 +77,10 @@ fn rest_of_a_period_follows_the_new_one() {
 #[test]
 fn fresh_service_has_no_credit_after_a_change() {
     let service = Service::of(1_000);
-    service.limiter.set_limit(2_000).unwrap();
+    service.limiter.reconfigure(2_000, service.limiter.config()).unwrap();
     assert_eq!(service.take_all(5, 1), 67);
     // Nothing is forgotten by a change: as many again, in the next bucket.
-    service.limiter.set_config(WarmUpConfig::default());
+    service.limiter.reconfigure(service.limiter.limit(), WarmUpConfig::default()).unwrap();
     assert_eq!(service.take_all(6, 1), 67);
 }
 
@@ -88,8 +88,11 @@ fn fresh_service_has_no_credit_after_a_change() {
 fn limit_that_cannot_be_leaves_the_limiter_as_it_is() {
     let service = Service::of(100);
     let most = SlidingWindowLimiter::max_limit(&service.window);
-    assert_eq!(service.limiter.set_limit(0), Err(LimitError::Zero));
-    assert!(matches!(service.limiter.set_limit(most + 1), Err(LimitError::TooHigh { .. })));
+    assert_eq!(service.limiter.reconfigure(0, service.limiter.config()), Err(LimitError::Zero));
+    assert!(matches!(
+        service.limiter.reconfigure(most + 1, service.limiter.config()),
+        Err(LimitError::TooHigh { .. })
+    ));
     assert_eq!(service.limiter.limit(), 100);
-    assert_eq!(service.limiter.set_limit(most), Ok(()));
+    assert_eq!(service.limiter.reconfigure(most, service.limiter.config()), Ok(()));
 }

@@ -61,7 +61,7 @@ impl Service {
     }
 
     fn available(&self, bucket: u64) -> u64 {
-        self.limiter.available_at(self.start(bucket))
+        self.limiter.quota_at(self.start(bucket)).unwrap().remaining
     }
 
     /// The bucket in which a refused request says that it can succeed.

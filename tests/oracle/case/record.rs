@@ -21,10 +21,12 @@ impl Record {
     pub(super) fn in_window<C: Clock>(self, window: &SlidingWindow<C>) {
         match self {
             Self::Count(event, count) => window.add(event, count),
-            Self::Rt(nanos) => window.record_rt(rt(nanos)),
+            Self::Rt(nanos) => window.record_rt_at(window.clock().now(), rt(nanos)),
             Self::Success(nanos) => window.record_success(rt(nanos)),
             Self::Exception(nanos) => window.record_exception(rt(nanos)),
-            Self::Concurrency(concurrency) => window.record_concurrency(concurrency),
+            Self::Concurrency(concurrency) => {
+                window.record_concurrency_at(window.clock().now(), concurrency)
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use leaparray::node::CellMemory;
-use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{Outcome, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Exp1;
@@ -90,7 +90,7 @@ impl Sample {
         while read < SECONDS as f64 * NANOS_PER_SEC {
             if event < read {
                 let now = Timestamp::from_nanos(event as u64);
-                self.node.enter_at(now).success_at(now);
+                self.node.enter_at(now).end_at(now, Outcome::Success);
                 event = self.after(event, PER_SECOND);
             } else {
                 let now = Timestamp::from_nanos(read as u64);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leaparray::flow::Reason;
-use leaparray::{
+use leaparray::{Outcome, Entry, 
     EventCounts, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
     TrafficType,
 };
@@ -144,10 +144,10 @@ fn record(
             let time = f64::min(times.sample(random), LONGEST);
             let (entry, end) =
                 (resource.enter_at(begin), begin.saturating_add(Duration::from_secs_f64(time)));
-            if random.random_bool(FAILED) { entry.exception_at(end) } else { entry.success_at(end) }
+            if random.random_bool(FAILED) { entry.end_at(end, Outcome::Exception) } else { entry.end_at(end, Outcome::Success) }
         }
         if random.random_bool(IN_FLIGHT) {
-            in_flight.push(resource.enter_owned());
+            in_flight.push(Entry::enter(resource.clone()));
         }
     }
     Ok(in_flight)

@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::future::ready;
 use std::mem;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -92,8 +95,13 @@ impl World<'_> {
                 .filter(Decision::is_admitted)
                 .and_then(|_| boxed(limiter.ask(&ask.again()))),
             Asks::ThroughQueue => {
-                let permit =
-                    self.queue_of_requests.acquire_by_at(now, weight, Duration::ZERO, |_| ());
+                // Nothing sleeps: the timeout is over, so the future is ready at the first poll.
+                let queue = &self.queue_of_requests;
+                let acquire = queue.acquire_with_at(now, weight, Duration::ZERO, |_| ready(()));
+                let mut context = Context::from_waker(Waker::noop());
+                let Poll::Ready(permit) = pin!(acquire).poll(&mut context) else {
+                    unreachable!("the timeout is over");
+                };
                 permit.ok().map(|permit| Box::new(permit) as Box<dyn Permit>)
             }
             Asks::ThroughAllOf => boxed(AllOf::new((limiter, None::<&Limiter>)).ask(&ask)),
@@ -228,7 +236,7 @@ pub(super) fn simulate(
                 let ahead = now.saturating_add(stage.step);
                 world.clock.set(ahead);
                 if let Ok(permit) = limiter.try_acquire_at(ahead, 1).at_once() {
-                    permit.accept_at(ahead);
+                    permit.end_at(ahead, Outcome::Success);
                 }
                 world.clock.set(now);
             }

@@ -11,7 +11,8 @@ use leaparray::flow::{
     FixedWindowLimiter, Keyed, Limiter, LimiterExt, Quota, Rate, Reason, TokenBucket,
 };
 use leaparray::{
-    HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType, WindowConfig,
+    Clock, HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType,
+    WindowConfig,
 };
 use leaparray_prometheus::RegistryCollector;
 
@@ -177,7 +178,7 @@ fn state_of_a_circuit_breaker_is_1() {
         (CircuitState::Disabled, "disabled"),
         (CircuitState::MetricsOnly, "metrics_only"),
     ] {
-        breaker.set_state(state).unwrap();
+        breaker.set_state_at(breaker.clock().now(), state).unwrap();
         assert_eq!(present(), label);
     }
 }
@@ -212,7 +213,7 @@ fn limiters_and_breakers_are_exposed_by_name() {
     let probability =
         samples.number("leaparray_breaker_drop_probability", &[("limiter", "database")]);
     assert!(probability > 0.5, "{probability}");
-    assert_eq!(probability, breaker.drop_probability());
+    assert_eq!(probability, breaker.drop_probability_at(breaker.clock().now()));
     assert_eq!(samples.number("leaparray_limiter_keys", &[("limiter", "clients")]), 2.0);
     let of_keys = samples.0.keys().filter(|(family, _)| family == "leaparray_limiter_key_refusals");
     assert_eq!(of_keys.count(), 1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::Reason;
-use leaparray::{HistogramConfig, NodeConfig, RegistryConfig};
+use leaparray::{Clock, HistogramConfig, NodeConfig, RegistryConfig};
 use leaparray_prometheus::RegistryCollector;
 
 use crate::{Read, Samples, registry, registry_with, succeed};
@@ -30,7 +30,7 @@ fn resource_that_is_listed_again_continues_its_counters() {
     };
     let evict = || {
         registry.clock().advance(Duration::from_secs(3_600));
-        assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+        assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
     };
     for _ in 0..5 {
         succeed(&registry, "orders", 10);
@@ -220,5 +220,5 @@ fn scrape_leaves_no_handle_behind() {
         assert!(!prometheus::core::Collector::collect(&*collector).is_empty());
     }
     registry.clock().advance(Duration::from_secs(3_600));
-    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::from_secs(60)), 1);
 }

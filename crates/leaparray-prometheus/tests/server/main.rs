@@ -10,7 +10,7 @@ mod service;
 use std::time::Duration;
 
 use leaparray::{
-    Clock, HistogramConfig, LatencyHistogram, MetricEvent, NodeConfig, Registry, Resource,
+    Clock, HistogramConfig, LatencyHistogram, MetricEvent, NodeConfig, Outcome, Registry, Resource,
 };
 
 use prometheus::Prometheus;
@@ -32,7 +32,7 @@ fn record(registry: &Registry) {
         for _ in 0..REQUESTS {
             let end = orders.clock().now();
             let rt = Duration::from_millis(1 + number % 400);
-            orders.enter_at(end.saturating_sub(rt)).success_at(end);
+            orders.enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
             number += 1;
         }
         orders.refuse(leaparray::flow::Reason::LimitReached);
@@ -132,7 +132,8 @@ fn quantiles_of_native_histograms_are_those_of_the_service() {
 /// Ends a number of requests with a response time.
 fn end(resource: &Resource, rt: Duration, count: usize) {
     let now = resource.clock().now();
-    (0..count).for_each(|_| resource.enter_at(now.saturating_sub(rt)).success_at(now));
+    (0..count)
+        .for_each(|_| resource.enter_at(now.saturating_sub(rt)).end_at(now, Outcome::Success));
 }
 
 #[test]
@@ -212,10 +213,10 @@ fn response_time_of_zero_in_a_native_histogram_is_zero() {
     service.registry.resource("idle").unwrap();
     let now = zeros.clock().now();
     for _ in 0..10 {
-        zeros.enter_at(now).success_at(now);
+        zeros.enter_at(now).end_at(now, Outcome::Success);
     }
     for rt in [0, 0, 0, 1_000] {
-        mixed.enter_at(now.saturating_sub(Duration::from_millis(rt))).success_at(now);
+        mixed.enter_at(now.saturating_sub(Duration::from_millis(rt))).end_at(now, Outcome::Success);
     }
     let of = |function: &str, resource: &str| {
         format!("{function} leaparray_response_time_seconds{{resource='{resource}'}})")

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::{MonotonicClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, MonotonicClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::fleet::{Archive, Budget, Collector, FleetConfig, Outbox, ProcessId};
 
 use crate::parts::{Process, START, check};
@@ -37,7 +37,7 @@ fn counts_of_evicted_and_removed_resources_are_delivered() {
     let mut process = Process::new(1, START);
     process.deliver(&mut server);
     process.work("evicted", 3);
-    assert_eq!(process.registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(process.registry.evict_idle_at(process.registry.clock().now(), Duration::ZERO), 1);
     process.work("removed", 4);
     let held = process.registry.resource("removed").unwrap();
     assert!(process.registry.remove("removed"));
@@ -112,7 +112,7 @@ fn seconds_that_were_not_read_in_time_are_missed() {
 #[test]
 fn counts_of_racing_threads_are_each_in_one_place() {
     let registry = Arc::new(Registry::<MonotonicClock>::new());
-    let now = || leaparray::Clock::now(registry.clock());
+    let now = || registry.clock().now();
     let mut collector = Collector::new(Arc::clone(&registry), now(), Budget::default());
     let first = now().as_secs();
     let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "one", first, 1 << 20);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
+use leaparray::{ManualClock, NodeConfig, Outcome, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::fleet::{
     Archive, Budget, Collector, Delivery, FleetConfig, FleetView, Outbox, ProcessId, Receipt,
     Record,
@@ -64,7 +64,9 @@ impl Process {
         let resource = self.registry.resource(resource).unwrap();
         for _ in 0..requests {
             let begin = self.now();
-            resource.enter_at(begin).success_at(begin.saturating_add(Duration::from_millis(1)));
+            resource
+                .enter_at(begin)
+                .end_at(begin.saturating_add(Duration::from_millis(1)), Outcome::Success);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The windows of a reader.
 
+use leaparray::Entry;
 use leaparray::MetricEvent::{Pass, Success};
 use leaparray_redis::fleet::{Archive, FleetConfig, FleetView, ProcessId, ProcessState, Standing};
 
@@ -373,7 +374,7 @@ fn requests_in_flight_of_a_process_that_has_left_are_not_in_the_last_minute() {
     let (mut server, mut view) = fleet();
     let mut processes = joined(&mut server, 2);
     let entries: Vec<_> =
-        (0..7).map(|_| processes[1].registry.resource("orders").unwrap().enter_owned()).collect();
+        (0..7).map(|_| Entry::enter(processes[1].registry.resource("orders").unwrap())).collect();
     processes[1].next_second();
     processes[1].deliver(&mut server);
     processes[0].next_second();

@@ -6,7 +6,7 @@ use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt
 use leaparray::flow::Reason;
 use leaparray::metric::SecondMetrics;
 use leaparray::node::Refusals;
-use leaparray::{EventCounts, Timestamp, TrafficType};
+use leaparray::{Clock, Entry, EventCounts, Outcome, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
     Archive, FleetConfig, FleetCounts, FleetView, FormatError, ProcessSecond, Record, ResourceKey,
 };
@@ -28,10 +28,10 @@ fn row_has_all_that_was_recorded() {
     let orders = process.registry.resource_with("orders", TrafficType::Outbound).unwrap();
     let web = orders.in_context("web").unwrap();
     let at = |millis| Timestamp::from_secs(START).saturating_add(Duration::from_millis(millis));
-    web.enter_at(at(0)).success_at(at(7));
-    web.enter_at(at(0)).exception_at(at(0));
-    web.enter_at(at(0)).cancel_at(at(300));
-    let held = orders.enter_owned();
+    web.enter_at(at(0)).end_at(at(7), Outcome::Success);
+    web.enter_at(at(0)).end_at(at(0), Outcome::Exception);
+    web.enter_at(at(0)).end_at(at(300), Outcome::Cancelled);
+    let held = Entry::enter(orders.clone());
     orders.refuse_many_at(at(5), 3, Reason::Failing);
     orders.block_many_at(at(5), 2);
     process.registry.resource("idle").unwrap();
@@ -83,7 +83,10 @@ fn refusals_of_an_evicted_resource_are_in_its_row() {
         let orders = process.registry.resource("orders").unwrap();
         orders.refuse_many_at(process.now(), refused, Reason::LimitReached);
         drop(orders);
-        assert_eq!(process.registry.evict_idle(Duration::ZERO), 1);
+        assert_eq!(
+            process.registry.evict_idle_at(process.registry.clock().now(), Duration::ZERO),
+            1
+        );
     };
     refuse(&process, 2);
     refuse(&process, 3);
@@ -109,7 +112,7 @@ fn evicted_resource_without_a_row_gets_no_name() {
     // In a second that was read already.
     orders.refuse_many_at(Timestamp::from_secs(START), 2, Reason::LimitReached);
     drop(orders);
-    assert_eq!(process.registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(process.registry.evict_idle_at(process.registry.clock().now(), Duration::ZERO), 1);
     process.next_second();
     process.next_second();
     assert_eq!(process.delivery().names, Vec::<Vec<u8>>::new());

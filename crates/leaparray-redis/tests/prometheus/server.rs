@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
-use leaparray::Clock;
 use leaparray::flow::Reason;
+use leaparray::{Clock, Entry, Outcome};
 use leaparray_redis::FleetCollector;
 use leaparray_redis::fleet::Budget;
 use prometheus_client::encoding::text;
@@ -44,7 +44,9 @@ fn work(process: &Process, millis: &[u64]) {
     let orders = process.registry.resource(NAME).unwrap();
     for millis in millis {
         let begin = orders.clock().now();
-        orders.enter_at(begin).success_at(begin.saturating_add(Duration::from_millis(*millis)));
+        orders
+            .enter_at(begin)
+            .end_at(begin.saturating_add(Duration::from_millis(*millis)), Outcome::Success);
         orders.refuse(Reason::LimitReached);
     }
 }
@@ -66,7 +68,7 @@ async fn numbers_of_a_fleet_are_those_that_its_processes_have_recorded() {
     work(two, &[300]);
     work(three, &[400, 500, 600]);
     three.registry.resource(NAME).unwrap().refuse(Reason::QueueFull);
-    let in_flight = two.registry.resource(NAME).unwrap().enter_owned();
+    let in_flight = Entry::enter(two.registry.resource(NAME).unwrap());
     // The second with the requests is the newest final one, until the test lets time pass.
     fleet.pass(3, &mut [one, two, three]).await;
     fleet.reader.poll().await.unwrap();

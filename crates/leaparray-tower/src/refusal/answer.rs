@@ -17,7 +17,7 @@ use crate::grpc::Code;
 /// otherwise. If the time until the next attempt is known, it is in `Retry-After`, in whole
 /// seconds, at least one.
 ///
-/// If the limiter has [quotas](leaparray::flow::LimiterExt::each_quota_at), the response has the
+/// If the limiter has [quotas](leaparray::flow::Account::each_quota), the response has the
 /// headers `RateLimit-Policy` and `RateLimit` of the IETF's [draft 11][ietf], with an item for each
 /// limit:
 ///
@@ -41,7 +41,7 @@ use crate::grpc::Code;
 /// ```
 /// use http::{Request, Response};
 /// use leaparray::Registry;
-/// use leaparray::flow::{LimiterExt, Rate};
+/// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 /// use leaparray_tower::ResourceLayer;
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
@@ -52,7 +52,7 @@ use crate::grpc::Code;
 /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
 /// // One request at a time, and another one after a minute.
 /// let registry = Arc::new(Registry::new());
-/// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1).named("searches");
+/// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1).named("searches");
 /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket));
 /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
 /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));

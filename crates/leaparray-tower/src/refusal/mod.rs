@@ -32,7 +32,7 @@ pub struct Refused {
     /// The time of the refusal. If the refusal refers to a time that is past for the registry,
     /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
-    /// The state of [each limit](leaparray::flow::LimiterExt::each_quota_at) of the limiter that
+    /// The state of [each limit](leaparray::flow::Account::each_quota) of the limiter that
     /// has one.
     pub quotas: Vec<Quota>,
     /// Whether the request is one of gRPC, by its content type.
@@ -88,7 +88,7 @@ impl Refused {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let registry = Arc::new(leaparray::Registry::new());
     /// # let minute = std::time::Duration::from_secs(60);
-    /// # let limiter = registry.timeline().fixed_window_limiter(minute, 0)?.named("none");
+    /// # let limiter = FixedWindowLimiter::new(minute, 0)?.named("none");
     /// # let name = |_: &Request<()>, name: &mut String| name.push_str("search");
     /// # let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(limiter)).refuse(Text);
     /// # let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));

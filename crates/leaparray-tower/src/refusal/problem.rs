@@ -33,7 +33,7 @@ use super::{Answer, Refuse, Refused, answer, headers};
 /// use http::{Request, Response};
 /// use http_body_util::BodyExt;
 /// use leaparray::Registry;
-/// use leaparray::flow::{LimiterExt, Rate};
+/// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 /// use leaparray_tower::{Problem, ResourceLayer};
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
@@ -43,7 +43,7 @@ use super::{Answer, Refuse, Refused, answer, headers};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
 /// let registry = Arc::new(Registry::new());
-/// let bucket = registry.timeline().token_bucket(Rate::per_minute(1)?, 1).named("searches");
+/// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1).named("searches");
 /// let layer = ResourceLayer::new(registry, name)?.limit(Arc::new(bucket)).refuse(Problem);
 /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
 /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));

@@ -20,7 +20,7 @@ use super::{Refuse, Refused};
 ///
 /// ```
 /// use leaparray::Registry;
-/// use leaparray::flow::Rate;
+/// use leaparray::flow::{Rate, TokenBucket};
 /// use leaparray_tower::{Answer, ResourceLayer, Spread};
 /// use std::sync::Arc;
 /// use std::time::Duration;
@@ -28,7 +28,7 @@ use super::{Refuse, Refused};
 ///
 /// # let name = |_: &Request<()>, name: &mut String| name.push_str("search");
 /// let registry = Arc::new(Registry::new());
-/// let bucket = Arc::new(registry.timeline().token_bucket(Rate::per_second(100)?, 10));
+/// let bucket = Arc::new(TokenBucket::new(Rate::per_second(100)?, 10));
 /// let layer = ResourceLayer::new(registry, name)?.limit(bucket);
 /// let layer = layer.refuse(Spread::new(Answer, Duration::from_secs(10)));
 /// # let _ = layer;

@@ -220,7 +220,7 @@ fn breaker_of_a_client_learns_from_the_responses() {
         }
         clock.advance(Duration::from_millis(1));
     }
-    assert!(breaker.drop_probability() > 0.9);
+    assert!(breaker.drop_probability_at(breaker.clock().now()) > 0.9);
     assert_eq!(endings_of(&registry, "/"), [0, 11_000 - refused, 0, refused, 0]);
 }
 

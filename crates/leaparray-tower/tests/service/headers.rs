@@ -10,10 +10,11 @@ use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::RandomSource;
 use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{
-    AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Rate, Reason,
-    Refusal, Retry, WarmUpConfig,
+    AdaptiveLimiter, AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FixedWindowLimiter,
+    Keyed, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig,
 };
-use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timeline, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp, WindowConfig};
 use leaparray_tower::{Answer, Refuse, Refused, Spread};
 use sfv::{BareItem, List, ListEntry, Parser};
 use tower::{Layer, Service};
@@ -70,7 +71,9 @@ fn refused<L: Limiter<Permit: Send> + Send + Sync + 'static>(
 fn wait_of_a_minute_in_a_window_of_ten_is_the_effective_window() {
     let registry = registry();
     let ten_minutes = WindowConfig::new(10, 10 * MINUTE).unwrap();
-    let limiter = registry.timeline().bucket_window_limiter(ten_minutes, 600).unwrap();
+    let limiter =
+        SlidingWindowLimiter::of_buckets_with_clock(ten_minutes, 600, registry.clock().clone())
+            .unwrap();
     // The first permit leaves the window in a minute, and the last one in ten.
     let now = registry.clock().now();
     assert!(limiter.try_acquire_at(now, 1).is_admitted());
@@ -83,7 +86,7 @@ fn wait_of_a_minute_in_a_window_of_ten_is_the_effective_window() {
 }
 
 /// Limiters of every kind that has a quota, without a permit left.
-fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)> {
+fn limiters(clock: &ManualClock) -> Vec<(&'static str, BoxLimiter)> {
     fn empty<L: Limiter<Permit: Send + 'static> + Send + Sync + 'static>(limiter: L) -> BoxLimiter {
         let limiter = limiter.boxed();
         while let Decision::Admitted(permit) = limiter.try_acquire() {
@@ -95,36 +98,43 @@ fn limiters(timeline: &Timeline<ManualClock>) -> Vec<(&'static str, BoxLimiter)>
     let rate = Rate::per_minute(6).unwrap();
     let window = WindowConfig::new(6, MINUTE).unwrap();
     let aimd = Aimd::new(LimitRange::new(1, 2, 3).unwrap());
-    let per_minute = || timeline.fixed_window_limiter(MINUTE, 5).unwrap();
+    let per_minute = || FixedWindowLimiter::with_clock(MINUTE, 5, clock.clone()).unwrap();
     let both = AllOf::new((
         per_minute().named("minute"),
-        timeline.fixed_window_limiter(60 * MINUTE, 5).unwrap().named("hour"),
+        FixedWindowLimiter::with_clock(60 * MINUTE, 5, clock.clone()).unwrap().named("hour"),
         Arc::new(ConcurrencyLimiter::new(100)),
-        timeline.token_bucket(rate, 50),
+        TokenBucket::with_clock(rate, 50, clock.clone()),
     ));
     let alike = AllOf::new(vec![per_minute(), per_minute()]);
-    let buckets = Keyed::<u64, _>::new(timeline.token_bucket(rate, 10), 10).unwrap();
+    let buckets =
+        Keyed::<u64, _>::new(TokenBucket::with_clock(rate, 10, clock.clone()), 10).unwrap();
     let windows = Keyed::<u64, _>::new(per_minute(), 10).unwrap();
     vec![
-        ("token bucket", empty(timeline.token_bucket(rate, 10))),
+        ("token bucket", empty(TokenBucket::with_clock(rate, 10, clock.clone()))),
         ("fixed window", empty(per_minute())),
-        ("sliding window", empty(timeline.bucket_window_limiter(window, 10).unwrap())),
-        ("warm-up", empty(timeline.warm_up(window, 60, WarmUpConfig::default()).unwrap())),
+        (
+            "sliding window",
+            empty(SlidingWindowLimiter::of_buckets_with_clock(window, 10, clock.clone()).unwrap()),
+        ),
+        (
+            "warm-up",
+            empty(WarmUp::with_clock(window, 60, WarmUpConfig::default(), clock.clone()).unwrap()),
+        ),
         ("concurrency", empty(Arc::new(ConcurrencyLimiter::new(2)))),
-        ("adaptive", empty(Arc::new(timeline.adaptive_limiter(aimd)))),
+        ("adaptive", empty(Arc::new(AdaptiveLimiter::with_clock(aimd, clock.clone())))),
         ("token bucket of a key", empty(OfKey::new(Arc::new(buckets), Box::new(7)))),
         ("window of a key", empty(OfKey::new(Arc::new(windows), Box::new(7)))),
         ("several", empty(both)),
         ("several alike", empty(alike)),
         ("named", empty(per_minute().named("a \"name\" \\ of the café"))),
-        ("short", empty(timeline.fixed_window_limiter(SECOND / 10, 5).unwrap())),
+        ("short", empty(FixedWindowLimiter::with_clock(SECOND / 10, 5, clock.clone()).unwrap())),
     ]
 }
 
 #[test]
 fn fields_of_every_limiter_agree() {
     let registry = registry();
-    for (kind, limiter) in limiters(&registry.timeline()) {
+    for (kind, limiter) in limiters(registry.clock()) {
         let headers = refused(&registry, limiter);
         let retry_after = seconds(&headers);
         let (policies, states) =
@@ -148,7 +158,7 @@ fn fields_of_every_limiter_agree() {
 #[test]
 fn fields_say_what_each_limit_is() {
     let registry = registry();
-    let limiters = limiters(&registry.timeline()).into_iter();
+    let limiters = limiters(registry.clock()).into_iter();
     let by_kind: BTreeMap<_, _> = limiters.map(|(kind, it)| (kind, Arc::new(it))).collect();
     let header = |kind: &str, field| {
         let headers = refused(&registry, Arc::clone(&by_kind[kind]));
@@ -188,19 +198,27 @@ fn wait_is_not_zero_if_the_clock_of_the_limiter_differs() {
     for at_limiter in [now.saturating_sub(hour), now, now.saturating_add(hour)] {
         let clock = ManualClock::new(now);
         let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock));
-        let timeline = Timeline::with_clock(ManualClock::new(at_limiter));
+        let clock = ManualClock::new(at_limiter);
         let minute = WindowConfig::new(6, MINUTE).unwrap();
         let rate = Rate::per_minute(1).unwrap();
         let limiters: [(_, BoxLimiter); 4] = [
-            ("token bucket", timeline.token_bucket(rate, 1).boxed()),
-            ("fixed window", timeline.fixed_window_limiter(MINUTE, 1).unwrap().boxed()),
-            ("sliding window", timeline.bucket_window_limiter(minute, 1).unwrap().boxed()),
+            ("token bucket", TokenBucket::with_clock(rate, 1, clock.clone()).boxed()),
+            (
+                "fixed window",
+                FixedWindowLimiter::with_clock(MINUTE, 1, clock.clone()).unwrap().boxed(),
+            ),
+            (
+                "sliding window",
+                SlidingWindowLimiter::of_buckets_with_clock(minute, 1, clock.clone())
+                    .unwrap()
+                    .boxed(),
+            ),
             // The combination reads the first clock only.
             (
                 "combination",
                 AllOf::new((
-                    registry.timeline().token_bucket(rate, 100),
-                    timeline.token_bucket(rate, 1),
+                    TokenBucket::with_clock(rate, 100, registry.clock().clone()),
+                    TokenBucket::with_clock(rate, 1, clock.clone()),
                 ))
                 .boxed(),
             ),
@@ -229,9 +247,10 @@ fn wait_is_not_zero_if_the_clock_of_the_limiter_differs() {
 #[test]
 fn refusal_of_the_inner_layer_reaches_the_client_through_the_outer_one() {
     let registry = registry();
-    let timeline = registry.timeline();
-    let inner = timeline.fixed_window_limiter(MINUTE, 0).unwrap().named("inner");
-    let outer = timeline.fixed_window_limiter(60 * MINUTE, 10).unwrap().named("outer");
+    let clock = registry.clock();
+    let inner = FixedWindowLimiter::with_clock(MINUTE, 0, clock.clone()).unwrap().named("inner");
+    let outer =
+        FixedWindowLimiter::with_clock(60 * MINUTE, 10, clock.clone()).unwrap().named("outer");
     let inner = layer(&registry).limit(Arc::new(inner)).layer(answering(empty()));
     let mut service = layer(&registry).limit(Arc::new(outer)).layer(inner);
     let response = poll_now(service.call(get("/"))).unwrap();
@@ -268,7 +287,7 @@ fn items_are_added_to_those_of_another_layer() {
     let date = "Fri, 31 Dec 2027 23:59:59 GMT";
     for (present, expected) in [("5", "60"), ("90", "90"), (date, date)] {
         let registry = registry();
-        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        let limiter = FixedWindowLimiter::with_clock(MINUTE, 1, registry.clock().clone()).unwrap();
         assert!(limiter.try_acquire().is_admitted());
         let layer = layer(&registry).limit(Arc::new(limiter.named("mine"))).refuse(Beside(present));
         let response = poll_now(layer.layer(answering(empty())).call(get("/"))).unwrap();
@@ -284,7 +303,7 @@ fn items_are_added_to_those_of_another_layer() {
 fn names_of_limits_are_unique() {
     let registry = registry();
     let spent = |name: &'static str| {
-        let window = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        let window = FixedWindowLimiter::with_clock(MINUTE, 1, registry.clock().clone()).unwrap();
         assert!(window.try_acquire().is_admitted());
         window.named(name).boxed()
     };
@@ -313,7 +332,8 @@ fn names_of_limits_are_unique() {
 fn responses_to_admitted_requests_have_the_state_after_the_decision_if_asked_for() {
     let registry = registry();
     let clock = registry.clock().clone();
-    let limiter = Arc::new(registry.timeline().fixed_window_limiter(MINUTE, 3).unwrap());
+    let limiter =
+        Arc::new(FixedWindowLimiter::with_clock(MINUTE, 3, registry.clock().clone()).unwrap());
     let plain = layer(&registry).limit(Arc::clone(&limiter));
     let response = poll_now(plain.clone().layer(answering(empty())).call(get("/"))).unwrap();
     assert!(!response.headers().contains_key("ratelimit"));
@@ -347,7 +367,7 @@ fn times_to_ask_again_are_spread() {
     for (number, seconds) in [(0, 60), (u32::MAX / 2, 70), (u32::MAX, 80)] {
         let registry = registry();
         let spread = Spread::with_source(Answer, 20 * SECOND, Fixed(number));
-        let limiter = registry.timeline().fixed_window_limiter(MINUTE, 1).unwrap();
+        let limiter = FixedWindowLimiter::with_clock(MINUTE, 1, registry.clock().clone()).unwrap();
         assert!(limiter.try_acquire().is_admitted());
         let layer = layer(&registry).limit(Arc::new(limiter.named("one"))).refuse(spread);
         let mut service = layer.layer(answering(empty()));
@@ -384,7 +404,8 @@ impl<E> Refuse<Steps, E> for Shown {
 #[test]
 fn refusal_sees_the_request_and_the_resource() {
     let registry = registry();
-    let limiter = registry.timeline().fixed_window_limiter(MINUTE, 0).unwrap().named("none");
+    let limiter =
+        FixedWindowLimiter::with_clock(MINUTE, 0, registry.clock().clone()).unwrap().named("none");
     let layer = layer(&registry).limit(Arc::new(limiter)).refuse(Shown);
     let request = Request::get("/").extension("ann").body(()).unwrap();
     let response = poll_now(layer.layer(answering(empty())).call(request)).unwrap();
@@ -425,7 +446,7 @@ fn refusal_without_a_time_is_not_spread_and_the_longest_spread_does_not_overflow
 async fn times_of_quotas_count_from_the_head_of_the_response() {
     let registry = registry();
     let clock = registry.clock().clone();
-    let limiter = registry.timeline().fixed_window_limiter(MINUTE, 3).unwrap();
+    let limiter = FixedWindowLimiter::with_clock(MINUTE, 3, registry.clock().clone()).unwrap();
     let layer = layer(&registry).limit(Arc::new(limiter)).quota_headers(true);
     // The handler takes 50 seconds.
     let mut service = layer.layer(tower::service_fn(move |_: Request<()>| {
@@ -439,7 +460,8 @@ async fn times_of_quotas_count_from_the_head_of_the_response() {
 #[tokio::test(start_paused = true)]
 async fn request_that_waits_has_quotas_if_asked_for() {
     let registry = registry();
-    let bucket = registry.timeline().leaky_bucket(Rate::per_second(1).unwrap(), MINUTE);
+    let bucket =
+        LeakyBucket::with_clock(Rate::per_second(1).unwrap(), MINUTE, registry.clock().clone());
     let both = AllOf::new((bucket, Arc::new(ConcurrencyLimiter::new(9))));
     let layer = layer(&registry).limit(Arc::new(both.boxed())).quota_headers(true);
     let mut service = layer.layer(answering(empty()));

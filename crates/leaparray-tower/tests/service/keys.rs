@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::keyed::OfKey;
-use leaparray::flow::{AllOf, ConcurrencyLimiter, Keyed, Rate, SlidingWindowLimiter, TokenBucket};
-use leaparray::{ManualClock, Resource, WindowConfig};
+use leaparray::flow::{
+    AllOf, ConcurrencyLimiter, Keyed, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
+};
+use leaparray::{Clock, ManualClock, Resource, WindowConfig};
 use tower::{Layer, Service};
 
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
 
 /// One request in a second for each client, and bursts of two.
 fn clients(registry: &Manual, max_keys: usize) -> Arc<Keyed<IpAddr, TokenBucket<ManualClock>>> {
-    let bucket = registry.timeline().token_bucket(Rate::per_second(1).unwrap(), 2);
+    let bucket = TokenBucket::with_clock(Rate::per_second(1).unwrap(), 2, registry.clock().clone());
     Arc::new(Keyed::new(bucket, max_keys).unwrap())
 }
 
@@ -106,10 +108,10 @@ fn client_has_a_limit_beside_the_one_of_the_service() {
     let mut service = layer.layer(answering(empty()));
     let mut ask = |client| poll_now(service.call(get_from(client))).unwrap().status().as_u16();
     assert_eq!([1, 1, 1].map(&mut ask), [200, 200, 429]);
-    assert_eq!(all.available(), 1);
+    assert_eq!(all.quota_at(registry.clock().now()).unwrap().remaining, 1);
     assert_eq!([2, 2].map(&mut ask), [200, 429]);
     let now = registry.clock().clone();
-    let quota = clients.quota_at(&IpAddr::from([192, 0, 2, 2]), leaparray::Clock::now(&now));
+    let quota = clients.of_key(&IpAddr::from([192, 0, 2, 2])).quota_at(now.now());
     assert_eq!(quota.map(|quota| quota.remaining), Some(1));
 }
 

@@ -8,9 +8,12 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response};
-use leaparray::flow::{BoxLimiter, CircuitBreaker, CircuitConfig, LimiterExt, Rate, TokenBucket};
+use leaparray::flow::{
+    BoxLimiter, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LeakyBucket, LimiterExt, Rate,
+    TokenBucket,
+};
 use leaparray::registry::RegistryError;
-use leaparray::{ManualClock, Registry, RegistryConfig, Resource, TrafficType};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Resource, TrafficType};
 use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service, service_fn};
 
@@ -194,12 +197,12 @@ async fn turn_away(request: Request<()>) -> Result<Response<Steps>, Broken> {
 
 /// Chooses the limiter that the header `refuser` says.
 fn limiter(request: &Request<()>, resource: &Resource<ManualClock>) -> Option<BoxLimiter> {
-    let registry = leaparray::Timeline::with_clock(resource.clock().clone());
+    let clock = resource.clock().clone();
     let minute = Duration::from_secs(60);
     Some(match refuser(request) {
-        "limiter" => registry.fixed_window_limiter(minute, 0).unwrap().boxed(),
+        "limiter" => FixedWindowLimiter::with_clock(minute, 0, clock).unwrap().boxed(),
         "limiter in its wait" => {
-            let pace = registry.leaky_bucket(Rate::per_minute(1).unwrap(), minute);
+            let pace = LeakyBucket::with_clock(Rate::per_minute(1).unwrap(), minute, clock);
             assert!(pace.try_acquire().is_admitted());
             pace.boxed()
         }
@@ -329,7 +332,7 @@ fn eviction_makes_room_for_unconfirmed_names() {
     for path in 0..UNCONFIRMED {
         poll_now(service.call(scan(&format!("/first/{path}")))).unwrap();
     }
-    assert_eq!(registry.evict_idle(Duration::ZERO), UNCONFIRMED);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), UNCONFIRMED);
     for path in 0..2 * UNCONFIRMED {
         poll_now(service.call(scan(&format!("/second/{path}")))).unwrap();
     }
@@ -341,7 +344,7 @@ fn name_that_is_evicted_and_listed_again_counts_once() {
     let registry = registry();
     let mut service = layer(&registry).layer(service_fn(turn_away));
     for _ in 0..2 * UNCONFIRMED {
-        registry.evict_idle(Duration::ZERO);
+        registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
         poll_now(service.call(scan("/again"))).unwrap();
     }
     for path in 1..UNCONFIRMED {

@@ -112,7 +112,7 @@ async fn serve(scenario: &str) {
         let turn = move || {
             let fails = !is_failing.fetch_xor(true, Ordering::Relaxed);
             let state = if fails { CircuitState::Open } else { CircuitState::Closed };
-            breaker.set_state(state).unwrap();
+            breaker.set_state_at(breaker.clock().now(), state).unwrap();
             async move { fails.to_string() }
         };
         let service: Router = Router::new().route("/turn", get(turn));
@@ -164,7 +164,7 @@ fn record(resource: &Resource, number: usize) {
         _ => Outcome::Success,
     };
     let start = end.saturating_sub(Duration::from_micros(micros));
-    resource.enter_at(start).end_with_at(end, outcome);
+    resource.enter_at(start).end_at(end, outcome);
 }
 
 async fn record_and_rest(registry: Arc<Registry>) {

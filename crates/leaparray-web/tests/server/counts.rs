@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
-use leaparray::MetricTotals;
+use leaparray::{Clock, MetricTotals};
 use leaparray_web::format::{Counts, Message};
 
 use crate::client::Stream;
@@ -67,7 +67,9 @@ async fn sum_of_the_seconds_equals_what_was_counted() {
         });
         if second == 3 {
             assert!(server.registry.remove("orders 1"));
-            assert!(server.registry.evict_idle(Duration::ZERO) > 0);
+            assert!(
+                server.registry.evict_idle_at(server.registry.clock().now(), Duration::ZERO) > 0
+            );
         }
         server.end_second();
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -6,7 +6,7 @@ mod watched;
 use std::time::Duration;
 
 use clap::Parser;
-use leaparray::{HistogramConfig, NodeConfig, Timestamp};
+use leaparray::{HistogramConfig, NodeConfig, Outcome, Timestamp};
 
 use crate::controller::{Controller, State};
 use crate::gate::Gates;
@@ -19,7 +19,7 @@ use crate::{Args, distribution, one_line, table};
 const NOW: Timestamp = Timestamp::from_secs(43_200);
 
 fn record(metrics: &Metrics, route: Route, end: Timestamp, rt: Duration) {
-    metrics.of(route).enter_at(end.saturating_sub(rt)).success_at(end);
+    metrics.of(route).enter_at(end.saturating_sub(rt)).end_at(end, Outcome::Success);
 }
 
 fn reading(metrics: &Metrics) -> Reading {
@@ -65,7 +65,7 @@ fn total_has_no_quantiles_if_a_response_time_is_in_no_histogram() {
     let metrics = two_routes();
     let plain = metrics.registry.resource_with("plain", NodeConfig::default()).unwrap();
     let before = NOW.saturating_sub(Duration::from_secs(10));
-    plain.enter_at(before).success_at(before);
+    plain.enter_at(before).end_at(before, Outcome::Success);
     let total = reading(&metrics).total();
     assert!(total.short.quantiles.is_some(), "it is not in the last second");
     assert_eq!((total.long.quantiles, total.long.totals.rt_count()), (None, 22));

@@ -16,12 +16,11 @@ use members::Members;
 ///
 /// `T` is a tuple of two to four limiters of any types, or a `Vec` of limiters of one type, such as
 /// [`BoxLimiter`](crate::flow::BoxLimiter). The permit is a tuple or a `Vec` of their permits. Give
-/// all of them the same clock, for example by a [`Timeline`](crate::Timeline): the combination
-/// reads the clock of the first limiter that has one.
+/// all of them the same clock: the combination reads the clock of the first limiter that has one.
 ///
 /// ```
 /// use leaparray::flow::{AllOf, FixedWindowLimiter, LimiterExt};
-/// use leaparray::{ManualClock, Timestamp};
+/// use leaparray::{Clock, ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
@@ -32,7 +31,8 @@ use members::Members;
 /// let both = AllOf::new((each_second, each_minute));
 /// let admitted = || (0..200).filter(|_| both.try_acquire().is_admitted()).count();
 /// assert_eq!(admitted(), 100);
-/// assert_eq!(both.limiters().1.available(), 900, "a refused request is charged to neither");
+/// let minute = both.limiters().1.quota_at(clock.now()).expect("a window has one");
+/// assert_eq!(minute.remaining, 900, "a refused request is charged to neither");
 /// for _ in 0..9 {
 ///     clock.advance(Duration::from_secs(1));
 ///     assert_eq!(admitted(), 100);
@@ -40,7 +40,6 @@ use members::Members;
 /// clock.advance(Duration::from_secs(1));
 /// let refusal = both.try_acquire().refusal().expect("1,000 in this minute");
 /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(120)));
-/// assert_eq!(both.limiters().0.available(), 100);
 /// # Ok::<_, leaparray::flow::LimitError>(())
 /// ```
 ///

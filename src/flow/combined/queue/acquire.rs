@@ -150,21 +150,6 @@ impl<L: Limiter> WaitQueue<L> {
         &self,
         permits: u64,
         timeout: Duration,
-        sleep: impl FnMut(Duration),
-    ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        self.acquire_by_at(self.limiter.account().now(), permits, timeout, sleep)
-    }
-
-    /// Like [`acquire_by`](Self::acquire_by), with `now` as the time of the first question.
-    ///
-    /// # Errors
-    ///
-    /// As for [`acquire_with`](Self::acquire_with).
-    pub fn acquire_by_at(
-        &self,
-        now: Timestamp,
-        permits: u64,
-        timeout: Duration,
         mut sleep: impl FnMut(Duration),
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
         // Each timer has ended when it is polled, so the future is never pending: there is always a
@@ -174,6 +159,6 @@ impl<L: Limiter> WaitQueue<L> {
             ready(())
         };
         let timers = Timers::default();
-        timers.block_on(self.acquire_with_at(now, permits, timeout.min(LONGEST), sleep))
+        timers.block_on(self.acquire_with(permits, timeout.min(LONGEST), sleep))
     }
 }

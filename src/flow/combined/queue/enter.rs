@@ -1,10 +1,8 @@
 //! Requests that enter a node.
 
-use std::future::ready;
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::acquire::LONGEST;
 use super::park::Timers;
 use super::{Begun, Limiter, QueuePermit, Refusal, WaitQueue};
 use crate::node::{Entry, ResourceNode};
@@ -128,48 +126,5 @@ impl<L: Limiter> WaitQueue<L> {
     {
         let timers = Timers::default();
         timers.block_on(self.enter_with(node, permits, timeout, |wait| timers.sleep(wait)))
-    }
-
-    /// Waits as [`acquire_by`](Self::acquire_by) does, and enters the request as
-    /// [`enter_with`](Self::enter_with) does.
-    ///
-    /// # Errors
-    ///
-    /// As for [`acquire_with`](Self::acquire_with).
-    ///
-    /// ```
-    /// use leaparray::flow::{Rate, TokenBucket, WaitQueue};
-    /// use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
-    /// use std::time::Duration;
-    ///
-    /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 1, clock.clone());
-    /// let queue = WaitQueue::new(bucket);
-    /// for _ in 0..3 {
-    ///     let sleep = |wait| clock.advance(wait);
-    ///     queue.enter_by(&node, 1, Duration::from_secs(1), sleep)?.success();
-    /// }
-    /// let mean = node.now().short().totals().avg_rt();
-    /// assert_eq!(mean, Some(Duration::ZERO), "the waits do not count");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn enter_by<N, C>(
-        &self,
-        node: N,
-        permits: u64,
-        timeout: Duration,
-        mut sleep: impl FnMut(Duration),
-    ) -> Result<Entered<N, C, L>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<C>>,
-        C: Clock + Clone,
-    {
-        let sleep = |wait| {
-            sleep(wait);
-            ready(())
-        };
-        let timers = Timers::default();
-        timers.block_on(self.enter_with(node, permits, timeout.min(LONGEST), sleep))
     }
 }

@@ -215,7 +215,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// std::thread::scope(|scope| {
     ///     let second =
     ///         scope.spawn(|| queue.acquire_blocking(1, Duration::from_secs(60)).map(drop));
-    ///     limiter.set_limit(2);
+    ///     limiter.reconfigure(2);
     ///     queue.recheck();
     ///     second.join().unwrap()
     /// })?;

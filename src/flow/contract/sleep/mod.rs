@@ -43,19 +43,6 @@ impl<P> Decision<P> {
     pub fn sleep(self) -> Result<P, Refusal> {
         self.into_result().map(Delayed::sleep)
     }
-
-    /// Waits for the [wait](Self::wait) of the decision, and returns the permit, as
-    /// [`Delayed::sleep_with`] does.
-    ///
-    /// # Errors
-    ///
-    /// Returns the refusal at once, without a wait.
-    pub async fn sleep_with<S: Future>(
-        self,
-        sleep: impl FnOnce(Duration) -> S,
-    ) -> Result<P, Refusal> {
-        Ok(self.into_result()?.sleep_with(sleep).await)
-    }
 }
 
 #[cfg(all(test, not(loom)))]

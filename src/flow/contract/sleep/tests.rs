@@ -35,7 +35,8 @@ fn decision_sleeps_for_its_wait() {
             slept = Some(wait);
             std::future::ready(())
         };
-        assert_eq!(now(decision.sleep_with(sleep)), result);
+        let slept_with = decision.into_result().map(|it| now(it.sleep_with(sleep)));
+        assert_eq!(slept_with, result);
         assert_eq!(slept, expected);
     }
 }
@@ -44,7 +45,8 @@ fn decision_sleeps_for_its_wait() {
 fn permit_is_dropped_with_its_future() {
     let permit = std::sync::Arc::new(());
     let decision = Decision::after(permit.clone(), ms(3));
-    let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
+    let delayed = decision.into_result().unwrap();
+    let mut waiting = Box::pin(delayed.sleep_with(|_| std::future::pending::<()>()));
     let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending() && std::sync::Arc::strong_count(&permit) == 2);
     drop(waiting);

@@ -190,12 +190,6 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// Returns the clock that this limiter reads.
-    #[must_use]
-    pub const fn clock(&self) -> &C {
-        &self.clock
-    }
-
     #[inline(always)]
     fn take(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
         let due = self.due.load(Ordering::Relaxed);

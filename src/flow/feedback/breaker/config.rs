@@ -125,6 +125,7 @@ impl AdaptiveBreakerConfig {
     /// make the breaker drop requests to a backend that is well.
     ///
     /// ```
+    /// use leaparray::Clock;
     /// use leaparray::node::OnDrop;
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
     /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
@@ -134,7 +135,7 @@ impl AdaptiveBreakerConfig {
     /// for _ in 0..1_000 {
     ///     drop(breaker.try_acquire().at_once()?);
     /// }
-    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// assert_eq!(breaker.drop_probability_at(breaker.clock().now()), 0.0);
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     pub const fn on_drop(self, on_drop: OnDrop) -> Self {

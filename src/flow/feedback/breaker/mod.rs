@@ -104,7 +104,7 @@ use last_pass::{LastPass, ProbePace};
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, LimiterExt, Reason};
 /// use leaparray::flow::breaker::{AdaptiveBreakerConfig, SeededRandom};
-/// use leaparray::{ManualClock, Timestamp};
+/// use leaparray::{Clock, ManualClock, Timestamp};
 /// use std::time::Duration;
 ///
 /// let (config, random) = (AdaptiveBreakerConfig::default(), SeededRandom::new(1));
@@ -121,7 +121,7 @@ use last_pass::{LastPass, ProbePace};
 ///     }
 ///     clock.advance(Duration::from_millis(1));
 /// }
-/// assert!(breaker.drop_probability() > 0.99);
+/// assert!(breaker.drop_probability_at(breaker.clock().now()) > 0.99);
 /// let refusal = breaker.try_acquire().refusal().expect("one in a thousand gets through");
 /// assert_eq!(refusal.reason, Reason::Failing);
 /// // After a second without an admitted request, the next request is a probe.
@@ -305,13 +305,6 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         settings.rule.drop_probability(geometry, all, newest)
     }
 
-    /// Returns the probability with which a request is dropped now; see
-    /// [`drop_probability_at`](Self::drop_probability_at).
-    #[must_use]
-    pub fn drop_probability(&self) -> f64 {
-        self.drop_probability_at(self.clock().now())
-    }
-
     /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call
     /// adds up the window; a decision may use an earlier sum.
     #[must_use]
@@ -364,7 +357,7 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     /// is set again.
     ///
     /// ```
-    /// use leaparray::WindowConfig;
+    /// use leaparray::{Clock, WindowConfig};
     /// use leaparray::flow::breaker::AdaptiveBreakerConfig;
     /// use leaparray::flow::{AdaptiveBreaker, LimiterExt};
     /// use std::time::Duration;
@@ -373,12 +366,12 @@ impl<C: Clock + Clone, R> AdaptiveBreaker<C, R> {
     /// for _ in 0..20 {
     ///     breaker.try_acquire().map(|permit| permit.reject());
     /// }
-    /// assert!(breaker.drop_probability() > 0.0);
+    /// assert!(breaker.drop_probability_at(breaker.clock().now()) > 0.0);
     /// breaker.reconfigure(breaker.config().min_requests(100));
-    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// assert_eq!(breaker.drop_probability_at(breaker.clock().now()), 0.0);
     /// let longer = WindowConfig::new(60, Duration::from_secs(30))?;
     /// breaker.reconfigure(AdaptiveBreakerConfig::default().window(longer));
-    /// assert!(breaker.drop_probability() > 0.0);
+    /// assert!(breaker.drop_probability_at(breaker.clock().now()) > 0.0);
     /// # Ok::<_, leaparray::time::ConfigError>(())
     /// ```
     pub fn reconfigure(&self, config: AdaptiveBreakerConfig) {

@@ -119,8 +119,8 @@ impl fmt::Display for CircuitConfigError {
 
 impl Error for CircuitConfigError {}
 
-/// The error of [`CircuitBreaker::set_state`](super::CircuitBreaker::set_state): the breaker cannot
-/// go from its state to the one that was asked for.
+/// The error of [`CircuitBreaker::set_state_at`](super::CircuitBreaker::set_state_at): the breaker
+/// cannot go from its state to the one that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitStateError {

@@ -59,7 +59,7 @@ use word::{Generation, Phase, Probes, Word};
 /// An [`AdaptiveBreaker`](crate::flow::AdaptiveBreaker) decides without states and limits: it drops
 /// a share of the requests.
 ///
-/// The breaker can also be [set](Self::set_state) to a state. [`transitions`](Self::transitions)
+/// The breaker can also be [set](Self::set_state_at) to a state. [`transitions`](Self::transitions)
 /// returns every change of the state, in order.
 ///
 /// # Cost
@@ -207,13 +207,13 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ///
     /// ```
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
-    /// use leaparray::{ManualClock, Timestamp};
+    /// use leaparray::{ManualClock, Outcome, Timestamp};
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let config = CircuitConfig::default().consecutive_exceptions(1);
     /// let breaker = CircuitBreaker::with_clock(config, clock);
     /// // An hour ahead: the breaker opens at 61 s, for 5 s.
-    /// breaker.try_acquire().at_once()?.reject_at(Timestamp::from_secs(3_660));
+    /// breaker.try_acquire().at_once()?.end_at(Timestamp::from_secs(3_660), Outcome::Exception);
     /// let refusal = breaker.try_acquire().refusal().expect("the breaker is open");
     /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(66)));
     /// # Ok::<_, leaparray::flow::Refusal>(())
@@ -221,21 +221,6 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self { horizon: Horizon::with_lead(lead), ..self }
-    }
-
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.horizon.lead()
-    }
-
-    /// Sets the state now; see [`set_state_at`](Self::set_state_at).
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`CircuitStateError`] if the state is half-open and the breaker is not open.
-    pub fn set_state(&self, state: CircuitState) -> Result<(), CircuitStateError> {
-        self.set_state_at(self.clock.now(), state)
     }
 
     /// Sets the state at `now`. A closed breaker that is closed again begins with empty counts, and
@@ -247,15 +232,16 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// breaker is not open. Then nothing is changed.
     ///
     /// ```
+    /// use leaparray::Clock;
     /// use leaparray::flow::{CircuitBreaker, CircuitConfig, LimiterExt};
     /// use leaparray::flow::circuit::CircuitState;
     ///
     /// let breaker = CircuitBreaker::new(CircuitConfig::default());
-    /// breaker.set_state(CircuitState::ForcedOpen)?;
+    /// breaker.set_state_at(breaker.clock().now(), CircuitState::ForcedOpen)?;
     /// assert!(breaker.try_acquire().is_refused());
-    /// breaker.set_state(CircuitState::Closed)?;
+    /// breaker.set_state_at(breaker.clock().now(), CircuitState::Closed)?;
     /// assert!(breaker.try_acquire().is_admitted());
-    /// assert!(breaker.set_state(CircuitState::HalfOpen).is_err());
+    /// assert!(breaker.set_state_at(breaker.clock().now(), CircuitState::HalfOpen).is_err());
     /// # Ok::<_, leaparray::flow::circuit::CircuitStateError>(())
     /// ```
     pub fn set_state_at(
@@ -319,24 +305,6 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     #[must_use]
     pub fn transitions(&self) -> Transitions {
         self.log.subscribe()
-    }
-
-    /// Returns the last transition that a reader of the [transitions](Self::transitions) would
-    /// find; `None` if there was none yet.
-    ///
-    /// ```
-    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
-    /// use leaparray::flow::circuit::{Cause, CircuitState};
-    ///
-    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
-    /// assert_eq!(breaker.last_transition(), None);
-    /// breaker.set_state(CircuitState::ForcedOpen)?;
-    /// assert_eq!(breaker.last_transition().map(|it| it.cause), Some(Cause::Set));
-    /// # Ok::<_, leaparray::flow::circuit::CircuitStateError>(())
-    /// ```
-    #[must_use]
-    pub fn last_transition(&self) -> Option<Transition> {
-        self.log.last()
     }
 
     /// Returns the configuration in force.
@@ -411,7 +379,7 @@ impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
 
     fn watched_at(&self, now: Timestamp) -> WatchedState {
         let snapshot = self.at(now);
-        WatchedState::Circuit { at: now, snapshot, last: self.last_transition() }
+        WatchedState::Circuit { at: now, snapshot, last: self.log.last() }
     }
 }
 

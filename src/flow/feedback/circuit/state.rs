@@ -15,7 +15,8 @@ pub enum CircuitState {
     /// A limited number of requests is admitted, as probes. Their outcomes decide whether the
     /// breaker closes.
     HalfOpen,
-    /// All requests are refused, until the state is [set](super::CircuitBreaker::set_state) again.
+    /// All requests are refused, until the state is [set](super::CircuitBreaker::set_state_at)
+    /// again.
     ForcedOpen,
     /// All requests are admitted, and nothing is counted, until the state is set again.
     Disabled,
@@ -74,6 +75,6 @@ pub enum Cause {
     Probes,
     /// The [time for the probes](super::CircuitConfig::half_open_timeout) is over.
     Timeout,
-    /// The state was [set](super::CircuitBreaker::set_state).
+    /// The state was [set](super::CircuitBreaker::set_state_at).
     Set,
 }

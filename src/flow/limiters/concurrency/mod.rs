@@ -82,22 +82,22 @@ impl ConcurrencyLimiter {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, as in [`new`](Self::new). Other threads may ask for permits at the same
-    /// time. Permits that are held stay valid, even if their number exceeds the new limit.
+    /// [Changes](crate::flow#changes-in-place) the limit. Permits that are held stay valid, even if
+    /// their number exceeds the new limit.
     ///
     /// ```
     /// use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
     ///
     /// let limit = ConcurrencyLimiter::new(2);
     /// let both = [limit.try_acquire(), limit.try_acquire()];
-    /// limit.set_limit(1);
+    /// limit.reconfigure(1);
     /// let [first, second] = both;
     /// drop(first);
     /// assert!(limit.try_acquire().is_refused());
     /// drop(second);
     /// assert!(limit.try_acquire().is_admitted());
     /// ```
-    pub fn set_limit(&self, limit: u64) {
+    pub fn reconfigure(&self, limit: u64) {
         // Relaxed: the limit orders nothing. A decision uses the value that it finds.
         self.limit.store(limit.min(Self::MAX_LIMIT), Ordering::Relaxed);
     }

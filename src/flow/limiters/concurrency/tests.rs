@@ -39,7 +39,7 @@ fn decisions_and_readings_in_epochs_are_those_of_one_word() {
             1 => {
                 let limit = 900 + rng.u64(..200);
                 for it in both {
-                    it.set_limit(limit);
+                    it.reconfigure(limit);
                 }
             }
             2..8 => assert_eq!(striped.peek(permits), direct.peek(permits), "step {step}"),
@@ -97,11 +97,11 @@ fn permits_for_which_no_stripe_has_room_end_the_epoch() {
 fn lower_limit_applies_to_the_next_request_in_an_epoch() {
     let limiter = ConcurrencyLimiter::new(100);
     begin(&limiter);
-    limiter.set_limit(0);
+    limiter.reconfigure(0);
     assert!(limiter.try_acquire().is_refused());
-    limiter.set_limit(100);
+    limiter.reconfigure(100);
     begin(&limiter);
-    limiter.set_limit(101);
+    limiter.reconfigure(101);
     let all = limiter.try_acquire_many(101);
     assert!(all.is_admitted(), "one more than the stripes have");
 }
@@ -111,7 +111,7 @@ fn few_permits_are_not_divided() {
     let limiter = ConcurrencyLimiter::new(15);
     limiter.begin_epoch();
     assert!(!limiter.is_striped());
-    limiter.set_limit(16);
+    limiter.reconfigure(16);
     begin(&limiter);
 }
 

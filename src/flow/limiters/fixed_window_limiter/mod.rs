@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::flow::contract::{Account, Ask, Decision, LimitError, Limiter};
 use crate::flow::limiters::SlidingWindowLimiter;
-use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
+use crate::time::{Clock, MonotonicClock, WindowConfig};
 pub(in crate::flow) use interval::Interval;
 
 /// A limiter of at most `limit` permits in each interval, such as each full minute.
@@ -101,18 +101,13 @@ impl<C: Clock> FixedWindowLimiter<C> {
     ///     FixedWindowLimiter::with_clock(second, 5, clock.clone())?.with_max_lead(second);
     /// // An hour ahead: the permits of the next second are taken.
     /// assert!(limiter.try_acquire_at(t(3_660), 5).is_admitted());
-    /// assert_eq!([t(60), t(61), t(62)].map(|now| limiter.available_at(now)), [0, 0, 5]);
+    /// let remaining = |now| limiter.quota_at(now).unwrap().remaining;
+    /// assert_eq!([t(60), t(61), t(62)].map(remaining), [0, 0, 5]);
     /// # Ok::<_, leaparray::flow::LimitError>(())
     /// ```
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self(self.0.with_max_lead(lead))
-    }
-
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.0.max_lead()
     }
 
     /// Returns the number of permits in each interval.
@@ -121,31 +116,20 @@ impl<C: Clock> FixedWindowLimiter<C> {
         self.0.limit()
     }
 
-    /// Changes the limit, from the current interval on. Other threads may ask for permits at the
-    /// same time.
+    /// [Changes](crate::flow#changes-in-place) the limit, from the current interval on. Permits
+    /// that were taken in that interval stay taken.
     ///
     /// # Errors
     ///
-    /// Returns [`LimitError::TooHigh`] if `limit` is above the maximum, as for
-    /// [`new`](FixedWindowLimiter::new). The limit is then unchanged.
-    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
-        self.0.set_limit(limit)
+    /// As for [`new`](FixedWindowLimiter::new). Nothing is changed then.
+    pub fn reconfigure(&self, limit: u64) -> Result<(), LimitError> {
+        self.0.reconfigure(limit)
     }
 
     /// Returns the length of an interval.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.0.config().interval()
-    }
-
-    /// Returns the number of permits that are left in the current interval.
-    pub fn available(&self) -> u64 {
-        self.0.available()
-    }
-
-    /// Returns the number of permits that are left in the interval of `now`.
-    pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.0.available_at(now)
     }
 }
 

@@ -145,12 +145,6 @@ impl<C: Clock> LeakyBucket<C> {
         Self(self.0.with_max_lead(lead))
     }
 
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.0.max_lead()
-    }
-
     /// Returns the rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
@@ -163,14 +157,12 @@ impl<C: Clock> LeakyBucket<C> {
         Duration::from_nanos(self.0.rule().max_wait)
     }
 
-    /// Changes the rate and the longest wait of an admitted request. Other threads may ask at the
-    /// same time. Due times that were given out stay, and so do the waits. The next request is due
+    /// [Changes](crate::flow#changes-in-place) the rate and the longest wait of an admitted
+    /// request. Due times that were given out stay, and so do the waits. The next request is due
     /// after the last one by the new rate.
     ///
-    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for
-    /// one that changes them. Threads that change settings at the same time take turns. After the
-    /// first change, a decision takes some nanoseconds longer, because it has to find the current
-    /// settings.
+    /// After the first change, a decision takes some nanoseconds longer, because it has to find the
+    /// current settings.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, LimiterExt, Rate};
@@ -182,11 +174,11 @@ impl<C: Clock> LeakyBucket<C> {
     /// let bucket = LeakyBucket::with_clock(Rate::per_second(10)?, ms(100), clock);
     /// let wait = || bucket.try_acquire().wait();
     /// assert_eq!([wait(), wait()], [ms(0), ms(100)]);
-    /// bucket.set_limit(Rate::per_second(4)?, ms(500));
+    /// bucket.reconfigure(Rate::per_second(4)?, ms(500));
     /// assert_eq!((bucket.rate(), wait()), (Rate::per_second(4)?, ms(350)));
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
-    pub fn set_limit(&self, rate: Rate, max_wait: Duration) {
+    pub fn reconfigure(&self, rate: Rate, max_wait: Duration) {
         // The new settings do not depend on the time.
         self.0.set_at(Timestamp::MIN, Pace::new(rate, max_wait));
     }

@@ -57,17 +57,18 @@ pub(in crate::flow) use fill::Fill;
 ///   and one more. Once that one is taken, it is empty for ever, and its refusals say so
 ///   ([`Retry::Never`](crate::flow::Retry::Never)). With one permit in 584 years, it gives out one
 ///   token.
-/// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for
-///   n + 1 is refused, at every rate and time. If the tokens are taken one by one and a token does
-///   not take a whole number of nanoseconds, the last one may be there a nanosecond later, and one
-///   more may fit before the end of time.
+/// - If n tokens [remain](crate::flow::LimiterExt::quota_at), a request for n permits is admitted,
+///   and one for n + 1 is refused, at every rate and time. If the tokens are taken one by one and a
+///   token does not take a whole number of nanoseconds, the last one may be there a nanosecond
+///   later, and one more may fit before the end of time.
 ///
 /// ```
-/// use leaparray::flow::{LimiterExt, Rate, Reason, Retry, TokenBucket};
+/// use leaparray::flow::{Limiter, LimiterExt, Rate, Reason, Retry, TokenBucket};
 /// use std::time::Duration;
 ///
 /// let slowest = TokenBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, 5);
-/// assert_eq!(slowest.available(), 1);
+/// let quota = slowest.quota_at(slowest.account().now()).unwrap();
+/// assert_eq!(quota.remaining, 1);
 /// assert!(slowest.try_acquire().is_admitted());
 /// assert_eq!(slowest.try_acquire().refusal().unwrap().retry(), Retry::Never);
 /// let closed = TokenBucket::new(Rate::per_second(10)?, 0);
@@ -111,10 +112,10 @@ pub(in crate::flow) use fill::Fill;
 /// let now = clock.now();
 /// assert!(bucket.try_acquire_at(now, 5).is_admitted());
 /// assert!(bucket.refund_at(now, 2, Duration::ZERO));
-/// assert_eq!(bucket.available_at(now), 2);
+/// assert_eq!(bucket.quota_at(now).unwrap().remaining, 2);
 /// clock.advance(Duration::from_millis(100));
 /// assert!(bucket.refund_at(now, 3, Duration::ZERO), "two of the three");
-/// assert_eq!(bucket.available(), 5);
+/// assert_eq!(bucket.quota_at(clock.now()).unwrap().remaining, 5);
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 #[derive(Debug)]
@@ -164,12 +165,6 @@ impl<C: Clock> TokenBucket<C> {
         Self(self.0.with_max_lead(lead))
     }
 
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.0.max_lead()
-    }
-
     /// Returns the rate at which tokens are added.
     #[must_use]
     pub fn rate(&self) -> Rate {
@@ -182,26 +177,23 @@ impl<C: Clock> TokenBucket<C> {
         self.0.rule().capacity
     }
 
-    /// Changes the rate and the capacity now; see [`set_limit_at`](Self::set_limit_at).
-    pub fn set_limit(&self, rate: Rate, capacity: u64) {
-        self.set_limit_at(self.0.now(), rate, capacity);
+    /// Changes the rate and the capacity now; see [`reconfigure_at`](Self::reconfigure_at).
+    pub fn reconfigure(&self, rate: Rate, capacity: u64) {
+        self.reconfigure_at(self.0.now(), rate, capacity);
     }
 
-    /// Changes the rate and the capacity at `now`. Other threads may ask for tokens at the same
-    /// time.
+    /// [Changes](crate::flow#changes-in-place) the rate and the capacity at `now`.
     ///
     /// The tokens in the bucket stay, up to the new capacity, and so does the fraction of the next
     /// token that has been added: after half of the old interval, the next token comes after half
     /// of the new one. A higher capacity adds no tokens: they are added at the rate.
     ///
-    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for
-    /// one that changes them. Threads that change settings at the same time take turns. After the
-    /// first change, a decision takes some nanoseconds longer, because it has to find the current
-    /// settings.
+    /// After the first change, a decision takes some nanoseconds longer, because it has to find the
+    /// current settings.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
-    /// use leaparray::{ManualClock, Timestamp};
+    /// use leaparray::{Clock, ManualClock, Timestamp};
     /// use std::time::Duration;
     ///
     /// let ms = Duration::from_millis;
@@ -209,26 +201,17 @@ impl<C: Clock> TokenBucket<C> {
     /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
     /// assert!(bucket.try_acquire_many(4).is_admitted());
     /// clock.advance(ms(50));
-    /// bucket.set_limit(Rate::per_second(1)?, 6);
-    /// assert_eq!((bucket.capacity(), bucket.available()), (6, 1));
+    /// bucket.reconfigure(Rate::per_second(1)?, 6);
+    /// let tokens = || bucket.quota_at(clock.now()).unwrap().remaining;
+    /// assert_eq!((bucket.capacity(), tokens()), (6, 1));
     /// clock.advance(ms(499));
-    /// assert_eq!(bucket.available(), 1);
+    /// assert_eq!(tokens(), 1);
     /// clock.advance(ms(1));
-    /// assert_eq!(bucket.available(), 2);
+    /// assert_eq!(tokens(), 2);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
-    pub fn set_limit_at(&self, now: Timestamp, rate: Rate, capacity: u64) {
+    pub fn reconfigure_at(&self, now: Timestamp, rate: Rate, capacity: u64) {
         self.0.set_at(now, Fill::new(rate, capacity));
-    }
-
-    /// Returns the number of tokens in the bucket now.
-    pub fn available(&self) -> u64 {
-        self.available_at(self.0.now())
-    }
-
-    /// Returns the number of tokens in the bucket at `now`.
-    pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.0.read(|fill, full_at| fill.available(full_at, now.as_nanos()))
     }
 }
 

@@ -13,7 +13,6 @@ pub use error::WarmUpError;
 use std::time::Duration;
 
 use crate::flow::contract::{Account, Ask, Decision, LimitError, Limiter, Quota};
-use crate::flow::permits::BucketPermits;
 use crate::flow::permits::PermitWindow;
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use ration::CurveRation;
@@ -113,10 +112,7 @@ impl<C: Clock> WarmUp<C> {
         config: WarmUpConfig,
         clock: C,
     ) -> Result<Self, LimitError> {
-        PermitWindow::check(&window, limit)?;
-        if limit == 0 {
-            return Err(LimitError::Zero);
-        }
+        Self::check(&window, limit)?;
         let ration = CurveRation::new(&window, limit, config);
         Ok(Self { window: PermitWindow::new(window), ration, clock })
     }
@@ -143,18 +139,12 @@ impl<C: Clock> WarmUp<C> {
     ///     WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
     /// // An hour ahead: the permits are taken at 61 s, and cost a cold service nearly a second.
     /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
-    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.quota_at(now).unwrap().remaining), [0, 4]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self { window: self.window.with_max_lead(lead), ..self }
-    }
-
-    /// Returns the [lead](Self::with_max_lead).
-    #[must_use]
-    pub const fn max_lead(&self) -> Duration {
-        self.window.max_lead()
     }
 
     /// Returns the number of permits in any window when the service is warm.
@@ -163,85 +153,20 @@ impl<C: Clock> WarmUp<C> {
         self.ration.limit()
     }
 
-    /// Changes the limit at once. Other threads may ask for permits at the same time. The service
-    /// stays as warm as it is, as a share, and a debt takes the same time as before. If the new
-    /// limit is lower, permits above it are not taken back: they leave the window with their
-    /// buckets.
-    ///
-    /// # Errors
-    ///
-    /// As for [`new`](WarmUp::new). The limit is then unchanged.
-    ///
-    /// ```
-    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
-    /// use leaparray::{Timestamp, WindowConfig};
-    /// use std::time::Duration;
-    ///
-    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
-    /// let limiter = WarmUp::new(second, 100, WarmUpConfig::default())?;
-    /// let times = (0..1_100).map(|tenths| Timestamp::from_millis(60_000 + tenths * 100));
-    /// times.for_each(|now| while limiter.try_acquire_at(now, 1).is_admitted() {});
-    /// let now = Timestamp::from_secs(170);
-    /// assert_eq!(limiter.current_limit_at(now), 100, "warm");
-    /// limiter.set_limit(200)?;
-    /// assert_eq!(limiter.current_limit_at(now), 200, "as warm as before");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
-        self.ration.set_limit(self.window.config(), limit)
-    }
-
     /// Returns the period and the cold factor.
     #[must_use]
     pub fn config(&self) -> WarmUpConfig {
         self.ration.config()
     }
 
-    /// Changes the period and the cold factor at once. Other threads may ask for permits at the
-    /// same time. The service stays as warm as it is, as a share: a service in the middle of its
-    /// tokens is in the middle of the new ones.
+    /// [Changes](crate::flow#changes-in-place) the limit, the period and the cold factor. The
+    /// service stays as warm as it is, as a share: a service in the middle of its tokens is in the
+    /// middle of the new ones. A debt takes the same time as before. Permits that were taken stay
+    /// taken, until their bucket leaves the window.
     ///
-    /// ```
-    /// use leaparray::flow::{WarmUp, WarmUpConfig};
-    /// use leaparray::{Timestamp, WindowConfig};
-    /// use std::time::Duration;
+    /// # Errors
     ///
-    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
-    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
-    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 30, "cold");
-    /// limiter.set_config(WarmUpConfig::new(Duration::from_secs(30), 9.0)?);
-    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 10, "as cold as before");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_config(&self, config: WarmUpConfig) {
-        self.ration.set_config(self.window.config(), config);
-    }
-
-    /// Returns the present rate; see [`current_limit_at`](Self::current_limit_at).
-    pub fn current_limit(&self) -> u64 {
-        self.current_limit_at(self.now())
-    }
-
-    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are
-    /// taken until then: from the [limit](Self::limit) divided by the cold factor, when the service
-    /// is cold, to the limit. It is rounded down, and at least one. If a request has asked in a
-    /// later bucket than `now`, the result is for that bucket.
-    pub fn current_limit_at(&self, now: Timestamp) -> u64 {
-        self.view_at(now).limit()
-    }
-
-    /// Returns the number of permits that can be taken now, one by one; see
-    /// [`available_at`](Self::available_at).
-    pub fn available(&self) -> u64 {
-        self.available_at(self.now())
-    }
-
-    /// Returns the number of permits that can be taken at `now`, one by one: the credit and what
-    /// the curve gives in the bucket, but not more than the window has left of the
-    /// [limit](Self::limit). The result is exact if no request asks during the call.
-    ///
-    /// If it is not zero, a request for more permits is admitted, up to the permits that the window
-    /// has left.
+    /// As for [`new`](WarmUp::new). Nothing is changed then.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
@@ -251,29 +176,31 @@ impl<C: Clock> WarmUp<C> {
     /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
     /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
     /// let now = Timestamp::from_secs(60);
-    /// // 30 a second are 3 in a bucket, and the rate rises within the bucket.
-    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 4));
-    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
-    /// assert_eq!(limiter.available_at(now), 0, "until the 12 are paid");
-    /// let refusal = limiter.try_acquire_at(now, 1).refusal().expect("they are not");
-    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_300)));
+    /// assert_eq!(limiter.current_limit_at(now), 30, "cold: a third");
+    /// limiter.reconfigure(180, WarmUpConfig::new(Duration::from_secs(30), 9.0)?)?;
+    /// assert_eq!(limiter.current_limit_at(now), 20, "as cold as before: a ninth");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.view_at(now).available()
+    pub fn reconfigure(&self, limit: u64, config: WarmUpConfig) -> Result<(), LimitError> {
+        let window = self.window.config();
+        Self::check(window, limit)?;
+        self.ration.reconfigure(window, limit, config);
+        Ok(())
     }
 
-    /// Returns the buckets of the current window and their permits; see
-    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
-    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
-        self.permits_by_bucket_at(self.now())
+    fn check(window: &WindowConfig, limit: u64) -> Result<(), LimitError> {
+        if limit == 0 {
+            return Err(LimitError::Zero);
+        }
+        PermitWindow::check(window, limit)
     }
 
-    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the
-    /// oldest bucket to the newest, as that method of a
-    /// [`SlidingWindowLimiter`](crate::flow::SlidingWindowLimiter::permits_by_bucket_at) does.
-    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
-        self.window.permits_by_bucket(now)
+    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are
+    /// taken until then: from the [limit](Self::limit) divided by the cold factor, when the service
+    /// is cold, to the limit. It is rounded down, and at least one. If a request has asked in a
+    /// later bucket than `now`, the result is for that bucket.
+    pub fn current_limit_at(&self, now: Timestamp) -> u64 {
+        self.view_at(now).limit()
     }
 }
 
@@ -320,8 +247,29 @@ impl<C: Clock> Account for WarmUp<C> {
     }
 
     /// Returns the permits that can be taken at once when the credit is full, which rise and fall
-    /// with the load, and those that [can be taken](WarmUp::available_at) now. The time at which
-    /// the whole limit remains is not known.
+    /// with the load, and those that can be taken at `now`, one by one: the credit and what the
+    /// curve gives in the bucket, but not more than the window has left of the
+    /// [limit](WarmUp::limit). The result is exact if no request asks during the call. If permits
+    /// remain, a request for more than these is admitted, up to those that the window has left. The
+    /// time at which the whole limit remains is not known.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// let now = Timestamp::from_secs(60);
+    /// let remaining = || limiter.quota_at(now).map(|quota| quota.remaining);
+    /// // 30 a second are 3 in a bucket, and the rate rises within the bucket.
+    /// assert_eq!((limiter.current_limit_at(now), remaining()), (30, Some(4)));
+    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
+    /// assert_eq!(remaining(), Some(0), "until the 12 are paid");
+    /// let refusal = limiter.try_acquire_at(now, 1).refusal().expect("they are not");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_300)));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     fn quota(&self, now: Timestamp) -> Option<Quota> {
         let view = self.view_at(now);
         let quota = Quota::new(view.burst(), view.available(), None);

@@ -3,7 +3,7 @@
 use super::WarmUpConfig;
 use super::curve::Curve;
 use super::warmth::{EndedBucket, NEVER, Warmth};
-use crate::flow::contract::{LimitError, Refusal};
+use crate::flow::contract::Refusal;
 use crate::flow::permits::{FullWindow, PermitWindow, Ration};
 use crate::flow::permits::{Layout, PackedBucket};
 use crate::node::Reason;
@@ -72,26 +72,12 @@ impl CurveRation {
         warmth(&self.state.load()).curve().config()
     }
 
-    /// Changes the limit.
-    pub(super) fn set_limit(&self, window: &WindowConfig, limit: u64) -> Result<(), LimitError> {
-        PermitWindow::check(window, limit)?;
-        if limit == 0 {
-            return Err(LimitError::Zero);
-        }
-        self.change(|curve| Curve::new(window, limit, curve.config()));
-        Ok(())
-    }
-
-    /// Changes the period and the cold factor.
-    pub(super) fn set_config(&self, window: &WindowConfig, config: WarmUpConfig) {
-        self.change(|curve| Curve::new(window, curve.limit(), config));
-    }
-
-    fn change(&self, change: impl Fn(&Curve) -> Curve) {
+    /// Changes the limit, the period and the cold factor.
+    pub(super) fn reconfigure(&self, window: &WindowConfig, limit: u64, config: WarmUpConfig) {
         let revision = loop {
             let found = self.state.load();
             let state = warmth(&found);
-            let changed = Arc::new(state.with_curve(change(state.curve())));
+            let changed = Arc::new(state.with_curve(Curve::new(window, limit, config)));
             let revision = changed.revision();
             if self.state.compare_and_swap(&found, changed).is_ok() {
                 break revision;
@@ -109,7 +95,7 @@ impl CurveRation {
     #[inline(never)]
     fn find_threshold(&self, window: &PermitWindow, of_bucket: u64) -> u64 {
         let number = self.layout.read(of_bucket).number;
-        // Acquire: pairs with the Release in `change`. The word is loaded before the state.
+        // Acquire: pairs with the Release in `reconfigure`. The word is loaded before the state.
         let before = self.known.load(Ordering::Acquire);
         let found = self.state.load();
         let state = warmth(&found);

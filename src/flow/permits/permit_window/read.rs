@@ -31,17 +31,6 @@ impl PermitWindow {
         self.view(|newest| (newest.number == number).then_some(newest.count))
     }
 
-    /// Returns the permits of the window at `now`.
-    pub(in crate::flow) fn permits(&self, now: Timestamp) -> u64 {
-        let number = self.config.bucket_number(now);
-        self.view(|newest| {
-            if newest.number >= number {
-                return newest.count;
-            }
-            self.buckets_of(number, newest).map(|(_, permits)| permits).sum()
-        })
-    }
-
     /// Returns the permits of the window at `now`, and the start of the first window without any of
     /// them: `now` if there are none, and `None` if it is after the end of time. Both are of one
     /// moment.

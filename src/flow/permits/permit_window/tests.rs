@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{FullWindow, PermitWindow, Ration};
 use crate::flow::contract::{Decision, LimiterExt, Refusal};
 use crate::flow::limiters::SlidingWindowLimiter;
-use crate::node::{NodeConfig, ResourceNode};
+use crate::node::{NodeConfig, Outcome, ResourceNode};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 
 type Sliding = SlidingWindowLimiter<ManualClock>;
@@ -55,7 +55,7 @@ fn decisions_and_readings_in_epochs_are_those_of_one_word() {
             1 => {
                 let limit = 900 + rng.u64(..200);
                 for it in both {
-                    it.set_limit(limit).unwrap();
+                    it.reconfigure(limit).unwrap();
                 }
             }
             2 => {
@@ -71,7 +71,7 @@ fn decisions_and_readings_in_epochs_are_those_of_one_word() {
                 assert_eq!(decisions[0], decisions[1], "step {step}");
             }
         }
-        let available = both.map(|it| it.available_at(now));
+        let available = both.map(|it| it.quota_at(now).unwrap().remaining);
         assert_eq!(available[0], available[1], "step {step}");
     }
     assert!(epochs > 1_000, "the limiter was in an epoch at {epochs} steps");
@@ -116,7 +116,7 @@ fn lower_limit_applies_to_stripes_at_once() {
     let limiter = seconds(1_000);
     assert!(ask(&limiter, 60, 500).is_admitted());
     begin(&limiter);
-    limiter.set_limit(510).unwrap();
+    limiter.reconfigure(510).unwrap();
     assert!(ask(&limiter, 60, 11).is_refused() && ask(&limiter, 60, 10).is_admitted());
     assert!(ask(&limiter, 60, 1).is_refused());
 }
@@ -135,7 +135,7 @@ fn bucket_has_no_epoch_once_its_words_are_used_up() {
         }
         limiter.begin_epoch();
         assert!(!limiter.is_striped());
-        assert_eq!(limiter.available_at(now), 106 - bucket);
+        assert_eq!(limiter.quota_at(now).unwrap().remaining, 106 - bucket);
     }
 }
 
@@ -147,12 +147,15 @@ fn pass_with_a_permit_of_a_stripe_is_no_direct_pass() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
     let enter = |millis| {
         let decision = limiter.enter_at(&node, Timestamp::from_millis(millis)).into_result();
-        decision.map(|it| it.into_parts().0.success_at(Timestamp::from_millis(millis))).is_ok()
+        decision
+            .map(|it| it.into_parts().0.end_at(Timestamp::from_millis(millis), Outcome::Success))
+            .is_ok()
     };
     assert!(enter(60_000));
     begin(&limiter);
     assert!((0..20).all(|_| enter(60_400)) && limiter.is_striped());
-    node.enter_at(Timestamp::from_millis(60_500)).success_at(Timestamp::from_millis(60_500));
+    node.enter_at(Timestamp::from_millis(60_500))
+        .end_at(Timestamp::from_millis(60_500), Outcome::Success);
     assert_eq!((0..100).filter(|_| enter(60_600)).count(), 78);
 }
 

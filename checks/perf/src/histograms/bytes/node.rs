@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+use leaparray::{Outcome, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 use leaparray_perf_page::grouped;
 
 use crate::bytes::heap;
@@ -175,5 +175,5 @@ impl Column {
 
 /// Records a request that ends in the bucket in which it starts.
 fn request(node: &Node, start: Timestamp, rt: Duration) {
-    node.enter_at(start).success_at(start.saturating_add(rt));
+    node.enter_at(start).end_at(start.saturating_add(rt), Outcome::Success);
 }

@@ -274,7 +274,7 @@ fn later_viewer_sees_the_changes_of_ten_minutes() {
     let first = tested.steps.join(None, None).unwrap();
     tested.succeed("healthy", 1);
     tested.next_second();
-    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.registry.resource("POST /pay").unwrap().block_many_at(tested.registry.clock().now(), 50);
     tested.next_second();
     let expected = [(1, "POST /pay Quiet -> Failing"), (1, "POST /pay listed, 1")];
     assert_eq!(texts(&changes_of(&first)), expected);
@@ -307,7 +307,7 @@ fn light_viewer_gets_totals_and_changes_only() {
     for number in 0..20 {
         tested.succeed(&format!("resource {number}"), 1);
     }
-    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.registry.resource("POST /pay").unwrap().block_many_at(tested.registry.clock().now(), 50);
     tested.next_second();
     let messages = take(&light);
     let [Message::Hello(_), Message::Changes(_), Message::Totals(totals)] = &messages[..] else {
@@ -449,7 +449,7 @@ fn reasons_from_before_the_first_viewer_are_not_known() {
 fn level_is_that_of_the_stream() {
     let mut tested = Tested::new();
     let viewer = tested.steps.join(None, None).unwrap();
-    tested.registry.resource("POST /pay").unwrap().block_many(50);
+    tested.registry.resource("POST /pay").unwrap().block_many_at(tested.registry.clock().now(), 50);
     tested.succeed("healthy", 1);
     tested.next_second();
     let second = take_seconds(&viewer).pop().unwrap();

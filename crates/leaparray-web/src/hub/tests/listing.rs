@@ -1,3 +1,4 @@
+use leaparray::Clock;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -28,9 +29,9 @@ fn new_node_is_listed_with_its_first_second() {
 fn evicted_node_keeps_its_rows_and_its_id_while_it_is_in_the_history() {
     let mut tested = Tested::new();
     let viewer = tested.steps.join(None, None).unwrap();
-    tested.steps.step(leaparray::Clock::now(&tested.clock));
+    tested.steps.step(tested.clock.now());
     tested.succeed("orders", 1);
-    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(tested.registry.evict_idle_at(tested.registry.clock().now(), Duration::ZERO), 1);
     tested.next_second();
     tested.succeed("orders", 1);
     tested.next_second();
@@ -94,7 +95,7 @@ fn ledger_of_relisted_nodes_is_that_of_the_new_ones() {
     let viewer = tested.steps.join(None, None).unwrap();
     let names: Vec<_> = (0..1_000).map(|it| format!("resource {it}")).collect();
     for name in &names {
-        tested.registry.resource(name).unwrap().block_many(10);
+        tested.registry.resource(name).unwrap().block_many_at(tested.registry.clock().now(), 10);
     }
     tested.next_second();
     take(&viewer);

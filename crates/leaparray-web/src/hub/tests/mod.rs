@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::{
-    Clock as _, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    Clock as _, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig,
+    Timestamp,
 };
 
 use super::steps::{SteppedViewer, Steps};
@@ -51,9 +52,9 @@ impl Tested {
     }
 
     fn succeed(&self, name: &str, millis: u64) {
-        let entry = self.registry.resource(name).unwrap().enter_owned();
+        let entry = Entry::enter(self.registry.resource(name).unwrap());
         let end = self.clock.now().saturating_add(Duration::from_millis(millis));
-        entry.success_at(end);
+        entry.end_at(end, Outcome::Success);
     }
 }
 

@@ -48,7 +48,7 @@ fn row_has_the_counts_and_the_quantiles_of_its_second() {
     tested.clock.advance(SECOND / 10);
     failed.exception();
     cancelled.cancel();
-    orders.block_many(4);
+    orders.block_many_at(orders.clock().now(), 4);
     tested.clock.advance(9 * SECOND / 10);
     tested.steps.step(tested.clock.now());
 
@@ -178,11 +178,11 @@ fn refused_requests_have_a_reason_although_the_resource_was_evicted() {
         tested.registry.resource("orders").unwrap().refuse(reason);
     };
     refuse(&tested, Reason::Failing);
-    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(tested.registry.evict_idle_at(tested.registry.clock().now(), Duration::ZERO), 1);
     refuse(&tested, Reason::LimitReached);
     tested.next_second();
     refuse(&tested, Reason::QueueFull);
-    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    assert_eq!(tested.registry.evict_idle_at(tested.registry.clock().now(), Duration::ZERO), 1);
     tested.next_second();
     let seconds = &take_seconds(&viewer)[1..];
     let of = |second: &crate::format::Second| second.refused.as_ref().unwrap()[0].counts;
@@ -313,14 +313,18 @@ fn counts_stop_at_the_highest_number() {
     // A counter stops at 2^62.
     let names = ["one", "two", "three", "four", "five"];
     for name in names {
-        tested.registry.resource(name).unwrap().block_many(u64::MAX);
+        tested
+            .registry
+            .resource(name)
+            .unwrap()
+            .block_many_at(tested.registry.clock().now(), u64::MAX);
     }
     tested.next_second();
     for name in names {
         tested.registry.remove(name);
     }
     tested.next_second();
-    tested.registry.resource("six").unwrap().block_many(u64::MAX);
+    tested.registry.resource("six").unwrap().block_many_at(tested.registry.clock().now(), u64::MAX);
     tested.next_second();
     let seconds = take_seconds(&viewer);
     let [first, second, third] = &seconds[..] else { panic!("{seconds:?}") };

@@ -166,7 +166,7 @@ async fn first_reading_waits_for_threads_that_record_late() {
     sleep(Duration::from_millis(1_001)).await;
     let viewer = join(&hub);
     sleep(Duration::from_millis(20)).await;
-    orders.block_at(Timestamp::from_millis(60_999));
+    orders.block_many_at(Timestamp::from_millis(60_999), 1);
     sleep(Duration::from_millis(50)).await;
     let seconds = seconds(&viewer);
     assert_eq!(seconds.last().map(|it| (it.t, it.total.events[Block])), Some((60, 1)));
@@ -254,7 +254,7 @@ async fn changes_outlive_the_task_and_its_gap_is_reported() {
     let hub = hub(clock.clone());
     let first = join(&hub);
     sleep(Duration::from_millis(100)).await;
-    hub.registry().resource("POST /pay").unwrap().block_many(50);
+    hub.registry().resource("POST /pay").unwrap().block_many_at(hub.registry().clock().now(), 50);
     sleep(Duration::from_secs(2)).await;
     hub.viewers().leave(&first);
     sleep(Duration::from_secs(300)).await;
@@ -282,7 +282,7 @@ async fn changes_outlive_the_task_and_its_gap_is_reported() {
 async fn second_of_a_light_stream_has_an_id() {
     let clock = Paused(Instant::now());
     let hub = hub(clock.clone());
-    hub.registry().resource("POST /pay").unwrap().block_many(50);
+    hub.registry().resource("POST /pay").unwrap().block_many_at(hub.registry().clock().now(), 50);
     let light = |since| Wish { encoding: Encoding::Events, since, target: None, is_light: true };
     let mut context = Context::from_waker(Waker::noop());
     let mut take = |viewer: &Viewer| {

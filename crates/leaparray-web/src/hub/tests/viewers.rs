@@ -145,7 +145,11 @@ fn reader_whose_stream_is_cut_has_all_changes() {
     let first = tested.steps.join(None, None).unwrap();
     // Some changes are in the history, and some come later.
     let later = |tested: &mut Tested, number: u64| {
-        tested.registry.resource(&format!("{number}")).unwrap().block_many(50);
+        tested
+            .registry
+            .resource(&format!("{number}"))
+            .unwrap()
+            .block_many_at(tested.registry.clock().now(), 50);
         tested.next_second();
     };
     (0..3).for_each(|it| later(&mut tested, it));
