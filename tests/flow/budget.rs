@@ -169,7 +169,7 @@ fn both_budgets_are_asked_together_and_by_key() {
         Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap().with_keep(Duration::ZERO);
     assert!(backends.try_acquire(&7).is_admitted() && backends.try_acquire(&7).is_refused());
     clock.advance(Duration::from_secs(1));
-    backends.evict(10);
+    backends.evict_at(clock.now(), 10);
     assert_eq!(backends.len(), 0, "a budget without requests and retries is as new");
 }
 
@@ -185,7 +185,7 @@ fn budget_of_live_requests_follows_them() {
     drop(held);
     let quota = budget.quota_at(Timestamp::MIN).unwrap();
     assert_eq!((quota.limit, quota.remaining), (2, 2));
-    assert!(budget.is_as_new_at(Timestamp::MIN));
+    assert!((&budget).account().is_as_new(Timestamp::MIN));
     let ask = Ask::at(Timestamp::MIN).many(u64::MAX);
     assert_eq!(budget.ask(&ask).refusal().unwrap().retry(), Retry::Never);
     assert_eq!(budget.foretell(&ask).unwrap().refusal().unwrap().retry(), Retry::Never);

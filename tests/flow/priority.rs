@@ -77,7 +77,7 @@ fn requests_for_no_permits_and_unknown_classes_are_decided() {
     assert_eq!(fill(&unknown).len(), 2, "as the lowest class");
     let quota = classes.class(1).quota_at(at(0)).unwrap();
     assert_eq!((quota.limit, quota.remaining, quota.unit), (2, 2, QuotaUnit::InFlight));
-    assert!(classes.class(1).is_as_new_at(at(0)));
+    assert!(classes.class(1).account().is_as_new(at(0)));
 }
 
 #[test]

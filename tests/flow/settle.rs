@@ -16,7 +16,7 @@ use leaparray::flow::{
 use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
 use proptest::prelude::*;
 
-use crate::{at, ms};
+use crate::{at, ms, remaining};
 
 type Costs = CostLimiter<ManualClock>;
 
@@ -120,7 +120,7 @@ fn rest_of_an_estimate_is_given_back_where_it_was_taken() {
     assert_eq!(late.settle(10).given_back, 0, "it has left the window");
     let books = limiter.books_at(at(70_000));
     assert_eq!((books.unused, books.charged, books.expired), (30, 0, 50));
-    assert!(is_conserved(&books) && limiter.is_as_new_at(at(70_000)));
+    assert!(is_conserved(&books) && (&limiter).account().is_as_new(at(70_000)));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn combination_reserves_over_all_limits_or_over_none() {
     let limit = AllOf::new((PerRequest::new(&requests), &of_client, &of_all));
     let reserved = limit.try_acquire_many(80).at_once().unwrap();
     assert!(limit.try_acquire_many(30).is_refused());
-    assert_eq!((charged(), requests.available()), ([80, 80], 2));
+    assert_eq!((charged(), remaining(&requests)), ([80, 80], 2));
     let ((), of_one, of_both) = reserved.settle_at(at(60_000), 120);
     assert_eq!((of_one.owed, of_both.owed), (20, 0));
     assert_eq!(charged(), [100, 120]);
@@ -208,17 +208,18 @@ fn key_with_a_reservation_or_a_debt_stays() {
         move || CostLimiter::with_clock(ms(1_000), 100, clock.clone()).unwrap()
     };
     let keyed = Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap().with_keep(Duration::ZERO);
-    let reserved = keyed.try_acquire_many(&7, 100).at_once().unwrap();
+    let reserved = keyed.of_key(&7).try_acquire_many(100).at_once().unwrap();
     clock.set(at(65_000));
-    assert_eq!(keyed.evict(100), 0, "a reservation refers to it");
+    assert_eq!(keyed.evict_at(clock.now(), 100), 0, "a reservation refers to it");
     assert_eq!(reserved.settle(350).owed, 150);
     clock.set(at(66_000));
-    assert_eq!(keyed.evict(100), 0, "150 are owed");
+    assert_eq!(keyed.evict_at(clock.now(), 100), 0, "150 are owed");
     assert!(
-        keyed.try_acquire_many(&7, 1).is_refused() && keyed.try_acquire_many(&8, 1).is_admitted()
+        keyed.of_key(&7).try_acquire_many(1).is_refused()
+            && keyed.of_key(&8).try_acquire_many(1).is_admitted()
     );
     clock.set(at(69_000));
-    assert_eq!((keyed.evict(100), keyed.len()), (2, 0));
+    assert_eq!((keyed.evict_at(clock.now(), 100), keyed.len()), (2, 0));
 }
 
 #[test]
@@ -230,7 +231,7 @@ fn stale_and_early_times_are_bounded() {
         60,
         "a second ahead of the clock, not an hour"
     );
-    assert!(!limiter.is_as_new_at(at(60_000)));
+    assert!(!(&limiter).account().is_as_new(at(60_000)));
     // Counts in the newest bucket, and is settled by an even older time.
     let late = reserve(&limiter, at(59_000), 40);
     assert_eq!(late.settle_at(at(1), 0).given_back, 40);
@@ -255,7 +256,7 @@ fn bad_input_has_an_outcome() {
     reserve(&limiter, at(60_000), 0).settle(u64::MAX);
     let books = limiter.books_at(at(60_000));
     assert_eq!(books.debt, (1 << 63) + u128::from(u64::MAX));
-    limiter.set_limit(1 << 63);
+    limiter.reconfigure(1 << 63);
     let refusal = limiter.try_acquire_many(1).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(62_040)));
     clock.set(Timestamp::MAX);

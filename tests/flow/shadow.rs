@@ -12,7 +12,7 @@ use leaparray::flow::{
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 use proptest::prelude::*;
 
-use crate::{at, ms, rate};
+use crate::{at, ms, rate, remaining};
 
 fn per_million(parts: u32) -> Share {
     Share::per_million(parts).unwrap()
@@ -89,7 +89,7 @@ fn limiter_that_is_off_is_not_asked() {
     let bucket = TokenBucket::with_clock(rate(1, 1_000), 1, ManualClock::new(at(60_000)));
     let limiter = Shadow::new(bucket, Mode::Off);
     assert!((0..5).all(|_| limiter.try_acquire_at(at(60_000), 1).is_admitted()));
-    assert_eq!(limiter.limiter().available_at(at(60_000)), 1);
+    assert_eq!(limiter.limiter().quota_at(at(60_000)).unwrap().remaining, 1);
     limiter.set_mode(Mode::Enforce);
     let admitted = [(); 2].map(|()| limiter.try_acquire_at(at(60_000), 1).is_admitted());
     assert_eq!(admitted, [true, false]);
@@ -124,12 +124,12 @@ fn combination_is_refused_by_what_is_enforced() {
     let ask = |requests: u64| (0..requests).filter(|_| both.try_acquire().is_refused()).count();
     assert_eq!(ask(4), 0);
     let (shadow, other) = both.limiters();
-    assert_eq!((shadow.counts().would_refuse, other.available()), (2, 1));
+    assert_eq!((shadow.counts().would_refuse, remaining(other)), (2, 1));
     shadow.set_mode(Mode::Enforce);
-    assert_eq!((ask(3), other.available()), (3, 1), "charged to neither");
+    assert_eq!((ask(3), remaining(other)), (3, 1), "charged to neither");
     shadow.set_mode(Mode::Requests(per_million(500_000)));
     assert_eq!(ask(2), 1, "each second one");
-    assert_eq!((other.available(), ask(4)), (0, 4));
+    assert_eq!((remaining(other), ask(4)), (0, 4));
     assert_eq!(shadow.counts().would_refuse, 3, "the others did not go ahead");
 }
 
@@ -226,13 +226,13 @@ fn request_that_was_let_through_has_nothing_to_give_back() {
     assert!(shadow.try_acquire().is_admitted());
     let both = AllOf::new((&shadow, Surprise));
     assert!(both.try_acquire().is_refused());
-    assert_eq!((shadow.counts().would_refuse, shadow.limiter().available()), (1, 0));
+    assert_eq!((shadow.counts().would_refuse, remaining(shadow.limiter())), (1, 0));
     shadow.set_mode(Mode::Enforce);
     assert!(!shadow.refund_at(at(60_000), 1, ms(0)));
     // A request of a later time went ahead as it was decided.
     clock.set(at(61_000));
     assert!(both.try_acquire().is_refused());
-    assert_eq!(shadow.limiter().available(), 1);
+    assert_eq!(remaining(shadow.limiter()), 1);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn limit_that_is_not_enforced_is_shown_and_not_announced() {
     let now = at(60_000);
     let announced = || {
         let mut names = Vec::new();
-        limiter.each_quota_at(now, &mut |quota| names.push(quota.name));
+        limiter.account().each_quota(now, &mut |quota| names.push(quota.name));
         assert_eq!(limiter.quota_at(now).map(|quota| quota.name), names.first().copied());
         names
     };

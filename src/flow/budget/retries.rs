@@ -202,7 +202,7 @@ impl<C: Clock> Account for RetryBudget<C> {
     /// Returns the limit by the requests of the window, and the retries that are left of it.
     fn quota(&self, now: Timestamp) -> Option<Quota> {
         let limit = self.limit_of(self.last(now));
-        let left = limit.saturating_sub(self.retries.permits(now));
+        let left = limit.saturating_sub(self.retries.permits_and_end(now).0);
         Some(Quota::new(limit, left, None).with_window(self.retries.config().interval()))
     }
 

@@ -85,19 +85,19 @@ impl<C: RuleClock> One<C> {
     pub(super) fn set(&self, limit: &Limit) {
         match (self, limit) {
             (Self::Window(window), Limit::Window { rate, .. }) => {
-                window.set_limit(rate.count).expect(CHECKED);
+                window.reconfigure(rate.count).expect(CHECKED);
             }
             (Self::Bucket(bucket), &Limit::Bucket { rate, burst }) => {
-                bucket.set_limit(rate.rate().expect(CHECKED), burst);
+                bucket.reconfigure(rate.rate().expect(CHECKED), burst);
             }
             (Self::WarmUp(limiter), &Limit::WarmUp { rate, period, cold_factor, .. }) => {
-                limiter.set_limit(rate.count).expect(CHECKED);
-                limiter.set_config(limit::warm_up(period, cold_factor).expect(CHECKED));
+                let config = limit::warm_up(period, cold_factor).expect(CHECKED);
+                limiter.reconfigure(rate.count, config).expect(CHECKED);
             }
             (Self::Pace(bucket), &Limit::Pace { rate, max_wait }) => {
-                bucket.set_limit(rate.rate().expect(CHECKED), max_wait);
+                bucket.reconfigure(rate.rate().expect(CHECKED), max_wait);
             }
-            (Self::InFlight(limiter), &Limit::InFlight { limit }) => limiter.set_limit(limit),
+            (Self::InFlight(limiter), &Limit::InFlight { limit }) => limiter.reconfigure(limit),
             (Self::AdaptiveInFlight(limiter), &Limit::AdaptiveInFlight { min, first, max }) => {
                 limiter.reconfigure(limit::headroom((min, first, max)).expect(CHECKED));
             }

@@ -52,12 +52,12 @@ impl<C: RuleClock> PerKey<C> {
         match self {
             Self::Bucket(keys) => {
                 if let One::Bucket(bucket) = One::known(to, clock) {
-                    keys.set_limit(bucket);
+                    keys.reconfigure(bucket);
                 }
             }
             Self::Pace(keys) => {
                 if let One::Pace(bucket) = One::known(to, clock) {
-                    keys.set_limit(bucket);
+                    keys.reconfigure(bucket);
                 }
             }
             Self::Each { keys, limit } => {
@@ -71,9 +71,9 @@ impl<C: RuleClock> PerKey<C> {
     #[inline]
     pub(super) fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
         match self {
-            Self::Bucket(keys) => keys.ask(key, ask).map(|()| RulePermit::nothing()),
-            Self::Pace(keys) => keys.ask(key, ask).map(|()| RulePermit::nothing()),
-            Self::Each { keys, .. } => keys.ask(key, ask),
+            Self::Bucket(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
+            Self::Pace(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
+            Self::Each { keys, .. } => keys.of_key(key).decide(ask),
         }
     }
 

@@ -136,7 +136,7 @@ impl Book {
     }
 
     /// Changes the limit.
-    pub(super) fn set_limit(&mut self, limit: u64) {
+    pub(super) fn reconfigure(&mut self, limit: u64) {
         self.limit = limit;
         self.charge_debt();
     }

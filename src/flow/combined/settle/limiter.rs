@@ -215,13 +215,13 @@ impl<C: Clock> CostLimiter<C> {
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let tokens = CostLimiter::with_clock(Duration::from_secs(60), 100, clock)?;
     /// tokens.try_acquire_many(100).at_once()?.settle(150);
-    /// tokens.set_limit(200);
+    /// tokens.reconfigure(200);
     /// let books = tokens.books_at(Timestamp::from_secs(60));
     /// assert_eq!((books.charged, books.debt), (150, 0));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_limit(&self, limit: u64) {
-        self.at(self.clock.now()).set_limit(limit);
+    pub fn reconfigure(&self, limit: u64) {
+        self.at(self.clock.now()).reconfigure(limit);
     }
 
     /// Charges a cost at `now` for which there is no reservation, as of a request whose reservation

@@ -136,7 +136,7 @@ proptest! {
                     oracle.pay();
                 }
                 Step::SetLimit(limit) => {
-                    book.set_limit(limit);
+                    book.reconfigure(limit);
                     oracle.limit = limit;
                     oracle.pay();
                     highest = highest.max(limit);
@@ -185,6 +185,6 @@ fn limit_of_0_admits_estimates_of_0_and_charges_nothing() {
     book.roll_to(u64::MAX);
     assert_eq!((book.charged, book.debt), (0, 7));
     assert_eq!((book.clone().ready(0), book.clone().empty()), (None, None));
-    book.set_limit(5);
+    book.reconfigure(5);
     assert_eq!((book.charged, book.debt), (5, 2));
 }
