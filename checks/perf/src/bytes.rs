@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
 use leaparray::node::CellMemory;
-use leaparray::{Outcome, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
+use leaparray::{ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
 use leaparray_perf_page::{Crowd, Value};
 use sentinel_core::base::{MetricEvent, ResourceType, WriteStat};
 use sentinel_core::stat::get_or_create_resource_node;

@@ -25,7 +25,7 @@ impl Record {
             Self::Success(nanos) => window.record_success(rt(nanos)),
             Self::Exception(nanos) => window.record_exception(rt(nanos)),
             Self::Concurrency(concurrency) => {
-                window.record_concurrency_at(window.clock().now(), concurrency)
+                window.record_concurrency_at(window.clock().now(), concurrency);
             }
         }
     }

@@ -11,7 +11,9 @@
 use std::time::Duration;
 
 use leaparray::node::CellMemory;
-use leaparray::{Outcome, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp, WindowConfig,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Exp1;

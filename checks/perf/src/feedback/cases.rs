@@ -109,7 +109,9 @@ impl Cases<'_> {
             });
         }
         let breaker = self.breaker(CircuitConfig::default().wait(Wait::new(HOUR)));
-        breaker.set_state_at(breaker.clock().now(), CircuitState::Open).expect("any breaker can be opened");
+        breaker
+            .set_state_at(breaker.clock().now(), CircuitState::Open)
+            .expect("any breaker can be opened");
         self.add(OPEN, move || assert!(black_box(breaker.try_acquire()).is_refused()));
         let limiter = self.limiter(Headroom::new(range(1_000)));
         self.add(ADMITTED, move || {

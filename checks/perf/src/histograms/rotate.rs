@@ -6,7 +6,7 @@ use std::iter;
 use std::ops::Range;
 use std::time::Duration;
 
-use leaparray::{Outcome, MonotonicClock, SlidingWindow};
+use leaparray::{MonotonicClock, SlidingWindow};
 
 use super::input;
 use super::peers::{self, BUCKETS, SCALES, bucket_start};

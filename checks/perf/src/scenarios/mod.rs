@@ -10,7 +10,7 @@ pub(crate) mod rollover;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{Outcome, MonotonicClock, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{MonotonicClock, SlidingWindow, Timestamp, WindowConfig};
 
 use crowd::Crowd;
 

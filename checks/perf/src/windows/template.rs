@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leaparray::flow::Reason;
-use leaparray::{Outcome, Entry, 
-    EventCounts, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
-    TrafficType,
+use leaparray::{
+    Entry, EventCounts, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry,
+    RegistryConfig, Timestamp, TrafficType,
 };
 use leaparray_redis::engine::{FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
@@ -144,7 +144,11 @@ fn record(
             let time = f64::min(times.sample(random), LONGEST);
             let (entry, end) =
                 (resource.enter_at(begin), begin.saturating_add(Duration::from_secs_f64(time)));
-            if random.random_bool(FAILED) { entry.end_at(end, Outcome::Exception) } else { entry.end_at(end, Outcome::Success) }
+            if random.random_bool(FAILED) {
+                entry.end_at(end, Outcome::Exception)
+            } else {
+                entry.end_at(end, Outcome::Success)
+            }
         }
         if random.random_bool(IN_FLIGHT) {
             in_flight.push(Entry::enter(resource.clone()));

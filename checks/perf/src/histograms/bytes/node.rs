@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{Outcome, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+use leaparray::{ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp};
 use leaparray_perf_page::grouped;
 
 use crate::bytes::heap;

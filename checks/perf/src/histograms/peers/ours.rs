@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{Outcome, HistogramConfig, MonotonicClock, SlidingWindow, Timestamp};
+use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp};
 
 use super::{Peer, QUANTILES};
 use crate::scenarios::{BUCKET_LEN, NOW, config};
