@@ -145,9 +145,9 @@ fn record(
             let (entry, end) =
                 (resource.enter_at(begin), begin.saturating_add(Duration::from_secs_f64(time)));
             if random.random_bool(FAILED) {
-                entry.end_at(end, Outcome::Exception)
+                entry.end_at(end, Outcome::Exception);
             } else {
-                entry.end_at(end, Outcome::Success)
+                entry.end_at(end, Outcome::Success);
             }
         }
         if random.random_bool(IN_FLIGHT) {
