@@ -71,7 +71,8 @@ impl RuleSet {
     /// )?;
     /// let explanation = rules.explain(TrafficType::Inbound, "GET /api/orders", &"a");
     /// assert_eq!(explanation.rules[0].key.as_deref(), Some("a"));
-    /// assert_eq!(explanation.others, [("payments".into(), WhyNot::Direction(TrafficType::Outbound))]);
+    /// let outbound = WhyNot::Direction(TrafficType::Outbound);
+    /// assert_eq!(explanation.others, [("payments".into(), outbound)]);
     /// assert_eq!(
     ///     explanation.to_string(),
     ///     "GET /api/orders: 1 of 2 rules\n\
