@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
-use leaparray::{Clock, MonotonicClock, Timestamp};
+use leaparray::{Clock, ManualClock, Timestamp};
 
 use crate::limit::Limit;
 use crate::rule::Rule;
@@ -31,7 +31,8 @@ pub(crate) enum RuleLimiter<C: RuleClock> {
 
 /// Returns why a limit cannot be made, if it cannot.
 pub(crate) fn check(limit: &Limit) -> Result<(), String> {
-    One::new(limit, &MonotonicClock::new()).map(drop)
+    // A clock of the process takes longer to make than the limiter.
+    One::new(limit, &ManualClock::new(Timestamp::MIN)).map(drop)
 }
 
 impl<C: RuleClock> RuleLimiter<C> {

@@ -26,7 +26,7 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
     plan: Kept<C>,
     /// The place of its list in the index.
     place: usize,
-    keys: SmallVec<[Option<K>; 2]>,
+    keys: SmallVec<[Option<K>; 3]>,
 }
 
 /// The plan of a request.
