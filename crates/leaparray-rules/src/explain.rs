@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
+use leaparray::flow::shadow::Mode;
 
 use crate::caller::Caller;
 use crate::pattern::Pattern;
 use crate::plan::{Index, MemberKey};
-use crate::rule::{KeySource, Mode, Quoted, Rule};
+use crate::rule::{self, KeySource, Quoted, Rule};
 use crate::text::RuleSet;
 
 /// Which rules concern a request, in the order in which they are asked, and why: plain data.
@@ -146,6 +147,9 @@ impl fmt::Display for Concerned {
             }
             (Some(source), Some(key)) => write!(f, ", counted by {source} = {}", Quoted(key))?,
             _ => {}
+        }
+        if rule.mode != Mode::Enforce {
+            write!(f, ", mode {}", Quoted(rule::ModeText(rule.mode)))?;
         }
         write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))
     }

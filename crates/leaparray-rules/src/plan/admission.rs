@@ -205,6 +205,17 @@ impl<C: RuleClock> Permit for RulePermits<C> {
     }
 
     #[inline]
+    fn withdraw_at(&mut self, now: Timestamp) {
+        match &mut self.0 {
+            Held::Nothing => {}
+            Held::One(permit) => permit.withdraw_at(now),
+            Held::Two(permits) => permits.withdraw_at(now),
+            Held::Three(permits) => permits.withdraw_at(now),
+            Held::Many(permits) => permits.withdraw_at(now),
+        }
+    }
+
+    #[inline]
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         match &mut self.0 {
             Held::Nothing => {}

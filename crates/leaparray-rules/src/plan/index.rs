@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
 use crate::pattern::{self, Literals, Pattern};
-use crate::rule::{KeySource, Mode, Rule};
+use crate::rule::{KeySource, Rule};
 
 /// What the index has of a rule. Rules with equal parts have the same index: a change of numbers
 /// alone keeps it, and what resources have found in it.
