@@ -15,6 +15,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// The length of the longest text: an IPv6 address with a number of bits.
+    #[cfg(any(feature = "tower", test))]
     pub(crate) const MAX_LEN: usize = 43;
 }
 

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
+use leaparray::flow::shadow::Mode;
 
 use crate::caller::Caller;
 use crate::pattern::Pattern;
 use crate::plan::{Index, MemberKey};
-use crate::rule::{KeySource, Mode, Quoted, Rule};
+use crate::rule::{self, KeySource, Quoted, Rule};
 use crate::text::RuleSet;
 
 /// Which rules concern a request, in the order in which they are asked, and why: plain data.
@@ -71,7 +72,8 @@ impl RuleSet {
     /// )?;
     /// let explanation = rules.explain(TrafficType::Inbound, "GET /api/orders", &"a");
     /// assert_eq!(explanation.rules[0].key.as_deref(), Some("a"));
-    /// assert_eq!(explanation.others, [("payments".into(), WhyNot::Direction(TrafficType::Outbound))]);
+    /// let outbound = WhyNot::Direction(TrafficType::Outbound);
+    /// assert_eq!(explanation.others, [("payments".into(), outbound)]);
     /// assert_eq!(
     ///     explanation.to_string(),
     ///     "GET /api/orders: 1 of 2 rules\n\
@@ -145,6 +147,9 @@ impl fmt::Display for Concerned {
             }
             (Some(source), Some(key)) => write!(f, ", counted by {source} = {}", Quoted(key))?,
             _ => {}
+        }
+        if rule.mode != Mode::Enforce {
+            write!(f, ", mode {}", Quoted(rule::ModeText(rule.mode)))?;
         }
         write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))
     }

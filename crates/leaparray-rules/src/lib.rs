@@ -30,7 +30,7 @@ pub use pattern::Pattern;
 pub use plan::{Admission, RulePermits};
 pub use problem::{Fault, Problem, Problems};
 pub use quantity::{Per, QuantityError};
-pub use rule::{KeySource, Mode, Rule};
+pub use rule::{KeySource, Rule};
 pub use rules::{EnterError, RuleEntry, Rules};
 pub use source::{Event, Follow, FollowError, RulesStatus, Source, SourceState, SourceStatus};
 pub use text::RuleSet;

@@ -36,31 +36,51 @@ impl Pattern {
     /// Returns whether it is one name, without a wildcard.
     #[must_use]
     pub fn is_name(&self) -> bool {
-        self.literals().nth(1).is_none()
+        self.literals().others.is_empty()
     }
 
     /// Returns whether it matches the name of a resource.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        let regex = regex::Regex::new(&self.regex());
-        regex.is_ok_and(|regex| names(name).any(|name| regex.is_match(name)))
+        let literals = self.literals();
+        names(name).any(|name| literals.match_whole(name))
     }
 
     /// Returns the texts between the wildcards.
-    fn literals(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn literals(&self) -> Literals {
         let mut previous = ' ';
-        self.0.split(move |it| {
+        let mut texts = self.0.split(|it| {
             let is_wildcard = it == '*' && previous != '{';
             previous = it;
             is_wildcard
-        })
+        });
+        let first = texts.next().unwrap_or_default().into();
+        Literals { first, others: texts.map(Box::from).collect() }
     }
+}
 
-    /// Returns a regular expression for the whole name.
-    pub(crate) fn regex(&self) -> String {
-        let literals: Vec<_> = self.literals().map(regex::escape).collect();
-        format!("^{}$", literals.join("(?s:.*)"))
+/// The texts of a pattern, between which there is a wildcard.
+#[derive(Debug)]
+pub(crate) struct Literals {
+    pub(crate) first: Box<str>,
+    pub(crate) others: Box<[Box<str>]>,
+}
+
+impl Literals {
+    fn match_whole(&self, name: &str) -> bool {
+        name.strip_prefix(&*self.first).is_some_and(|rest| match_rest(&self.others, rest))
     }
+}
+
+/// Returns whether the texts after the first wildcard match the rest of a name: each text where it
+/// is found first, and the last one at the end.
+pub(crate) fn match_rest(others: &[Box<str>], mut rest: &str) -> bool {
+    let Some((last, between)) = others.split_last() else { return rest.is_empty() };
+    for text in between {
+        let Some(at) = rest.find(&**text) else { return false };
+        rest = &rest[at + text.len()..];
+    }
+    rest.ends_with(&**last)
 }
 
 /// Returns the texts by which a resource is matched: its name, and the path of a name such as `GET

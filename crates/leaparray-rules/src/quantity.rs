@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use leaparray::flow::shadow::Share;
 use leaparray::flow::{Rate, RateError};
 
 /// A number of requests in an interval, such as `1000 per second`.
@@ -67,6 +68,14 @@ impl Per {
     pub(crate) fn slower(self, other: Self) -> Self {
         let weight = |it: Self, over: Self| u128::from(it.count) * over.interval.as_nanos();
         if weight(self, other) <= weight(other, self) { self } else { other }
+    }
+}
+
+impl Percent {
+    /// Returns the nearest share in parts of a million.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 10⁶")]
+    pub(crate) fn share(self) -> Share {
+        Share::per_million((self.0 * 10_000.0).round() as u32).unwrap_or(Share::ALL)
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
+use leaparray::flow::shadow::Mode;
 
 use crate::client::Network;
 use crate::limit::Limit;
 use crate::pattern::Pattern;
+use crate::quantity::{Percent, QuantityError};
 
 /// A rule: which requests it concerns, and how it limits them. Plain data, read from a text by
 /// [`RuleSet::parse`](crate::RuleSet::parse).
@@ -40,7 +43,7 @@ pub struct Rule {
     pub key: Option<KeySource>,
     /// The greatest number of keys that are stored.
     pub max_keys: usize,
-    /// Whether the rule decides.
+    /// How far the rule is enforced.
     pub mode: Mode,
     /// The limiter.
     pub limit: Limit,
@@ -63,17 +66,6 @@ pub enum KeySource {
     Resource,
     /// A value that the program has given the request under that name.
     Extension(Box<str>),
-}
-
-/// Whether a rule decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mode {
-    /// The rule decides.
-    #[default]
-    Enforce,
-    /// The rule concerns no request.
-    Off,
 }
 
 impl Rule {
@@ -118,14 +110,45 @@ impl KeySource {
     }
 }
 
-impl Mode {
-    pub(crate) const ALL: [(Self, &str); 2] = [(Self::Enforce, "enforce"), (Self::Off, "off")];
+/// A mode as a file has it.
+pub(crate) struct ModeText(pub(crate) Mode);
+
+impl ModeText {
+    /// The values that would be right.
+    pub(crate) const RIGHT: &str = "\"enforce\", \"shadow\", \"off\", \"enforce for 10 % of \
+                                    requests\" or \"enforce for 10 % of keys\"";
 }
 
-impl fmt::Display for Mode {
+impl FromStr for ModeText {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let wrong = || QuantityError::new(text, "mode");
+        Ok(Self(match text.trim() {
+            "enforce" => Mode::Enforce,
+            "shadow" => Mode::Shadow,
+            "off" => Mode::Off,
+            text => {
+                let share = text.strip_prefix("enforce for ").ok_or_else(wrong)?;
+                let (share, of) = share.split_once(" of ").ok_or_else(wrong)?;
+                let share = share.parse::<Percent>()?.share();
+                match of.trim() {
+                    "requests" => Mode::Requests(share),
+                    "keys" => Mode::Keys(share),
+                    _ => return Err(wrong()),
+                }
+            }
+        }))
+    }
+}
+
+impl fmt::Display for ModeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Self::ALL.into_iter().find(|(mode, _)| mode == self);
-        f.write_str(named.map_or("", |(_, name)| name))
+        match self.0 {
+            Mode::Requests(share) => write!(f, "enforce for {share} of requests"),
+            Mode::Keys(share) => write!(f, "enforce for {share} of keys"),
+            mode => f.write_str(mode.name()),
+        }
     }
 }
 
@@ -174,7 +197,7 @@ impl fmt::Display for Rule {
             }
         }
         if self.mode != Mode::Enforce {
-            writeln!(f, "mode = {}", Quoted(self.mode))?;
+            writeln!(f, "mode = {}", Quoted(ModeText(self.mode)))?;
         }
         writeln!(f, "{}", self.limit)
     }

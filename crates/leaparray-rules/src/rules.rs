@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -61,7 +61,8 @@ use crate::text::RuleSet;
 /// and modes that are in force when its decision begins. The numbers of rules that stay are changed
 /// in this order:
 ///
-/// 1. what falls (limits, rates, bursts, waits),
+/// 1. what falls (limits, rates, bursts, waits), and the share of requests rises for which a rule
+///    is enforced,
 /// 2. the list of rules is replaced,
 /// 3. the decisions by the former list, which are in flight, end,
 /// 4. what rises, and the settings that have no order: those of breakers and adaptive limits.
@@ -97,7 +98,7 @@ pub(crate) struct Shared<C: RuleClock> {
 
 /// The limiters that the registry watches, with the resources at which a page shows them, by the
 /// names of the rules.
-type WatchedRules<C> = HashMap<Arc<str>, (Weak<RuleLimiter<C>>, Box<str>)>;
+type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
 
 /// What a change leaves for the next one.
 struct Turn<C: RuleClock> {
@@ -107,11 +108,38 @@ struct Turn<C: RuleClock> {
 
 /// A rule that stays, and whose numbers change.
 struct Step<C: RuleClock> {
-    limiter: Arc<RuleLimiter<C>>,
     former: Arc<Rule>,
-    /// The numbers from the first step on.
+    /// The numbers until the last step.
     strictest: Limit,
-    new: Arc<Rule>,
+    next: Active<C>,
+}
+
+impl<C: RuleClock> Step<C> {
+    /// Lowers what falls, and enforces what will be enforced for more requests.
+    fn begin(&self, clock: &C) {
+        let Self { former, strictest, next } = self;
+        if *strictest != former.limit {
+            next.limiter.set(strictest, clock);
+        }
+        if next.rule.mode.enforced() > former.mode.enforced() {
+            self.set_mode();
+        }
+    }
+
+    /// Raises what rises, and sets what has no order.
+    fn end(&self, clock: &C) {
+        let Self { strictest, next, .. } = self;
+        if *strictest != next.rule.limit {
+            next.limiter.set(&next.rule.limit, clock);
+        }
+        self.set_mode();
+    }
+
+    fn set_mode(&self) {
+        if let Some(rollout) = &self.next.rollout {
+            rollout.set_mode(self.next.rule.mode);
+        }
+    }
 }
 
 /// The entry of a request that the rules have admitted.
@@ -205,17 +233,13 @@ impl<C: RuleClock> Rules<C> {
         let before = Arc::clone(&self.shared.plan.load().0);
         let (plan, steps, mut changes) = self.prepare(&before, rules);
         let clock = self.shared.registry.clock();
-        for Step { limiter, former, strictest, .. } in &steps {
-            if *strictest != former.limit {
-                limiter.set(strictest, clock);
-            }
+        for step in &steps {
+            step.begin(clock);
         }
         let former = self.shared.plan.swap(Arc::new(Pin(Arc::new(plan))));
         wait_for_decisions(&former, Self::PATIENCE);
-        for Step { limiter, strictest, new, .. } in &steps {
-            if *strictest != new.limit {
-                limiter.set(&new.limit, clock);
-            }
+        for step in &steps {
+            step.end(clock);
         }
         changes.not_shown = self.show(&mut turn.watched);
         let mut status = locked(&self.shared.status);
@@ -235,7 +259,7 @@ impl<C: RuleClock> Rules<C> {
             let Some(known) = former.remove(&*rule.name) else {
                 changes.added.push(Arc::clone(&rule.name));
                 let limiter = RuleLimiter::new(rule, clock);
-                return Active::new(&Arc::new(rule.clone()), Arc::new(limiter));
+                return Active::new(&Arc::new(rule.clone()), Arc::new(limiter), None);
             };
             if *known.rule == *rule {
                 changes.unchanged += 1;
@@ -247,14 +271,12 @@ impl<C: RuleClock> Rules<C> {
             let strictest = known.rule.limit.strictest(&rule.limit).filter(|_| has_same_keys);
             let Some(strictest) = strictest else {
                 changes.begun_anew.push(Arc::clone(&rule.name));
-                return Active::new(&new, Arc::new(RuleLimiter::new(rule, clock)));
+                return Active::new(&new, Arc::new(RuleLimiter::new(rule, clock)), None);
             };
             changes.changed.push(Arc::clone(&rule.name));
-            if known.rule.limit != rule.limit {
-                let (limiter, former) = (Arc::clone(&known.limiter), Arc::clone(&known.rule));
-                steps.push(Step { limiter, former, strictest, new: Arc::clone(&new) });
-            }
-            Active::new(&new, Arc::clone(&known.limiter))
+            let next = Active::new(&new, Arc::clone(&known.limiter), known.rollout.as_ref());
+            steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
+            next
         });
         let active: Box<[_]> = active.collect();
         changes.removed = former.into_keys().map(Arc::from).collect();
@@ -269,21 +291,22 @@ impl<C: RuleClock> Rules<C> {
         let plan = self.shared.plan.load();
         let mut before = std::mem::take(watched);
         let mut not_shown = Vec::new();
-        for Active { rule, limiter, .. } in &plan.0.rules {
+        for active in &plan.0.rules {
+            let rule = &active.rule;
             // On a page, a rule for one resource is shown there.
             let resource = match &rule.resources[..] {
                 [one] if one.is_name() => one.as_str(),
                 _ => &*rule.name,
             };
-            let limiter = Arc::downgrade(limiter);
+            let limiter = Watched::new(&active.limiter, active.rollout());
             if let Some((known, at)) = before.remove(&rule.name) {
-                if known.ptr_eq(&limiter) && *at == *resource {
+                if known.is_same(&limiter) && *at == *resource {
                     watched.insert(Arc::clone(&rule.name), (known, at));
                     continue;
                 }
                 registry.unwatch(&rule.name);
             }
-            if registry.watch_at(resource, &rule.name, Watched(Weak::clone(&limiter))).is_ok() {
+            if registry.watch_at(resource, &rule.name, limiter.clone()).is_ok() {
                 watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
             } else {
                 not_shown.push(Arc::clone(&rule.name));

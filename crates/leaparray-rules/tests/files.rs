@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::TrafficType;
-use leaparray_rules::{Counted, Failures, KeySource, Limit, Mode, Per, Rule, RuleSet};
+use leaparray::flow::shadow::{Mode, Share};
+use leaparray_rules::{Counted, Failures, KeySource, Limit, Per, Rule, RuleSet};
 
 /// Reads one rule, from its lines after the name and the resource.
 fn rule(lines: &str) -> Rule {
@@ -98,6 +99,12 @@ fn resources_keys_and_modes_are_read() {
     assert_eq!(key("client/24/48"), Some(KeySource::Client { v4: 24, v6: 48 }));
     assert_eq!(key("resource"), Some(KeySource::Resource));
     assert_eq!(key("extension:tenant"), Some(KeySource::Extension("tenant".into())));
+    let mode =
+        |mode: &str| of(&format!("resource = \"a\"\nkey = \"client\"\nmode = \"{mode}\"")).mode;
+    let share = |parts| Share::per_million(parts).unwrap();
+    assert_eq!(mode("shadow"), Mode::Shadow);
+    assert_eq!(mode("enforce for 2.5 % of requests"), Mode::Requests(share(25_000)));
+    assert_eq!(mode("enforce for 10% of keys"), Mode::Keys(share(100_000)));
     let off = of("resource = \"a\"\nmode = \"off\"");
     assert_eq!((off.mode, off.max_keys), (Mode::Off, Rule::DEFAULT_MAX_KEYS));
     assert_eq!(of("resource = \"a\"\nkey = \"client\"\nmax_keys = 7").max_keys, 7);
@@ -137,7 +144,8 @@ key = \"header:x api key\"
 f:2: rules: unknown key; did you mean `rule`?
 f:7: rule \"orders\": limit: \"sec\" is no interval; write a rate such as \"1000 per second\", \
 \"5 per 10s\" or \"50 per minute, bursts of 10\"
-f:8: rule \"orders\": mode: \"on\" is no mode; write \"enforce\" or \"off\"
+f:8: rule \"orders\": mode: \"on\" is no mode; write \"enforce\", \"shadow\", \"off\", \
+\"enforce for 10 % of requests\" or \"enforce for 10 % of keys\"
 f:11: rule \"orders\": name: the rule of line 4 has this name; each needs a name of its own
 f:12: rule \"orders\": outbound: is an integer; write a name such as \"GET /orders\", a pattern \
 such as \"/api/*\", or a list of them
@@ -208,6 +216,10 @@ fn each_problem_says_what_would_be_right() {
         (
             "limit = \"5 per second\"\ncold_factor = 2",
             "cold_factor: has no meaning without `warm_up`".to_owned(),
+        ),
+        (
+            "in_flight = 1\nmode = \"enforce for 5 % of keys\"",
+            "mode: has no meaning without `key`".to_owned(),
         ),
         ("in_flight = 1\nmax_keys = 2", "max_keys: has no meaning without `key`".to_owned()),
         (

@@ -74,6 +74,8 @@ fn scope() -> impl Strategy<Value = String> {
         Just("key = \"header:X-Api-Key\""),
         Just("key = \"client/20/48\"\nmax_keys = 7"),
         Just("key = \"client/20\""),
+        Just("mode = \"enforce for 2.5 % of requests\""),
+        Just("key = \"resource\"\nmode = \"enforce for 33.3333 % of keys\""),
         Just("key = \"resource\"\nmode = \"off\""),
     ];
     (resource, key).prop_map(|(resource, key)| format!("{resource}\n{key}"))

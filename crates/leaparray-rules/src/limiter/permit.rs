@@ -50,6 +50,13 @@ impl<C: RuleClock> Permit for RulePermit<C> {
     }
 
     #[inline]
+    fn withdraw_at(&mut self, now: Timestamp) {
+        if let Some(permit) = self.inner() {
+            permit.withdraw_at(now);
+        }
+    }
+
+    #[inline]
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         if let Some(permit) = self.inner() {
             permit.drop_at(now, outcome);

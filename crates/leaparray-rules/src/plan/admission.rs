@@ -26,7 +26,7 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
     plan: Kept<C>,
     /// The place of its list in the index.
     place: usize,
-    keys: SmallVec<[Option<K>; 2]>,
+    keys: SmallVec<[Option<K>; 3]>,
 }
 
 /// The plan of a request.
@@ -201,6 +201,17 @@ impl<C: RuleClock> Permit for RulePermits<C> {
             Held::Two(permits) => permits.end_at(now, outcome),
             Held::Three(permits) => permits.end_at(now, outcome),
             Held::Many(permits) => permits.end_at(now, outcome),
+        }
+    }
+
+    #[inline]
+    fn withdraw_at(&mut self, now: Timestamp) {
+        match &mut self.0 {
+            Held::Nothing => {}
+            Held::One(permit) => permit.withdraw_at(now),
+            Held::Two(permits) => permits.withdraw_at(now),
+            Held::Three(permits) => permits.withdraw_at(now),
+            Held::Many(permits) => permits.withdraw_at(now),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Which rules concern a resource.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
-use regex::{RegexSet, RegexSetBuilder};
 
-use crate::pattern::{self, Pattern};
-use crate::rule::{KeySource, Mode, Rule};
+use crate::pattern::{self, Literals, Pattern};
+use crate::rule::{KeySource, Rule};
 
 /// What the index has of a rule. Rules with equal parts have the same index: a change of numbers
 /// alone keeps it, and what resources have found in it.
@@ -34,13 +34,18 @@ pub(crate) struct Index {
     places: Mutex<HashMap<RuleList, usize>>,
 }
 
+/// A rule, and the texts of its pattern after the first wildcard.
+type Tail = (usize, Box<[Box<str>]>);
+
 /// The rules of one direction.
 #[derive(Debug)]
 struct Side {
     by_name: HashMap<Box<str>, Vec<usize>>,
-    patterns: RegexSet,
-    /// The rules of the patterns.
-    of_pattern: Vec<usize>,
+    /// The patterns by the text before their first wildcard, with the texts after it. A regular
+    /// expression of 10,000 patterns takes half a second to make, and 10 ms for a name.
+    by_prefix: HashMap<Box<str>, Vec<Tail>>,
+    /// The lengths of these texts in bytes.
+    prefix_lengths: BTreeSet<usize>,
 }
 
 /// The rules that concern a resource, in the order in which they are asked.
@@ -187,31 +192,35 @@ impl Target {
 
 impl Side {
     fn new<'a>(traffic: TrafficType, rules: impl Iterator<Item = &'a Rule>) -> Self {
-        let mut by_name: HashMap<Box<str>, Vec<usize>> = HashMap::new();
-        let (mut patterns, mut of_pattern) = (Vec::new(), Vec::new());
+        let (mut by_name, mut by_prefix) =
+            (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         let places = rules.enumerate();
         for (place, rule) in places.filter(|(_, it)| it.traffic == traffic && it.mode != Mode::Off)
         {
             for pattern in &rule.resources {
-                if pattern.is_name() {
-                    by_name.entry(pattern.as_str().into()).or_default().push(place);
+                let Literals { first, others } = pattern.literals();
+                if others.is_empty() {
+                    by_name.entry(first).or_default().push(place);
                 } else {
-                    patterns.push(pattern.regex());
-                    of_pattern.push(place);
+                    by_prefix.entry(first).or_default().push((place, others));
                 }
             }
         }
-        let patterns = RegexSetBuilder::new(patterns).size_limit(usize::MAX).build();
-        let patterns = patterns.expect("literals and wildcards, of any size");
-        Self { by_name, patterns, of_pattern }
+        let prefix_lengths = by_prefix.keys().map(|it| it.len()).collect();
+        Self { by_name, by_prefix, prefix_lengths }
     }
 
     fn find(&self, name: &str) -> Vec<usize> {
         let mut rules = Vec::new();
         for name in pattern::names(name) {
             rules.extend(self.by_name.get(name).into_iter().flatten());
-            let matches = self.patterns.matches(name);
-            rules.extend(matches.iter().map(|pattern| self.of_pattern[pattern]));
+            let prefixes =
+                self.prefix_lengths.iter().filter_map(|length| name.split_at_checked(*length));
+            for (prefix, rest) in prefixes {
+                let patterns = self.by_prefix.get(prefix).into_iter().flatten();
+                let matching = patterns.filter(|(_, others)| pattern::match_rest(others, rest));
+                rules.extend(matching.map(|(place, _)| *place));
+            }
         }
         rules
     }

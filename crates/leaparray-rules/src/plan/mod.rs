@@ -5,6 +5,7 @@ mod index;
 
 use std::sync::Arc;
 
+use leaparray::flow::shadow::{Mode, Rollout};
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
 
 use crate::limiter::{Asked, RuleClock, RuleLimiter};
@@ -27,6 +28,8 @@ pub(crate) struct Pin<C: RuleClock>(pub(crate) Arc<Plan<C>>);
 pub(crate) struct Active<C: RuleClock> {
     pub(crate) rule: Arc<Rule>,
     pub(crate) limiter: Arc<RuleLimiter<C>>,
+    /// How far the limiter is enforced; `None` if it was always enforced as a whole.
+    pub(crate) rollout: Option<Arc<Rollout>>,
     name: Named<Nothing>,
 }
 
@@ -52,20 +55,38 @@ impl<C: RuleClock> Plan<C> {
 }
 
 impl<C: RuleClock> Active<C> {
-    pub(crate) fn new(rule: &Arc<Rule>, limiter: Arc<RuleLimiter<C>>) -> Self {
-        Self { rule: Arc::clone(rule), limiter, name: Nothing.named(&rule.name) }
+    /// Creates the next version of a rule, with the counts of the version before, if there is one.
+    pub(crate) fn new(
+        rule: &Arc<Rule>,
+        limiter: Arc<RuleLimiter<C>>,
+        before: Option<&Arc<Rollout>>,
+    ) -> Self {
+        let rollout = before.cloned().or_else(|| {
+            let is_whole = rule.mode == Mode::Enforce;
+            (!is_whole).then(|| Arc::new(Rollout::new(rule.mode)))
+        });
+        Self { rule: Arc::clone(rule), limiter, rollout, name: Nothing.named(&rule.name) }
+    }
+
+    /// Returns how far the limiter is enforced; `None` if it is as a whole. In each version by the
+    /// mode of the rule, also while the mode of the rollout changes.
+    #[inline]
+    pub(crate) fn rollout(&self) -> Option<&Arc<Rollout>> {
+        if self.rule.mode == Mode::Enforce { None } else { self.rollout.as_ref() }
     }
 
     /// Returns the limiter for a request with that key, with the name of the rule.
     #[inline]
     pub(crate) fn asked<'a>(&'a self, key: &'a str) -> Named<Asked<'a, C>> {
-        self.name.over(self.limiter.asked(key))
+        let rollout = self.rollout().map(|it| &**it);
+        self.name.over(self.limiter.asked(key, rollout))
     }
 }
 
 impl<C: RuleClock> Clone for Active<C> {
     fn clone(&self) -> Self {
-        let Self { rule, limiter, name } = self;
-        Self { rule: Arc::clone(rule), limiter: Arc::clone(limiter), name: *name }
+        let Self { rule, limiter, rollout, name } = self;
+        let (rule, limiter, rollout) = (Arc::clone(rule), Arc::clone(limiter), rollout.clone());
+        Self { rule, limiter, rollout, name: *name }
     }
 }

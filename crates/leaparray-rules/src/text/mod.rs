@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
+use leaparray::flow::shadow::Mode;
 use leaparray::flow::{Keyed, TokenBucket};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
-use crate::rule::{KeySource, Mode, Rule};
+use crate::rule::{KeySource, ModeText, Rule};
 use fields::{Fields, Lines};
 
 /// The keys of a rule.
@@ -135,10 +136,10 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         key_source,
     );
     let max_keys = max_keys(fields);
-    let mode = fields.parsed("mode", "\"enforce\" or \"off\"", |text| {
-        let named = Mode::ALL.into_iter().find(|(_, name)| *name == text);
-        named.map(|(mode, _)| mode).ok_or_else(|| format!("{text:?} is no mode"))
-    });
+    let mode = fields.parsed("mode", ModeText::RIGHT, str::parse).map(|ModeText(mode)| mode);
+    if matches!(mode, Some(Mode::Keys(_))) && !fields.has("key") {
+        fields.report("mode", fields.line_of("mode"), Fault::Needs { other: "key" });
+    }
     let limit = limiter::read(fields);
     if fields.problems.borrow().len() > before {
         return None;
@@ -149,7 +150,7 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         resources,
         key,
         max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
-        mode: mode.unwrap_or_default(),
+        mode: mode.unwrap_or(Mode::Enforce),
         limit: limit?,
     })
 }

@@ -1,0 +1,66 @@
+//! A decision by up to three rules allocates nothing. Alone in its binary: the allocator counts the
+//! whole process.
+
+use std::sync::Arc;
+
+use leaparray::flow::{Ask, LimiterExt};
+use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray_rules::{Caller, RuleSet, Rules};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+/// Returns the number of allocations of 1,000 requests, after some that make what is made once.
+fn allocations(limiters: &[&str], caller: &impl Caller) -> u64 {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock));
+    let rules = Rules::new(Arc::clone(&registry));
+    let text = limiters.iter().enumerate().map(|(index, limiter)| {
+        format!("[[rule]]\nname = \"rule-{index}\"\nresource = \"/api/*\"\n{limiter}\n")
+    });
+    rules.apply(&RuleSet::parse(&text.collect::<String>()).unwrap());
+    let resource = registry.resource("GET /api/orders").unwrap();
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    let request = || {
+        if let Ok(entry) = rules.limiter(&resource, caller).try_enter_at(&*resource, ask) {
+            entry.success();
+        }
+    };
+    (0..10).for_each(|_| request());
+    let blocks = || dhat::HeapStats::get().total_blocks;
+    let before = blocks();
+    (0..1_000).for_each(|_| request());
+    blocks() - before
+}
+
+#[test]
+fn decision_by_up_to_three_rules_allocates_nothing() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let all = [
+        "limit = \"5000 per minute\"",
+        "key = \"header:x-api-key\"\nlimit = \"7000 per minute, bursts of 7000\"",
+        "in_flight = 3",
+        "breaker = \"adaptive\"",
+    ];
+    for rules in 1..=3 {
+        assert_eq!(allocations(&all[..rules], &"ann"), 0, "{rules} rules");
+    }
+    let refused = ["limit = \"5 per minute\"", all[1], all[2]];
+    assert_eq!(allocations(&refused, &"ann"), 0, "refusals");
+    assert!(allocations(&all, &"ann") > 0, "a list of four is a `Vec`");
+    #[cfg(feature = "tower")]
+    {
+        let client = leaparray_rules::ClientAddress([10, 1, 2, 3].into());
+        let keys = leaparray_rules::RequestKeys::default().with("tenant", "acme");
+        let request = http::Request::builder().extension(client).extension(keys);
+        let request = request.header("x-api-key", "ann").body(()).unwrap();
+        let keyed = [
+            "key = \"header:x-api-key\"\nlimit = \"5000 per minute, bursts of 5000\"",
+            "key = \"client/24\"\nlimit = \"7000 per minute, bursts of 7000\"",
+            "key = \"extension:tenant\"\nlimit = \"7000 per minute, bursts of 7000\"",
+        ];
+        assert_eq!(allocations(&keyed[..2], &request), 0);
+        assert_eq!(allocations(&keyed[1..], &request), 0);
+        assert_eq!(allocations(&keyed, &request), 0);
+    }
+}
