@@ -1,12 +1,12 @@
-//! Reservations: the charges stay within the limit, the books are conserved, and a number is settled
-//! once, whoever settles, asks, drops and expires beside each other.
+//! Reservations: the charges stay within the limit, the books are conserved, and a number is
+//! settled once, whoever settles, asks, drops and expires beside each other.
 #![cfg(loom)]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::settle::{CostLimiter, Ledger, LedgerError, Reservation, Unsettled};
 use leaparray::flow::Ask;
+use leaparray::flow::settle::{CostLimiter, Ledger, LedgerError, Reservation, Unsettled};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::thread;

@@ -283,7 +283,7 @@ impl<C: Clock> CostLimiter<C> {
     }
 
     /// Reserves the estimate of a request.
-    pub(super) fn admit(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
+    fn admit(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
         let mut book = self.at(ask.now());
         if let Some(mark) = book.reserve(ask.permits()) {
             return Ok(mark);
@@ -329,12 +329,22 @@ impl<C: Clock> Account for CostLimiter<C> {
 }
 
 impl<C: Clock> Costs for CostLimiter<C> {
+    type Mark = Mark;
+
     fn clock_now(&self) -> Timestamp {
         self.clock.now()
     }
 
     fn unsettled(&self) -> Unsettled {
         self.unsettled
+    }
+
+    fn reserve(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
+        self.admit(ask)
+    }
+
+    fn estimate(mark: &Mark) -> u64 {
+        mark.estimate
     }
 
     fn settle(&self, now: Timestamp, mark: Mark, cost: u64) -> Settlement {
