@@ -290,8 +290,15 @@ fn ledger_settles_each_number_once() {
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 2));
     clock.set(at(60_500));
     assert_eq!(ledger.settle(second, 1), Err(LedgerError::Expired));
-    assert_eq!((charged(), ledger.is_empty()), (130, true), "given back by its policy");
-    assert_eq!(ledger.settle(first, 1), Err(LedgerError::Expired));
+    assert_eq!((charged(), ledger.len()), (130, 2), "given back by its policy");
+    // A caller that charges what has expired must know which.
+    assert_eq!(ledger.settle(first, 130), Err(LedgerError::Settled));
+    assert_eq!(ledger.settle(second, 1), Err(LedgerError::Expired));
+    clock.set(at(60_999));
+    assert_eq!(ledger.settle(first, 130), Err(LedgerError::Settled));
+    clock.set(at(61_000));
+    assert_eq!([first, second].map(|id| ledger.settle(id, 1)), [Err(LedgerError::Forgotten); 2]);
+    assert_eq!((charged(), ledger.is_empty()), (130, true));
     assert_eq!(limiter.charge_at(clock.now(), 7).excess, 7, "nothing is lost");
 }
 
@@ -306,6 +313,8 @@ fn deadlines_of_a_ledger_are_in_order_although_the_clock_goes_back() {
     clock.set(at(60_499));
     assert_eq!(ids.map(|id| ledger.settle(id, 0)), [Ok(()); 2]);
     clock.set(at(60_500));
+    assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 2));
+    clock.set(at(61_000));
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 0));
 }
 
