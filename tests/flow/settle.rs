@@ -190,6 +190,28 @@ fn queue_waits_until_the_debt_is_charged() {
     assert_eq!(reserved.settle_at(at(61_020), 70).given_back, 0);
 }
 
+/// The estimate of the first request leaves the window after a minute, and is given back before.
+#[tokio::test]
+async fn waiting_request_asks_when_an_estimate_is_given_back() {
+    for timeout in [ms(10_000), Duration::MAX] {
+        let clock = ManualClock::new(at(60_000));
+        let minute = Duration::from_secs(60);
+        let limiter = Arc::new(CostLimiter::with_clock(minute, 100, clock.clone()).unwrap());
+        let queue = WaitQueue::new(limiter);
+        let never = |_| std::future::pending::<()>();
+        let first = queue.acquire_with(100, timeout, never).await.unwrap();
+        let mut second = std::pin::pin!(queue.acquire_with(50, timeout, never));
+        let mut third = std::pin::pin!(queue.acquire_with(50, timeout, never));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending(), "{timeout:?}");
+        assert!(third.as_mut().poll(&mut context).is_pending(), "{timeout:?}");
+        assert_eq!(first.settle_at(at(60_000), 0).given_back, 100);
+        let second = second.await.unwrap();
+        let third = third.await.unwrap();
+        assert_eq!((second.estimate(), third.estimate()), (50, 50));
+    }
+}
+
 #[test]
 fn shadow_settles_what_it_has_reserved() {
     let (_, limiter) = costs(100);
@@ -316,6 +338,15 @@ fn deadlines_of_a_ledger_are_in_order_although_the_clock_goes_back() {
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 2));
     clock.set(at(61_000));
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 0));
+}
+
+#[test]
+fn wrong_time_ends_no_reservation_of_a_ledger() {
+    let clock = ManualClock::new(at(60_000));
+    let ledger = Ledger::with_clock(ms(5_000), 10, clock);
+    let id = ledger.keep(()).unwrap();
+    assert_eq!(ledger.expire_at(Timestamp::MAX), 0, "a second ahead of the clock");
+    assert_eq!(ledger.settle_at(id, Timestamp::MAX, 1), Ok(()));
 }
 
 /// Reservations are taken, settled by two threads at once, dropped and expired.

@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::Settle;
+use crate::flow::permits::Horizon;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -45,8 +46,8 @@ impl fmt::Display for ReservationId {
 /// A reservation that is not settled within the time of the ledger, counted from when it was put
 /// in, is dropped, and so ends [by its policy](super::CostLimiter::with_unsettled). There is no
 /// thread in the background: each call ends those whose time has passed, and a timer may call
-/// [`expire_at`](Self::expire_at). So an expiry is never early, and late only while no call is
-/// made.
+/// [`expire_at`](Self::expire_at). So an expiry is late only while no call is made. A given time is
+/// at most a second ahead of the clock: a later one counts as that.
 ///
 /// # Idempotence
 ///
@@ -89,17 +90,17 @@ pub struct Ledger<P, C = MonotonicClock> {
     time: Duration,
     capacity: usize,
     pages: Mutex<Pages<P>>,
+    horizon: Horizon,
     clock: C,
 }
 
-/// The reservations by their numbers. Their deadlines are in the order of the numbers.
+/// The reservations by their numbers. They end in this order: after the clock has gone back, none
+/// ends before one with a lower number.
 #[derive(Debug)]
 struct Pages<P> {
     next: u64,
     /// The least number whose time has not passed.
     open: u64,
-    /// The latest deadline: no later reservation has an earlier one.
-    latest: Timestamp,
     kept: BTreeMap<u64, Kept<P>>,
 }
 
@@ -125,8 +126,8 @@ pub enum LedgerError {
     Settled,
     /// The time of the reservation has passed, and it has ended by its policy. Nothing was changed.
     Expired,
-    /// The reservation was settled, or has ended by its policy, too long ago for the ledger to know.
-    /// Nothing was changed.
+    /// The reservation was settled, or has ended by its policy, too long ago for the ledger to
+    /// know. Nothing was changed.
     Forgotten,
     /// The ledger has given out no such number.
     Unknown,
@@ -158,9 +159,8 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     /// Creates a ledger that reads `clock`, which should be that of the limiters.
     #[must_use]
     pub fn with_clock(time: Duration, capacity: usize, clock: C) -> Self {
-        let (next, open, latest, kept) = (0, 0, Timestamp::MIN, BTreeMap::new());
-        let pages = Pages { next, open, latest, kept };
-        Self { time, capacity, pages: Mutex::new(pages), clock }
+        let pages = Pages { next: 0, open: 0, kept: BTreeMap::new() };
+        Self { time, capacity, pages: Mutex::new(pages), horizon: Horizon::new(), clock }
     }
 
     /// Keeps a reservation, and returns its number.
@@ -189,9 +189,8 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
         }
         let number = pages.next;
         pages.next += 1;
-        // A clock that goes back makes no deadline early, and keeps them in order.
-        pages.latest = pages.latest.max(now.saturating_add(self.time));
-        let kept = Kept { deadline: pages.latest, page: Page::Open(reserved) };
+        let deadline = now.saturating_add(self.time);
+        let kept = Kept { deadline, page: Page::Open(reserved) };
         pages.kept.insert(number, kept);
         drop(pages);
         drop(expired);
@@ -220,7 +219,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
         cost: u64,
     ) -> Result<P::Settled, LedgerError> {
         let mut pages = self.lock();
-        let expired = pages.take_expired(now, self.time);
+        let expired = pages.take_expired(self.bound(now), self.time);
         let taken = pages.take(id);
         drop(pages);
         // The end of a reservation is code of other limiters: after the lock.
@@ -231,7 +230,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     /// Ends the reservations whose time has passed at `now`, and returns how many of them were not
     /// settled.
     pub fn expire_at(&self, now: Timestamp) -> usize {
-        let expired = self.lock().take_expired(now, self.time);
+        let expired = self.lock().take_expired(self.bound(now), self.time);
         expired.len()
     }
 
@@ -246,6 +245,10 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn bound(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock))
     }
 
     fn lock(&self) -> MutexGuard<'_, Pages<P>> {
