@@ -117,6 +117,7 @@ fn rest_of_an_estimate_is_given_back_where_it_was_taken() {
     clock.set(at(61_020));
     assert_eq!(limiter.quota_at(at(61_020)).unwrap().remaining, 60);
     clock.set(at(70_000));
+    assert!(!(&limiter).account().is_as_new(at(70_000)), "a reservation is open");
     assert_eq!(late.settle(10).given_back, 0, "it has left the window");
     let books = limiter.books_at(at(70_000));
     assert_eq!((books.unused, books.charged, books.expired), (30, 0, 50));
