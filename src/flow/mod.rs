@@ -54,7 +54,9 @@
 //!   beginning would not give.
 //! - A decision that begins after the change is by the new settings. One beside it is by the former
 //!   or by the new ones, never by a mixture.
-//! - No decision waits for a change. Threads that change the settings at the same time take turns.
+//! - No decision waits for a change, except where decisions are made under a lock: those of
+//!   [`Keyed`] limiters and of a [`settle::CostLimiter`]. Threads that change the settings at the
+//!   same time take turns.
 
 pub mod budget;
 mod combined;

@@ -17,6 +17,7 @@ mod rates;
 mod refund;
 mod rolling_window;
 mod settle;
+mod settling;
 mod shadow;
 mod sliding_window;
 mod tiers;

@@ -117,6 +117,7 @@ fn rest_of_an_estimate_is_given_back_where_it_was_taken() {
     clock.set(at(61_020));
     assert_eq!(limiter.quota_at(at(61_020)).unwrap().remaining, 60);
     clock.set(at(70_000));
+    assert!(!(&limiter).account().is_as_new(at(70_000)), "a reservation is open");
     assert_eq!(late.settle(10).given_back, 0, "it has left the window");
     let books = limiter.books_at(at(70_000));
     assert_eq!((books.unused, books.charged, books.expired), (30, 0, 50));
@@ -188,6 +189,28 @@ fn queue_waits_until_the_debt_is_charged() {
     let reserved = acquire(70).unwrap();
     assert_eq!(clock.now(), at(61_020));
     assert_eq!(reserved.settle_at(at(61_020), 70).given_back, 0);
+}
+
+/// The estimate of the first request leaves the window after a minute, and is given back before.
+#[tokio::test]
+async fn waiting_request_asks_when_an_estimate_is_given_back() {
+    for timeout in [ms(10_000), Duration::MAX] {
+        let clock = ManualClock::new(at(60_000));
+        let minute = Duration::from_secs(60);
+        let limiter = Arc::new(CostLimiter::with_clock(minute, 100, clock.clone()).unwrap());
+        let queue = WaitQueue::new(limiter);
+        let never = |_| std::future::pending::<()>();
+        let first = queue.acquire_with(100, timeout, never).await.unwrap();
+        let mut second = std::pin::pin!(queue.acquire_with(50, timeout, never));
+        let mut third = std::pin::pin!(queue.acquire_with(50, timeout, never));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending(), "{timeout:?}");
+        assert!(third.as_mut().poll(&mut context).is_pending(), "{timeout:?}");
+        assert_eq!(first.settle_at(at(60_000), 0).given_back, 100);
+        let second = second.await.unwrap();
+        let third = third.await.unwrap();
+        assert_eq!((second.estimate(), third.estimate()), (50, 50));
+    }
 }
 
 #[test]
@@ -290,8 +313,15 @@ fn ledger_settles_each_number_once() {
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 2));
     clock.set(at(60_500));
     assert_eq!(ledger.settle(second, 1), Err(LedgerError::Expired));
-    assert_eq!((charged(), ledger.is_empty()), (130, true), "given back by its policy");
-    assert_eq!(ledger.settle(first, 1), Err(LedgerError::Expired));
+    assert_eq!((charged(), ledger.len()), (130, 2), "given back by its policy");
+    // A caller that charges what has expired must know which.
+    assert_eq!(ledger.settle(first, 130), Err(LedgerError::Settled));
+    assert_eq!(ledger.settle(second, 1), Err(LedgerError::Expired));
+    clock.set(at(60_999));
+    assert_eq!(ledger.settle(first, 130), Err(LedgerError::Settled));
+    clock.set(at(61_000));
+    assert_eq!([first, second].map(|id| ledger.settle(id, 1)), [Err(LedgerError::Forgotten); 2]);
+    assert_eq!((charged(), ledger.is_empty()), (130, true));
     assert_eq!(limiter.charge_at(clock.now(), 7).excess, 7, "nothing is lost");
 }
 
@@ -306,7 +336,18 @@ fn deadlines_of_a_ledger_are_in_order_although_the_clock_goes_back() {
     clock.set(at(60_499));
     assert_eq!(ids.map(|id| ledger.settle(id, 0)), [Ok(()); 2]);
     clock.set(at(60_500));
+    assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 2));
+    clock.set(at(61_000));
     assert_eq!((ledger.expire_at(clock.now()), ledger.len()), (0, 0));
+}
+
+#[test]
+fn wrong_time_ends_no_reservation_of_a_ledger() {
+    let clock = ManualClock::new(at(60_000));
+    let ledger = Ledger::with_clock(ms(5_000), 10, clock);
+    let id = ledger.keep(()).unwrap();
+    assert_eq!(ledger.expire_at(Timestamp::MAX), 0, "a second ahead of the clock");
+    assert_eq!(ledger.settle_at(id, Timestamp::MAX, 1), Ok(()));
 }
 
 /// Reservations are taken, settled by two threads at once, dropped and expired.

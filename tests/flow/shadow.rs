@@ -120,17 +120,30 @@ fn mode_changes_between_whole_decisions() {
 fn combination_is_refused_by_what_is_enforced() {
     let clock = ManualClock::new(at(60_000));
     let window = |limit| FixedWindowLimiter::with_clock(ms(1_000), limit, clock.clone()).unwrap();
-    let both = AllOf::new((Shadow::new(window(2), Mode::Shadow), window(5)));
+    let both = AllOf::new((Shadow::new(window(2), Mode::Shadow), window(9)));
     let ask = |requests: u64| (0..requests).filter(|_| both.try_acquire().is_refused()).count();
     assert_eq!(ask(4), 0);
     let (shadow, other) = both.limiters();
-    assert_eq!((shadow.counts().would_refuse, remaining(other)), (2, 1));
+    assert_eq!((shadow.counts().would_refuse, remaining(other)), (2, 5));
     shadow.set_mode(Mode::Enforce);
-    assert_eq!((ask(3), remaining(other)), (3, 1), "charged to neither");
+    assert_eq!((ask(3), remaining(other)), (3, 5), "charged to neither");
+    assert_eq!(shadow.counts().enforced, 3);
     shadow.set_mode(Mode::Requests(per_million(500_000)));
-    assert_eq!(ask(2), 1, "each second one");
-    assert_eq!((remaining(other), ask(4)), (0, 4));
-    assert_eq!(shadow.counts().would_refuse, 3, "the others did not go ahead");
+    assert_eq!((ask(10), remaining(other)), (5, 0), "each second one");
+    assert_eq!((shadow.counts().enforced, shadow.counts().would_refuse), (7, 7));
+    assert_eq!((ask(4), shadow.counts().would_refuse), (4, 7), "the others did not go ahead");
+}
+
+/// The draw is made before the permits of the others are taken, which may give none back.
+#[test]
+fn request_that_is_drawn_is_charged_to_no_other_limiter() {
+    let clock = ManualClock::new(at(60_000));
+    let bucket = TokenBucket::with_clock(rate(1, 60_000), 10, clock);
+    let keyed = Keyed::<u64, _>::new(bucket, 10).unwrap();
+    let half = Mode::Requests(per_million(500_000));
+    let both = AllOf::new((keyed.of_key(&7), Shadow::new(closed(), half)));
+    assert_eq!((0..8).filter(|_| both.try_acquire().is_refused()).count(), 4);
+    assert_eq!(remaining(&both.limiters().0), 6);
 }
 
 #[test]
@@ -145,6 +158,7 @@ fn queue_over_a_shadow_makes_no_request_wait() {
     queue.limiter().set_mode(Mode::Enforce);
     assert!(acquire().is_ok());
     assert_eq!(queue.account().now(), at(61_000));
+    assert_eq!(queue.limiter().counts().enforced, 1, "it has waited");
 }
 
 #[test]
@@ -245,6 +259,24 @@ fn request_for_which_the_limiter_was_off_has_nothing_to_give_back() {
     assert!(limiter.try_acquire().is_admitted());
     limiter.set_mode(Mode::Enforce);
     assert!(!limiter.refund_at(at(60_000), 1, ms(0)) && limiter.try_acquire().is_refused());
+}
+
+/// One wrong time, even the end of time, concerns no refund of another one.
+#[test]
+fn request_of_a_wrong_time_ends_no_refunds() {
+    for mode in [Mode::Off, Mode::Shadow] {
+        let clock = ManualClock::new(at(60_000));
+        let window = FixedWindowLimiter::with_clock(ms(1_000), 1, clock.clone()).unwrap();
+        let limiter = Shadow::new(window, mode);
+        assert!(limiter.try_acquire_at(at(60_000), 1).is_admitted());
+        assert!(limiter.try_acquire_at(Timestamp::MAX, 1).is_admitted());
+        assert!(limiter.try_acquire_at(Timestamp::MAX, 1).is_admitted());
+        limiter.set_mode(Mode::Enforce);
+        clock.set(at(63_000));
+        assert!(limiter.try_acquire_at(at(63_000), 1).is_admitted());
+        assert!(!limiter.account().refund(&Ask::at(Timestamp::MAX), ms(0)));
+        assert!(limiter.account().refund(&Ask::at(at(63_000)), ms(0)), "{mode:?}");
+    }
 }
 
 #[test]

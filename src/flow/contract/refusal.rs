@@ -32,6 +32,8 @@ enum RetryKind {
     At,
     /// [`Retry::At`], of a limiter whose permits come by time alone, one after the other.
     Due,
+    /// [`Retry::At`], unless permits are given back before.
+    AtLatest,
     OnAnswer,
     Unknown,
     Never,
@@ -150,6 +152,17 @@ impl Refusal {
         matches!(self.kind, RetryKind::Due)
     }
 
+    /// Returns the refusal of a request for which there is room at `time`, or earlier if permits
+    /// are given back until then.
+    pub(in crate::flow) const fn at_latest(reason: Reason, time: Timestamp) -> Self {
+        Self { reason, time, kind: RetryKind::AtLatest, limiter: None }
+    }
+
+    /// Returns whether the request can succeed before its retry time, if permits are given back.
+    pub(in crate::flow) const fn is_at_latest(&self) -> bool {
+        matches!(self.kind, RetryKind::AtLatest)
+    }
+
     /// Returns the refusal of a combination: its other limiters must not be asked for a time that
     /// has passed.
     pub(in crate::flow) const fn of_combination(self) -> Self {
@@ -164,7 +177,7 @@ impl Refusal {
     #[inline]
     pub const fn retry(&self) -> Retry {
         match self.kind {
-            RetryKind::At | RetryKind::Due => Retry::At(self.time),
+            RetryKind::At | RetryKind::Due | RetryKind::AtLatest => Retry::At(self.time),
             RetryKind::OnAnswer => Retry::OnAnswer,
             RetryKind::Unknown => Retry::Unknown,
             RetryKind::Never => Retry::Never,
@@ -186,7 +199,7 @@ impl Refusal {
     #[must_use]
     pub fn postponed(self, by: Duration) -> Self {
         match self.kind {
-            RetryKind::At | RetryKind::Due => {
+            RetryKind::At | RetryKind::Due | RetryKind::AtLatest => {
                 Self { time: self.time.saturating_add(by), kind: RetryKind::At, ..self }
             }
             RetryKind::OnAnswer | RetryKind::Unknown | RetryKind::Never => self,

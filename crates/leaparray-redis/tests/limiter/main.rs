@@ -8,6 +8,7 @@ mod engine;
 mod fleet;
 mod queue;
 mod requests;
+mod settling;
 mod sizes;
 mod threads;
 #[cfg(feature = "tracing")]

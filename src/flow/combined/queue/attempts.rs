@@ -25,6 +25,8 @@ pub(super) enum Next<P> {
     GiveUp(Refusal),
     /// It asks again after that time.
     Sleep(Duration),
+    /// It asks again after that time, or after a permit was given back.
+    SleepOrRelease(Duration),
     /// It asks again after a permit was given back.
     AwaitRelease,
     /// It asks again after the limiter has got an answer from elsewhere.
@@ -270,10 +272,15 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             return Next::GiveUp(refusal);
         }
         if wakes > self.until {
+            if refusal.is_at_latest() && now < self.until {
+                // Permits may be given back in time.
+                return Next::AwaitRelease;
+            }
             return Next::GiveUp(refusal.because(Reason::WaitTooLong));
         }
         self.wakes = (wakes, is_due_then);
-        Next::Sleep(wakes.saturating_since(now))
+        let wait = wakes.saturating_since(now);
+        if refusal.is_at_latest() { Next::SleepOrRelease(wait) } else { Next::Sleep(wait) }
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) struct Waiting<'a, L, N> {
     place: Place<'a>,
     attempts: Attempts<'a, L, N>,
     plan: Plan,
-    /// The last answer was that permits are given back at an unknown time. The head announces that
-    /// it waits for that before it asks.
+    /// The last answer was that permits are given back at an unknown time, or may be. The head
+    /// announces that it waits for that before it asks.
     awaits_release: bool,
     /// The waker that the limiter gets for an answer from elsewhere; made when it is needed.
     waker: Option<Waker>,
@@ -66,7 +66,7 @@ impl<'a, L: Limiter, N: Passed> Waiting<'a, L, N> {
             // Permits may have been given back since.
             _ => Plan::Ask,
         };
-        let awaits_release = matches!(next, Some(Next::AwaitRelease));
+        let awaits_release = matches!(next, Some(Next::AwaitRelease | Next::SleepOrRelease(_)));
         Ok(Self {
             place,
             attempts,
@@ -163,8 +163,10 @@ impl<'a, L: Limiter, N: Passed> Waiting<'a, L, N> {
                 self.awaits_release = false;
             }
             Next::AwaitRelease if self.awaits_release => self.plan = Plan::Await,
+            // A notification ends the sleep.
+            Next::SleepOrRelease(wait) if self.awaits_release => self.plan = Plan::Sleep(wait),
             // Not announced before the question: asks once more.
-            Next::AwaitRelease => self.awaits_release = true,
+            Next::AwaitRelease | Next::SleepOrRelease(_) => self.awaits_release = true,
             Next::AwaitAnswer => {
                 self.plan = Plan::Register { again: self.plan == Plan::AskAgain };
             }

@@ -80,8 +80,7 @@ impl Book {
                 return;
             }
             if left >= window && self.is_periodic() {
-                let periods = (self.debt / u128::from(self.limit)).min(u128::from(left / window));
-                self.skip(u64::try_from(periods).unwrap_or(u64::MAX));
+                self.skip(self.periods().min(left / window));
             } else {
                 self.step();
             }
@@ -92,6 +91,12 @@ impl Book {
     /// room for as much of the debt, in the bucket that takes the slot.
     fn is_periodic(&self) -> bool {
         self.limit > 0 && self.charged == self.limit && self.debt >= u128::from(self.limit)
+    }
+
+    /// Returns for how many windows a periodic window stays so: as long as it is filled by the
+    /// debt. There is no room in any of their buckets.
+    fn periods(&self) -> u64 {
+        u64::try_from(self.debt / u128::from(self.limit)).unwrap_or(u64::MAX)
     }
 
     /// Moves a periodic window by as many windows.
@@ -207,9 +212,8 @@ impl Book {
         let window = self.slots.len() as u64;
         while self.debt > 0 || !holds(&self) {
             self.newest.checked_add(window)?;
-            if self.is_periodic() && self.debt > u128::from(self.limit) {
-                // At least a part of the debt stays, so that there is no room before.
-                let windows = u64::try_from((self.debt - 1) / u128::from(self.limit)).ok()?;
+            if self.is_periodic() {
+                let windows = self.periods();
                 self.newest.checked_add(windows.checked_mul(window)?)?;
                 self.skip(windows);
             } else {

@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::Settle;
+use crate::flow::permits::Horizon;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -45,15 +46,20 @@ impl fmt::Display for ReservationId {
 /// A reservation that is not settled within the time of the ledger, counted from when it was put
 /// in, is dropped, and so ends [by its policy](super::CostLimiter::with_unsettled). There is no
 /// thread in the background: each call ends those whose time has passed, and a timer may call
-/// [`expire_at`](Self::expire_at). So an expiry is never early, and late only while no call is
-/// made.
+/// [`expire_at`](Self::expire_at). So an expiry is late only while no call is made. A given time is
+/// at most a second ahead of the clock: a later one counts as that.
 ///
 /// # Idempotence
 ///
 /// Of several calls that settle a number, the first one settles. The others change nothing, and
-/// return [`LedgerError::Settled`] until the time of the reservation has passed, and
-/// [`LedgerError::Expired`] after it. A cost that comes after the expiry is in the hands of its
-/// caller, who can [charge](super::CostLimiter::charge_at) it.
+/// tell what has become of the reservation: it is [settled](LedgerError::Settled), or it [has
+/// ended](LedgerError::Expired) by its policy. The ledger remembers that for as long again as a
+/// reservation has time; then the number is [forgotten](LedgerError::Forgotten).
+///
+/// The cost of a reservation that has ended by its policy is in the hands of the caller, who can
+/// [charge](super::CostLimiter::charge_at) the part that the policy has not: all of it if the
+/// estimate was given back, and the part above the estimate if that stands. A cost whose number is
+/// settled or forgotten must not be charged again.
 ///
 /// ```
 /// use leaparray::flow::settle::{CostLimiter, Ledger, LedgerError, Unsettled};
@@ -84,23 +90,32 @@ pub struct Ledger<P, C = MonotonicClock> {
     time: Duration,
     capacity: usize,
     pages: Mutex<Pages<P>>,
+    horizon: Horizon,
     clock: C,
 }
 
-/// The reservations by their numbers. Their deadlines are in the order of the numbers.
+/// The reservations by their numbers. They end in this order: after the clock has gone back, none
+/// ends before one with a lower number.
 #[derive(Debug)]
 struct Pages<P> {
     next: u64,
-    /// The latest deadline: no later reservation has an earlier one.
-    latest: Timestamp,
+    /// The least number whose time has not passed.
+    open: u64,
     kept: BTreeMap<u64, Kept<P>>,
 }
 
 #[derive(Debug)]
 struct Kept<P> {
     deadline: Timestamp,
-    /// `None` if it was settled.
-    reserved: Option<P>,
+    page: Page<P>,
+}
+
+#[derive(Debug)]
+enum Page<P> {
+    Open(P),
+    Settled,
+    /// By its policy.
+    Ended,
 }
 
 /// The error of a [`Ledger`].
@@ -109,9 +124,11 @@ struct Kept<P> {
 pub enum LedgerError {
     /// The reservation was settled before. Nothing was changed.
     Settled,
-    /// The time of the reservation has passed: it was settled before, or has ended by its policy.
-    /// Nothing was changed.
+    /// The time of the reservation has passed, and it has ended by its policy. Nothing was changed.
     Expired,
+    /// The reservation was settled, or has ended by its policy, too long ago for the ledger to
+    /// know. Nothing was changed.
+    Forgotten,
     /// The ledger has given out no such number.
     Unknown,
 }
@@ -120,7 +137,8 @@ impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Settled => "the reservation is settled",
-            Self::Expired => "the time of the reservation has passed",
+            Self::Expired => "the time of the reservation has passed, and it has ended",
+            Self::Forgotten => "the reservation has ended too long ago to tell how",
             Self::Unknown => "no reservation has that number",
         })
     }
@@ -129,8 +147,8 @@ impl fmt::Display for LedgerError {
 impl Error for LedgerError {}
 
 impl<P: Settle> Ledger<P> {
-    /// Creates a ledger of up to `capacity` reservations, each of which ends after `time`, with its
-    /// own [`MonotonicClock`].
+    /// Creates a ledger of up to `capacity` reservations, each of which ends after `time` and is
+    /// remembered for as long again, with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(time: Duration, capacity: usize) -> Self {
         Self::with_clock(time, capacity, MonotonicClock::new())
@@ -141,16 +159,16 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     /// Creates a ledger that reads `clock`, which should be that of the limiters.
     #[must_use]
     pub fn with_clock(time: Duration, capacity: usize, clock: C) -> Self {
-        let pages = Pages { next: 0, latest: Timestamp::MIN, kept: BTreeMap::new() };
-        Self { time, capacity, pages: Mutex::new(pages), clock }
+        let pages = Pages { next: 0, open: 0, kept: BTreeMap::new() };
+        Self { time, capacity, pages: Mutex::new(pages), horizon: Horizon::new(), clock }
     }
 
     /// Keeps a reservation, and returns its number.
     ///
     /// # Errors
     ///
-    /// Returns the reservation if the ledger is full: of reservations that are open, or were
-    /// settled and whose time has not passed.
+    /// Returns the reservation if the ledger is full, of those that are open and those that it
+    /// remembers.
     ///
     /// ```
     /// use leaparray::flow::settle::Ledger;
@@ -163,7 +181,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     pub fn keep(&self, reserved: P) -> Result<ReservationId, P> {
         let now = self.clock.now();
         let mut pages = self.lock();
-        let expired = pages.take_expired(now);
+        let expired = pages.take_expired(now, self.time);
         if pages.kept.len() >= self.capacity {
             drop(pages);
             drop(expired);
@@ -171,9 +189,8 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
         }
         let number = pages.next;
         pages.next += 1;
-        // A clock that goes back makes no deadline early, and keeps them in order.
-        pages.latest = pages.latest.max(now.saturating_add(self.time));
-        let kept = Kept { deadline: pages.latest, reserved: Some(reserved) };
+        let deadline = now.saturating_add(self.time);
+        let kept = Kept { deadline, page: Page::Open(reserved) };
         pages.kept.insert(number, kept);
         drop(pages);
         drop(expired);
@@ -184,7 +201,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     ///
     /// # Errors
     ///
-    /// Returns a [`LedgerError`] if it was settled, has expired, or is not known. Nothing is
+    /// Returns a [`LedgerError`] if it was settled, has ended, or is not known. Nothing is
     /// changed then.
     pub fn settle(&self, id: ReservationId, cost: u64) -> Result<P::Settled, LedgerError> {
         self.settle_at(id, self.clock.now(), cost)
@@ -202,7 +219,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
         cost: u64,
     ) -> Result<P::Settled, LedgerError> {
         let mut pages = self.lock();
-        let expired = pages.take_expired(now);
+        let expired = pages.take_expired(self.bound(now), self.time);
         let taken = pages.take(id);
         drop(pages);
         // The end of a reservation is code of other limiters: after the lock.
@@ -213,12 +230,12 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     /// Ends the reservations whose time has passed at `now`, and returns how many of them were not
     /// settled.
     pub fn expire_at(&self, now: Timestamp) -> usize {
-        let expired = self.lock().take_expired(now);
+        let expired = self.lock().take_expired(self.bound(now), self.time);
         expired.len()
     }
 
-    /// Returns the number of reservations that are open, or were settled and whose time has not
-    /// passed at the last call.
+    /// Returns the number of reservations that are open, or that the ledger remembers, as of the
+    /// last call.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().kept.len()
@@ -230,6 +247,10 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
         self.len() == 0
     }
 
+    fn bound(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pages<P>> {
         // No code of a user runs under the lock.
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
@@ -237,23 +258,42 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
 }
 
 impl<P> Pages<P> {
-    /// Takes out what has expired, and returns the reservations that were open.
-    fn take_expired(&mut self, now: Timestamp) -> Vec<P> {
+    /// Ends what has expired, forgets what has expired for `time`, and returns the reservations
+    /// that were open.
+    fn take_expired(&mut self, now: Timestamp, time: Duration) -> Vec<P> {
         let mut expired = Vec::new();
-        while let Some(first) = self.kept.first_entry()
-            && first.get().deadline <= now
+        while let Some((&number, kept)) = self.kept.range_mut(self.open..).next()
+            && kept.deadline <= now
         {
-            expired.extend(first.remove().reserved);
+            self.open = number + 1;
+            if let Page::Open(_) = kept.page
+                && let Page::Open(reserved) = std::mem::replace(&mut kept.page, Page::Ended)
+            {
+                expired.push(reserved);
+            }
+        }
+        while let Some(first) = self.kept.first_entry()
+            && *first.key() < self.open
+            && first.get().deadline.saturating_add(time) <= now
+        {
+            first.remove();
         }
         expired
     }
 
-    /// Takes a reservation, whose number stays until its deadline.
+    /// Takes a reservation, which is settled from then on.
     fn take(&mut self, id: ReservationId) -> Result<P, LedgerError> {
-        match self.kept.get_mut(&id.0) {
-            Some(kept) => kept.reserved.take().ok_or(LedgerError::Settled),
-            None if id.0 < self.next => Err(LedgerError::Expired),
-            None => Err(LedgerError::Unknown),
+        let Some(kept) = self.kept.get_mut(&id.0) else {
+            let is_known = id.0 < self.next;
+            return Err(if is_known { LedgerError::Forgotten } else { LedgerError::Unknown });
+        };
+        match std::mem::replace(&mut kept.page, Page::Settled) {
+            Page::Open(reserved) => Ok(reserved),
+            Page::Settled => Err(LedgerError::Settled),
+            Page::Ended => {
+                kept.page = Page::Ended;
+                Err(LedgerError::Expired)
+            }
         }
     }
 }

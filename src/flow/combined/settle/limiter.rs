@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::book::{Book, Mark, Settlement};
 use super::reservation::{Reservation, sealed::Costs};
-use crate::flow::contract::{Account, Ask, Decision, LimitError, Quota, Refusal, lend};
+use crate::flow::contract::{Account, Ask, Decision, LimitError, Quota, Refusal, Retry, lend};
 use crate::flow::limiters::window_of_any;
 use crate::flow::permits::Horizon;
 use crate::node::Reason;
@@ -78,7 +78,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// - With a limit of 0, a debt stays until the limit is raised.
 /// - The limit, the estimates and the costs have no maximum.
 /// - The retry time of a refusal is the earliest if no estimate is given back until then. If one
-///   is, asking again can succeed earlier.
+///   is, asking again can succeed earlier: a [`WaitQueue`](crate::flow::WaitQueue) lets the first
+///   waiting request ask whenever one of its permits ends, and does not give up before its timeout.
 ///
 /// # Several limits
 ///
@@ -221,7 +222,13 @@ impl<C: Clock> CostLimiter<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, limit: u64) {
-        self.at(self.clock.now()).reconfigure(limit);
+        self.reconfigure_at(self.clock.now(), limit);
+    }
+
+    /// Like [`reconfigure`](Self::reconfigure), at `now`: a debt is charged then, as far as there
+    /// is room.
+    pub fn reconfigure_at(&self, now: Timestamp, limit: u64) {
+        self.at(now).reconfigure(limit);
     }
 
     /// Charges a cost at `now` for which there is no reservation, as of a request whose reservation
@@ -274,7 +281,12 @@ impl<C: Clock> CostLimiter<C> {
         if estimate > book.limit {
             return Refusal::never();
         }
-        Refusal::until(Reason::LimitReached, self.start_of(book.ready(estimate)))
+        let (reason, may_come_back) = (Reason::LimitReached, book.reserved > 0);
+        match self.start_of(book.ready(estimate)) {
+            Some(time) if may_come_back => Refusal::at_latest(reason, time),
+            None if may_come_back => Refusal::new(reason, Retry::Unknown),
+            time => Refusal::until(reason, time),
+        }
     }
 
     /// Returns the start of a bucket; `None` if that is after the end of time.
@@ -283,7 +295,7 @@ impl<C: Clock> CostLimiter<C> {
     }
 
     /// Reserves the estimate of a request.
-    pub(super) fn admit(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
+    fn admit(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
         let mut book = self.at(ask.now());
         if let Some(mark) = book.reserve(ask.permits()) {
             return Ok(mark);
@@ -329,12 +341,22 @@ impl<C: Clock> Account for CostLimiter<C> {
 }
 
 impl<C: Clock> Costs for CostLimiter<C> {
+    type Mark = Mark;
+
     fn clock_now(&self) -> Timestamp {
         self.clock.now()
     }
 
     fn unsettled(&self) -> Unsettled {
         self.unsettled
+    }
+
+    fn reserve(&self, ask: &Ask<'_>) -> Result<Mark, Refusal> {
+        self.admit(ask)
+    }
+
+    fn estimate(mark: &Mark) -> u64 {
+        mark.estimate
     }
 
     fn settle(&self, now: Timestamp, mark: Mark, cost: u64) -> Settlement {

@@ -31,6 +31,7 @@ mod ledger;
 mod limiter;
 mod per_request;
 mod reservation;
+mod settling;
 
 use crate::time::Timestamp;
 pub use book::Settlement;
@@ -38,6 +39,7 @@ pub use ledger::{Ledger, LedgerError, ReservationId};
 pub use limiter::{CostBooks, CostLimiter, Unsettled};
 pub use per_request::PerRequest;
 pub use reservation::Reservation;
+pub use settling::Settling;
 
 /// Permits that are settled with the actual cost of their request: a [`Reservation`], or those of
 /// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no

@@ -4,30 +4,38 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::Settle;
-use super::book::{Mark, Settlement};
-use super::limiter::{CostLimiter, Unsettled};
-use crate::flow::contract::{Ask, Decision};
+use super::book::Settlement;
+use super::limiter::Unsettled;
+use crate::flow::contract::{Ask, Decision, Refusal};
 use crate::node::{Outcome, Permit};
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 use sealed::Costs;
 
 pub(super) mod sealed {
-    use super::{Mark, Settlement, Unsettled};
+    use super::{Ask, Refusal, Settlement, Unsettled};
     use crate::time::Timestamp;
 
-    /// A limiter of costs, whatever its clock.
+    /// A limiter of costs, of any kind.
     pub trait Costs {
+        /// The place of an estimate in the books.
+        type Mark: Copy;
+
         fn clock_now(&self) -> Timestamp;
         fn unsettled(&self) -> Unsettled;
-        fn settle(&self, now: Timestamp, mark: Mark, cost: u64) -> Settlement;
+        fn reserve(&self, ask: &Ask<'_>) -> Result<Self::Mark, Refusal>;
+        fn estimate(mark: &Self::Mark) -> u64;
+        fn settle(&self, now: Timestamp, mark: Self::Mark, cost: u64) -> Settlement;
     }
 }
 
-/// The estimate that a [`CostLimiter`] has reserved for a request. It is settled once, by value; if
-/// it is dropped before, its [policy](CostLimiter::with_unsettled) applies.
+/// The estimate that a [`CostLimiter`] or a [`Settling`](super::Settling) has reserved for a
+/// request. It is settled once, by value; if it is dropped before, its
+/// [policy](super::CostLimiter::with_unsettled) applies.
 ///
 /// It can be sent to another thread. `L` is the type of the reference to the limiter:
 /// `&CostLimiter` or [`Arc`](std::sync::Arc).
+///
+/// [`CostLimiter`]: super::CostLimiter
 ///
 /// As the permit of an [entry](crate::Entry), it ends with the entry, by its policy. To settle it,
 /// reserve beside the entry, and keep the reservation until the cost is known.
@@ -38,23 +46,9 @@ where
     L::Target: Costs,
 {
     limiter: L,
-    mark: Mark,
+    mark: <L::Target as Costs>::Mark,
     unsettled: Unsettled,
     is_open: bool,
-}
-
-impl<L, C> Reservation<L>
-where
-    L: Deref<Target = CostLimiter<C>>,
-    C: Clock,
-{
-    /// Asks a limiter through any reference to it, such as an [`Rc`](std::rc::Rc) or a guard.
-    pub fn ask(limiter: L, ask: &Ask<'_>) -> Decision<Self> {
-        match limiter.admit(ask) {
-            Ok(mark) => Decision::Admitted(Self::of(limiter, mark)),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
 }
 
 impl<L> Reservation<L>
@@ -62,20 +56,28 @@ where
     L: Deref,
     L::Target: Costs,
 {
-    pub(super) fn of(limiter: L, mark: Mark) -> Self {
+    /// Asks a limiter through any reference to it, such as an [`Rc`](std::rc::Rc) or a guard.
+    pub fn ask(limiter: L, ask: &Ask<'_>) -> Decision<Self> {
+        match limiter.reserve(ask) {
+            Ok(mark) => Decision::Admitted(Self::of(limiter, mark)),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+
+    pub(super) fn of(limiter: L, mark: <L::Target as Costs>::Mark) -> Self {
         let unsettled = limiter.unsettled();
         Self { limiter, mark, unsettled, is_open: true }
     }
 
     /// Returns the estimate.
     #[must_use]
-    pub const fn estimate(&self) -> u64 {
-        self.mark.estimate
+    pub fn estimate(&self) -> u64 {
+        <L::Target as Costs>::estimate(&self.mark)
     }
 
     /// Sets the policy for this reservation if it is not settled, instead of the
-    /// [policy](CostLimiter::with_unsettled) of the limiter. For example, an estimate is given back
-    /// until the request is sent, and stands from then on.
+    /// [policy](super::CostLimiter::with_unsettled) of the limiter. For example, an estimate is
+    /// given back until the request is sent, and stands from then on.
     pub const fn if_unsettled(mut self, policy: Unsettled) -> Self {
         self.unsettled = policy;
         self
@@ -95,9 +97,9 @@ where
         }
     }
 
-    const fn cost_if_unsettled(&self) -> u64 {
+    fn cost_if_unsettled(&self) -> u64 {
         match self.unsettled {
-            Unsettled::Stands => self.mark.estimate,
+            Unsettled::Stands => self.estimate(),
             Unsettled::GivenBack => 0,
         }
     }

@@ -61,11 +61,12 @@ pub use rollout::{Rollout, ShadowCounts};
 /// - A request that was let through without its wait keeps its turn in a leaky bucket, and goes
 ///   ahead before it.
 /// - In an [`AllOf`](crate::flow::AllOf), a request that another limiter refuses takes no permits
-///   of this one, and does not count here. A request that this one would refuse takes permits of
-///   the others.
+///   of this one, and does not count here, unless this one was asked for its decision before:
+///   beside a limiter that cannot tell in advance, or that another thread has used up since. A
+///   request that this one would refuse takes permits of the others.
 /// - A [`WaitQueue`](crate::flow::WaitQueue) asks several times for one request. In the shadow,
 ///   each request is admitted at its first turn. With a share of requests, each question that the
-///   limiter refuses is a request for the share.
+///   limiter refuses is a request for the share. One that has to wait is enforced once.
 ///
 /// The refusals that are not carried out are in [`counts`](Self::counts), and in the state of a
 /// [watched](crate::Registry::watch) limiter. No node counts them.
@@ -80,7 +81,8 @@ pub use rollout::{Rollout, ShadowCounts};
 ///
 /// A request that went ahead against the decision has no permits to [give back](Account::refund),
 /// which its time does not tell. So no permits are given back of a request whose time is not after
-/// the latest such request, or the latest second in which the limiter was off. They stay charged.
+/// the latest such request, or the latest second in which the limiter was off, or whose time is
+/// more than a second ahead of the limiter's clock. They stay charged.
 #[derive(Clone, Copy)]
 pub struct Shadow<L, R = Arc<Rollout>> {
     limiter: L,
@@ -186,18 +188,18 @@ where
     fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
         let mode = self.rollout.mode();
         if mode == Mode::Off {
-            self.rollout.off(ask.now());
+            self.rollout.off(ask.now(), || self.now());
             return Decision::Admitted(None);
         }
         match ask.decided_by(&self.limiter) {
             Decision::Admitted(permit) => Decision::Admitted(Some(permit)),
             decision if self.rollout.carries_out(mode, self.key) => decision.map(Some),
             Decision::Wait(delayed) => {
-                self.rollout.would_delay(ask.now());
+                self.rollout.would_delay(ask.now(), self.now());
                 Decision::Admitted(Some(delayed.into_parts().0))
             }
             Decision::Refused(_) => {
-                self.rollout.would_refuse(ask.now());
+                self.rollout.would_refuse(ask.now(), self.now());
                 Decision::Admitted(None)
             }
         }
@@ -215,7 +217,13 @@ where
             Some(Decision::Admitted(())) => Some(Decision::Admitted(())),
             // The draw is part of the decision.
             _ if matches!(mode, Mode::Requests(share) if share.is_partial()) => None,
-            peek if mode.is_enforced_for(self.key) => peek,
+            peek if mode.is_enforced_for(self.key) => {
+                // A combination or a queue that is refused by a peek makes no decision.
+                if ask.is_first() && peek.is_some() {
+                    self.rollout.count_enforced();
+                }
+                peek
+            }
             _ => Some(Decision::Admitted(())),
         }
     }
@@ -255,7 +263,7 @@ where
     }
 
     fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
-        self.rollout.decided_at(ask.now()) && self.limiter.account().refund(ask, wait)
+        self.rollout.decided_at(ask.now(), self.now()) && self.limiter.account().refund(ask, wait)
     }
 
     fn wake_on_answer(&self, waker: &Waker) -> bool {

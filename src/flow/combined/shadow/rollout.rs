@@ -9,8 +9,15 @@ use crate::flow::watch::{Watch, WatchedState};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 
-/// For how long one note of a request that was not decided on holds, in mode [`Off`](Mode::Off).
-const OFF: Duration = Duration::from_secs(1);
+/// How far ahead of the clock the time of a request may be, and for how long one note of a request
+/// that was not decided on holds, in mode [`Off`](Mode::Off).
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns the time, or a second after the clock's if that is earlier: one wrong time does not end
+/// refunds for ever. A limiter without a clock has no bound.
+fn bound(now: Timestamp, clock: Timestamp) -> Timestamp {
+    if clock == Timestamp::MIN { now } else { now.min(clock.saturating_add(SECOND)) }
+}
 
 /// The [`Mode`] of one or several [`Shadow`](super::Shadow)s, and their counts.
 ///
@@ -101,28 +108,35 @@ impl Rollout {
             mode => mode.is_enforced_for(key),
         };
         if carries_out {
-            self.counts.enforced.fetch_add(1, Ordering::Relaxed);
+            self.count_enforced();
         }
         carries_out
     }
 
-    /// Counts a request that goes ahead although the limiter has refused it.
-    pub(super) fn would_refuse(&self, now: Timestamp) {
+    /// Counts a request that is refused or has to wait.
+    pub(super) fn count_enforced(&self) {
+        self.counts.enforced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that goes ahead although the limiter has refused it. `clock` is the time of
+    /// the limiter's clock.
+    pub(super) fn would_refuse(&self, now: Timestamp, clock: Timestamp) {
         self.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
-        self.counts.passed_until.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        self.counts.passed_until.fetch_max(bound(now, clock).as_nanos(), Ordering::Relaxed);
     }
 
     /// Counts a request that goes ahead at once although the limiter has told it to wait.
-    pub(super) fn would_delay(&self, now: Timestamp) {
+    pub(super) fn would_delay(&self, now: Timestamp, clock: Timestamp) {
         self.counts.would_delay.fetch_add(1, Ordering::Relaxed);
-        self.counts.passed_until.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        self.counts.passed_until.fetch_max(bound(now, clock).as_nanos(), Ordering::Relaxed);
     }
 
     /// Notes a request for which the limiter was not asked. Writes once a second.
-    pub(super) fn off(&self, now: Timestamp) {
+    pub(super) fn off(&self, now: Timestamp, clock: impl FnOnce() -> Timestamp) {
         let until = &self.counts.passed_until;
         if now.as_nanos() > until.load(Ordering::Relaxed) {
-            until.fetch_max(now.saturating_add(OFF).as_nanos(), Ordering::Relaxed);
+            let latest = bound(now, clock()).saturating_add(SECOND);
+            until.fetch_max(latest.as_nanos(), Ordering::Relaxed);
         }
     }
 
@@ -130,9 +144,11 @@ impl Rollout {
     /// may its permits be given back: a request that went ahead against a refusal has none, and the
     /// limiter would take those of another one.
     ///
-    /// The request that is given back has noted itself, if it went ahead otherwise.
-    pub(super) fn decided_at(&self, now: Timestamp) -> bool {
-        now.as_nanos() > self.counts.passed_until.load(Ordering::Relaxed)
+    /// The request that is given back has noted itself, if it went ahead otherwise: at its own
+    /// time, or at a bound. A time beyond the bound is not known to be later.
+    pub(super) fn decided_at(&self, now: Timestamp, clock: Timestamp) -> bool {
+        let is_later = now.as_nanos() > self.counts.passed_until.load(Ordering::Relaxed);
+        is_later && bound(now, clock) == now
     }
 
     /// Returns the state for a monitor, which contains the state of the limiter.
