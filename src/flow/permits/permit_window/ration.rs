@@ -17,7 +17,7 @@ pub(in crate::flow) trait Ration {
     #[inline]
     fn usage(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<Usage> {
         let PackedBucket { number, count: taken, .. } = window.layout().read(word);
-        Some(Usage { limit: self.limit(window, number)?, taken })
+        Some(Usage::new(self.limit(window, number)?, taken))
     }
 
     /// Returns the refusal of a request for which too few permits are left.
@@ -32,7 +32,8 @@ pub(in crate::flow) trait Ration {
     fn close(&self, _window: &PermitWindow, _number: u64, _of_window: u64, _of_bucket: u64) {}
 }
 
-/// The limit of a window, and the permits of it that are taken. Apart, so that their difference is
+/// The limit of a window, and the permits of it that are taken: the rule by which a window admits,
+/// for its word and for the window of a key. The two numbers are apart, so that their difference is
 /// computed only where it is needed.
 #[derive(Clone, Copy)]
 pub(in crate::flow) struct Usage {
@@ -41,9 +42,14 @@ pub(in crate::flow) struct Usage {
 }
 
 impl Usage {
+    #[inline]
+    pub(in crate::flow) const fn new(limit: u64, taken: u64) -> Self {
+        Self { limit, taken }
+    }
+
     /// Returns the usage of a window in which so many permits are left.
     pub(in crate::flow) const fn of_remaining(remaining: u64) -> Self {
-        Self { limit: remaining, taken: 0 }
+        Self::new(remaining, 0)
     }
 
     #[inline]
