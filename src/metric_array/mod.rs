@@ -21,6 +21,7 @@
 
 mod cells;
 mod gauge;
+mod histogram_bytes;
 mod history;
 mod latency;
 #[cfg(loom)]

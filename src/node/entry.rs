@@ -66,8 +66,6 @@ where
     permit: Option<P>,
 }
 
-impl<C: Clock + Clone> ResourceNode<C> {}
-
 impl<N, C> Entry<N, C>
 where
     N: Deref<Target = ResourceNode<C>>,

@@ -360,7 +360,7 @@ fn combination_reads_the_clock_of_the_first_limiter_that_has_one() {
     assert_eq!(AllOf::new(vec![&concurrency, &concurrency]).account().now(), Timestamp::MIN);
     let none = AllOf::new(Vec::<TokenBucket>::new());
     assert_eq!((none.account().now(), none.quota_at(at(0))), (Timestamp::MIN, None));
-    assert!(none.try_acquire_many(u64::MAX).is_admitted() && none.into_inner().is_empty());
+    assert!(none.try_acquire_many(u64::MAX).is_admitted() && none.limiters().is_empty());
 }
 
 /// Threads race for the permits of two limits. No limit is exceeded, and each limiter is charged

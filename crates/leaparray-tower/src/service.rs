@@ -72,7 +72,7 @@ where
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
-        let (mut refused_at, mut quotas, mut name) = (now, Vec::new(), None);
+        let (mut refused_at, mut quotas) = (now, Vec::new());
         let mut refunded_by = None;
         let decision = layer.limits.with(&request, &resource, |limiter| {
             let decision = limiter.ask(&Ask::at(now).over(&*resource));
@@ -80,7 +80,6 @@ where
                 Decision::Refused(refusal) => {
                     refused_at = time_of(refusal, &limiter, now);
                     limiter.account().each_quota(refused_at, &mut |quota| quotas.push(quota));
-                    name = Some(resource.series_key().name);
                 }
                 Decision::Wait(_) => refunded_by = limiter.cloned(),
                 Decision::Admitted(_) => {}
@@ -109,6 +108,14 @@ where
             Some(refusal) => events::refused(&resource, refusal, now),
             None => events::admitted(&resource, now),
         }
+        if let Decision::Refused(refusal) = decision {
+            resource.refuse_many_at(now, 1, refusal.reason);
+            let is_grpc = grpc::is_grpc(request.headers());
+            let resource = resource.name().into();
+            let refused = Refused { refusal, resource, at: refused_at, quotas, is_grpc };
+            let (request, _body) = request.into_parts();
+            return ResponseFuture::refused(layer.refuse.refuse(&refused, &request));
+        }
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
@@ -130,13 +137,7 @@ where
                 let waiting = Waiting { service, request, call, overdue, refund };
                 ResponseFuture::waiting(wait, waiting)
             }
-            Decision::Refused(refusal) => {
-                let is_grpc = grpc::is_grpc(request.headers());
-                let resource = name.expect("set when the limiter refused");
-                let refused = Refused { refusal, resource, at: refused_at, quotas, is_grpc };
-                let (request, _body) = request.into_parts();
-                ResponseFuture::refused(layer.refuse.refuse(&refused, &request))
-            }
+            Decision::Refused(_) => unreachable!("it was answered above"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{BudgetError, Share, refuse, share};
 use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota, Refusal};
-use crate::flow::permits::{FullWindow, Horizon, PackedBucket, PermitWindow, Ration};
+use crate::flow::permits::{FullWindow, Horizon, PackedBucket, PermitWindow, Ration, Usage};
 use crate::metric::MetricEvent;
 use crate::sync::{Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
@@ -184,9 +184,9 @@ impl<C: Clock> Ration for RetryBudget<C> {
         None
     }
 
-    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+    fn usage(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<Usage> {
         let PackedBucket { number, count: taken, .. } = window.layout().read(word);
-        Some(self.limit_of(number).saturating_sub(taken))
+        Some(Usage::of_remaining(self.limit_of(number).saturating_sub(taken)))
     }
 
     fn refuse(&self, _window: &PermitWindow, full: &FullWindow) -> Refusal {

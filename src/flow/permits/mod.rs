@@ -16,6 +16,6 @@ pub(in crate::flow) use horizon::Horizon;
 use live::{Live, Version};
 pub(in crate::flow) use metered::Metered;
 pub(in crate::flow) use packed_bucket::{Layout, PackedBucket};
-pub(in crate::flow) use permit_window::{FullWindow, PermitWindow, Ration};
+pub(in crate::flow) use permit_window::{FullWindow, PermitWindow, Ration, Usage};
 pub(in crate::flow) use rule::{Back, CLOSED, NotAdmitted, Rule, Take, Taken};
 pub(in crate::flow) use stripes::{STRIPES, Shares, Stripes};

@@ -14,11 +14,12 @@
 mod block;
 mod collect;
 mod group;
-mod memory;
 mod recorder;
 mod sealed;
+mod source;
 
+pub(crate) use block::{BLOCK_BINS, BinBlock};
 pub(crate) use collect::{Collector, with_collector};
-pub(crate) use group::BinSource;
 pub(crate) use recorder::{Bin, LatencyRecorder, RecorderMemory};
 pub(crate) use sealed::SealedBins;
+pub(crate) use source::BinSource;

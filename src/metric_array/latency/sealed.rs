@@ -2,7 +2,8 @@
 
 use super::block::{BLOCK_GROUPS, GROUP_INDEX};
 use super::collect::Collector;
-use super::group::{BinGroup, BinSource, GROUP_BINS};
+use super::group::{BinGroup, GROUP_BINS};
+use super::source::BinSource;
 use crate::sync::{Ordering, Payload32, RacyOnce, payload_32, seen_payload_32};
 
 /// The number of words in a segment: with the link, a segment is a cache line.

@@ -191,15 +191,15 @@ where
 /// in use.
 #[test]
 fn combination_is_as_new_once_each_of_its_limiters_is() {
-    let make = || {
+    let parts = || {
         let bucket = TokenBucket::new(rate(1, 100), 100).with_max_lead(Duration::MAX);
-        AllOf::new((bucket, Arc::new(ConcurrencyLimiter::new(10))))
+        (bucket, Arc::new(ConcurrencyLimiter::new(10)))
     };
     let many = move || {
-        let (bucket, permits) = make().into_inner();
+        let (bucket, permits) = parts();
         AllOf::new(vec![bucket.boxed(), permits.boxed()])
     };
-    expect_eviction_after_both(make);
+    expect_eviction_after_both(move || AllOf::new(parts()));
     expect_eviction_after_both(many);
 }
 

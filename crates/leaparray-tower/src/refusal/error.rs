@@ -51,7 +51,7 @@ pub struct Fail;
 #[non_exhaustive]
 pub enum CallError<E> {
     /// The layer has refused the request. It has not reached the service.
-    Refused(Refused),
+    Refused(Refused<'static>),
     /// The service has returned an error.
     Service(E),
 }
@@ -64,7 +64,7 @@ impl<B, E> Refuse<B, E> for Fail {
         refused: &Refused,
         _request: &Parts,
     ) -> Result<Response<Option<B>>, CallError<E>> {
-        Err(CallError::Refused(refused.clone()))
+        Err(CallError::Refused(refused.clone().into_owned()))
     }
 
     fn error(error: E) -> CallError<E> {

@@ -7,7 +7,7 @@ pub(crate) mod headers;
 mod problem;
 mod spread;
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -24,11 +24,11 @@ pub use spread::Spread;
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct Refused<'a> {
     /// The reason, and when to ask again.
     pub refusal: Refusal,
     /// The name of the resource.
-    pub resource: Arc<str>,
+    pub resource: Cow<'a, str>,
     /// The time of the refusal. If the refusal refers to a time that is past for the registry,
     /// since the clock of the limiter is behind, this is the limiter's time.
     pub at: Timestamp,
@@ -39,7 +39,13 @@ pub struct Refused {
     pub is_grpc: bool,
 }
 
-impl Refused {
+impl Refused<'_> {
+    /// Returns this refused request with a name of its own.
+    pub(crate) fn into_owned(self) -> Refused<'static> {
+        let Self { refusal, resource, at, quotas, is_grpc } = self;
+        Refused { refusal, resource: Cow::Owned(resource.into_owned()), at, quotas, is_grpc }
+    }
+
     /// Returns the time until asking again can succeed, rounded up to whole seconds, at least one;
     /// `None` if it is not known, or if there is none.
     ///

@@ -100,12 +100,6 @@ impl<T> AllOf<T> {
     pub const fn limiters(&self) -> &T {
         &self.0
     }
-
-    /// Returns the limiters, and consumes the combination.
-    #[must_use]
-    pub fn into_inner(self) -> T {
-        self.0
-    }
 }
 
 impl<T: Members> Limiter for AllOf<T> {

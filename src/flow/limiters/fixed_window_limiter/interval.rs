@@ -1,7 +1,7 @@
 //! The arithmetic of a fixed window whose state is one word.
 
 use crate::flow::contract::Quota;
-use crate::flow::permits::{Layout, NotAdmitted, Rule, Take, Taken};
+use crate::flow::permits::{Layout, NotAdmitted, Rule, Take, Taken, Usage};
 use crate::node::Reason;
 use crate::time::{Timestamp, WindowConfig};
 
@@ -57,7 +57,7 @@ impl Rule for Interval {
     #[inline]
     fn decide(&self, word: u64, take: Take) -> Result<Taken, NotAdmitted> {
         let (number, taken) = self.bucket_of(word, take.now);
-        if take.permits <= self.limit.saturating_sub(taken) {
+        if Usage::new(self.limit, taken).admits(take.permits) {
             let word = self.layout.word(number, taken + take.permits);
             return Ok(Taken { word, wait: 0 });
         }
@@ -78,7 +78,7 @@ impl Rule for Interval {
     fn quota(&self, word: u64, now: u64) -> Option<Quota> {
         let (number, taken) = self.bucket_of(word, now);
         let reset = if taken == 0 { Some(now) } else { self.end(number) };
-        let remaining = self.limit.saturating_sub(taken);
+        let remaining = Usage::new(self.limit, taken).remaining();
         let quota = Quota::new(self.limit, remaining, reset.map(Timestamp::from_nanos));
         Some(quota.with_window(self.config.interval()))
     }

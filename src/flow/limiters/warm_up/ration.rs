@@ -4,7 +4,7 @@ use super::WarmUpConfig;
 use super::curve::Curve;
 use super::warmth::{EndedBucket, NEVER, Warmth};
 use crate::flow::contract::Refusal;
-use crate::flow::permits::{FullWindow, PermitWindow, Ration};
+use crate::flow::permits::{FullWindow, PermitWindow, Ration, Usage};
 use crate::flow::permits::{Layout, PackedBucket};
 use crate::node::Reason;
 use crate::sync::{Arc, AtomicU64, Loaded, Ordering, Slot};
@@ -214,7 +214,7 @@ impl Ration for CurveRation {
     }
 
     #[inline]
-    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64> {
+    fn usage(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<Usage> {
         let layout = window.layout();
         let taken = layout.flagged(word);
         // Acquire: pairs with the Release in `store`.
@@ -224,10 +224,10 @@ impl Ration for CurveRation {
         // The words differ in their counts alone.
         let remaining = known.saturating_sub(taken);
         if permits <= remaining || remaining == 0 {
-            return Some(remaining);
+            return Some(Usage::of_remaining(remaining));
         }
         // While one permit is free, a request gets as many as the limit has.
-        Some(self.remaining_of_limit(layout.read(word).count))
+        Some(Usage::of_remaining(self.remaining_of_limit(layout.read(word).count)))
     }
 
     #[inline]

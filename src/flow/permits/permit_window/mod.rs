@@ -10,7 +10,7 @@ mod retry;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(in crate::flow) use ration::{FullWindow, Ration};
+pub(in crate::flow) use ration::{FullWindow, Ration, Usage};
 
 use std::time::Duration;
 
@@ -170,15 +170,19 @@ impl PermitWindow {
                     continue;
                 }
             }
-            let Some(remaining) = ration.remaining(self, word, permits) else {
+            let Some(usage) = ration.usage(self, word, permits) else {
                 word = self.load();
                 continue;
             };
-            if permits > remaining {
-                match self.refuse(word, permits, ration) {
-                    Ok(refusal) => return Decision::Refused(refusal),
-                    Err(found) => word = found,
+            if !usage.admits(permits) {
+                let refusal = self.refusal(word, permits, ration);
+                // The ration may have read notes of a later bucket. In that case it has acquired
+                // them, and this load finds the word changed.
+                let found = self.load();
+                if self.layout.is_same_bucket(word, found) {
+                    return Decision::Refused(refusal);
                 }
+                word = found;
                 continue;
             }
             // Relaxed: this continues the release sequence of the thread that opened the bucket,
@@ -192,7 +196,7 @@ impl PermitWindow {
             ) {
                 Ok(_) => return Decision::Admitted(()),
                 // Retried at once if few permits are left: this thread has the cache line now.
-                Err(found) if !Shares::is_worth(remaining, permits) => word = found,
+                Err(found) if !Shares::is_worth(usage.remaining(), permits) => word = found,
                 Err(found) => word = self.contend(word, found, permits, ration),
             }
         }
@@ -207,17 +211,13 @@ impl PermitWindow {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Returns the refusal of a request for `permits` permits of a full window, or the word, if
-    /// another bucket has become the newest.
+    /// Returns the refusal of a request for `permits` permits of a full window. It is valid if the
+    /// bucket is still the newest.
     #[inline]
-    fn refuse(&self, word: u64, permits: u64, ration: &impl Ration) -> Result<Refusal, u64> {
+    fn refusal(&self, word: u64, permits: u64, ration: &impl Ration) -> Refusal {
         let newest = self.layout.read(word);
         let full = FullWindow { word, number: newest.number, taken: newest.count, permits };
-        let refusal = ration.refuse(self, &full);
-        // The ration may have read notes of a later bucket. In that case it has acquired them, and
-        // this load finds the word changed.
-        let found = self.load();
-        if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
+        ration.refuse(self, &full)
     }
 
     /// Opens a bucket that is not older than `number`, or than the bucket of the horizon if that is

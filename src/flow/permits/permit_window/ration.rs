@@ -12,12 +12,12 @@ pub(in crate::flow) trait Ration {
     /// permits are not taken from stripes.
     fn limit(&self, window: &PermitWindow, number: u64) -> Option<u64>;
 
-    /// Returns the permits that are left for a request for `permits` of them, if `word` is the
-    /// direct word of the newest bucket. `None` makes the caller read the word again.
+    /// Returns the permits for a request for `permits` of them, if `word` is the direct word of the
+    /// newest bucket. `None` makes the caller read the word again.
     #[inline]
-    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+    fn usage(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<Usage> {
         let PackedBucket { number, count: taken, .. } = window.layout().read(word);
-        Some(self.limit(window, number)?.saturating_sub(taken))
+        Some(Usage::new(self.limit(window, number)?, taken))
     }
 
     /// Returns the refusal of a request for which too few permits are left.
@@ -30,6 +30,39 @@ pub(in crate::flow) trait Ration {
     /// wrong. In that case these threads have called it for the bucket before.
     #[inline]
     fn close(&self, _window: &PermitWindow, _number: u64, _of_window: u64, _of_bucket: u64) {}
+}
+
+/// The limit of a window, and the permits of it that are taken: the rule by which a window admits,
+/// for its word and for the window of a key. The two numbers are apart, so that their difference is
+/// computed only where it is needed.
+#[derive(Clone, Copy)]
+pub(in crate::flow) struct Usage {
+    limit: u64,
+    taken: u64,
+}
+
+impl Usage {
+    #[inline]
+    pub(in crate::flow) const fn new(limit: u64, taken: u64) -> Self {
+        Self { limit, taken }
+    }
+
+    /// Returns the usage of a window in which so many permits are left.
+    pub(in crate::flow) const fn of_remaining(remaining: u64) -> Self {
+        Self::new(remaining, 0)
+    }
+
+    #[inline]
+    pub(in crate::flow) const fn remaining(self) -> u64 {
+        self.limit.saturating_sub(self.taken)
+    }
+
+    /// Returns whether `permits` permits are left. A limit that was lowered may be below the
+    /// permits that are taken.
+    #[inline]
+    pub(in crate::flow) const fn admits(self, permits: u64) -> bool {
+        self.taken <= self.limit && permits <= self.limit - self.taken
+    }
 }
 
 /// A window in which too few permits are left.

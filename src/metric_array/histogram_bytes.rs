@@ -1,11 +1,9 @@
 //! The memory that a histogram can take.
 
-use super::block::{BLOCK_BINS, BinBlock};
-use super::recorder::LatencyRecorder;
-use super::sealed::SealedBins;
+use super::history::Row;
+use super::latency::{BLOCK_BINS, BinBlock, LatencyRecorder, SealedBins};
 use crate::collections::SlabItem;
 use crate::histogram::HistogramConfig;
-use crate::metric_array::history::Row;
 use crate::sync::{CHUNK_LEN, RacyOnce};
 use crate::time::WindowConfig;
 
