@@ -1,5 +1,6 @@
 //! Rules that follow a source.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -10,6 +11,7 @@ use leaparray::Registry;
 
 use crate::changes::Changes;
 use crate::limiter::RuleClock;
+use crate::rule::Rule;
 use crate::rules::{Rules, Shared, locked};
 use crate::source::{Event, Follow, FollowError, Follower, RulesStatus, SourceState, SourceStatus};
 use crate::text::RuleSet;
@@ -17,12 +19,16 @@ use crate::text::RuleSet;
 /// The longest time between two readings of a text that has changed.
 const CONFIRM: Duration = Duration::from_millis(50);
 
+/// The same for a text that is wrong, or that lacks a rule: a part of a file that is written slowly
+/// looks so.
+const CONFIRM_LOSS: Duration = Duration::from_secs(1);
+
 /// The number of readings after which a text that changes each time is not waited for.
 const ATTEMPTS: u32 = 40;
 
 impl Rules {
     /// Creates a registry with the rules of a file, and follows the file: see
-    /// [`follow`](Self::follow). Reads the file twice, some milliseconds apart.
+    /// [`follow`](Self::follow). Reads the file twice, 50 ms apart.
     ///
     /// # Errors
     ///
@@ -52,14 +58,17 @@ impl<C: RuleClock> Rules<C> {
     pub fn follow(&self, mut follow: Follow) -> Result<Changes, FollowError> {
         let mut follower = Follower::default();
         let rules = first(&mut follow, &mut follower)?;
-        let changes = self.apply(&rules);
-        self.set_source(&follow.name, SourceState::Good);
+        let name = follow.name.clone();
         let (sender, wakes) = sync_channel(1);
         let shared = Arc::downgrade(&self.shared);
         let thread = thread::Builder::new().name("leaparray-rules".to_owned());
         thread
             .spawn(move || run(&shared, &wakes, &mut follow, &mut follower))
             .map_err(FollowError::Thread)?;
+        let changes = self.apply(&rules);
+        self.set_source(&name, SourceState::Good);
+        // The thread waits for this.
+        let _ = sender.try_send(());
         locked(&self.shared.followers).push(sender);
         Ok(changes)
     }
@@ -87,12 +96,37 @@ impl<C: RuleClock> Rules<C> {
     /// ```
     #[must_use]
     pub fn status(&self) -> RulesStatus {
-        locked(&self.shared.status).clone()
+        let mut status = locked(&self.shared.status).clone();
+        let is_misdirected = |rule: &Arc<Rule>| {
+            let mut names = rule.resources.iter().filter(|it| it.is_name());
+            names.any(|name| {
+                let listed = self.registry().get(name.as_str());
+                listed.is_some_and(|it| it.traffic_type() != rule.traffic)
+            })
+        };
+        let rules = self.rules().into_iter().filter(is_misdirected);
+        status.misdirected = rules.map(|rule| Arc::clone(&rule.name)).collect();
+        status
     }
 
     fn set_source(&self, name: &str, state: SourceState) {
-        let (name, since) = (name.to_owned(), self.registry().clock().now());
-        locked(&self.shared.status).source = Some(SourceStatus { name, since, state });
+        let (name, now) = (name.to_owned(), self.registry().clock().now());
+        let status = SourceStatus { name, since: now, read_at: now, state };
+        locked(&self.shared.status).source = Some(status);
+    }
+
+    fn set_read(&self) {
+        let now = self.registry().clock().now();
+        if let Some(source) = &mut locked(&self.shared.status).source {
+            source.read_at = now;
+        }
+    }
+
+    /// Returns whether a text is good, and has each rule that is in force.
+    fn keeps_all(&self, text: &str) -> bool {
+        let Ok(next) = RuleSet::parse(text) else { return false };
+        let names: HashSet<_> = next.rules().iter().map(|it| &it.name).collect();
+        self.rules().iter().all(|it| names.contains(&it.name))
     }
 
     /// Acts on a text, or on its absence.
@@ -126,7 +160,7 @@ fn first(follow: &mut Follow, follower: &mut Follower) -> Result<RuleSet, Follow
             let rules = RuleSet::parse(text);
             return rules.map_err(|it| FollowError::Wrong(it.in_source(&source())));
         }
-        thread::sleep(CONFIRM / 10);
+        thread::sleep(CONFIRM);
     }
     Err(FollowError::Unsettled { source: follow.name.clone() })
 }
@@ -138,16 +172,26 @@ fn run<C: RuleClock>(
     follow: &mut Follow,
     follower: &mut Follower,
 ) {
+    // The first rules are applied before the first reading here.
+    if wakes.recv().is_err() {
+        return;
+    }
     loop {
-        let pause = if follower.is_pending() { CONFIRM } else { follow.interval };
-        if wakes.recv_timeout(pause.min(follow.interval)) == Err(RecvTimeoutError::Disconnected) {
-            return;
-        }
         let reading = follow.read();
-        let Some(reading) = follower.look(reading) else { continue };
         // Not held while the source is read: the rules may be dropped then.
         let Some(shared) = shared.upgrade() else { return };
-        let event = Rules { shared }.act(&follow.name, reading);
-        follow.tell(&event);
+        let rules = Rules { shared };
+        rules.set_read();
+        if let Some(reading) = follower.look(reading) {
+            let event = rules.act(&follow.name, reading);
+            follow.tell(&event);
+        }
+        let text = follower.pending_text();
+        let confirm = text.map(|it| if rules.keeps_all(it) { CONFIRM } else { CONFIRM_LOSS });
+        let pause = confirm.map_or(follow.interval, |it| it.min(follow.interval));
+        drop(rules);
+        if wakes.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
     }
 }

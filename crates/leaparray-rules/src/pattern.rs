@@ -1,13 +1,15 @@
 //! Which resources a rule concerns.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The names of the resources that a rule concerns: one name, or a pattern in which `*` stands for
 /// any run of characters.
 ///
-/// A `*` directly after `{` is no wildcard: the template of a route, such as `GET
-/// /files/{*path}`, is a name. A pattern that begins with `/` also matches the names that have one
-/// word before it: `/api/*` matches `GET /api/orders`.
+/// A `*` directly after `{` is no wildcard: the template of a route, such as `GET /files/{*path}`,
+/// is a name. A pattern that begins with `/` also matches the names that have one word before it:
+/// `/api/*` matches `GET /api/orders`. What matches the `GET` of a path also matches its `HEAD`,
+/// since a router answers both by one handler.
 ///
 /// ```
 /// use leaparray_rules::Pattern;
@@ -43,7 +45,7 @@ impl Pattern {
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let literals = self.literals();
-        names(name).any(|name| literals.match_whole(name))
+        names(name).any(|name| literals.match_whole(&name))
     }
 
     /// Returns the texts between the wildcards.
@@ -83,11 +85,12 @@ pub(crate) fn match_rest(others: &[Box<str>], mut rest: &str) -> bool {
     rest.ends_with(&**last)
 }
 
-/// Returns the texts by which a resource is matched: its name, and the path of a name such as `GET
-/// /orders`.
-pub(crate) fn names(name: &str) -> impl Iterator<Item = &str> {
+/// Returns the texts by which a resource is matched: its name; the path of a name such as `GET
+/// /orders`; and for a `HEAD`, which the handler of a `GET` answers, the name of the `GET`.
+pub(crate) fn names(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let path = name.split_once(' ').map(|(_, path)| path).filter(|it| it.starts_with('/'));
-    std::iter::once(name).chain(path)
+    let get = name.strip_prefix("HEAD /").map(|path| Cow::Owned(format!("GET /{path}")));
+    [name].into_iter().chain(path).map(Cow::Borrowed).chain(get)
 }
 
 impl fmt::Display for Pattern {

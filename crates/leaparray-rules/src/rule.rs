@@ -33,7 +33,8 @@ use crate::quantity::{Percent, QuantityError};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The name, by which refusals, headers, exporters and the page tell limits apart.
+    /// The name, by which refusals, headers, exporters and the page tell limits apart. The process
+    /// keeps each distinct name until it ends, once.
     pub name: Arc<str>,
     /// The direction of the requests.
     pub traffic: TrafficType,
@@ -41,7 +42,7 @@ pub struct Rule {
     pub resources: Vec<Pattern>,
     /// What a request is counted by. `None` if all requests count together.
     pub key: Option<KeySource>,
-    /// The greatest number of keys that are stored.
+    /// The greatest number of keys that are stored. Further keys share one limit.
     pub max_keys: usize,
     /// How far the rule is enforced.
     pub mode: Mode,
@@ -53,7 +54,8 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeySource {
-    /// A header of the request, by its name in lower case. Of several values, the first one counts.
+    /// A header of the request, by its name in lower case. A request with several values lacks the
+    /// key.
     Header(Box<str>),
     /// The address of the client, without the bits after these.
     Client {
@@ -78,6 +80,14 @@ impl Rule {
         self.mode != Mode::Off
             && self.traffic == traffic
             && self.resources.iter().any(|it| it.matches(resource))
+    }
+
+    /// Returns the [strictest](Limit::strictest) limit of this rule and the next one with its name;
+    /// `None` if the limiter cannot be changed in place.
+    pub(crate) fn becomes(&self, next: &Self) -> Option<Limit> {
+        let has_same_keys =
+            next.key == self.key && (next.key.is_none() || next.max_keys == self.max_keys);
+        if has_same_keys { self.limit.strictest(&next.limit) } else { None }
     }
 
     /// Returns the key by which the file names the resources.

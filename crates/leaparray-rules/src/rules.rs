@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use leaparray::flow::{Decision, LimiterExt, Refusal};
 use leaparray::registry::RegistryError;
-use leaparray::{Entry, MonotonicClock, Registry, Resource};
+use leaparray::{Entry, MonotonicClock, Registry, Resource, Timestamp, TrafficType};
 
 use crate::caller::Caller;
 use crate::changes::Changes;
@@ -53,9 +53,15 @@ use crate::text::RuleSet;
 ///
 /// A rule is known by its name. If its limiter is of the same kind as before, and has the same key,
 /// it keeps its state: buckets, breakers, warmth and keys stay, and the numbers are changed in
-/// place. A rule that is new, or whose limiter is of another kind, begins without a state. So does
-/// one whose window has another interval or another number of buckets, or whose `max_keys` changes.
-/// A permit ends at the limiter that has given it, also after its rule was changed or removed.
+/// place. A limiter is replaced if it becomes one of another kind, if its window has another
+/// interval or another number of buckets, and if its key or its `max_keys` changes. If both the old
+/// and the new one limit the rate of all requests together, the new one is charged with what the
+/// old one has charged. Otherwise, it begins without a state, as that of a rule that is new.
+/// [`Changes::begun_anew`] has the names.
+///
+/// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
+/// within an hour. A permit ends at the limiter that has given it, also after its rule was changed
+/// or removed.
 ///
 /// A request is decided by the rules of one version: by the list of rules, their resources, keys
 /// and modes that are in force when its decision begins. The numbers of rules that stay are changed
@@ -100,10 +106,15 @@ pub(crate) struct Shared<C: RuleClock> {
 /// names of the rules.
 type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
 
+/// The rules that are gone by their names, and since when.
+type GoneRules<C> = HashMap<Arc<str>, (Active<C>, Timestamp)>;
+
 /// What a change leaves for the next one.
 struct Turn<C: RuleClock> {
     /// The rules that the registry watches.
     watched: WatchedRules<C>,
+    /// The rules that are gone, or whose limiter was replaced, with the time.
+    gone: GoneRules<C>,
 }
 
 /// A rule that stays, and whose numbers change.
@@ -145,6 +156,37 @@ impl<C: RuleClock> Step<C> {
 /// The entry of a request that the rules have admitted.
 pub type RuleEntry<C = MonotonicClock> = Entry<Resource<C>, C, RulePermits<C>>;
 
+/// The next plan, and how to come to it.
+struct Prepared<C: RuleClock> {
+    plan: Plan<C>,
+    steps: Vec<Step<C>>,
+    carries: Vec<Carry<C>>,
+    /// The rules that are removed, or whose limiter is replaced.
+    gone: Vec<Active<C>>,
+    changes: Changes,
+}
+
+/// A limiter that replaces another one, and is charged with what that has charged.
+struct Carry<C: RuleClock> {
+    from: Arc<RuleLimiter<C>>,
+    to: Arc<RuleLimiter<C>>,
+    charged: u64,
+}
+
+impl<C: RuleClock> Carry<C> {
+    fn new(from: &Arc<RuleLimiter<C>>, to: &Arc<RuleLimiter<C>>) -> Self {
+        Self { from: Arc::clone(from), to: Arc::clone(to), charged: 0 }
+    }
+
+    /// Charges what was not charged yet.
+    fn charge(&mut self, now: Timestamp) {
+        let Self { from, to, charged } = self;
+        let taken = from.taken(now);
+        to.take(now, taken.saturating_sub(*charged));
+        *charged = taken.max(*charged);
+    }
+}
+
 /// Why a request has not entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -179,6 +221,9 @@ impl fmt::Display for EnterError {
 impl std::error::Error for EnterError {}
 
 impl<C: RuleClock> Rules<C> {
+    /// The time for which a rule that is gone can come back to its state.
+    const KEEP: Duration = Duration::from_secs(3_600);
+
     /// The longest time for which a change waits for decisions in flight.
     const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -187,8 +232,8 @@ impl<C: RuleClock> Rules<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         let plan = Arc::new(Plan::new(Box::default(), None));
         let plan = ArcSwap::from_pointee(Pin(plan));
-        let turn = Mutex::new(Turn { watched: HashMap::new() });
-        let status = RulesStatus { version: 0, rules: 0, applied_at: None, source: None };
+        let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
+        let status = RulesStatus::default();
         let (status, followers) = (Mutex::new(status), Mutex::default());
         Self { shared: Arc::new(Shared { registry, plan, turn, status, followers }) }
     }
@@ -231,8 +276,14 @@ impl<C: RuleClock> Rules<C> {
     pub fn apply(&self, rules: &RuleSet) -> Changes {
         let mut turn = locked(&self.shared.turn);
         let before = Arc::clone(&self.shared.plan.load().0);
-        let (plan, steps, mut changes) = self.prepare(&before, rules);
         let clock = self.shared.registry.clock();
+        let now = clock.now();
+        turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+        let Prepared { plan, steps, mut carries, gone, mut changes } =
+            self.prepare(&before, &turn.gone, rules);
+        for carry in &mut carries {
+            carry.charge(now);
+        }
         for step in &steps {
             step.begin(clock);
         }
@@ -241,6 +292,13 @@ impl<C: RuleClock> Rules<C> {
         for step in &steps {
             step.end(clock);
         }
+        for carry in &mut carries {
+            carry.charge(clock.now());
+        }
+        for rule in rules.rules() {
+            turn.gone.remove(&rule.name);
+        }
+        turn.gone.extend(gone.into_iter().map(|it| (Arc::clone(&it.rule.name), (it, now))));
         changes.not_shown = self.show(&mut turn.watched);
         let mut status = locked(&self.shared.status);
         status.version += 1;
@@ -250,28 +308,40 @@ impl<C: RuleClock> Rules<C> {
     }
 
     /// Makes the next plan. Changes nothing.
-    fn prepare(&self, before: &Plan<C>, rules: &RuleSet) -> (Plan<C>, Vec<Step<C>>, Changes) {
+    fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
         let clock = self.shared.registry.clock();
         let mut former: HashMap<&str, &Active<C>> =
             before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
-        let (mut steps, mut changes) = (Vec::new(), Changes::default());
+        let (mut steps, mut carries) = (Vec::new(), Vec::new());
+        let (mut replaced, mut changes) = (Vec::new(), Changes::default());
         let active = rules.rules().iter().map(|rule| {
-            let Some(known) = former.remove(&*rule.name) else {
-                changes.added.push(Arc::clone(&rule.name));
-                let limiter = RuleLimiter::new(rule, clock);
-                return Active::new(&Arc::new(rule.clone()), Arc::new(limiter), None);
-            };
-            if *known.rule == *rule {
+            let known = former.remove(&*rule.name);
+            if let Some(same) = known.filter(|it| *it.rule == *rule) {
                 changes.unchanged += 1;
-                return known.clone();
+                return same.clone();
             }
             let new = Arc::new(rule.clone());
-            let has_same_keys = rule.key == known.rule.key
-                && (rule.key.is_none() || rule.max_keys == known.rule.max_keys);
-            let strictest = known.rule.limit.strictest(&rule.limit).filter(|_| has_same_keys);
-            let Some(strictest) = strictest else {
-                changes.begun_anew.push(Arc::clone(&rule.name));
-                return Active::new(&new, Arc::new(RuleLimiter::new(rule, clock)), None);
+            let in_place = known.and_then(|it| Some((it, it.rule.becomes(rule)?)));
+            let Some((known, strictest)) = in_place else {
+                let list =
+                    if known.is_some() { &mut changes.begun_anew } else { &mut changes.added };
+                list.push(Arc::clone(&rule.name));
+                replaced.extend(known.cloned());
+                // A rule that has come back takes its state up again: no request had it since.
+                if let Some((back, _)) = gone.get(&rule.name)
+                    && back.rule.becomes(rule).is_some()
+                {
+                    let rollout = back.rollout.as_ref();
+                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout);
+                    let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
+                    steps.push(Step { former, strictest, next: next.clone() });
+                    return next;
+                }
+                let limiter = Arc::new(RuleLimiter::new(rule, clock));
+                if let Some(known) = known {
+                    carries.push(Carry::new(&known.limiter, &limiter));
+                }
+                return Active::new(&new, limiter, None);
             };
             changes.changed.push(Arc::clone(&rule.name));
             let next = Active::new(&new, Arc::clone(&known.limiter), known.rollout.as_ref());
@@ -279,9 +349,11 @@ impl<C: RuleClock> Rules<C> {
             next
         });
         let active: Box<[_]> = active.collect();
-        changes.removed = former.into_keys().map(Arc::from).collect();
+        changes.removed = former.keys().copied().map(Arc::from).collect();
         changes.removed.sort_unstable();
-        (Plan::new(active, Some(before)), steps, changes)
+        replaced.extend(former.into_values().cloned());
+        let plan = Plan::new(active, Some(before));
+        Prepared { plan, steps, carries, gone: replaced, changes }
     }
 
     /// Has the registry watch the limiters of the present rules, and no others. Returns the names
@@ -358,8 +430,7 @@ impl<C: RuleClock> Rules<C> {
     /// refuses it and counts it there. Reads the clock once.
     ///
     /// A request that can wait, as for a pace, calls [`Decision::sleep`] or
-    /// [`Decision::sleep_with`]. For a request to another service, or at a time of yours, use
-    /// [`limiter`](Self::limiter).
+    /// [`Decision::sleep_with`]. At a time of yours, use [`limiter`](Self::limiter).
     ///
     /// # Errors
     ///
@@ -369,7 +440,31 @@ impl<C: RuleClock> Rules<C> {
         resource: &str,
         caller: impl Caller,
     ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
-        let resource = self.shared.registry.resource(resource)?;
+        self.enter_with(TrafficType::Inbound, resource, caller)
+    }
+
+    /// Like [`enter`](Self::enter), for a request to another service: the resource is listed as an
+    /// outbound one. A resource has the direction with which it is listed first, and is decided by
+    /// the rules for that direction; see [`RulesStatus::misdirected`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`enter`](Self::enter).
+    pub fn enter_outbound(
+        &self,
+        resource: &str,
+        caller: impl Caller,
+    ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
+        self.enter_with(TrafficType::Outbound, resource, caller)
+    }
+
+    fn enter_with(
+        &self,
+        traffic: TrafficType,
+        resource: &str,
+        caller: impl Caller,
+    ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
+        let resource = self.shared.registry.resource_with(resource, traffic)?;
         Ok(self.limiter(&resource, &caller).enter(resource.clone()))
     }
 

@@ -98,7 +98,7 @@ impl Deref for Key {
 
     fn deref(&self) -> &str {
         match &self.0 {
-            Text::Header(value) => value.to_str().unwrap_or_default(),
+            Text::Header(value) => value.to_str().unwrap_or_default().trim(),
             Text::Client(text) => text,
             Text::Extension(text) => text,
             Text::Other(text) => text,
@@ -118,7 +118,12 @@ impl<A> Caller for Request<A> {
 
     fn key(&self, source: &KeySource) -> Option<Key> {
         match source {
-            KeySource::Header(name) => self.headers().get(&**name).map(Key::of_header),
+            KeySource::Header(name) => {
+                let mut values = self.headers().get_all(&**name).iter();
+                let value = values.next()?;
+                // Of several values, this service and one behind it may take different ones.
+                values.next().is_none().then(|| Key::of_header(value))
+            }
             KeySource::Client { v4, v6 } => {
                 let (address, v4, v6) = (client(self)?, *v4, *v6);
                 Some(Key::of_client(Network { address, v4, v6 }))

@@ -65,8 +65,13 @@ async fn each_value_of_a_header_has_a_limit_of_its_own() {
     assert_eq!(service.status(bytes(b"\xe9")).await, 200);
     assert_eq!(service.status(bytes(b"\xe8")).await, 200);
     assert_eq!(service.status(bytes(b"\xe9")).await, 429);
+    // Of two values, this service and one behind it may take different ones.
+    let two = of("eve").header("x-api-key", "ann");
+    assert_eq!(service.status(two).await, 429, "with those that have no key");
     service.clock.advance(Duration::from_secs(60));
     assert_eq!(service.status(of("ann")).await, 200);
+    let head = Request::head("/api/orders").header("x-api-key", "ann");
+    assert_eq!(service.status(head).await, 429);
 }
 
 #[tokio::test]

@@ -80,8 +80,7 @@ fn breaker_that_is_open_stays_open_when_its_numbers_change() {
 #[test]
 fn rule_of_another_kind_begins_anew() {
     for (before, after) in [
-        ("limit = \"3 per hour\"", "limit = \"3 per hour, bursts of 3\""),
-        ("limit = \"3 per hour\"", "limit = \"3 per day\""),
+        ("limit = \"3 per hour\"", "in_flight = 3"),
         ("limit = \"3 per hour\"", "key = \"client\"\nlimit = \"3 per hour\""),
         ("key = \"client\"\nin_flight = 3", "key = \"client\"\nmax_keys = 9\nin_flight = 3"),
     ] {
@@ -93,6 +92,70 @@ fn rule_of_another_kind_begins_anew() {
         assert_eq!(admitted(&rules, 1), 1, "{after}");
         drop(held);
     }
+}
+
+#[test]
+fn limiter_that_is_replaced_is_charged_with_what_the_old_one_has_charged() {
+    for (before, after, left) in [
+        ("limit = \"5 per hour\"", "limit = \"10 per 2h\"", 7),
+        ("limit = \"5 per hour\"", "limit = \"5 per hour\"\nbuckets = 2", 2),
+        ("limit = \"5 per hour\"", "limit = \"5 per hour, bursts of 5\"", 2),
+        ("limit = \"5 per hour, bursts of 5\"", "limit = \"2 per day\"", 0),
+    ] {
+        let (_, rules) = rules();
+        rules.apply(&file(&[("r", before)]));
+        assert_eq!(admitted(&rules, 3), 3);
+        assert_eq!(names(&rules.apply(&file(&[("r", after)])))[2], ["r"], "{after}");
+        assert_eq!(admitted(&rules, 20), left, "{before} to {after}");
+        rules.apply(&file(&[("r", before)]));
+        assert_eq!(admitted(&rules, 20), 2, "back at {before}");
+    }
+}
+
+#[test]
+fn rule_that_comes_back_within_an_hour_takes_its_state_up_again() {
+    let (clock, rules) = rules();
+    let both = file(&[
+        ("r", "key = \"client\"\nlimit = \"3 per day, bursts of 3\""),
+        ("other", "in_flight = 9"),
+    ]);
+    let one = file(&[("other", "in_flight = 9")]);
+    rules.apply(&both);
+    assert_eq!(admitted(&rules, 2), 2);
+    rules.apply(&one);
+    assert_eq!(admitted(&rules, 9), 9);
+    clock.advance(Duration::from_secs(3_599));
+    let changes = rules.apply(&both);
+    assert_eq!(names(&changes)[0], ["r"]);
+    assert_eq!(admitted(&rules, 9), 1);
+    rules.apply(&one);
+    clock.advance(Duration::from_secs(3_600));
+    rules.apply(&both);
+    assert_eq!(admitted(&rules, 9), 3, "forgotten");
+}
+
+#[test]
+fn keys_without_room_share_one_limit() {
+    let (_, rules) = rules();
+    rules.apply(&file(&[(
+        "r",
+        "key = \"client\"\nmax_keys = 2\nlimit = \"1 per hour, bursts of 1\"",
+    )]));
+    let admits = |key: &str| rules.enter("a", key).unwrap().is_admitted();
+    assert_eq!(["a", "b", "c", "d", "a"].map(admits), [true, true, true, false, false]);
+}
+
+#[test]
+fn request_of_the_other_direction_is_told() {
+    let (_, rules) = rules();
+    let text = "[[rule]]\nname = \"r\"\noutbound = \"payments\"\nin_flight = 0";
+    rules.apply(&RuleSet::parse(text).unwrap());
+    assert!(rules.enter_outbound("payments", ()).unwrap().is_refused());
+    assert!(rules.status().misdirected.is_empty());
+    let text = text.replace("payments", "stock");
+    rules.apply(&RuleSet::parse(&text).unwrap());
+    assert!(rules.enter("stock", ()).unwrap().is_admitted(), "an inbound resource");
+    assert_eq!(rules.status().misdirected, ["r".into()]);
 }
 
 #[test]
@@ -132,12 +195,16 @@ fn permit_of_a_removed_rule_ends_where_it_began() {
     rules.apply(&one);
     let old = rules.try_enter("a", ()).unwrap();
     assert_eq!(names(&rules.apply(&RuleSet::default()))[3], ["r"]);
+    assert!(rules.try_enter("a", ()).is_ok(), "no rule");
     rules.apply(&one);
-    let new = rules.try_enter("a", ()).expect("the rule has begun anew");
+    assert!(rules.try_enter("a", ()).is_err(), "the rule is back, and its permit is still in use");
+    // A limiter of another kind knows nothing of it.
+    rules.apply(&file(&[("r", "in_flight = \"adaptive\"")]));
+    let new = rules.try_enter("a", ()).unwrap();
     old.success();
-    assert!(rules.try_enter("a", ()).is_err(), "the old permit is none of the new limiter");
+    rules.apply(&one);
+    assert!(rules.try_enter("a", ()).is_ok(), "the old permit has come back to the old limiter");
     new.success();
-    assert!(rules.try_enter("a", ()).is_ok());
 }
 
 #[test]

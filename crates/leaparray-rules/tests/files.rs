@@ -61,6 +61,7 @@ fn each_limiter_is_read_with_its_numbers() {
         limit("breaker = { k = 2.5 }"),
         Limit::AdaptiveBreaker { k: 2.5, min_requests: 5, .. }
     ));
+    assert!(matches!(limit("breaker = { k = 0x10 }"), Limit::AdaptiveBreaker { k: 16.0, .. }));
     assert_eq!(limit("breaker = \"adaptive\""), limit("breaker = { k = 1.5 }"));
 }
 
@@ -111,9 +112,12 @@ fn resources_keys_and_modes_are_read() {
 }
 
 #[test]
-fn text_without_rules_is_no_rules() {
-    for text in ["", "# nothing\n", "rule = []"] {
-        assert_eq!(RuleSet::parse(text), Ok(RuleSet::default()), "{text:?}");
+fn text_that_says_nothing_is_no_set_of_rules() {
+    assert_eq!(RuleSet::parse("rule = []"), Ok(RuleSet::default()));
+    for text in ["", "# nothing\n"] {
+        let expected = "f:1: lacks rules, of which `rule = []` says that there are none; write \
+                        `[[rule]]`";
+        assert_eq!(problems(text), expected, "{text:?}");
     }
 }
 
@@ -184,6 +188,7 @@ fn each_problem_says_what_would_be_right() {
     let cases = [
         ("limit = \"1000/s\"", format!("limit: \"1000/s\" is no rate; write {rate}")),
         ("limit = \"-1 per day\"", format!("limit: \"-1\" is no whole number; write {rate}")),
+        ("limit = \"1,000 per day\"", format!("limit: \"1,000\" is no whole number; write {rate}")),
         ("limit = \"1.5 per day\"", format!("limit: \"1.5\" is no whole number; write {rate}")),
         (
             "limit = \"5 per day, burst 3\"",
@@ -286,6 +291,18 @@ fn each_problem_of_a_breaker_says_what_would_be_right() {
                 .to_owned(),
         ),
         (
+            "breaker = { failures = 0 }",
+            "breaker.failures: 0 is out of range; write a share such as \"50 % of 20\", a number, \
+             or \"5 in a row\""
+                .to_owned(),
+        ),
+        (
+            "breaker = { failures = \"0 in a row\" }",
+            "breaker.failures: \"0 in a row\" is no number of failures; write a share such as \
+             \"50 % of 20\", a number, or \"5 in a row\""
+                .to_owned(),
+        ),
+        (
             "breaker = { failures = \"150 % of 20\" }",
             "breaker.failures: \"150 %\" is no share from 0 % to 100 %; write a share such as \
              \"50 % of 20\", a number, or \"5 in a row\""
@@ -313,9 +330,14 @@ fn each_problem_of_a_breaker_says_what_would_be_right() {
 fn resource_that_is_no_name_is_told() {
     let right =
         "write a name such as \"GET /orders\", a pattern such as \"/api/*\", or a list of them";
-    for value in ["\"\"", "[]", "[\"a\", 7]", "\" \""] {
+    for (value, wrong) in [
+        ("\"\"", "\"\" is no name"),
+        ("[]", "names no resource"),
+        ("[\"a\", 7]", "one of the list is an integer"),
+        ("\"orders \"", "\"orders \" begins or ends with a space"),
+    ] {
         let text = format!("[[rule]]\nname = \"a\"\nin_flight = 1\nresource = {value}");
-        let expected = format!("f:4: rule \"a\": resource: names no resource; {right}");
+        let expected = format!("f:4: rule \"a\": resource: {wrong}; {right}");
         assert_eq!(problems(&text), expected);
     }
     let text = "[[rule]]\nname = \"a\\u0007\"\nin_flight = 1\nresource = \"a\"";

@@ -64,7 +64,7 @@ fn limiter() -> impl Strategy<Value = String> {
 }
 
 fn scope() -> impl Strategy<Value = String> {
-    let text = "[ -~]{0,3}[!-~]";
+    let text = "[!-~]([ -~]{0,3}[!-~])?";
     let resource = prop_oneof![
         text.prop_map(|it| format!("resource = {it:?}")),
         prop::collection::vec(text, 1..4).prop_map(|it| format!("outbound = {it:?}")),

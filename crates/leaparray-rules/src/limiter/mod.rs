@@ -6,6 +6,7 @@ mod per_key;
 mod permit;
 
 use leaparray::flow::shadow::Rollout;
+use leaparray::flow::{Ask, Limiter};
 use leaparray::{Clock, ManualClock, Timestamp};
 
 use crate::limit::Limit;
@@ -49,6 +50,21 @@ impl<C: RuleClock> RuleLimiter<C> {
             Self::One(one) => one.set(limit),
             Self::PerKey(keys) => keys.set(limit, clock),
         }
+    }
+
+    /// Returns the permits that are charged at `now`, if it limits the rate of all requests
+    /// together.
+    pub(crate) fn taken(&self, now: Timestamp) -> u64 {
+        let Self::One(one) = self else { return 0 };
+        one.rate_quota(now).map_or(0, |it| it.limit - it.remaining)
+    }
+
+    /// Charges permits, as far as they are left, if it limits the rate of all requests together.
+    pub(crate) fn take(&self, now: Timestamp, permits: u64) {
+        let Self::One(one) = self else { return };
+        let left = one.rate_quota(now).map_or(0, |it| it.remaining);
+        // Without a permit that would have to end.
+        drop(one.decide(&Ask::at(now).many(permits.min(left))));
     }
 
     /// Returns the limiter for a request with that key, as far as it is enforced.

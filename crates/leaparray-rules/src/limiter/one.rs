@@ -5,8 +5,10 @@ use std::sync::Arc;
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, ConcurrencyLimiter, Decision, LeakyBucket,
-    Limiter, SlidingWindowLimiter, TokenBucket, WarmUp,
+    Limiter, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
 };
+
+use leaparray::Timestamp;
 
 use super::{RuleClock, RulePermit};
 use crate::limit::{self, Limit};
@@ -108,6 +110,17 @@ impl<C: RuleClock> One<C> {
                 breaker.reconfigure(limit::adaptive_breaker(k, min_requests).expect(CHECKED));
             }
             _ => unreachable!("a limiter is changed to its own kind"),
+        }
+    }
+
+    /// Returns the quota at `now` of a limiter whose permits come back with the time alone.
+    pub(super) fn rate_quota(&self, now: Timestamp) -> Option<Quota> {
+        match self {
+            Self::Window(it) => it.account().quota(now),
+            Self::Bucket(it) => it.account().quota(now),
+            Self::WarmUp(it) => it.account().quota(now),
+            // Those of a pace are spaced: they have no number.
+            _ => None,
         }
     }
 }

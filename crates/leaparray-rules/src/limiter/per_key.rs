@@ -29,9 +29,11 @@ impl<C: RuleClock> PerKey<C> {
         const CHECKED: &str = "the number of keys was checked when the rule was read";
         match One::known(limit, clock) {
             One::Bucket(bucket) => {
-                Self::Bucket(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED)))
+                Self::Bucket(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
             }
-            One::Pace(bucket) => Self::Pace(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED))),
+            One::Pace(bucket) => {
+                Self::Pace(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
+            }
             _ => {
                 let limit = Arc::new(Mutex::new(limit.clone()));
                 let make: Make<C> = {
@@ -41,7 +43,8 @@ impl<C: RuleClock> PerKey<C> {
                         One::known(&limit, &clock)
                     })
                 };
-                let keys = Keyed::new((make, clock.clone()), max_keys).expect(CHECKED);
+                let keys =
+                    Keyed::new((make, clock.clone()), max_keys).expect(CHECKED).with_overflow();
                 Self::Each { keys: Arc::new(keys), limit }
             }
         }

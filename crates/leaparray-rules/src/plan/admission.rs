@@ -26,6 +26,8 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
     plan: Kept<C>,
     /// The place of its list in the index.
     place: usize,
+    /// The name of the resource, if a rule has it as its key.
+    name: Option<Arc<str>>,
     keys: SmallVec<[Option<K>; 3]>,
 }
 
@@ -57,9 +59,13 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         A: Caller<Key = K> + ?Sized,
     {
         let place = plan.index.place_of(resource);
-        let sources = &plan.index.list(place).sources;
-        let keys = sources.iter().map(|source| caller.key(source)).collect();
-        Self { plan, place, keys }
+        let RuleList { sources, has_name, .. } = plan.index.list(place);
+        let mut keys = SmallVec::new();
+        if !sources.is_empty() {
+            keys.extend(sources.iter().map(|source| caller.key(source)));
+        }
+        let name = has_name.then(|| resource.series_key().name);
+        Self { plan, place, name, keys }
     }
 
     /// Returns whether no rule concerns the request.
@@ -82,10 +88,10 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
 
     /// Returns the limiter of a member.
     #[inline]
-    fn asked<'a>(&'a self, list: &'a RuleList, member: &Member) -> Named<Asked<'a, C>> {
+    fn asked(&self, member: &Member) -> Named<Asked<'_, C>> {
         let key = match member.key {
             MemberKey::None => None,
-            MemberKey::Resource => list.name.as_deref(),
+            MemberKey::Resource => self.name.as_deref(),
             MemberKey::Source(place) => self.keys[place].as_deref(),
         };
         // Requests without a key count together: one that leaves it out gains nothing.
@@ -93,8 +99,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     }
 
     fn each(&self) -> impl Iterator<Item = Named<Asked<'_, C>>> {
-        let list = self.list();
-        list.members.iter().map(|member| self.asked(list, member))
+        self.list().members.iter().map(|member| self.asked(member))
     }
 
     fn all(&self) -> AllOf<Vec<Named<Asked<'_, C>>>> {
@@ -108,18 +113,15 @@ impl<K: Deref<Target = str>, C: RuleClock> Limiter for Admission<K, C> {
     /// Decides by up to three rules without an allocation.
     #[inline]
     fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        let list = self.list();
-        match &*list.members {
+        match &*self.list().members {
             [] => Decision::Admitted(RulePermits(Held::Nothing)),
-            [a] => self.asked(list, a).decide(ask).map(|a| RulePermits(Held::One(a))),
-            [a, b] => AllOf::new((self.asked(list, a), self.asked(list, b)))
+            [a] => self.asked(a).decide(ask).map(|a| RulePermits(Held::One(a))),
+            [a, b] => AllOf::new((self.asked(a), self.asked(b)))
                 .decide(ask)
                 .map(|both| RulePermits(Held::Two(both))),
-            [a, b, c] => {
-                AllOf::new((self.asked(list, a), self.asked(list, b), self.asked(list, c)))
-                    .decide(ask)
-                    .map(|all| RulePermits(Held::Three(all)))
-            }
+            [a, b, c] => AllOf::new((self.asked(a), self.asked(b), self.asked(c)))
+                .decide(ask)
+                .map(|all| RulePermits(Held::Three(all))),
             _ => self.all().decide(ask).map(|all| RulePermits(Held::Many(all))),
         }
     }
@@ -173,8 +175,8 @@ impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {
             Kept::Pinned(pin) => &pin.0,
             Kept::Owned(plan) => plan,
         };
-        let (place, keys) = (self.place, self.keys.clone());
-        Self { plan: Kept::Owned(Arc::clone(plan)), place, keys }
+        let (place, name, keys) = (self.place, self.name.clone(), self.keys.clone());
+        Self { plan: Kept::Owned(Arc::clone(plan)), place, name, keys }
     }
 }
 

@@ -54,8 +54,9 @@ pub(crate) struct RuleList {
     pub(crate) members: Box<[Member]>,
     /// What the keys of the members are taken from, each once.
     pub(crate) sources: Box<[KeySource]>,
-    /// The name of the resource, if a member has it as its key.
-    pub(crate) name: Option<Box<str>>,
+    /// Whether a member has the name of the resource as its key. The name itself is the resource's:
+    /// lists stay, and clients may invent names.
+    pub(crate) has_name: bool,
 }
 
 /// A rule of a list.
@@ -170,8 +171,8 @@ impl Index {
                 Member { rule, key }
             })
             .collect();
-        let is_named = members.iter().any(|it| it.key == MemberKey::Resource);
-        RuleList { members, sources: sources.into(), name: is_named.then(|| name.into()) }
+        let has_name = members.iter().any(|it| it.key == MemberKey::Resource);
+        RuleList { members, sources: sources.into(), has_name }
     }
 }
 
@@ -213,7 +214,7 @@ impl Side {
     fn find(&self, name: &str) -> Vec<usize> {
         let mut rules = Vec::new();
         for name in pattern::names(name) {
-            rules.extend(self.by_name.get(name).into_iter().flatten());
+            rules.extend(self.by_name.get(&*name).into_iter().flatten());
             let prefixes =
                 self.prefix_lengths.iter().filter_map(|length| name.split_at_checked(*length));
             for (prefix, rest) in prefixes {

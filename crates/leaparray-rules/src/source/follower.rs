@@ -5,7 +5,7 @@ pub(crate) type Reading = Result<String, String>;
 
 /// Finds the readings on which to act: one that differs from the last of these, and that was read
 /// twice in a row. An editor that truncates a file and writes it again shows an empty file, or a
-/// half of it, for a moment.
+/// half of it, for a moment. All errors are one reading: their texts may have a time or a number.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     settled: Option<Reading>,
@@ -15,21 +15,30 @@ pub(crate) struct Follower {
 impl Follower {
     /// Takes a reading. Returns the one on which to act, if there is one.
     pub(crate) fn look(&mut self, reading: Reading) -> Option<&Reading> {
-        if self.settled.as_ref() == Some(&reading) {
+        if is_same(self.settled.as_ref(), &reading) {
             self.pending = None;
             return None;
         }
-        if self.pending.as_ref() != Some(&reading) {
+        if !is_same(self.pending.as_ref(), &reading) {
             self.pending = Some(reading);
             return None;
         }
-        self.settled = self.pending.take();
+        self.pending = None;
+        self.settled = Some(reading);
         self.settled.as_ref()
     }
 
-    /// Returns whether the last reading is to be confirmed by a second one.
-    pub(crate) const fn is_pending(&self) -> bool {
-        self.pending.is_some()
+    /// Returns the text that is to be confirmed by a second reading, if there is one.
+    pub(crate) fn pending_text(&self) -> Option<&str> {
+        self.pending.as_ref()?.as_deref().ok()
+    }
+}
+
+fn is_same(one: Option<&Reading>, other: &Reading) -> bool {
+    match (one, other) {
+        (Some(Ok(one)), Ok(other)) => one == other,
+        (Some(Err(_)), Err(_)) => true,
+        _ => false,
     }
 }
 
@@ -68,6 +77,18 @@ mod tests {
         // The half of the file, and then the old one again.
         let back = [text("ol"), text("old"), text("ol"), text("old")];
         assert_eq!(acted(&[old.as_slice(), &back].concat()), [text("old")]);
+    }
+
+    #[test]
+    fn absence_counts_whatever_the_texts_of_its_errors() {
+        let attempt = |number: u8| Err(format!("attempt {number} has failed"));
+        let all = [text("old"), text("old"), attempt(1), attempt(2), attempt(3), text("old")];
+        assert_eq!(acted(&all), [text("old"), attempt(2)]);
+        let mut follower = Follower::default();
+        follower.look(attempt(1));
+        assert_eq!(follower.pending_text(), None, "it is not read again at once");
+        follower.look(text("new"));
+        assert_eq!(follower.pending_text(), Some("new"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::Timestamp;
@@ -85,7 +86,8 @@ impl Follow {
     }
 
     /// Sets the time between two readings, by default a second, and at least a millisecond. A text
-    /// that has changed is read again after at most 50 ms, and counts if it is the same.
+    /// that has changed is read again after at most 50 ms, and counts if it is the same; after at
+    /// most a second if it is wrong, or has fewer rules, as a file that is written slowly.
     pub fn every(self, interval: Duration) -> Self {
         Self { interval: interval.max(Self::SHORTEST), ..self }
     }
@@ -157,7 +159,7 @@ impl fmt::Display for Event {
 }
 
 /// The state of rules: plain data. Returned by [`Rules::status`](crate::Rules::status).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RulesStatus {
     /// The number of times that rules were applied.
@@ -168,6 +170,10 @@ pub struct RulesStatus {
     pub applied_at: Option<Timestamp>,
     /// The source, if one is followed.
     pub source: Option<SourceStatus>,
+    /// The rules whose name of a resource is listed in the other direction, by which they concern
+    /// no request: for example a rule with `outbound`, for a name that was first used for a request
+    /// of this service.
+    pub misdirected: Vec<Arc<str>>,
 }
 
 /// The state of a source that is followed.
@@ -178,6 +184,9 @@ pub struct SourceStatus {
     pub name: String,
     /// The time since which it is in its state, by the clock of the registry.
     pub since: Timestamp,
+    /// The time of its last reading that ended, by the clock of the registry. A source that does
+    /// not answer keeps it back.
+    pub read_at: Timestamp,
     /// Its state.
     pub state: SourceState,
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::problem::{Fault, Problem};
@@ -41,6 +42,18 @@ impl Lines {
     }
 }
 
+const fn type_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
 impl<'t> Fields<'t> {
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
@@ -68,15 +81,7 @@ impl<'t> Fields<'t> {
     }
 
     pub(super) fn report_type(&self, value: &Value<'_>, right: &'static str) {
-        let found = match value.found {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "an integer",
-            DeValue::Float(_) => "a float",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "an array",
-            DeValue::Table(_) => "a table",
-        };
+        let found = type_of(value.found);
         self.report(value.key, value.line, Fault::Type { found, right });
     }
 
@@ -124,18 +129,30 @@ impl<'t> Fields<'t> {
     /// Returns the texts of a key that has one, or an array of them.
     pub(super) fn texts(&self, key: &'static str, right: &'static str) -> Vec<&'t str> {
         let Some(value) = self.get(key) else { return Vec::new() };
-        let texts = match value.found {
-            DeValue::String(text) => vec![&**text],
-            DeValue::Array(all) => {
-                let texts: Vec<_> = all.iter().filter_map(|it| it.get_ref().as_str()).collect();
-                if texts.len() == all.len() { texts } else { Vec::new() }
-            }
-            _ => {
-                self.report_type(&value, right);
-                return Vec::new();
-            }
+        let items: Vec<_> = match value.found {
+            DeValue::Array(all) => all.iter().map(Spanned::get_ref).collect(),
+            one => vec![one],
         };
-        if texts.is_empty() || texts.iter().any(|it| it.trim().is_empty()) {
+        let mut texts = Vec::with_capacity(items.len());
+        for item in &items {
+            match item {
+                DeValue::String(text) if text.trim() != *text => {
+                    let wrong = format!("{text:?} begins or ends with a space");
+                    self.report_value(key, wrong, right);
+                }
+                DeValue::String(text) if !text.is_empty() => texts.push(&**text),
+                DeValue::String(_) => self.report_value(key, "\"\" is no name".to_owned(), right),
+                other if items.len() == 1 => {
+                    let (found, line) = (type_of(other), value.line);
+                    self.report(key, line, Fault::Type { found, right });
+                }
+                other => {
+                    let wrong = format!("one of the list is {}", type_of(other));
+                    self.report_value(key, wrong, right);
+                }
+            }
+        }
+        if items.is_empty() {
             self.report_value(key, "names no resource".to_owned(), right);
         }
         texts
@@ -156,21 +173,17 @@ impl<'t> Fields<'t> {
     }
 
     /// Returns the number of a key.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest")]
     pub(super) fn float(&self, key: &'static str, right: &'static str) -> Option<f64> {
         let value = self.get(key)?;
-        let number = match value.found {
-            DeValue::Integer(number) => number.as_str(),
-            DeValue::Float(number) => number.as_str(),
+        match value.found {
+            DeValue::Integer(_) => self.whole(key, right).map(|it| it as f64),
+            DeValue::Float(number) => number.as_str().parse().ok(),
             _ => {
                 self.report_type(&value, right);
-                return None;
+                None
             }
-        };
-        let float = number.parse().ok();
-        if float.is_none() {
-            self.report_value(key, format!("{number} is no number"), right);
         }
-        float
     }
 
     /// Returns the table of a key.

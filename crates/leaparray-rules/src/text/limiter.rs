@@ -54,13 +54,14 @@ pub(super) fn read(fields: &Fields<'_>) -> Option<Limit> {
 
 fn limit(fields: &Fields<'_>) -> Option<Limit> {
     let rate = fields.parsed("limit", LIMIT, |text| match text.split_once(',') {
-        None => text.parse().map(|rate| (rate, None)),
-        Some((rate, burst)) => {
+        // A comma may also be in a number, which the rate then tells.
+        Some((rate, burst)) if burst.trim_start().starts_with("burst") => {
             let size =
                 ["bursts of ", "burst of "].iter().find_map(|it| burst.trim().strip_prefix(it));
             let size = size.ok_or_else(|| QuantityError::new(burst, "size of bursts"))?;
             Ok((rate.parse()?, Some(number(size)?)))
         }
+        _ => text.parse().map(|rate| (rate, None)),
     });
     let buckets = fields.whole("buckets", "a number of buckets such as 2").map(|buckets| {
         // A number that does not fit is too many in any case.
@@ -215,11 +216,17 @@ fn circuit(table: &Fields<'_>) -> Breaker {
 fn failures(table: &Fields<'_>) -> Option<(Failures, Option<u64>)> {
     let right = "a share such as \"50 % of 20\", a number, or \"5 in a row\"";
     if let DeValue::Integer(_) = table.get("failures")?.found {
-        return table.whole("failures", right).map(|it| (Failures::Number(it), None));
+        let number = table.whole("failures", right)?;
+        if number == 0 {
+            table.report_value("failures", "0 is out of range".to_owned(), right);
+        }
+        return Some((Failures::Number(number), None));
     }
     table.parsed("failures", right, |text| {
         if let Some(row) = text.trim().strip_suffix(" in a row") {
-            return Ok((Failures::InRow(number(row)?), None));
+            let row = number(row).ok().filter(|it| *it > 0);
+            let row = row.ok_or_else(|| QuantityError::new(text, "number of failures"))?;
+            return Ok((Failures::InRow(row), None));
         }
         let (share, of) = share_of(text)?;
         Ok::<_, QuantityError>((Failures::Share(share), Some(of)))

@@ -65,7 +65,8 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// Returns all problems of the text, if it has any.
+    /// Returns all problems of the text, if it has any. A text that says nothing has one: a file
+    /// without rules says `rule = []`.
     pub fn parse(text: &str) -> Result<Self, Problems> {
         let lines = Lines::new(text);
         let (file, errors) = DeTable::parse_recoverable(text);
@@ -99,7 +100,10 @@ fn read_file(file: &DeTable<'_>, lines: &Lines, problems: &RefCell<Vec<Problem>>
     let top =
         Fields { table: file, known: &["rule"], at: "", line: 1, rule: None, lines, problems };
     top.report_unknown();
-    let Some(rules) = top.get("rule") else { return Vec::new() };
+    let Some(rules) = top.get("rule") else {
+        top.report_missing("rules, of which `rule = []` says that there are none", &["[[rule]]"]);
+        return Vec::new();
+    };
     let DeValue::Array(tables) = rules.found else {
         top.report_type(&rules, "a table `[[rule]]` for each rule");
         return Vec::new();
