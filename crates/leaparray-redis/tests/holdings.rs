@@ -13,7 +13,7 @@ const NEW: Epoch = Epoch { identity: 2, since: 0 };
 /// Returns the holdings of a node of a limit of two buckets. Its leases are valid for one more
 /// bucket.
 fn holdings(drift_ppm: u32) -> Holdings {
-    let config = LeaseConfig::new(100, 2, Duration::from_millis(2)).expect("valid");
+    let config = LeaseConfig::of_buckets(100, 2, Duration::from_millis(2)).expect("valid");
     let config = config.with_validity(1).and_then(|it| it.with_drift_ppm(drift_ppm));
     Holdings::new(config.expect("valid"), 1)
 }
@@ -256,7 +256,7 @@ fn moves_of_buckets_that_have_left_the_window_are_dropped() {
 
 #[test]
 fn ask_has_at_most_so_many_moves() {
-    let config = LeaseConfig::new(100, 200, Duration::from_millis(200)).expect("valid");
+    let config = LeaseConfig::of_buckets(100, 200, Duration::from_millis(200)).expect("valid");
     let config = config.with_validity(200).and_then(|it| it.with_drift_ppm(0)).expect("valid");
     let mut holdings = Holdings::new(config, 1);
     for bucket in 1..=100 {

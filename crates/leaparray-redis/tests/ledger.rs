@@ -19,7 +19,7 @@ fn config() -> LeaseConfig {
 }
 
 fn with_limit(limit: u64) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, 2, Duration::from_millis(2)).expect("valid");
+    let config = LeaseConfig::of_buckets(limit, 2, Duration::from_millis(2)).expect("valid");
     config.with_validity(1).and_then(|it| it.with_drift_ppm(0)).expect("valid")
 }
 
@@ -295,9 +295,10 @@ fn no_ask_overflows() {
         [0, 1, 5, 1 << 40, 1 << 52, MAX_EXACT - 1, MAX_EXACT, u64::MAX - 1, u64::MAX]
             [random.usize(..9)]
     };
-    let largest = LeaseConfig::new(LeaseConfig::MAX_LIMIT, 256, LeaseConfig::MAX_BUCKET_LEN * 256)
-        .and_then(|it| it.with_validity(LeaseConfig::MAX_VALIDITY))
-        .expect("valid");
+    let largest =
+        LeaseConfig::of_buckets(LeaseConfig::MAX_LIMIT, 256, LeaseConfig::MAX_BUCKET_LEN * 256)
+            .and_then(|it| it.with_validity(LeaseConfig::MAX_VALIDITY))
+            .expect("valid");
     for config in [config(), largest] {
         let (mut ledger, mut epoch) = opened(config);
         for _ in 0..20_000 {

@@ -12,7 +12,7 @@ const EPOCH: Epoch = Epoch { identity: 1, since: 0 };
 
 /// Returns a node that knows that the server grants.
 fn node() -> Node {
-    let config = LeaseConfig::new(10_000, 10, Duration::from_secs(1)).expect("valid");
+    let config = LeaseConfig::of_buckets(10_000, 10, Duration::from_secs(1)).expect("valid");
     assert_eq!((config.min_gap(), config.validity()), (Duration::from_micros(GAP), 6));
     let mut node = Node::new(config, 1);
     assert_eq!(grant(&mut node, 0, 0).map(|it| it.want), Some(0));

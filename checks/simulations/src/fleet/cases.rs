@@ -50,7 +50,7 @@ const ALL_FAULTS: &str = "all of these";
 /// Returns a limit whose bound on the rate error of the clocks is the error of the faults, so that
 /// the protocol has no margin.
 fn config(limit: u64, buckets: u32, secs: u64) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, buckets, Duration::from_secs(secs));
+    let config = LeaseConfig::of_buckets(limit, buckets, Duration::from_secs(secs));
     config.and_then(|it| it.with_drift_ppm(Faults::ALL.drift_ppm)).expect("valid")
 }
 

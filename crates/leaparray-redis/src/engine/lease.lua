@@ -9,6 +9,8 @@ local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV
 local want, validity = math.min(tonumber(ARGV[9]), limit), math.min(tonumber(ARGV[10]), v)
 local FIRST_MOVE, MAX_MOVES, FEW_ASKS = 11, 64, 64
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
+-- The buckets of a step: see `LeaseConfig::step`.
+local steps = math.max(math.floor(math.min(math.floor(n * b / 10), 100000) / b), 1)
 
 -- Each is false if it is absent.
 local mark, stored, last = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
@@ -23,17 +25,18 @@ if of_identity ~= identity or is_evicted then
   since, open, charged_to, stored = now, now + (n + v + 1) * b, 0, false
 end
 
--- The demand for fair shares: its bucket, the permits free at the first ask of that bucket, those wanted in it, and in the one
--- before, and the nodes that were told to ask again in each bucket after it. The charges: the permits of the bucket
--- `first` and of each one after it.
-local demand_bucket, demand_free, demand, demand_before, due, first, charges = 0, 0, 0, 0, {}, 0, {}
-if stored then demand_bucket, demand_free, demand, demand_before, due, first, charges = unpacked(stored) end
--- The charges in the window, and in the buckets to come in which a lease may end: the bucket `oldest` is the first one.
+-- The demand for fair shares: its step, the permits granted in that step, those wanted in it, and in the one before, and the
+-- nodes that were told to ask again in each bucket after `asked`, the one of the last ask. The charges: the permits of each
+-- bucket of the window that ends with `asked`, and of those to come in which a lease may end.
+local demand_step, demand_granted, demand, demand_before, due, asked, charges = 0, 0, 0, 0, {}, 0, {}
+if stored then demand_step, demand_granted, demand, demand_before, due, asked, charges = unpacked(stored) end
+-- The first bucket of the window that ends now.
 local oldest = math.max(k - n + 1, 0)
-if first ~= oldest or not stored then
-  local kept = {}
+if asked ~= k or not stored then
+  local kept, later, first = {}, {}, math.max(asked - n + 1, 0)
   for i = 1, n + v do kept[i] = charges[i + oldest - first] or 0 end
-  charges = kept
+  for i = 1, n do later[i] = due[i + k - asked] or 0 end
+  charges, due = kept, later
 end
 
 -- The last ask of the node: its number, nonce, epoch, grant and bucket.
@@ -63,19 +66,19 @@ local granted, retry_in = 0, 0
 local kept_for = math.ceil((expires - time) / 1000)
 
 if is_new then
-  if demand_bucket ~= k then
-    demand_before = demand_bucket == k - 1 and demand or 0
-    local kept = {}
-    for i = 1, n do kept[i] = due[i + k - demand_bucket] or 0 end
-    demand_bucket, demand_free, demand, due = k, free, 0, kept
+  local step = math.floor(k / steps)
+  if demand_step ~= step then
+    demand_before = demand_step == step - 1 and demand or 0
+    demand_step, demand_granted, demand = step, 0, 0
   end
   demand = math.min(demand + want, 2 ^ 52)
-  local wanted = math.max(demand, demand_before)
+  local wanted, had = math.max(demand, demand_before), math.min(free + demand_granted, limit)
   local share = want
-  if wanted > demand_free then
-    share = math.max(math.floor(want * math.floor(demand_free * 4096 / wanted) / 4096), 1)
+  if wanted > had then
+    share = math.max(math.floor(want * math.floor(had * 4096 / wanted) / 4096), 1)
   end
   if open_in == 0 then granted = math.min(want, free, share) end
+  demand_granted = demand_granted + granted
   if granted > 0 then
     local at = bucket - oldest + 1
     charges[at] = charges[at] + granted
@@ -84,8 +87,8 @@ if is_new then
   if granted < want then
     retry_in = open_in
     if open_in == 0 then
-      local room, turn, least = math.max(math.floor(limit / n), FEW_ASKS), nil, 1
-      for i = 1, n do
+      local room, turn, least = math.max(math.floor(limit / n), math.floor(FEW_ASKS / steps)), nil, steps
+      for i = steps, n do
         if due[i] < due[least] then least = i end
         if due[i] < room then
           turn = i
@@ -105,6 +108,6 @@ end
 
 redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
 -- Also without a charge: absent charges are ones that were evicted.
-redis.call('SET', KEYS[2], pack(demand_bucket, demand_free, demand, demand_before, due, oldest, charges), 'PX', kept_for)
+redis.call('SET', KEYS[2], pack(demand_step, demand_granted, demand, demand_before, due, k, charges), 'PX', kept_for)
 return { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
   (is_new or is_same) and 0 or 1, now - time }

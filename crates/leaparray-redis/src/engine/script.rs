@@ -6,12 +6,12 @@
 //! use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
 //! use std::time::Duration;
 //!
-//! let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+//! let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1))?;
 //! let keys = LeaseKeys::new("orders", &config)?;
 //! let (node, seq, nonce, want, validity) = (7, 1, 77, 5, 2);
 //! let ask = Ask { node, seq, nonce, epoch: None, want, validity, moves: vec![] };
 //! // EVAL source 3 keys… arguments…
-//! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100:6}:node:7");
+//! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100000:6}:node:7");
 //! assert_eq!(script::arguments(&config, &ask), [100, 10, 100_000, 6, 1, 77, -1, -1, 5, 2]);
 //! let answer = script::answer(&ask, &[4, 1_000_000, 9_000_000, 5, 92, 0, 0, 95, 0, 0])?;
 //! assert_eq!((answer.granted, answer.bucket, answer.free), (5, 92, 95));

@@ -15,7 +15,7 @@ use super::message::{Answer, Ask, Epoch, MAX_MOVES, Move};
 /// use leaparray_redis::lease::{Holdings, LeaseConfig, Ledger};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
 /// let (mut ledger, mut holdings) = (Ledger::new(config), Holdings::new(config, 7));
 /// let (epoch_begins, open) = (0, config.quarantine().as_micros() as u64);
 /// let ask = holdings.ask(0, 0, 0, 0).expect("none is in flight");

@@ -14,7 +14,7 @@ use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 /// use leaparray_redis::lease::{Ask, LeaseConfig, Ledger};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
 /// let mut ledger = Ledger::new(config);
 /// let ask = |seq| Ask {
 ///     node: 1,
@@ -62,17 +62,17 @@ struct Charges {
     demand: Demand,
 }
 
-/// As many nodes may ask in each bucket, also if it has fewer permits: they cost the server little.
+/// As many nodes may ask in each step, also if it has fewer permits: they cost the server little.
 const FEW_ASKS: u64 = 64;
 
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
-    /// The bucket of the last ask.
-    bucket: u64,
-    /// The permits that were free at the first ask of that bucket.
-    free: u64,
-    /// The permits that were wanted in that bucket, and in the one before.
+    /// The [step](LeaseConfig::step) of the last ask.
+    step: u64,
+    /// The permits that were granted in that step.
+    granted: u64,
+    /// The permits that were wanted in that step, and in the one before.
     wanted: u64,
     wanted_before: u64,
     /// The number of the nodes that were told to ask again in each bucket to come.
@@ -178,8 +178,9 @@ impl Ledger {
         }
 
         let want = ask.want.min(config.limit());
-        let share = charges.demand.share_of(want, free, k);
+        let share = charges.demand.share_of(want, free, &config, k);
         let granted = if answer.open_in > 0 { 0 } else { want.min(free).min(share) };
+        charges.demand.granted += granted;
         if granted > 0 {
             // Charged in the last bucket in which the permits can be used. If they were charged in
             // this bucket, the charge could leave the window before they are used.
@@ -249,34 +250,38 @@ impl Charges {
 }
 
 impl Demand {
-    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many
-    /// of them a node may have: in a shortage, a share in proportion to what it wants, and at least
-    /// one.
-    fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
-        if self.bucket != k {
-            let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };
-            (self.bucket, self.free, self.wanted, self.wanted_before) = (k, free, 0, wanted_before);
-            self.due.retain(|&bucket, _| bucket > k);
+    /// Notes that `want` permits are wanted in bucket `k` of a step, while `free` are free. Returns
+    /// how many of them a node may have: in a shortage, a share in proportion to what it wants, and
+    /// at least one.
+    fn share_of(&mut self, want: u64, free: u64, config: &LeaseConfig, k: u64) -> u64 {
+        let step = k / u64::from(config.step());
+        if self.step != step {
+            let wanted_before = if self.step + 1 == step { self.wanted } else { 0 };
+            (self.step, self.granted, self.wanted, self.wanted_before) =
+                (step, 0, 0, wanted_before);
         }
+        self.due.retain(|&bucket, _| bucket > k);
         self.wanted = (self.wanted + want).min(MAX_EXACT / 2);
         let wanted = self.wanted.max(self.wanted_before);
-        if wanted <= self.free {
+        // Those that the step has had so far.
+        let had = (free + self.granted).min(config.limit());
+        if wanted <= had {
             return want;
         }
         // In two steps, each exact in doubles: a script computes the same.
-        (want * (self.free * 4_096 / wanted) / 4_096).max(1)
+        (want * (had * 4_096 / wanted) / 4_096).max(1)
     }
 
-    /// Returns the bucket in which a node that lacks permits is to ask again: the next one that has
-    /// a permit for each node that was told the same. If none has, the asks are spread evenly over
-    /// a window.
+    /// Returns the bucket in which a node that lacks permits is to ask again: the next one, from a
+    /// step on, that has a permit for each node that was told the same. If none has, the asks are
+    /// spread evenly over a window.
     fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
-        let n = u64::from(config.buckets());
+        let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
         // The permits that a bucket has to grant if the limit is used evenly.
-        let room = (config.limit() / n).max(FEW_ASKS);
+        let room = (config.limit() / n).max(FEW_ASKS / step);
         let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
-        let mut buckets = k + 1..=k + n;
-        let least = buckets.clone().min_by_key(due).unwrap_or(k + 1);
+        let mut buckets = k + step..=k + n;
+        let least = buckets.clone().min_by_key(due).unwrap_or(k + n);
         let turn = buckets.find(|it| due(it) < room).unwrap_or(least);
         *self.due.entry(turn).or_default() += 1;
         turn

@@ -1,12 +1,13 @@
 //! The lease protocol: its parameters, its messages and the state of a node. Nothing here does I/O
 //! or reads a clock.
 //!
-//! A *limit* is L permits in any n consecutive buckets of b ms of the server's time. The server
-//! keeps one number per bucket: the permits *charged* in it. A node *asks* for permits. The server
-//! grants them as a *lease* that ends with a bucket, and charges them in that bucket, the last one
-//! in which they can be used. The node decides from the permits in hand. With its next ask, the
-//! node *moves* charges: permits that were used are charged in the bucket of their use instead, and
-//! permits that will not be used are charged nowhere.
+//! A *limit* is L permits in any n consecutive buckets of the server's time. Where the buckets but
+//! one are as long as an interval, no interval touches more of them, so it has at most L permits,
+//! wherever it begins. The server keeps one number per bucket: the permits *charged* in it. A
+//! node *asks* for permits. The server grants them as a *lease* that ends with a bucket, and
+//! charges them in that bucket, the last one in which they can be used. The node decides from the
+//! permits in hand. With its next ask, the node *moves* charges: permits that were used are charged
+//! in the bucket of their use instead, and permits that will not be used are charged nowhere.
 //!
 //! The sum of all charges never exceeds L. A permit that was used in bucket u is, from its grant
 //! on, charged in a bucket ≥ u. Take any window of n buckets and the last grant of a permit that

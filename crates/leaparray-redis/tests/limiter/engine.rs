@@ -109,7 +109,7 @@ impl Engine for Network {
 
 /// 100 permits in 10 buckets of 100 ms; a lease is valid for 3 more. The quarantine takes 1.4 s.
 pub(crate) fn config() -> LeaseConfig {
-    let config = LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap();
+    let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1)).unwrap();
     config.with_validity(3).unwrap()
 }
 

@@ -95,7 +95,7 @@ impl Fleet {
     }
 
     fn config(&self) -> LeaseConfig {
-        LeaseConfig::new(self.limit, 2, Duration::from_millis(2))
+        LeaseConfig::of_buckets(self.limit, 2, Duration::from_millis(2))
             .and_then(|it| it.with_validity(1))
             .and_then(|it| it.with_drift_ppm(0))
             .expect("valid")

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::server::Server;
 
 fn config() -> LeaseConfig {
-    LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap()
+    LeaseConfig::new(100, Duration::from_secs(1)).unwrap()
 }
 
 fn keys() -> LeaseKeys {

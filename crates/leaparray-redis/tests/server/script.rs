@@ -91,7 +91,7 @@ impl Pair {
 }
 
 fn config(limit: u64, buckets: u32, millis: u64, validity: u32) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, buckets, Duration::from_millis(millis)).unwrap();
+    let config = LeaseConfig::of_buckets(limit, buckets, Duration::from_millis(millis)).unwrap();
     config.with_validity(validity).unwrap()
 }
 
@@ -172,6 +172,9 @@ fn script_answers_as_the_specification_does() {
         config(100, 10, 100_000, 6),
         config(LeaseConfig::MAX_LIMIT, 60, 600_000, 3),
         config(1_000, 1, 10_000, 1),
+        // With steps of two buckets.
+        config(30, 20, 1_000, 6),
+        config(2_000, 22, 1_100, 3),
     ]
     .into_iter()
     .enumerate()
@@ -233,8 +236,11 @@ fn most_moves_and_buckets_are_answered() {
 #[ignore = "needs redis-server"]
 fn turns_are_those_of_the_specification() {
     let Some(server) = Server::start("turns") else { return };
-    for (limit, nodes) in [(3, 300), (210, 400)] {
-        let mut pair = Pair::new(&server, &format!("turns {limit}"), config(limit, 3, 30_000, 2));
+    for (limit, nodes, buckets, millis, step) in
+        [(3, 300, 3, 30_000, 1), (210, 400, 3, 30_000, 1), (100, 800, 51, 1_020, 5)]
+    {
+        let config = config(limit, buckets, millis, 2);
+        let mut pair = Pair::new(&server, &format!("turns {limit}"), config);
         let ask = |node, want| Ask {
             node,
             seq: 1,
@@ -252,7 +258,8 @@ fn turns_are_those_of_the_specification() {
             turns.push(pair.ask(&ask(10 + node, 1)).retry_in / pair.config.bucket_micros());
         }
         turns.dedup();
-        assert_eq!(turns[..3], [0, 1, 2], "the time is within a bucket");
+        let first = [step - 1, step, step + 1];
+        assert_eq!(turns[..3], first, "the time is within a bucket");
         pair.time += pair.config.bucket_micros();
         pair.ask(&ask(3, 1));
     }
