@@ -28,7 +28,20 @@ fn answer(ask: &Ask, now: u64, granted: u64, retry_in: u64) -> Answer {
     let bucket = now / B + u64::from(ask.validity.min(6));
     let Ask { seq, .. } = *ask;
     let (open_in, free, behind, is_taken) = (0, 10_000, 0, false);
-    Answer { seq, epoch: EPOCH, now, granted, bucket, retry_in, open_in, free, behind, is_taken }
+    let ahead = Vec::new();
+    Answer {
+        ahead,
+        seq,
+        epoch: EPOCH,
+        now,
+        granted,
+        bucket,
+        retry_in,
+        open_in,
+        free,
+        behind,
+        is_taken,
+    }
 }
 
 /// Polls at `now`, and grants all that is wanted `round_trip` later. Returns the ask.

@@ -38,6 +38,8 @@ pub struct Observed {
     /// The least share of its demand that a node got, relative to that of all nodes. Nodes that
     /// wanted fewer than a hundred permits do not count. All nodes with workers want the same.
     pub fairness: f64,
+    /// The greatest such share.
+    pub most_share: f64,
 }
 
 /// Counts requests, permits and decisions.
@@ -192,7 +194,8 @@ impl Observer {
             p99_millis: float(p99) / 1e3,
             lost: float(self.lost) / float(self.arrived),
             large_admitted: share(self.large[1], self.large[0]),
-            fairness: fairness(&self.by_node),
+            fairness: shares(&self.by_node).fold(1.0, f64::min),
+            most_share: shares(&self.by_node).fold(1.0, f64::max),
         }
     }
 }
@@ -249,6 +252,7 @@ impl Observed {
             lost: self.lost.max(other.lost),
             large_admitted: self.large_admitted.min(other.large_admitted),
             fairness: self.fairness.min(other.fairness),
+            most_share: self.most_share.max(other.most_share),
         }
     }
 }
@@ -258,10 +262,10 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { float(part) / float(whole) }
 }
 
-/// Returns the least share of the permits that a node wanted and got, relative to that of all.
-fn fairness(nodes: &[[u64; 2]]) -> f64 {
+/// Returns the shares of the permits that nodes wanted and got, relative to that of all.
+fn shares(nodes: &[[u64; 2]]) -> impl Iterator<Item = f64> {
     let sum = |at: usize| nodes.iter().map(|it| it[at]).sum();
     let all = share(sum(1), sum(0));
     let nodes = nodes.iter().filter(|it| it[0] >= 100);
-    nodes.map(|[wanted, got]| share(*got, *wanted) / all).fold(1.0, f64::min)
+    nodes.map(move |[wanted, got]| share(*got, *wanted) / all)
 }

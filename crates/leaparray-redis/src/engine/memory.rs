@@ -29,6 +29,8 @@ use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 ///     epoch: None,
 ///     want: 5,
 ///     validity: 2,
+///     horizon: 0,
+///     weight: 0,
 ///     moves: vec![],
 /// };
 /// // The limit is new, and begins with a quarantine.

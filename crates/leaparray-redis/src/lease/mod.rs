@@ -42,5 +42,5 @@ pub use config::{LeaseConfig, LeaseConfigError};
 pub use holdings::Holdings;
 pub use keys::{LeaseKeys, LeaseNameError};
 pub use ledger::Ledger;
-pub use message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
+pub use message::{Ahead, Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
 pub use node::{Decided, Node};

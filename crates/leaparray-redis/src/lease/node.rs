@@ -46,6 +46,8 @@ pub struct Node {
     demand: Demand,
     /// The permits for which requests lacked some since the last ask was sent.
     missing: u64,
+    /// The permits for which requests wait, for longer than an answer.
+    waiting: u64,
     last_sent: Option<u64>,
     spare: Spare,
     /// The most permits to keep for requests that do not wait, by the last answer.
@@ -91,6 +93,7 @@ impl Node {
             holdings,
             demand,
             missing: 0,
+            waiting: 0,
             last_sent: None,
             spare: Spare { size: 0, until: 0, next: 0 },
             room: u64::MAX,
@@ -160,6 +163,12 @@ impl Node {
         self.missing = self.missing.saturating_add(count);
     }
 
+    /// Notes for how many permits requests wait in all, for longer than an answer. The server shares
+    /// the permits that become free by these.
+    pub const fn set_waiting(&mut self, permits: u64) {
+        self.waiting = permits;
+    }
+
     /// Whether a request that lacks permits at `now` would wait in vain: the server has told the
     /// node to ask later.
     #[must_use]
@@ -190,8 +199,9 @@ impl Node {
         let gap = if spare > 0 { micros(config.min_gap()) } else { 0 };
         let in_hand = self.lasting(now.saturating_add(gap));
         // The requests that lack permits may be those for which some are kept.
-        let needed = flow.saturating_add(self.missing.max(spare));
-        let want = needed.saturating_sub(in_hand);
+        let needed = flow.saturating_add(self.missing.max(self.waiting).max(spare));
+        let ahead = self.holdings.ahead(now);
+        let want = needed.saturating_sub(in_hand).saturating_sub(ahead);
         let want = want.min(config.limit());
         // A request that waits uses its permit when the answer arrives. A chunk has to last for τ
         // and two round trips.
@@ -205,6 +215,12 @@ impl Node {
         // A request that lacks permits needs those in hand, too.
         let keep = target.saturating_add(needed);
         let ask = self.holdings.ask(now, want, validity, keep)?;
+        // Until the answer to the next ask is there.
+        let horizon = self.step().max(self.round_trip).saturating_add(self.round_trip);
+        let horizon = horizon.div_ceil(bucket);
+        let horizon = if self.waiting > 0 { horizon } else { 0 };
+        let weight = if self.waiting > 0 { self.waiting } else { needed };
+        let ask = Ask { horizon, weight, ..ask };
         (self.missing, self.last_sent, self.is_unsure) = (0, Some(now), false);
         Some(ask)
     }

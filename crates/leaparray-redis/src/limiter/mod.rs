@@ -147,6 +147,7 @@ impl<C: Clock> LeasedLimiter<C> {
             shared.decide(&if is_again { ask.again() } else { ask })
         };
         let mut is_again = false;
+        let mut waits = None;
         let mut answers = 0;
         loop {
             let mut answered = std::pin::pin!(shared.answered.notified());
@@ -171,6 +172,9 @@ impl<C: Clock> LeasedLimiter<C> {
             }
             is_again = true;
             answers += 1;
+            if deadline.is_some() && waits.is_none() {
+                waits = Some(shared.waits(permits));
+            }
             match deadline {
                 // The task may not be driven.
                 None => drop(tokio::time::timeout(shared.patience(), answered).await),
