@@ -103,11 +103,9 @@ impl Leases {
             let is_decided = is_admitted || is_over;
             if is_decided {
                 world.decide(request, is_admitted);
-            } else if is_answer {
-                if is_short {
-                    // A request that waits longer is noted although the node is short.
-                    member.node.wait(request.size);
-                }
+            } else if is_answer && is_short {
+                // A request that waits longer is noted although the node is short.
+                member.node.wait(request.size);
             }
             !is_decided
         });

@@ -110,12 +110,12 @@ pub fn answer(ask: &Ask, reply: &[i64]) -> Result<Answer, EngineError> {
     let is_taken = is_taken > 0;
     let seq = ask.seq;
     Ok(Answer {
-        ahead,
         seq,
         epoch,
         now,
         granted,
         bucket,
+        ahead,
         retry_in,
         open_in,
         free,

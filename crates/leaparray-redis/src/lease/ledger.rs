@@ -336,7 +336,7 @@ impl Charges {
 
     /// Returns the most permits that a node of this weight may have at once. If other nodes have
     /// requests that wait, it is a share of what a step has if the limit is used evenly: permits
-    /// that become free in one burst would be used in one burst, by those that ask first.
+    /// that become free in one burst would be used in one burst, by the nodes that ask first.
     fn most_at_once(&self, config: &LeaseConfig, weight: u64, k: u64) -> u64 {
         let others = self.demand.weights();
         if others.waiting == 0 {
@@ -435,7 +435,7 @@ impl Demand {
         })
     }
 
-    /// Adds a node to those that lack permits.
+    /// Adds a node to the weights of the nodes that lack permits.
     fn lack(&mut self, share: &Share) {
         let it = self.lacking.entry(share.since).or_default();
         it.all = (it.all + share.weight).min(MAX_EXACT / 2);
@@ -443,7 +443,7 @@ impl Demand {
         it.waiting = (it.waiting + waiting).min(MAX_EXACT / 2);
     }
 
-    /// Removes a node from those that lack permits, and all that have not asked for a window.
+    /// Removes a node from these weights, and all nodes that have not asked for a window.
     fn forget(&mut self, share: &Share, config: &LeaseConfig, k: u64) {
         let steps = u64::from(config.buckets() / config.step());
         let current = k / u64::from(config.step());

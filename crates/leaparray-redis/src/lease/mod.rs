@@ -15,6 +15,18 @@
 //! charged in a bucket of the window or later, or is not granted yet, which the choice of the grant
 //! rules out. So the sum counted them all, and the window has at most L uses.
 //!
+//! A node whose requests wait is also granted permits [ahead](Ahead): they may be used from the
+//! start of a bucket on, when those of a bucket at the other end of the window have left it. Such a
+//! permit counts in no window that ends before its start. The sum is therefore kept for each window
+//! to come. The node uses the permit when the server has certainly reached its bucket: it counts
+//! from the arrival of the quickest answer, by the slowest rate of the server's clock. It does not
+//! return the permit before, so that each permit that begins later is charged in a later bucket.
+//!
+//! Take any window, and the last grant of a permit that was used in it. The permit begins in the
+//! window or before. At that grant, the sum of the window that ends with the beginning of the
+//! permit or with a later bucket is at most L, and each other permit that was or will be used in
+//! the window is in that sum.
+//!
 //! Each [`Answer`] names an [`Epoch`] of the server's state. When state may have been lost, the
 //! server begins a new epoch, and grants nothing until all leases of earlier epochs have ended and
 //! their uses have left the window.
@@ -22,7 +34,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`LeaseConfig`], [`LeaseKeys`] | the parameters, and the keys of a limit |
-//! | [`Ask`], [`Move`], [`Answer`], [`Epoch`] | the messages |
+//! | [`Ask`], [`Move`], [`Answer`], [`Ahead`], [`Epoch`] | the messages |
 //! | [`Holdings`] | the permits in hand: what a node must do for the limit to hold |
 //! | [`Node`] | when to ask, and for how much: what a node should do to be quick and to leave permits to others |
 //!

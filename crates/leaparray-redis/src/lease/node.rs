@@ -163,8 +163,8 @@ impl Node {
         self.missing = self.missing.saturating_add(count);
     }
 
-    /// Notes for how many permits requests wait in all, for longer than an answer. The server shares
-    /// the permits that become free by these.
+    /// Notes for how many permits requests wait in all, for longer than an answer. The server
+    /// shares the permits that become free by these.
     pub const fn set_waiting(&mut self, permits: u64) {
         self.waiting = permits;
     }
