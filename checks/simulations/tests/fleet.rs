@@ -9,7 +9,7 @@ use leaparray_simulations::fleet::{
 };
 
 fn scenario(drift_ppm: u32, faults: Faults) -> Scenario {
-    let config = LeaseConfig::new(1_000, 10, Duration::from_secs(1)).expect("valid");
+    let config = LeaseConfig::of_buckets(1_000, 10, Duration::from_secs(1)).expect("valid");
     let config = config.with_drift_ppm(drift_ppm).expect("valid");
     Scenario { nodes: 20, demand: 1_500.0, faults, ..Scenario::alike(config, 12) }
 }
@@ -22,10 +22,42 @@ fn worst(strategy: Strategy, scenario: &Scenario, seeds: u64) -> Observed {
     worst
 }
 
+/// Returns the scenario with a limit in any interval of a second.
+fn any_second(scenario: Scenario) -> Scenario {
+    let config = LeaseConfig::new(scenario.config.limit(), Duration::from_secs(1)).expect("valid");
+    let config = config.with_drift_ppm(scenario.config.drift_ppm()).expect("valid");
+    Scenario { config, ..scenario }
+}
+
 #[test]
 fn leases_do_not_overshoot() {
     let worst = worst(Strategy::Leases, &scenario(500, Faults::ALL), 5);
     assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
+}
+
+#[test]
+fn leases_do_not_overshoot_in_any_interval() {
+    let worst = worst(Strategy::Leases, &any_second(scenario(500, Faults::ALL)), 5);
+    assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
+}
+
+/// A second that straddles buckets has more than a limit of buckets.
+#[test]
+fn leases_of_buckets_overshoot_in_any_interval() {
+    let worst = worst(Strategy::Leases, &scenario(500, Faults::NONE), 1);
+    assert!(worst.in_any_interval > 0.02, "{worst:?}");
+}
+
+/// Requests that wait use the rate of a limit in any interval, but for the bucket by which its
+/// window is longer.
+#[test]
+fn any_second_is_used_by_requests_that_wait() {
+    let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
+    let scenario = any_second(scenario(500, Faults::NONE));
+    let scenario = Scenario { nodes: 8, workers: 100, waits, round_trips, ..scenario };
+    let worst = worst(Strategy::Leases, &scenario, 2);
+    assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
+    assert!(worst.utilisation >= 0.96, "{worst:?}");
 }
 
 #[test]
@@ -64,13 +96,30 @@ fn large_requests_are_admitted_at_half_load() {
 #[test]
 fn nodes_that_wait_do_not_ask_in_each_bucket() {
     for limit in [100, 1_000] {
-        let config = LeaseConfig::new(limit, 10, Duration::from_secs(1)).expect("valid");
+        let config = LeaseConfig::of_buckets(limit, 10, Duration::from_secs(1)).expect("valid");
         let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
         let scenario = Scenario { workers: 1, waits, round_trips, ..scenario(500, Faults::NONE) };
         let worst =
             worst(Strategy::Leases, &Scenario { config, nodes: 1_000, secs: 4, ..scenario }, 1);
         assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
         assert!(worst.operations <= 2_000.0 && worst.utilisation >= 0.95, "{limit}: {worst:?}");
+    }
+}
+
+/// Eight processes of 100 workers share 4,000 permits in a second, with round trips of 0.2 to 100
+/// ms. Permits are granted before they are free, in shares by what waits, so each process gets its
+/// share.
+#[test]
+fn far_nodes_get_their_shares() {
+    let second = Duration::from_secs(1);
+    for config in [LeaseConfig::new(4_000, second), LeaseConfig::of_buckets(4_000, 10, second)] {
+        let config = config.and_then(|it| it.with_drift_ppm(500)).expect("valid");
+        let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
+        let scenario = Scenario { nodes: 8, workers: 100, ..Scenario::alike(config, 10) };
+        let worst = worst(Strategy::Leases, &Scenario { waits, round_trips, ..scenario }, 3);
+        assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
+        assert!(worst.fairness >= 0.9 && worst.most_share <= 1.1, "{worst:?}");
+        assert!(worst.utilisation >= 0.95, "{worst:?}");
     }
 }
 

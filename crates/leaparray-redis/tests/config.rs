@@ -8,7 +8,7 @@ use leaparray_redis::lease::{LeaseConfig, LeaseConfigError, LeaseKeys, LeaseName
 const SECOND: Duration = Duration::from_secs(1);
 
 fn config() -> LeaseConfig {
-    LeaseConfig::new(100, 10, SECOND).expect("valid")
+    LeaseConfig::of_buckets(100, 10, SECOND).expect("valid")
 }
 
 /// Checks an error and its message.
@@ -21,15 +21,15 @@ fn refuses(result: Result<LeaseConfig, LeaseConfigError>, error: LeaseConfigErro
 fn limit_is_from_1_to_2_to_the_40() {
     let max = LeaseConfig::MAX_LIMIT;
     for limit in [1, max] {
-        assert_eq!(LeaseConfig::new(limit, 1, SECOND).map(|it| it.limit()), Ok(limit));
+        assert_eq!(LeaseConfig::of_buckets(limit, 1, SECOND).map(|it| it.limit()), Ok(limit));
     }
     refuses(
-        LeaseConfig::new(0, 1, SECOND),
+        LeaseConfig::of_buckets(0, 1, SECOND),
         LeaseConfigError::Limit { limit: 0, max },
         "a limit is from 1 to 1099511627776 permits, not 0",
     );
     refuses(
-        LeaseConfig::new(max + 1, 1, SECOND),
+        LeaseConfig::of_buckets(max + 1, 1, SECOND),
         LeaseConfigError::Limit { limit: max + 1, max },
         "a limit is from 1 to 1099511627776 permits, not 1099511627777",
     );
@@ -40,47 +40,54 @@ fn window_has_from_1_to_256_buckets() {
     let max = LeaseConfig::MAX_BUCKETS;
     for buckets in [1, max] {
         let interval = Duration::from_millis(buckets.into());
-        assert_eq!(LeaseConfig::new(1, buckets, interval).map(|it| it.buckets()), Ok(buckets));
+        assert_eq!(
+            LeaseConfig::of_buckets(1, buckets, interval).map(|it| it.buckets()),
+            Ok(buckets)
+        );
     }
     refuses(
-        LeaseConfig::new(1, 0, SECOND),
+        LeaseConfig::of_buckets(1, 0, SECOND),
         LeaseConfigError::Buckets { buckets: 0, max },
         "a window has from 1 to 256 buckets, not 0",
     );
     refuses(
-        LeaseConfig::new(1, max + 1, SECOND),
+        LeaseConfig::of_buckets(1, max + 1, SECOND),
         LeaseConfigError::Buckets { buckets: max + 1, max },
         "a window has from 1 to 256 buckets, not 257",
     );
 }
 
 #[test]
-fn bucket_is_of_whole_milliseconds_and_at_most_a_day() {
+fn bucket_is_of_whole_microseconds_and_at_most_a_day() {
     let day = LeaseConfig::MAX_BUCKET_LEN;
-    for (buckets, interval) in
-        [(2, Duration::from_millis(2)), (2, day * 2), (256, day * 256), (3, SECOND * 3)]
-    {
-        let config = LeaseConfig::new(1, buckets, interval).expect("valid");
+    for (buckets, interval) in [
+        (2, Duration::from_millis(2)),
+        (2, day * 2),
+        (256, day * 256),
+        (3, SECOND * 3),
+        (2, Duration::from_millis(3)),
+    ] {
+        let config = LeaseConfig::of_buckets(1, buckets, interval).expect("valid");
         assert_eq!(config.bucket_len() * buckets, interval);
         assert_eq!(u128::from(config.bucket_micros()), config.bucket_len().as_micros());
     }
     let refused = [
         (2, Duration::ZERO),
         (2, Duration::from_millis(1)),
-        (2, Duration::from_millis(3)),
-        (1, Duration::from_micros(1_500)),
+        (2, Duration::from_micros(2_001)),
+        (1, Duration::from_micros(999)),
         (1, Duration::from_nanos(1_000_001)),
         (1, day + Duration::from_millis(1)),
         (256, Duration::MAX),
     ];
     for (buckets, interval) in refused {
         let error = LeaseConfigError::Interval { buckets, interval };
-        assert_eq!(LeaseConfig::new(1, buckets, interval), Err(error));
+        assert_eq!(LeaseConfig::of_buckets(1, buckets, interval), Err(error));
     }
     refuses(
-        LeaseConfig::new(1, 7, SECOND),
+        LeaseConfig::of_buckets(1, 7, SECOND),
         LeaseConfigError::Interval { buckets: 7, interval: SECOND },
-        "interval 1s does not divide into 7 buckets of whole milliseconds, from 1 ms to a day each",
+        "interval 1s does not divide into 7 buckets of whole microseconds, from 1 ms to a day each",
     );
 }
 
@@ -146,14 +153,15 @@ fn drift_is_at_most_a_tenth() {
 #[test]
 fn settings_have_defaults() {
     let defaults = |buckets, millis| {
-        let config = LeaseConfig::new(1, buckets, Duration::from_millis(millis)).expect("valid");
+        let config =
+            LeaseConfig::of_buckets(1, buckets, Duration::from_millis(millis)).expect("valid");
         assert_eq!(config.drift_ppm(), 1_000);
         (config.validity(), config.min_gap())
     };
     assert_eq!(defaults(10, 1_000), (6, Duration::from_millis(400)));
     // At most two thirds of the validity, and at most a second.
     assert_eq!(defaults(3, 300), (3, Duration::from_millis(200)));
-    assert_eq!(defaults(1, 1), (1, Duration::ZERO));
+    assert_eq!(defaults(1, 1), (1, Duration::from_micros(666)));
     assert_eq!(defaults(60, 60_000), (6, SECOND));
 }
 
@@ -165,7 +173,7 @@ fn quarantine_and_retention_follow_from_the_window_and_the_validity() {
     let config = config.with_validity(1).expect("valid");
     assert_eq!(config.quarantine(), Duration::from_millis(1_200));
     let day = LeaseConfig::MAX_BUCKET_LEN;
-    let longest = LeaseConfig::new(1, 256, day * 256).expect("valid");
+    let longest = LeaseConfig::of_buckets(1, 256, day * 256).expect("valid");
     let longest = longest.with_validity(256).expect("valid");
     assert_eq!(longest.retention(), day * 514);
 }
@@ -173,9 +181,9 @@ fn quarantine_and_retention_follow_from_the_window_and_the_validity() {
 #[test]
 fn keys_of_a_limit_share_a_hash_tag() {
     let keys = LeaseKeys::new("orders", &config()).expect("valid");
-    assert_eq!(keys.mark(), "leaparray:{orders:10:100:6}:mark");
-    assert_eq!(keys.charges(), "leaparray:{orders:10:100:6}:charges");
-    assert_eq!(keys.node(u64::MAX), "leaparray:{orders:10:100:6}:node:18446744073709551615");
+    assert_eq!(keys.mark(), "leaparray:{orders:10:100000:6}:mark");
+    assert_eq!(keys.charges(), "leaparray:{orders:10:100000:6}:charges");
+    assert_eq!(keys.node(u64::MAX), "leaparray:{orders:10:100000:6}:node:18446744073709551615");
 }
 
 /// Nodes that disagree on the buckets or the validity do not share a limit. The others may differ,
@@ -184,10 +192,10 @@ fn keys_of_a_limit_share_a_hash_tag() {
 fn keys_differ_if_the_buckets_or_the_validity_do() {
     let key = |config: LeaseConfig| LeaseKeys::new("a", &config).expect("valid").mark();
     let same = key(config());
-    assert_ne!(key(LeaseConfig::new(100, 5, SECOND).expect("valid")), same);
-    assert_ne!(key(LeaseConfig::new(100, 10, SECOND * 2).expect("valid")), same);
+    assert_ne!(key(LeaseConfig::of_buckets(100, 5, SECOND).expect("valid")), same);
+    assert_ne!(key(LeaseConfig::of_buckets(100, 10, SECOND * 2).expect("valid")), same);
     assert_ne!(key(config().with_validity(5).expect("valid")), same);
-    assert_eq!(key(LeaseConfig::new(200, 10, SECOND).expect("valid")), same);
+    assert_eq!(key(LeaseConfig::of_buckets(200, 10, SECOND).expect("valid")), same);
     assert_eq!(key(config().with_min_gap(Duration::ZERO).expect("valid")), same);
     assert_eq!(key(config().with_drift_ppm(0).expect("valid")), same);
 }
@@ -196,8 +204,8 @@ fn keys_differ_if_the_buckets_or_the_validity_do() {
 #[test]
 fn keys_of_two_names_differ() {
     let mark = |name: &str| LeaseKeys::new(name, &config()).expect("valid").mark();
-    assert_ne!(mark("a"), mark("a:10:100:6"));
-    assert_eq!(mark("ein Limit: größer"), "leaparray:{ein Limit: größer:10:100:6}:mark");
+    assert_ne!(mark("a"), mark("a:10:100000:6"));
+    assert_eq!(mark("ein Limit: größer"), "leaparray:{ein Limit: größer:10:100000:6}:mark");
 }
 
 #[test]
@@ -219,4 +227,42 @@ fn name_is_from_1_to_256_bytes_without_braces() {
         );
         assert_eq!(error(name).to_string(), message);
     }
+}
+
+/// A limit in any interval: a window of at least one bucket more than the interval has.
+#[test]
+fn window_of_any_interval_has_a_bucket_more() {
+    for (interval, buckets, micros, validity, gap) in [
+        (SECOND, 51, 20_000, 30, 400),
+        (SECOND * 60, 51, 1_200_000, 6, 1_000),
+        (Duration::from_millis(75), 51, 1_500, 30, 30),
+        (Duration::from_millis(10), 11, 1_000, 6, 4),
+        (Duration::from_millis(1), 2, 1_000, 2, 1),
+        (Duration::from_nanos(1_000_001), 3, 1_000, 3, 2),
+    ] {
+        let config = LeaseConfig::new(100, interval).expect("valid");
+        assert_eq!((config.buckets(), config.bucket_micros()), (buckets, micros), "{interval:?}");
+        assert!(config.bucket_len() * (buckets - 1) >= config.interval(), "{interval:?}");
+        assert!(config.interval() >= interval);
+        assert_eq!(config.validity(), validity, "{interval:?}");
+        assert_eq!(config.min_gap().as_millis(), gap, "{interval:?}");
+    }
+    assert_eq!(config().interval(), SECOND);
+    let long = LeaseConfig::MAX_BUCKET_LEN * 50;
+    assert!(LeaseConfig::new(1, long).is_ok());
+    for interval in [Duration::ZERO, Duration::from_micros(999), long + SECOND, Duration::MAX] {
+        let error = LeaseConfigError::AnyInterval { interval };
+        assert_eq!(LeaseConfig::new(1, interval), Err(error));
+    }
+    refuses(
+        LeaseConfig::new(1, Duration::ZERO),
+        LeaseConfigError::AnyInterval { interval: Duration::ZERO },
+        "a limit holds in any interval of 1 ms to 50 days, not of 0ns",
+    );
+    let max = LeaseConfig::MAX_LIMIT;
+    refuses(
+        LeaseConfig::new(0, SECOND),
+        LeaseConfigError::Limit { limit: 0, max },
+        "a limit is from 1 to 1099511627776 permits, not 0",
+    );
 }

@@ -16,7 +16,7 @@ use tokio::task::yield_now;
 #[test]
 fn forked_child_uses_no_permits_of_its_parent() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
-    let config = LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap();
+    let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1)).unwrap();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     let limiter = runtime.block_on(async {

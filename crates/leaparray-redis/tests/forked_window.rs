@@ -32,7 +32,7 @@ fn close_in_a_forked_child_returns_at_once() {
         reporter.watch().wait_for(|it| *it == FleetState::Connected).await.unwrap();
         let reader = FleetReader::builder("shop").start(engine).unwrap();
         reader.poll().await.unwrap();
-        let config = LeaseConfig::new(100, 10, std::time::Duration::from_secs(1)).unwrap();
+        let config = LeaseConfig::of_buckets(100, 10, std::time::Duration::from_secs(1)).unwrap();
         let limiter = LeasedLimiter::builder("orders", config).start(MemoryEngine::new()).unwrap();
         (reporter, reader, limiter)
     });

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use leaparray_redis::lease::{Answer, Epoch, Holdings, LeaseConfig, MAX_EXACT, MAX_MOVES, Move};
+use leaparray_redis::lease::{
+    Ahead, Answer, Epoch, Holdings, LeaseConfig, MAX_EXACT, MAX_MOVES, Move,
+};
 
 /// The length of a bucket.
 const B: u64 = 1_000;
@@ -13,7 +15,7 @@ const NEW: Epoch = Epoch { identity: 2, since: 0 };
 /// Returns the holdings of a node of a limit of two buckets. Its leases are valid for one more
 /// bucket.
 fn holdings(drift_ppm: u32) -> Holdings {
-    let config = LeaseConfig::new(100, 2, Duration::from_millis(2)).expect("valid");
+    let config = LeaseConfig::of_buckets(100, 2, Duration::from_millis(2)).expect("valid");
     let config = config.with_validity(1).and_then(|it| it.with_drift_ppm(drift_ppm));
     Holdings::new(config.expect("valid"), 1)
 }
@@ -30,6 +32,7 @@ fn answer(seq: u64, epoch: Epoch, now: u64, granted: u64, bucket: u64) -> Answer
         open_in: 0,
         free: 0,
         behind: 0,
+        ahead: Vec::new(),
         is_taken: false,
     }
 }
@@ -256,7 +259,7 @@ fn moves_of_buckets_that_have_left_the_window_are_dropped() {
 
 #[test]
 fn ask_has_at_most_so_many_moves() {
-    let config = LeaseConfig::new(100, 200, Duration::from_millis(200)).expect("valid");
+    let config = LeaseConfig::of_buckets(100, 200, Duration::from_millis(200)).expect("valid");
     let config = config.with_validity(200).and_then(|it| it.with_drift_ppm(0)).expect("valid");
     let mut holdings = Holdings::new(config, 1);
     for bucket in 1..=100 {
@@ -343,4 +346,53 @@ fn no_answer_overflows() {
             }
         }
     }
+}
+
+/// Returns the holdings of a node that was granted two permits of the buckets 2 to 4 at 500, by an
+/// answer that took from 1,000 to 1,300.
+fn granted_ahead(drift_ppm: u32) -> Holdings {
+    let mut holdings = holdings(drift_ppm);
+    let asked = holdings.ask(1_000, 2, 1, u64::MAX).expect("none is in flight");
+    let ahead = vec![Ahead { from: 2, bucket: 4, count: 2 }];
+    let answer = Answer { ahead, ..answer(asked.seq, OLD, 500, 0, 1) };
+    assert!(holdings.on_answer(1_300, &answer));
+    holdings
+}
+
+/// Bucket 2 begins 1,500 after the answer: counted from its arrival, and at the slowest rate of the
+/// server's clock. Bucket 4 ends 4,500 after it: counted from the ask.
+#[test]
+fn permits_that_are_granted_ahead_are_used_in_their_buckets() {
+    let mut holdings = granted_ahead(0);
+    assert_eq!((holdings.next_start(1_300), holdings.ahead(1_300)), (Some(2_800), 2));
+    assert_eq!((holdings.in_hand(2_799), holdings.in_hand(2_800)), (0, 2));
+    assert_eq!((holdings.in_hand(5_499), holdings.in_hand(5_500)), (2, 0));
+    assert_eq!(holdings.stable_until(2_000), 2_500, "the bucket of a use changes");
+    assert_eq!(holdings.stable_until(2_600), 2_800);
+    assert!(!holdings.take(2_799, 1));
+    assert!(holdings.take(2_800, 1));
+    assert_eq!(report(&mut holdings, 2_800), [Move { from: 4, to: Some(2), count: 1 }]);
+    assert_eq!(granted_ahead(100_000).next_start(1_300), Some(3_100));
+}
+
+/// The server relies on the charge of permits until they may be used.
+#[test]
+fn permits_that_are_granted_ahead_are_not_returned_before_their_time() {
+    let mut holdings = granted_ahead(0);
+    let early = holdings.ask(2_799, 0, 1, 0).expect("none is in flight");
+    assert_eq!((early.moves, holdings.ahead(2_799)), (vec![], 2));
+    holdings.on_lost();
+    let late = holdings.ask(2_800, 0, 1, 0).expect("none is in flight");
+    assert_eq!(late.moves, [Move { from: 4, to: None, count: 2 }]);
+}
+
+/// An earlier answer may show a later time of the server: the quickest one counts.
+#[test]
+fn start_is_counted_from_the_quickest_answer() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 1_000, OLD, 500, 0);
+    let asked = holdings.ask(1_100, 2, 1, u64::MAX).expect("none is in flight");
+    let ahead = vec![Ahead { from: 2, bucket: 4, count: 2 }];
+    assert!(holdings.on_answer(1_900, &Answer { ahead, ..answer(asked.seq, OLD, 600, 0, 1) }));
+    assert_eq!(holdings.next_start(1_900), Some(2_500));
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use leaparray_redis::lease::{
-    Answer, Ask, Epoch, Holdings, LeaseConfig, Ledger, MAX_EXACT, MAX_MOVES, Move,
+    Ahead, Answer, Ask, Epoch, Holdings, LeaseConfig, Ledger, MAX_EXACT, MAX_MOVES, Move,
 };
 
 /// The length of a bucket.
@@ -19,13 +19,13 @@ fn config() -> LeaseConfig {
 }
 
 fn with_limit(limit: u64) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, 2, Duration::from_millis(2)).expect("valid");
+    let config = LeaseConfig::of_buckets(limit, 2, Duration::from_millis(2)).expect("valid");
     config.with_validity(1).and_then(|it| it.with_drift_ppm(0)).expect("valid")
 }
 
 fn ask(node: u64, seq: u64, epoch: Epoch, want: u64, moves: &[Move]) -> Ask {
     let (nonce, epoch, moves) = (1, Some(epoch), moves.to_vec());
-    Ask { node, seq, nonce, epoch, want, validity: 1, moves }
+    Ask { node, seq, nonce, epoch, want, validity: 1, horizon: 0, weight: 0, moves }
 }
 
 /// Returns a ledger that has opened.
@@ -295,9 +295,10 @@ fn no_ask_overflows() {
         [0, 1, 5, 1 << 40, 1 << 52, MAX_EXACT - 1, MAX_EXACT, u64::MAX - 1, u64::MAX]
             [random.usize(..9)]
     };
-    let largest = LeaseConfig::new(LeaseConfig::MAX_LIMIT, 256, LeaseConfig::MAX_BUCKET_LEN * 256)
-        .and_then(|it| it.with_validity(LeaseConfig::MAX_VALIDITY))
-        .expect("valid");
+    let largest =
+        LeaseConfig::of_buckets(LeaseConfig::MAX_LIMIT, 256, LeaseConfig::MAX_BUCKET_LEN * 256)
+            .and_then(|it| it.with_validity(LeaseConfig::MAX_VALIDITY))
+            .expect("valid");
     for config in [config(), largest] {
         let (mut ledger, mut epoch) = opened(config);
         for _ in 0..20_000 {
@@ -312,4 +313,66 @@ fn no_ask_overflows() {
             epoch = now;
         }
     }
+}
+
+/// A limit of eight permits in eight buckets: one in each, if it is used evenly.
+fn eight() -> (Ledger, Epoch, u64) {
+    let config = LeaseConfig::of_buckets(8, 8, Duration::from_millis(8)).expect("valid");
+    let config = config.with_validity(4).and_then(|it| it.with_drift_ppm(0)).expect("valid");
+    let (mut ledger, epoch) = opened(config);
+    let k = ledger.time_of_limit(0) / B;
+    // All permits are used in this bucket.
+    let all = ledger.lease(k * B, 1, &Ask { validity: 0, ..ask(1, 1, epoch, 8, &[]) });
+    assert_eq!((all.granted, all.bucket), (8, k));
+    (ledger, epoch, k)
+}
+
+fn waiting(node: u64, seq: u64, epoch: Epoch, want: u64, weight: u64) -> Ask {
+    Ask { horizon: 3, weight, validity: 0, ..ask(node, seq, epoch, want, &[]) }
+}
+
+/// Nodes that wait are granted permits before they are free, in shares by their weights, and no
+/// more of those of a bucket than it has if the limit is used evenly.
+#[test]
+fn permits_that_become_free_are_shared_ahead() {
+    let (mut ledger, epoch, k) = eight();
+    // From k + 8 on, eight permits are free.
+    let now = (k + 6) * B;
+    let far = ledger.lease(now, 1, &waiting(2, 1, epoch, 5, 1));
+    let of = |from| Ahead { from: k + from, bucket: k + from, count: 1 };
+    assert_eq!((far.granted, far.ahead), (0, vec![of(8), of(9)]), "no other node waits");
+    let near = ledger.lease(now, 1, &waiting(3, 1, epoch, 5, 1));
+    assert_eq!((near.granted, &near.ahead[..]), (0, &[of(9)][..]), "half of two permits");
+    // Another answer to the same ask is the same.
+    assert_eq!(ledger.lease(now, 1, &waiting(3, 1, epoch, 5, 1)).ahead, near.ahead);
+    // A bucket is shared once.
+    let again = ledger.lease(now, 1, &waiting(3, 2, epoch, 5, 1));
+    assert_eq!(again.ahead, []);
+}
+
+/// What is granted ahead is not granted to others, neither before it may be used nor afterwards.
+#[test]
+fn permits_that_are_granted_ahead_are_charged() {
+    let (mut ledger, epoch, k) = eight();
+    let ahead = ledger.lease((k + 6) * B, 1, &waiting(2, 1, epoch, 5, 8));
+    let count: u64 = ahead.ahead.iter().map(|it| it.count).sum();
+    assert_eq!(count, 2);
+    assert_eq!(ledger.lease((k + 7) * B, 1, &ask(4, 1, epoch, 8, &[])).granted, 0);
+    let most = ledger.lease((k + 8) * B, 1, &ask(5, 1, epoch, 0, &[])).free;
+    assert_eq!(most, 8 - count);
+}
+
+/// The clock steps back: permits that were granted ahead may be in use, by the clocks of their
+/// nodes, so they count in the window that stands still.
+#[test]
+fn permits_that_are_granted_ahead_count_at_a_standstill() {
+    let (mut ledger, epoch, k) = eight();
+    let now = (k + 6) * B;
+    assert_eq!(ledger.lease(now, 1, &waiting(2, 1, epoch, 5, 8)).ahead.len(), 2);
+    ledger.lease(now - 3 * B, 1, &ask(4, 1, epoch, 0, &[]));
+    // Eight are used and two are granted ahead.
+    let granted = |ledger: &mut Ledger, bucket| {
+        ledger.lease(bucket * B, 1, &ask(5, bucket, epoch, 0, &[])).free
+    };
+    assert_eq!([6, 7, 8].map(|it| granted(&mut ledger, k + it)), [0, 0, 6]);
 }

@@ -12,7 +12,7 @@ const EPOCH: Epoch = Epoch { identity: 1, since: 0 };
 
 /// Returns a node that knows that the server grants.
 fn node() -> Node {
-    let config = LeaseConfig::new(10_000, 10, Duration::from_secs(1)).expect("valid");
+    let config = LeaseConfig::of_buckets(10_000, 10, Duration::from_secs(1)).expect("valid");
     assert_eq!((config.min_gap(), config.validity()), (Duration::from_micros(GAP), 6));
     let mut node = Node::new(config, 1);
     assert_eq!(grant(&mut node, 0, 0).map(|it| it.want), Some(0));
@@ -28,7 +28,20 @@ fn answer(ask: &Ask, now: u64, granted: u64, retry_in: u64) -> Answer {
     let bucket = now / B + u64::from(ask.validity.min(6));
     let Ask { seq, .. } = *ask;
     let (open_in, free, behind, is_taken) = (0, 10_000, 0, false);
-    Answer { seq, epoch: EPOCH, now, granted, bucket, retry_in, open_in, free, behind, is_taken }
+    let ahead = Vec::new();
+    Answer {
+        ahead,
+        seq,
+        epoch: EPOCH,
+        now,
+        granted,
+        bucket,
+        retry_in,
+        open_in,
+        free,
+        behind,
+        is_taken,
+    }
 }
 
 /// Polls at `now`, and grants all that is wanted `round_trip` later. Returns the ask.

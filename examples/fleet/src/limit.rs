@@ -9,5 +9,5 @@ pub(crate) const NAME: &str = "example-fleet";
 
 /// Returns the parameters of the limit: `limit` requests in any ten consecutive buckets of 100 ms.
 pub(crate) fn config(limit: u64) -> Result<LeaseConfig, LeaseConfigError> {
-    LeaseConfig::new(limit, 10, Duration::from_secs(1))
+    LeaseConfig::of_buckets(limit, 10, Duration::from_secs(1))
 }

@@ -142,7 +142,7 @@ impl Cases<'_> {
     {
         let Geometry { buckets, interval, .. } = self.geometry;
         let window = WindowConfig::new(buckets as usize, interval).expect("whole buckets");
-        let config = LeaseConfig::new(LeaseConfig::MAX_LIMIT, buckets, interval);
+        let config = LeaseConfig::of_buckets(LeaseConfig::MAX_LIMIT, buckets, interval);
         let config = config.expect("whole buckets");
         let (own, runtime) = (clock.clone(), Rc::clone(self.runtime));
         let local = move || fill::local(window, permits, own.clone());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leaparray_redis::lease::LeaseConfig;
 
-use super::{Failover, Faults, Observed, Scenario, Strategy, float, simulate};
+use super::{Failover, Faults, Observed, RoundTrips, Scenario, Strategy, Waits, float, simulate};
 use crate::parallel;
 
 /// A strategy in a scenario, with some seeds. The page shows some of the cases; the goals are of
@@ -29,6 +29,10 @@ pub(super) enum Table {
     Minute,
     /// Other loads and limits.
     Loads,
+    /// Limits in any second.
+    AnySecond,
+    /// Requests that wait, at nodes near and far from the server.
+    Waiting,
     Faults,
 }
 
@@ -50,7 +54,7 @@ const ALL_FAULTS: &str = "all of these";
 /// Returns a limit whose bound on the rate error of the clocks is the error of the faults, so that
 /// the protocol has no margin.
 fn config(limit: u64, buckets: u32, secs: u64) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, buckets, Duration::from_secs(secs));
+    let config = LeaseConfig::of_buckets(limit, buckets, Duration::from_secs(secs));
     config.and_then(|it| it.with_drift_ppm(Faults::ALL.drift_ppm)).expect("valid")
 }
 
@@ -70,6 +74,8 @@ pub fn all() -> Vec<Case> {
     let mut all = minutes();
     all.extend(seconds());
     all.extend(loads());
+    all.extend(any_second());
+    all.extend(waiting());
     all.extend(leases_with_faults());
     all.extend(others_with_faults());
     all
@@ -111,6 +117,40 @@ fn loads() -> Vec<Case> {
     }
     add(Strategy::Leases, minute(1_000).with_load(1.0));
     all
+}
+
+/// Returns a limit in any interval of a second.
+fn in_any_second(limit: u64) -> LeaseConfig {
+    let config = LeaseConfig::new(limit, Duration::from_secs(1));
+    config.and_then(|it| it.with_drift_ppm(Faults::ALL.drift_ppm)).expect("valid")
+}
+
+fn any_second() -> Vec<Case> {
+    let second = Scenario { config: in_any_second(10_000), ..second(100) };
+    let loads = [0.5, 0.8, 1.5, 5.0].map(|load| ("", second.with_load(load)));
+    let faults = Scenario { faults: Faults::ALL, ..second };
+    let case = |(name, scenario)| {
+        let (table, strategy) = (Table::AnySecond, Strategy::Leases);
+        Case { table, name, strategy, scenario, seeds: 3 }
+    };
+    loads.into_iter().chain([(ALL_FAULTS, faults)]).map(case).collect()
+}
+
+fn waiting() -> Vec<Case> {
+    let case = |(name, config, round_trips)| {
+        let scenario = Scenario { nodes: 8, workers: 100, ..Scenario::alike(config, 15) };
+        let scenario = Scenario { waits: Waits::Window, round_trips, ..scenario };
+        let (table, strategy) = (Table::Waiting, Strategy::Leases);
+        Case { table, name, strategy, scenario, seeds: 3 }
+    };
+    [
+        ("any second", in_any_second(4_000), RoundTrips::BelowHalfAWindow),
+        ("any second", in_any_second(4_000), RoundTrips::Even),
+        ("10 buckets", config(4_000, 10, 1), RoundTrips::BelowHalfAWindow),
+        ("10 buckets", config(4_000, 10, 1), RoundTrips::Even),
+    ]
+    .map(case)
+    .into()
 }
 
 fn leases_with_faults() -> Vec<Case> {
@@ -201,7 +241,12 @@ impl Results {
             let is_reached = match case.table {
                 Table::Second => is_used,
                 Table::Minute => is_used && it.local >= 0.9,
-                Table::Loads | Table::Faults => true,
+                Table::Loads | Table::Faults | Table::AnySecond => true,
+                Table::Waiting => {
+                    let is_far = case.scenario.round_trips == RoundTrips::BelowHalfAWindow;
+                    let is_even = it.fairness >= 0.9 && it.most_share <= 1.1;
+                    is_even && (it.utilisation >= 0.95 || !is_far)
+                }
             };
             it.overshoot > 0.0 || !is_reached
         });

@@ -31,6 +31,7 @@ struct Member {
     asked: u64,
     /// The time of the earliest poll that is planned.
     wakes: Option<u64>,
+    starts: Option<u64>,
     /// The requests that wait, and for how many answers they have.
     waiting: VecDeque<(Request, u32)>,
 }
@@ -42,6 +43,8 @@ pub(super) enum Event {
     Ask(usize, Ask),
     Answer(usize, u64, Answer),
     GiveUp(usize, u64, u64),
+    /// Permits that were granted ahead may be used.
+    Start(usize),
     /// A request has waited for long enough.
     Over(usize),
 }
@@ -69,20 +72,28 @@ impl Leases {
             clock: world.clock(),
             asked: 0,
             wakes: None,
+            starts: None,
             waiting: VecDeque::new(),
         }
     }
 
     /// Decides on the requests that wait, as far as the permits in hand last. If the server has
     /// told the node to ask later, or after their time, it refuses the rest.
-    fn retry(&mut self, world: &mut World, index: usize) {
+    fn retry(&mut self, world: &mut World, index: usize, is_answer: bool) {
         let member = &mut self.members[index];
         let now = member.clock.read(world.time);
         let window = micros(world.config().bucket_len() * world.config().buckets());
         let is_patient = world.scenario.waits == Waits::Window;
         member.waiting.retain_mut(|(request, answers)| {
-            *answers += 1;
-            let is_admitted = member.node.retry(now, request.size);
+            *answers += u32::from(is_answer);
+            let is_admitted = if is_answer {
+                member.node.retry(now, request.size)
+            } else {
+                let is_in_hand = member.node.holdings().in_hand(now) >= request.size;
+                let used = if is_in_hand { request.size } else { 0 };
+                member.node.settle(now, &Decided { used, ..Decided::default() });
+                is_in_hand
+            };
             let is_short = member.node.is_short(now);
             let is_over = if is_patient {
                 world.time >= request.since + window
@@ -92,7 +103,7 @@ impl Leases {
             let is_decided = is_admitted || is_over;
             if is_decided {
                 world.decide(request, is_admitted);
-            } else if is_short {
+            } else if is_answer && is_short {
                 // A request that waits longer is noted although the node is short.
                 member.node.wait(request.size);
             }
@@ -104,6 +115,16 @@ impl Leases {
     fn poll(&mut self, world: &mut World, index: usize) {
         let member = &mut self.members[index];
         let now = member.clock.read(world.time);
+        if world.scenario.waits == Waits::Window {
+            member.node.set_waiting(member.waiting.iter().map(|it| it.0.size).sum());
+        }
+        if let Some(start) = member.node.holdings().next_start(now) {
+            let at = member.clock.time_of(start).max(world.time + 1);
+            if member.starts.is_none_or(|starts| at < starts) {
+                member.starts = Some(at);
+                world.at(at, Event::Start(index));
+            }
+        }
         if let Some(ask) = member.node.poll(now) {
             member.asked += 1;
             self.asks += 1;
@@ -163,6 +184,12 @@ impl Fleet for Leases {
                 member.wakes = member.wakes.filter(|it| *it > world.time);
                 index
             }
+            Event::Start(index) => {
+                let member = &mut self.members[index];
+                member.starts = member.starts.filter(|it| *it > world.time);
+                self.retry(world, index, false);
+                index
+            }
             Event::Ask(index, ask) => {
                 world.operation();
                 let Server { state, identity, .. } = &mut self.server;
@@ -180,11 +207,11 @@ impl Fleet for Leases {
                     member.name = self.names;
                     member.node.rename(self.names);
                 }
-                self.retry(world, index);
+                self.retry(world, index, true);
                 index
             }
             Event::Over(index) => {
-                self.retry(world, index);
+                self.retry(world, index, false);
                 index
             }
             Event::GiveUp(index, name, asked) => {
@@ -194,7 +221,7 @@ impl Fleet for Leases {
                     return;
                 }
                 member.node.on_lost(member.clock.read(world.time));
-                self.retry(world, index);
+                self.retry(world, index, true);
                 index
             }
         };

@@ -1,17 +1,20 @@
 //! The observations of a run and its results.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
-use super::window::Window;
-use super::{Request, Scenario, float};
+use leaparray_redis::lease::LeaseConfig;
+
+use super::{Request, Scenario, float, micros};
 
 /// The results of a run. All but the overshoot are about the measured seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The most requests beyond the limit that were admitted in a window of the server's time, from
-    /// the start of the run on, as a share of the limit. A request counts in the bucket of the
-    /// server's time at which its node lets it go ahead.
+    /// The most permits beyond the limit that were used in any interval of the server's time, from
+    /// the start of the run on, as a share of the limit. For a limit of buckets, it is of their
+    /// windows. A request counts at the server's time at which its node lets it go ahead.
     pub overshoot: f64,
+    /// The same in any interval as long as that in which the limit holds.
+    pub in_any_interval: f64,
     /// The number of admitted requests, divided by the number that a central limiter without
     /// latency admits; with workers, by the limit.
     pub utilisation: f64,
@@ -35,24 +38,28 @@ pub struct Observed {
     /// The least share of its demand that a node got, relative to that of all nodes. Nodes that
     /// wanted fewer than a hundred permits do not count. All nodes with workers want the same.
     pub fairness: f64,
+    /// The greatest such share.
+    pub most_share: f64,
 }
 
 /// Counts requests, permits and decisions.
 #[derive(Debug)]
 pub(super) struct Observer {
     limit: u64,
-    buckets: u64,
-    bucket_micros: u64,
+    interval: u64,
     secs: u64,
     has_workers: bool,
     /// The start of the measured seconds.
     start: u64,
     /// The admissions of a central limiter without latency, and their number in the measured
     /// seconds.
-    central: Window,
+    central: Recent,
     central_measured: u64,
-    /// The permits that were admitted, by the bucket of the server's time.
-    admitted: BTreeMap<u64, u64>,
+    /// The permits that were admitted, and the most of them in an interval.
+    admitted: Recent,
+    most: u64,
+    admitted_any: Recent,
+    most_any: u64,
     admitted_measured: u64,
     /// The number of the requests that were admitted.
     admitted_requests: u64,
@@ -73,16 +80,19 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(scenario: &Scenario, start: u64) -> Self {
         let config = &scenario.config;
+        let is_any = config.interval() < config.bucket_len() * config.buckets();
         Self {
             limit: config.limit(),
-            buckets: u64::from(config.buckets()),
-            bucket_micros: config.bucket_micros(),
+            interval: micros(config.interval()),
             secs: scenario.secs,
             has_workers: scenario.workers > 0,
             start,
-            central: Window::new(config.buckets()),
+            central: Recent::new(config, is_any),
             central_measured: 0,
-            admitted: BTreeMap::new(),
+            admitted: Recent::new(config, is_any),
+            most: 0,
+            admitted_any: Recent::new(config, true),
+            most_any: 0,
             admitted_measured: 0,
             admitted_requests: 0,
             admitted_locally: 0,
@@ -99,9 +109,8 @@ impl Observer {
     /// Counts a request that arrives.
     pub(super) fn arrives(&mut self, request: &Request) {
         let Request { node, since: time, size } = *request;
-        let bucket = time / self.bucket_micros;
-        if self.central.sum_at(bucket) + size <= self.limit {
-            self.central.add(bucket, size);
+        if self.central.sum_at(time) + size <= self.limit {
+            self.central.add(time, size);
             self.central_measured += self.measured(time) * size;
         }
         self.arrived += self.measured(time);
@@ -116,7 +125,10 @@ impl Observer {
     /// Counts a request that goes ahead at `time`.
     pub(super) fn admits(&mut self, time: u64, request: &Request) {
         let Request { node, since, size } = *request;
-        *self.admitted.entry(time / self.bucket_micros).or_default() += size;
+        self.most = self.most.max(self.admitted.sum_at(time) + size);
+        self.admitted.add(time, size);
+        self.most_any = self.most_any.max(self.admitted_any.sum_at(time) + size);
+        self.admitted_any.add(time, size);
         self.admitted_measured += self.measured(time) * size;
         self.admitted_requests += self.measured(time);
         self.admitted_locally += self.measured(time) * u64::from(time == since);
@@ -157,9 +169,6 @@ impl Observer {
             self.decides(end, request);
         }
         assert_eq!(self.waits.len() as u64 + self.lost, self.arrived, "each request counts once");
-        let window =
-            |first: u64| self.admitted.range(first..first + self.buckets).map(|it| it.1).sum();
-        let most: u64 = self.admitted.keys().map(|&first| window(first)).max().unwrap_or_default();
         self.waits.sort_unstable();
         let decided = float(self.waits.len() as u64);
         let local = float(self.waits.partition_point(|it| *it == 0) as u64);
@@ -168,13 +177,14 @@ impl Observer {
         let requests = float(self.admitted_requests);
         let mut usable = float(self.central_measured);
         if self.has_workers {
-            let window = float(self.buckets * self.bucket_micros);
-            usable = float(self.limit * self.secs) * 1e6 / window;
+            usable = float(self.limit * self.secs) * 1e6 / float(self.interval);
             let mean = self.by_node.iter().map(|it| it[1]).sum::<u64>() / self.by_node.len() as u64;
             self.by_node.iter_mut().for_each(|it| it[0] = mean);
         }
+        let beyond = |most: u64| float(most.saturating_sub(self.limit)) / float(self.limit);
         Observed {
-            overshoot: float(most.saturating_sub(self.limit)) / float(self.limit),
+            overshoot: beyond(self.most),
+            in_any_interval: beyond(self.most_any),
             utilisation: admitted / usable,
             operations: operations / float(self.secs),
             operations_per_admitted: operations / requests,
@@ -184,8 +194,42 @@ impl Observer {
             p99_millis: float(p99) / 1e3,
             lost: float(self.lost) / float(self.arrived),
             large_admitted: share(self.large[1], self.large[0]),
-            fairness: fairness(&self.by_node),
+            fairness: shares(&self.by_node).fold(1.0, f64::min),
+            most_share: shares(&self.by_node).fold(1.0, f64::max),
         }
+    }
+}
+
+/// The permits of the interval that ends now, or of the window of buckets.
+#[derive(Debug)]
+struct Recent {
+    interval: u64,
+    /// Times count from the start of such a bucket. A microsecond, for any interval.
+    bucket: u64,
+    taken: VecDeque<(u64, u64)>,
+    sum: u64,
+}
+
+impl Recent {
+    fn new(config: &LeaseConfig, is_any: bool) -> Self {
+        let bucket = if is_any { 1 } else { config.bucket_micros() };
+        Self { interval: micros(config.interval()), bucket, taken: VecDeque::new(), sum: 0 }
+    }
+
+    /// Returns the permits of the interval that ends with `time`. Times do not go back.
+    fn sum_at(&mut self, time: u64) -> u64 {
+        while let Some(&(first, count)) = self.taken.front()
+            && first + self.interval <= time
+        {
+            self.sum -= count;
+            self.taken.pop_front();
+        }
+        self.sum
+    }
+
+    fn add(&mut self, time: u64, count: u64) {
+        self.taken.push_back((time - time % self.bucket, count));
+        self.sum += count;
     }
 }
 
@@ -195,6 +239,7 @@ impl Observed {
     pub const fn worse(self, other: Self) -> Self {
         Self {
             overshoot: self.overshoot.max(other.overshoot),
+            in_any_interval: self.in_any_interval.max(other.in_any_interval),
             utilisation: self.utilisation.min(other.utilisation),
             operations: self.operations.max(other.operations),
             operations_per_admitted: self
@@ -207,6 +252,7 @@ impl Observed {
             lost: self.lost.max(other.lost),
             large_admitted: self.large_admitted.min(other.large_admitted),
             fairness: self.fairness.min(other.fairness),
+            most_share: self.most_share.max(other.most_share),
         }
     }
 }
@@ -216,10 +262,10 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { float(part) / float(whole) }
 }
 
-/// Returns the least share of the permits that a node wanted and got, relative to that of all.
-fn fairness(nodes: &[[u64; 2]]) -> f64 {
+/// Returns the shares of the permits that nodes wanted and got, relative to that of all.
+fn shares(nodes: &[[u64; 2]]) -> impl Iterator<Item = f64> {
     let sum = |at: usize| nodes.iter().map(|it| it[at]).sum();
     let all = share(sum(1), sum(0));
     let nodes = nodes.iter().filter(|it| it[0] >= 100);
-    nodes.map(|[wanted, got]| share(*got, *wanted) / all).fold(1.0, f64::min)
+    nodes.map(move |[wanted, got]| share(*got, *wanted) / all)
 }

@@ -1,7 +1,7 @@
 //! The section of the page on a limit over a fleet.
 
 use super::cases::{Case, Table};
-use super::{Observed, Results};
+use super::{Observed, Results, RoundTrips};
 use crate::table::{grouped, line, percent};
 
 const HEAD: &str = "
@@ -28,6 +28,19 @@ At other loads and limits, with 100 nodes, or 1,000 nodes for L = 1,000:
 
 ";
 
+const ANY_SECOND: &str = "
+With L = 10,000 in any second, at 100 nodes, relative to a central limiter that knows the time of
+each request. *In any second* is the most requests beyond L in any second, wherever it begins:
+
+";
+
+const WAITING: &str = "
+With requests that wait: 8 nodes of 100 workers, each of which has its next request as soon as one is
+admitted, and L = 4,000. The round trips are those above, or from 0.2 to 100 ms by node. A *share* is
+what a node gets, relative to the mean of all:
+
+";
+
 const FAULTS: &str = "
 With faults, L = 10,000 in a second, 100 nodes, and ten seeds. *Late* messages take up to 2 s. A
 node that crashes starts again without its state; its waiting requests are *lost*. A blank restart
@@ -40,6 +53,8 @@ const GOALS: &str = "
 The program fails if leases overshoot in any run. It also fails if they miss a goal with 10 to
 1,000 nodes, at a load of 1.5 and without faults: a utilisation of at least 95 %, at most 0.5
 operations per admitted request, and for windows of a minute, at least 90 % of the decisions local.
+With requests that wait, each node gets its share within 10 %, and at round trips of 0.2 to 100 ms,
+the utilisation is at least 95 %.
 At other loads and limits, some numbers are below the goals.
 ";
 
@@ -49,7 +64,7 @@ pub fn section(results: &Results) -> String {
     let is_shown = |case: &Case| match case.table {
         Table::Second => [100, 1_000].contains(&case.scenario.nodes),
         Table::Minute => case.scenario.nodes == 1_000,
-        Table::Loads | Table::Faults => false,
+        _ => false,
     };
     let of = |case: &Case| {
         let window = if case.table == Table::Second { "a second" } else { "a minute" };
@@ -67,7 +82,38 @@ pub fn section(results: &Results) -> String {
         case.table == Table::Faults && case.scenario.nodes == 100 && load(case) == "1.5"
     };
     let faults = rows(results, &["faults"], |case| vec![case.name.to_owned()], is_shown);
-    [HEAD, &by_nodes, LOADS, &loads, FAULTS, &faults, GOALS].concat()
+    let (any, waiting) = (any_second(results), waiting(results));
+    [HEAD, &by_nodes, LOADS, &loads, ANY_SECOND, &any, WAITING, &waiting, FAULTS, &faults, GOALS]
+        .concat()
+}
+
+fn any_second(results: &Results) -> String {
+    let names = ["load", "faults", "in any second", "utilisation", "operations", "local", "p99 ms"];
+    let mut text = line(names.into_iter());
+    text += &line(["---:", "---", "---:", "---:", "---:", "---:", "---:"].into_iter());
+    for (case, it) in results.0.iter().filter(|it| it.0.table == Table::AnySecond) {
+        let [_, rest @ ..] = numbers(it);
+        let cells = [load(case), case.name.to_owned(), overshoot(it.in_any_interval)];
+        text += &line(cells.iter().chain(&rest).map(String::as_str));
+    }
+    text
+}
+
+fn waiting(results: &Results) -> String {
+    let names = ["limit", "round trips", "overshoot", "utilisation", "operations", "p99 ms"];
+    let mut text = line(names.into_iter().chain(["least share", "most share"]));
+    let numbers_align = ["---:"; 6];
+    text += &line(["---", "---"].into_iter().chain(numbers_align));
+    for (case, it) in results.0.iter().filter(|it| it.0.table == Table::Waiting) {
+        let is_even = case.scenario.round_trips == RoundTrips::Even;
+        let round_trips = if is_even { "25 to 75 ms" } else { "0.2 to 100 ms" };
+        let [overshoot, utilisation, operations, _, p99] = numbers(it);
+        let shares = [it.fairness, it.most_share].map(|it| format!("{it:.2}"));
+        let cells = [case.name.to_owned(), round_trips.to_owned(), overshoot, utilisation];
+        let cells = cells.into_iter().chain([operations, p99]).chain(shares);
+        text += &line(cells.collect::<Vec<_>>().iter().map(String::as_str));
+    }
+    text
 }
 
 /// Returns a table whose first columns are `names` and the strategy.
@@ -101,12 +147,16 @@ fn rows(
 
 fn numbers(it: &Observed) -> [String; 5] {
     [
-        if it.overshoot > 0.0 { percent(it.overshoot, 2) } else { "0".to_owned() },
+        overshoot(it.overshoot),
         percent(it.utilisation, 1),
         format!("{:.3}", it.operations_per_admitted),
         percent(it.local, 1),
         format!("{:.0}", it.p99_millis),
     ]
+}
+
+fn overshoot(it: f64) -> String {
+    if it > 0.0 { percent(it, 2) } else { "0".to_owned() }
 }
 
 fn load(case: &Case) -> String {

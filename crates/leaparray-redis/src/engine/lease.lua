@@ -3,12 +3,16 @@
 --
 -- KEYS: mark, charges, last ask of the node
 -- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number and nonce of the ask, epoch of its
---       moves (identity, since), wanted permits, validity of the lease that is asked for, and for each move: from, to or -1, count
+--       moves (identity, since), wanted permits, validity of the lease that is asked for, horizon, weight, and for each move:
+--       from, to or -1, count
 local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local want, validity = math.min(tonumber(ARGV[9]), limit), math.min(tonumber(ARGV[10]), v)
-local FIRST_MOVE, MAX_MOVES, FEW_ASKS = 11, 64, 64
-local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
+local want, validity = math.min(tonumber(ARGV[9]), limit), tonumber(ARGV[10])
+local horizon, weight = math.min(tonumber(ARGV[11]), v), math.min(tonumber(ARGV[12]), limit)
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS, UNIT, MOST = 13, 64, 64, 4096, 2 ^ 52
+local pack, unpacked, floor, min, max = cmsgpack.pack, cmsgpack.unpack, math.floor, math.min, math.max
+-- The buckets of a step: see `LeaseConfig::step`. The permits of a bucket if the limit is used evenly.
+local steps, pace = max(floor(min(floor(n * b / 10), 100000) / b), 1), math.ceil(limit / n)
 
 -- Each is false if it is absent.
 local mark, stored, last = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
@@ -16,35 +20,49 @@ local mark, stored, last = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
 -- The mark: identity and start of the epoch, end of the quarantine, highest time, last charged bucket.
 local of_identity, since, open, high, charged_to
 if mark then of_identity, since, open, high, charged_to = unpacked(mark) end
-local now = math.max(time, high or 0)
-local k = math.floor(now / b)
+local now = max(time, high or 0)
+local k = floor(now / b)
 local is_evicted = not stored and (charged_to or 0) + n > k
 if of_identity ~= identity or is_evicted then
   since, open, charged_to, stored = now, now + (n + v + 1) * b, 0, false
 end
 
--- The demand for fair shares: its bucket, the permits free at the first ask of that bucket, those wanted in it, and in the one
--- before, and the nodes that were told to ask again in each bucket after it. The charges: the permits of the bucket
--- `first` and of each one after it.
-local demand_bucket, demand_free, demand, demand_before, due, first, charges = 0, 0, 0, 0, {}, 0, {}
-if stored then demand_bucket, demand_free, demand, demand_before, due, first, charges = unpacked(stored) end
--- The charges in the window, and in the buckets to come in which a lease may end: the bucket `oldest` is the first one.
-local oldest = math.max(k - n + 1, 0)
-if first ~= oldest or not stored then
+-- The bucket of the last ask. The charges: the permits of each bucket of the window that ends with it, and of those to come in
+-- which a lease may end. The permits that begin in each bucket, from the first one of a step that ends with it. The demand: its
+-- step, the permits granted and wanted in it, and those wanted in the one before. The nodes that were told to ask again in each
+-- bucket to come. The weights of the nodes that lack permits, by the step of their last ask, and of those that wait.
+local asked, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting = 0, {}, {}, 0, 0, 0, 0, {}, {}, {}
+if stored then asked, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting = unpacked(stored) end
+-- Returns a list of `count` numbers, from the place `by` + 1 of a list on.
+local function shifted(list, by, count)
   local kept = {}
-  for i = 1, n + v do kept[i] = charges[i + oldest - first] or 0 end
-  charges = kept
+  for i = 1, count do kept[i] = list[i + by] or 0 end
+  return kept
+end
+-- The first bucket of the window that ends now.
+local oldest = max(k - n + 1, 0)
+local known_steps, this_step = floor(n / steps), floor(k / steps)
+if asked ~= k or not stored then
+  charges = shifted(charges, oldest - max(asked - n + 1, 0), n + v)
+  begins = shifted(begins, k - asked, steps + v)
+  due = shifted(due, k - asked, n)
+  local by = this_step - floor(asked / steps)
+  lacking, waiting = shifted(lacking, by, known_steps), shifted(waiting, by, known_steps)
+end
+if time < now then
+  for i = steps + 1, steps + v do begins[i] = 0 end
 end
 
--- The last ask of the node: its number, nonce, epoch, grant and bucket.
-local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket
-if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket = unpacked(last) end
+-- The last ask of the node: its number, nonce, epoch, grant and bucket, the grants ahead, and its share.
+local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share
+if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share = unpacked(last) end
 local is_new = not last_seq or last_seq < seq
 local is_same = last_seq == seq and last_nonce == nonce
+local is_known = last_identity == identity and last_since == since
 if last_seq and last_seq < seq and asked_identity == identity and asked_since == since then
-  for i = FIRST_MOVE, math.min(#ARGV, FIRST_MOVE + 3 * MAX_MOVES) - 2, 3 do
+  for i = FIRST_MOVE, min(#ARGV, FIRST_MOVE + 3 * MAX_MOVES) - 2, 3 do
     local from, to = tonumber(ARGV[i]) - oldest + 1, tonumber(ARGV[i + 1]) - oldest + 1
-    local count = math.min(tonumber(ARGV[i + 2]), charges[from] or 0)
+    local count = min(tonumber(ARGV[i + 2]), charges[from] or 0)
     if to <= from and count > 0 then
       charges[from] = charges[from] - count
       if to >= 1 then charges[to] = charges[to] + count end
@@ -52,59 +70,108 @@ if last_seq and last_seq < seq and asked_identity == identity and asked_since ==
   end
 end
 
-local charged = 0
-for i = 1, n + v do charged = charged + charges[i] end
-local free = math.max(limit - charged, 0)
-local open_in = math.max(open - now, 0)
-local bucket = k + validity
+-- The most permits that can be used in a window that ends with each bucket from now on, or with a later one.
+local used, sum = {}, 0
+for i = 1, n + v do sum = sum + charges[i] end
+for i = steps + 1, steps + v do sum = sum - begins[i] end
+used[0] = max(sum, 0)
+for i = 1, v do
+  used[i] = max(used[i - 1] + begins[steps + i] - (charges[k + i - n - oldest + 1] or 0), 0)
+end
+for i = v, 1, -1 do used[i - 1] = max(used[i - 1], used[i]) end
+local free = max(limit - used[0], 0)
+local open_in = max(open - now, 0)
+local bucket = k + min(validity, v)
 local expires = now + (n + v + 2) * b
 local granted, retry_in = 0, 0
 -- In milliseconds, by the server's clock.
 local kept_for = math.ceil((expires - time) / 1000)
 
 if is_new then
-  if demand_bucket ~= k then
-    demand_before = demand_bucket == k - 1 and demand or 0
-    local kept = {}
-    for i = 1, n do kept[i] = due[i + k - demand_bucket] or 0 end
-    demand_bucket, demand_free, demand, due = k, free, 0, kept
+  local known = is_known and share or { 0, 0, 0, 0, 0 }
+  local at = known[1] - this_step + known_steps
+  if lacking[at] then
+    lacking[at] = max(lacking[at] - known[2], 0)
+    if known[3] == 1 then waiting[at] = max(waiting[at] - known[2], 0) end
   end
-  demand = math.min(demand + want, 2 ^ 52)
-  local wanted = math.max(demand, demand_before)
-  local share = want
-  if wanted > demand_free then
-    share = math.max(math.floor(want * math.floor(demand_free * 4096 / wanted) / 4096), 1)
+  local all, all_waiting = 0, 0
+  for i = 1, known_steps do
+    all, all_waiting = min(all + lacking[i], MOST), min(all_waiting + waiting[i], MOST)
   end
-  if open_in == 0 then granted = math.min(want, free, share) end
+  local most = want
+  if all_waiting > 0 then
+    local rest = pace * steps
+    for i = 1, steps do rest = rest - begins[i] end
+    rest = max(rest, 0)
+    most = min(max(floor(rest * floor(weight * UNIT / max(all + weight, 1)) / UNIT), 1), rest)
+  end
+
+  if step ~= this_step then
+    demand_before = step == this_step - 1 and demand or 0
+    step, demand_granted, demand = this_step, 0, 0
+  end
+  demand = min(demand + want, MOST)
+  local wanted, had = max(demand, demand_before), min(free + demand_granted, limit)
+  local part = want
+  if wanted > had then
+    part = max(floor(want * floor(had * UNIT / wanted) / UNIT), 1)
+  end
+  if open_in == 0 then granted = min(want, free, part, most) end
+  demand_granted = demand_granted + granted
   if granted > 0 then
     local at = bucket - oldest + 1
     charges[at] = charges[at] + granted
-    charged_to = math.max(charged_to, bucket)
+    begins[steps] = begins[steps] + granted
+    charged_to = max(charged_to, bucket)
   end
-  if granted < want then
-    retry_in = open_in
-    if open_in == 0 then
-      local room, turn, least = math.max(math.floor(limit / n), FEW_ASKS), nil, 1
-      for i = 1, n do
-        if due[i] < due[least] then least = i end
-        if due[i] < room then
-          turn = i
-          break
-        end
+
+  ahead, share = {}, { this_step, 0, 0, max(known[4], k), known[5] }
+  if granted < want and open_in == 0 then
+    share[2], share[3] = weight, horizon > 0 and 1 or 0
+    lacking[known_steps] = min(lacking[known_steps] + weight, MOST)
+    if horizon > 0 then waiting[known_steps] = min(waiting[known_steps] + weight, MOST) end
+    all = 0
+    for i = 1, known_steps do all = min(all + lacking[i], MOST) end
+    local part, taken, left = floor(weight * UNIT / max(all, 1)), granted, want - granted
+    for from = share[4] + 1, k + horizon do
+      local i = from - k
+      local unused = max(limit - used[i] - taken, 0)
+      local owed = share[5] + min(unused + begins[steps + i], pace) * part
+      local count = min(floor(owed / UNIT), left, unused)
+      share[4], share[5] = from, min(owed - count * UNIT, UNIT)
+      if count > 0 then
+        local to = min(from + validity, k + v)
+        charges[to - oldest + 1] = charges[to - oldest + 1] + count
+        begins[steps + i] = begins[steps + i] + count
+        charged_to = max(charged_to, to)
+        taken, left = taken + count, left - count
+        for _, number in ipairs({ from, to, count }) do ahead[#ahead + 1] = number end
       end
-      turn = turn or least
-      due[turn] = due[turn] + 1
-      retry_in = (k + turn) * b - now
     end
+    local room, turn, least = max(floor(limit / n), floor(FEW_ASKS / steps)), nil, steps
+    for i = steps, n do
+      if due[i] < due[least] then least = i end
+      if due[i] < room then
+        turn = i
+        break
+      end
+    end
+    turn = turn or least
+    due[turn] = due[turn] + 1
+    retry_in = (k + turn) * b - now
+  elseif granted < want then
+    retry_in = open_in
   end
-  redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket), 'PX', kept_for)
+  redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket, ahead, share), 'PX', kept_for)
 else
   bucket = last_bucket
-  if is_same and last_identity == identity and last_since == since then granted = last_granted end
+  if is_same and is_known then granted = last_granted else ahead = {} end
 end
 
 redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
 -- Also without a charge: absent charges are ones that were evicted.
-redis.call('SET', KEYS[2], pack(demand_bucket, demand_free, demand, demand_before, due, oldest, charges), 'PX', kept_for)
-return { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
+redis.call('SET', KEYS[2], pack(k, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting), 'PX', kept_for)
+local answer = { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
   (is_new or is_same) and 0 or 1, now - time }
+for _, number in ipairs(ahead) do answer[#answer + 1] = number end
+return answer

@@ -20,7 +20,7 @@ use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let engine = MemoryEngine::with_clock(clock.clone());
-/// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1))?;
 /// let keys = LeaseKeys::new("orders", &config)?;
 /// let ask = |seq| Ask {
 ///     node: 7,
@@ -29,6 +29,8 @@ use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 ///     epoch: None,
 ///     want: 5,
 ///     validity: 2,
+///     horizon: 0,
+///     weight: 0,
 ///     moves: vec![],
 /// };
 /// // The limit is new, and begins with a quarantine.

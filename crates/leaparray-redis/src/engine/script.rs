@@ -3,23 +3,28 @@
 //!
 //! ```
 //! use leaparray_redis::engine::script;
-//! use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
+//! use leaparray_redis::lease::{Ahead, Ask, LeaseConfig, LeaseKeys};
 //! use std::time::Duration;
 //!
-//! let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+//! let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1))?;
 //! let keys = LeaseKeys::new("orders", &config)?;
 //! let (node, seq, nonce, want, validity) = (7, 1, 77, 5, 2);
-//! let ask = Ask { node, seq, nonce, epoch: None, want, validity, moves: vec![] };
+//! let (horizon, weight) = (4, 20);
+//! let ask =
+//!     Ask { node, seq, nonce, epoch: None, want, validity, horizon, weight, moves: vec![] };
 //! // EVAL source 3 keys… arguments…
-//! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100:6}:node:7");
-//! assert_eq!(script::arguments(&config, &ask), [100, 10, 100_000, 6, 1, 77, -1, -1, 5, 2]);
-//! let answer = script::answer(&ask, &[4, 1_000_000, 9_000_000, 5, 92, 0, 0, 95, 0, 0])?;
-//! assert_eq!((answer.granted, answer.bucket, answer.free), (5, 92, 95));
+//! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100000:6}:node:7");
+//! let arguments = script::arguments(&config, &ask);
+//! assert_eq!(arguments, [100, 10, 100_000, 6, 1, 77, -1, -1, 5, 2, 4, 20]);
+//! let reply = [4, 1_000_000, 9_000_000, 2, 92, 9_999, 0, 0, 0, 0, 91, 93, 3];
+//! let answer = script::answer(&ask, &reply)?;
+//! assert_eq!((answer.granted, answer.bucket, answer.free), (2, 92, 0));
+//! assert_eq!(answer.ahead, [Ahead { from: 91, bucket: 93, count: 3 }]);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 use super::EngineError;
-use crate::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, MAX_EXACT, MAX_MOVES};
+use crate::lease::{Ahead, Answer, Ask, Epoch, LeaseConfig, LeaseKeys, MAX_EXACT, MAX_MOVES};
 
 /// The first part of the script: the server's time and identity. A test may replace it.
 pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
@@ -56,6 +61,8 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
         since,
         exact(ask.want),
         ask.validity.into(),
+        exact(ask.horizon),
+        exact(ask.weight),
     ];
     for it in ask.moves.iter().take(MAX_MOVES) {
         arguments.extend([exact(it.from), it.to.map_or(-1, exact), exact(it.count)]);
@@ -67,23 +74,54 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
 ///
 /// # Errors
 ///
-/// Returns an [`EngineError`] if the reply does not have ten numbers from 0 to 2^53, or grants
-/// more than was asked for.
+/// Returns an [`EngineError`] if the reply does not have ten numbers from 0 to 2^53 and three
+/// for each grant ahead, or grants more than was asked for.
 pub fn answer(ask: &Ask, reply: &[i64]) -> Result<Answer, EngineError> {
     let error = || EngineError::Reply { found: reply.to_vec() };
     let numbers: Vec<u64> = reply.iter().filter_map(|&it| u64::try_from(it).ok()).collect();
-    let [identity, since, now, granted, bucket, retry_in, open_in, free, is_taken, behind] =
-        numbers[..]
+    let [
+        identity,
+        since,
+        now,
+        granted,
+        bucket,
+        retry_in,
+        open_in,
+        free,
+        is_taken,
+        behind,
+        ref rest @ ..,
+    ] = numbers[..]
     else {
         return Err(error());
     };
-    if numbers.iter().any(|it| *it > MAX_EXACT) || granted > ask.want {
+    let (grants, none) = rest.as_chunks();
+    let ahead: Vec<_> =
+        grants.iter().map(|&[from, bucket, count]| Ahead { from, bucket, count }).collect();
+    let wrong = |it: &Ahead| it.from > it.bucket;
+    let is_wrong = numbers.len() < reply.len() || !none.is_empty() || ahead.iter().any(wrong);
+    if is_wrong || numbers.iter().any(|it| *it > MAX_EXACT) {
+        return Err(error());
+    }
+    if ahead.iter().map(|it| it.count).fold(granted, u64::saturating_add) > ask.want {
         return Err(error());
     }
     let epoch = Epoch { identity, since };
     let is_taken = is_taken > 0;
     let seq = ask.seq;
-    Ok(Answer { seq, epoch, now, granted, bucket, retry_in, open_in, free, behind, is_taken })
+    Ok(Answer {
+        seq,
+        epoch,
+        now,
+        granted,
+        bucket,
+        ahead,
+        retry_in,
+        open_in,
+        free,
+        behind,
+        is_taken,
+    })
 }
 
 /// Returns a number that a double holds exactly.

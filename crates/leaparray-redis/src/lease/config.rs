@@ -4,8 +4,21 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// The parameters of a limit that nodes share: L permits in n buckets of b ms, and how leases are
-/// used.
+/// The parameters of a limit that nodes share: L permits in any n consecutive buckets of length b,
+/// and how leases are used.
+///
+/// # Intervals and buckets
+///
+/// [`new`](Self::new) limits any interval of the server's time, wherever it begins. It divides the
+/// interval into 50 buckets and takes one more into the window: an interval begins and ends within
+/// buckets, so it touches at most 51 of them. A permit is free again one to 1.02 intervals after
+/// its use, so under lasting demand at least 98 % of the rate can be granted. In intervals below 50
+/// ms, with buckets of a millisecond, it is the less, the fewer buckets there are: 91 % in 10 ms.
+///
+/// [`of_buckets`](Self::of_buckets) limits windows of given buckets. Up to twice the limit may then
+/// be used within little more than n − 1 bucket lengths, at the end of one bucket and the beginning
+/// of another: in 0.9 s with 10 × 100 ms. With fewer buckets, an ask costs the server less: see the
+/// README of this crate.
 ///
 /// All nodes of a limit have the same buckets and the same [validity](Self::with_validity): these
 /// are a part of the limit's [keys](super::LeaseKeys), so nodes that disagree do not share the
@@ -15,16 +28,19 @@ use std::time::Duration;
 /// use leaparray_redis::lease::LeaseConfig;
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10_000, 10, Duration::from_secs(1))?;
-/// assert_eq!(config.bucket_len(), Duration::from_millis(100));
-/// assert_eq!((config.limit(), config.validity()), (10_000, 6));
+/// let config = LeaseConfig::new(10_000, Duration::from_secs(1))?;
+/// assert_eq!((config.limit(), config.interval()), (10_000, Duration::from_secs(1)));
+/// assert_eq!((config.buckets(), config.bucket_len()), (51, Duration::from_millis(20)));
+/// assert_eq!(config.bucket_len() * config.validity(), Duration::from_millis(600));
 /// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseConfig {
     limit: u64,
     buckets: u32,
-    bucket_millis: u64,
+    bucket_micros: u64,
+    /// The interval in which the limit holds, at most as long as the window.
+    interval_micros: u64,
     validity: u32,
     min_gap_micros: u64,
     drift_ppm: u32,
@@ -42,41 +58,98 @@ impl LeaseConfig {
     /// The largest bound of the clocks' rate error, 10 %.
     pub const MAX_DRIFT_PPM: u32 = 100_000;
 
-    /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span
-    /// `interval`.
+    /// Creates a limit of `limit` permits in [any interval](Self#intervals-and-buckets) of that
+    /// length.
+    ///
+    /// A lease is valid for about 0.6 of the interval if that is up to a second, and for six
+    /// buckets if it is longer. The least time between two asks in the background is two thirds of
+    /// that, but at most a second. The clocks of a node and of the server differ in rate by at most
+    /// 1,000 ppm.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LeaseConfigError`] if the limit is zero or too high, or if the interval is
+    /// shorter than a millisecond or longer than 50 × [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
+    ///
+    /// ```
+    /// use leaparray_redis::lease::LeaseConfig;
+    /// use std::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let config = LeaseConfig::new(600, minute)?;
+    /// // At least as many buckets as an interval can touch.
+    /// assert!(config.bucket_len() * (config.buckets() - 1) >= minute);
+    /// assert!(LeaseConfig::new(600, Duration::ZERO).is_err());
+    /// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
+    /// ```
+    pub fn new(limit: u64, interval: Duration) -> Result<Self, LeaseConfigError> {
+        let micros = interval.as_nanos().div_ceil(1_000);
+        // Of whole microseconds, so the last bucket may reach beyond the interval.
+        let bucket = micros.div_ceil(BUCKETS).max(MIN_BUCKET_MICROS);
+        if micros < MIN_BUCKET_MICROS || bucket > Self::MAX_BUCKET_LEN.as_micros() {
+            return Err(LeaseConfigError::AnyInterval { interval });
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most 51 buckets of a day")]
+        let (buckets, bucket, micros) =
+            (micros.div_ceil(bucket) as u32 + 1, bucket as u64, micros as u64);
+        let config = Self { limit, interval_micros: micros, ..Self::of(buckets, bucket) };
+        config.with_limit(limit)
+    }
+
+    /// Creates a limit of `limit` permits in any `buckets` consecutive
+    /// [buckets](Self#intervals-and-buckets) that together span `interval`.
     ///
     /// A lease is valid until the end of the sixth bucket after its grant, or of the bucket
     /// `buckets` after it if that is earlier. The least time between two asks in the background is
-    /// four buckets, but at most a second and at most two thirds of the validity of a lease. The
-    /// clocks of a node and of the server differ in rate by at most 1,000 ppm.
+    /// four buckets, but at most a second and at most two thirds of the validity of a lease. Where
+    /// a window has more than 19 buckets, of less than 100 ms, each is instead as many times as
+    /// long as a hundred milliseconds or a tenth of the window have buckets. The clocks of a node
+    /// and of the server differ in rate by at most 1,000 ppm.
     ///
     /// # Errors
     ///
     /// Returns a [`LeaseConfigError`] if the limit or the number of buckets is zero or too large,
-    /// or if a bucket is not of whole milliseconds, from one to
+    /// or if a bucket is not of whole microseconds, from a millisecond to
     /// [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
-    pub fn new(limit: u64, buckets: u32, interval: Duration) -> Result<Self, LeaseConfigError> {
-        if limit == 0 || limit > Self::MAX_LIMIT {
-            return Err(LeaseConfigError::Limit { limit, max: Self::MAX_LIMIT });
-        }
+    pub fn of_buckets(
+        limit: u64,
+        buckets: u32,
+        interval: Duration,
+    ) -> Result<Self, LeaseConfigError> {
         if buckets == 0 || buckets > Self::MAX_BUCKETS {
             return Err(LeaseConfigError::Buckets { buckets, max: Self::MAX_BUCKETS });
         }
         let nanos = interval.as_nanos();
-        let bucket_nanos = u128::from(buckets) * 1_000_000;
-        let bucket_millis = nanos / bucket_nanos;
+        let bucket_nanos = u128::from(buckets) * 1_000;
+        let micros = nanos / bucket_nanos;
         if !nanos.is_multiple_of(bucket_nanos)
-            || bucket_millis == 0
-            || bucket_millis > Self::MAX_BUCKET_LEN.as_millis()
+            || micros < MIN_BUCKET_MICROS
+            || micros > Self::MAX_BUCKET_LEN.as_micros()
         {
             return Err(LeaseConfigError::Interval { buckets, interval });
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most a day")]
-        let bucket_millis = bucket_millis as u64;
-        let validity = buckets.min(6);
-        let min_gap = (bucket_millis * 4).min(bucket_millis * u64::from(validity) * 2 / 3);
-        let min_gap_micros = (min_gap * 1_000).min(1_000_000);
-        Ok(Self { limit, buckets, bucket_millis, validity, min_gap_micros, drift_ppm: 1_000 })
+        Self::of(buckets, micros as u64).with_limit(limit)
+    }
+
+    /// Returns a limit of one permit, with the default validity and gap.
+    fn of(buckets: u32, bucket_micros: u64) -> Self {
+        let interval_micros = bucket_micros * u64::from(buckets);
+        let mut config = Self {
+            limit: 1,
+            buckets,
+            bucket_micros,
+            interval_micros,
+            validity: 1,
+            min_gap_micros: 0,
+            drift_ppm: 1_000,
+        };
+        let step = config.step();
+        config.validity = buckets.min(6 * step);
+        let lease = bucket_micros * u64::from(config.validity);
+        let gap = bucket_micros * u64::from(4 * step);
+        config.min_gap_micros = gap.min(lease * 2 / 3).min(1_000_000);
+        config
     }
 
     /// Sets the limit, and leaves the rest as it is.
@@ -106,7 +179,7 @@ impl LeaseConfig {
             return Err(LeaseConfigError::Validity { validity, max: Self::MAX_VALIDITY });
         }
         self.validity = validity;
-        let lease = self.bucket_micros() * validity as u64;
+        let lease = self.bucket_micros * validity as u64;
         if self.min_gap_micros > lease {
             self.min_gap_micros = lease * 2 / 3;
         }
@@ -121,7 +194,7 @@ impl LeaseConfig {
     /// Returns a [`LeaseConfigError`] if it is longer than a lease, which is valid for v buckets: a
     /// node would ask too late.
     pub fn with_min_gap(mut self, min_gap: Duration) -> Result<Self, LeaseConfigError> {
-        let max = Duration::from_millis(self.bucket_millis * u64::from(self.validity));
+        let max = Duration::from_micros(self.bucket_micros * u64::from(self.validity));
         if min_gap > max {
             return Err(LeaseConfigError::MinGap { min_gap, max });
         }
@@ -157,16 +230,34 @@ impl LeaseConfig {
         self.buckets
     }
 
+    /// Returns the length of the intervals in which the limit holds: for a limit [of
+    /// buckets](Self::of_buckets), the length of its window.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        Duration::from_micros(self.interval_micros)
+    }
+
+    /// Returns the number of buckets in which the demand is averaged, and after which a node that
+    /// lacks permits asks again: in a hundred milliseconds or a tenth of the window, whichever is
+    /// shorter, and at least one. So short buckets need no more asks.
+    pub(crate) const fn step(&self) -> u32 {
+        let tenth = self.buckets as u64 * self.bucket_micros / 10;
+        let longest = if tenth < MAX_STEP_MICROS { tenth } else { MAX_STEP_MICROS };
+        #[expect(clippy::cast_possible_truncation, reason = "at most a tenth of the buckets")]
+        let step = (longest / self.bucket_micros) as u32;
+        if step == 0 { 1 } else { step }
+    }
+
     /// Returns the length of a bucket, b.
     #[must_use]
     pub const fn bucket_len(&self) -> Duration {
-        Duration::from_millis(self.bucket_millis)
+        Duration::from_micros(self.bucket_micros)
     }
 
     /// Returns the length of a bucket in microseconds.
     #[must_use]
     pub const fn bucket_micros(&self) -> u64 {
-        self.bucket_millis * 1_000
+        self.bucket_micros
     }
 
     /// Returns the validity of a lease: the highest number of buckets from the bucket of its grant
@@ -208,6 +299,11 @@ impl LeaseConfig {
     }
 }
 
+/// The number of buckets in an interval, beside the one that is more in the window.
+const BUCKETS: u128 = 50;
+const MIN_BUCKET_MICROS: u128 = 1_000;
+const MAX_STEP_MICROS: u64 = 100_000;
+
 /// The error of a [`LeaseConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -226,7 +322,13 @@ pub enum LeaseConfigError {
         /// The largest number.
         max: u32,
     },
-    /// The interval does not divide into buckets of whole milliseconds, or they are too long.
+    /// The interval is too short or too long for a limit in any interval.
+    AnyInterval {
+        /// The interval that was asked for.
+        interval: Duration,
+    },
+    /// The interval does not divide into buckets of whole microseconds, or they are too short or
+    /// too long.
     Interval {
         /// The number of buckets.
         buckets: u32,
@@ -265,9 +367,12 @@ impl fmt::Display for LeaseConfigError {
             Self::Buckets { buckets, max } => {
                 write!(f, "a window has from 1 to {max} buckets, not {buckets}")
             }
+            Self::AnyInterval { interval } => {
+                write!(f, "a limit holds in any interval of 1 ms to 50 days, not of {interval:?}")
+            }
             Self::Interval { buckets, interval } => write!(
                 f,
-                "interval {interval:?} does not divide into {buckets} buckets of whole milliseconds, from 1 ms to a day each"
+                "interval {interval:?} does not divide into {buckets} buckets of whole microseconds, from 1 ms to a day each"
             ),
             Self::Validity { validity, max } => {
                 write!(f, "a lease is valid for 1 to {max} buckets, not {validity}")

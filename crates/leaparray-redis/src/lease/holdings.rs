@@ -15,7 +15,7 @@ use super::message::{Answer, Ask, Epoch, MAX_MOVES, Move};
 /// use leaparray_redis::lease::{Holdings, LeaseConfig, Ledger};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
 /// let (mut ledger, mut holdings) = (Ledger::new(config), Holdings::new(config, 7));
 /// let (epoch_begins, open) = (0, config.quarantine().as_micros() as u64);
 /// let ask = holdings.ask(0, 0, 0, 0).expect("none is in flight");
@@ -38,6 +38,9 @@ pub struct Holdings {
     epoch: Option<Epoch>,
     /// The local time at which the last answered ask was sent, and the server's time of the answer.
     anchor: Option<(u64, u64)>,
+    /// The local time at which an answer arrived, and the server's time of it: of the answers, the
+    /// one that shows the latest time of the server.
+    arrival: Option<(u64, u64)>,
     /// By their last bucket: within an epoch, the first one ends first.
     leases: Vec<Lease>,
     /// Moves of the current epoch that are still to be sent.
@@ -52,6 +55,8 @@ type Moves = BTreeMap<(u64, Option<u64>), u64>;
 struct Lease {
     bucket: u64,
     epoch: Epoch,
+    /// The local time before which the permits must not be used.
+    starts: u64,
     /// The local time from which the permits must not be used.
     ends: u64,
     permits: u64,
@@ -75,6 +80,7 @@ impl Holdings {
             latest: 0,
             epoch: None,
             anchor: None,
+            arrival: None,
             leases: Vec::new(),
             moves: BTreeMap::new(),
             in_flight: None,
@@ -103,8 +109,21 @@ impl Holdings {
     #[must_use]
     pub fn in_hand(&self, now: u64) -> u64 {
         let now = now.max(self.latest);
-        let usable = self.leases.iter().filter(|it| now < it.ends).map(|it| it.permits);
-        usable.fold(0, u64::saturating_add)
+        let usable = self.leases.iter().filter(|it| it.starts <= now && now < it.ends);
+        usable.map(|it| it.permits).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the permits that can be used later than `now`.
+    #[must_use]
+    pub fn ahead(&self, now: u64) -> u64 {
+        let later = self.leases.iter().filter(|it| now < it.starts && it.starts < it.ends);
+        later.map(|it| it.permits).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the local time after `now` at which more permits can be used.
+    #[must_use]
+    pub fn next_start(&self, now: u64) -> Option<u64> {
+        self.leases.iter().map(|it| it.starts).filter(|it| *it > now).min()
     }
 
     /// Returns the local time at which the first lease ends, if a permit is in hand.
@@ -133,7 +152,8 @@ impl Holdings {
     pub fn stable_until(&mut self, now: u64) -> u64 {
         self.advance(now);
         let first_end = self.first_end().unwrap_or(u64::MAX);
-        first_end.min(self.bucket_end()).max(self.latest.saturating_add(1))
+        let first_start = self.next_start(self.latest).unwrap_or(u64::MAX);
+        first_end.min(first_start).min(self.bucket_end()).max(self.latest.saturating_add(1))
     }
 
     /// Returns the permits of the moves that are still to be sent.
@@ -150,7 +170,8 @@ impl Holdings {
         }
         let at_most = self.bucket_at_most();
         let mut missing = count;
-        for lease in &mut self.leases {
+        let latest = self.latest;
+        for lease in self.leases.iter_mut().filter(|it| it.starts <= latest) {
             let taken = missing.min(lease.permits);
             lease.permits -= taken;
             missing -= taken;
@@ -176,7 +197,8 @@ impl Holdings {
         // A permit leaves the hand before its return is sent: else, it could be used after the
         // server has granted it to another node.
         let mut excess = self.in_hand(now).saturating_sub(keep);
-        for lease in &mut self.leases {
+        let latest = self.latest;
+        for lease in self.leases.iter_mut().filter(|it| it.starts <= latest) {
             let returned = excess.min(lease.permits);
             excess -= returned;
             if returned > 0 && Some(lease.epoch) == self.epoch {
@@ -194,7 +216,7 @@ impl Holdings {
         self.seq += 1;
         self.in_flight = Some(InFlight { seq: self.seq, sent: self.latest });
         let Self { node, seq, epoch, .. } = *self;
-        Some(Ask { node, seq, nonce: 0, epoch, want, validity, moves })
+        Some(Ask { node, seq, nonce: 0, epoch, want, validity, horizon: 0, weight: 0, moves })
     }
 
     /// Begins another incarnation of the node, with another number. Nothing is in hand, and nothing
@@ -216,9 +238,22 @@ impl Holdings {
         if self.epoch != Some(answer.epoch) {
             self.epoch = Some(answer.epoch);
             self.moves.clear();
+            self.arrival = None;
+        }
+        let latest = self.latest;
+        let known = self.arrival.map_or(0, |(at, server)| {
+            let elapsed = latest - at;
+            server.saturating_add(elapsed.saturating_sub(self.drift_of(elapsed)))
+        });
+        if answer.now > known {
+            self.arrival = Some((latest, answer.now));
         }
         self.anchor = Some((in_flight.sent, answer.now));
-        self.grant(in_flight.sent, answer);
+        self.grant(in_flight.sent, answer, answer.bucket, 0, answer.granted);
+        for it in &answer.ahead {
+            let starts = self.start_of(it.from);
+            self.grant(in_flight.sent, answer, it.bucket, starts, it.count);
+        }
         // Nothing is charged any more in buckets that have left the window.
         let first = (answer.now / self.config.bucket_micros() + 1)
             .saturating_sub(u64::from(self.config.buckets()));
@@ -233,23 +268,24 @@ impl Holdings {
     }
 
     /// Adds a lease to what is in hand.
-    fn grant(&mut self, sent: u64, answer: &Answer) {
-        let Answer { granted, bucket, epoch, .. } = *answer;
+    fn grant(&mut self, sent: u64, answer: &Answer, bucket: u64, starts: u64, granted: u64) {
+        let epoch = answer.epoch;
         if granted == 0 {
             return;
         }
         // Counted from the time of the ask: the server read its clock later, and the answer may
         // have been on its way for any time.
-        let valid_for = answer.valid_for(self.config.bucket_micros());
+        let end = bucket.saturating_add(1).saturating_mul(self.config.bucket_micros());
+        let valid_for = end.saturating_sub(answer.now);
         let ends = sent.saturating_add(valid_for - self.drift_of(valid_for));
         let at = self.leases.partition_point(|it| it.bucket < bucket);
         match self.leases.get_mut(at) {
             // The earlier end holds for both, so that there are few leases.
-            Some(it) if it.bucket == bucket && it.epoch == epoch => {
+            Some(it) if it.bucket == bucket && it.epoch == epoch && it.starts == starts => {
                 it.permits = it.permits.saturating_add(granted);
                 it.ends = it.ends.min(ends);
             }
-            _ => self.leases.insert(at, Lease { bucket, epoch, ends, permits: granted }),
+            _ => self.leases.insert(at, Lease { bucket, epoch, starts, ends, permits: granted }),
         }
         self.advance(self.latest);
     }
@@ -262,7 +298,8 @@ impl Holdings {
         let moves = &mut self.moves;
         self.leases.retain(|it| {
             let usable = latest < it.ends;
-            if !usable && Some(it.epoch) == epoch {
+            // Before its start, the server counts on its charge.
+            if !usable && it.starts <= latest && Some(it.epoch) == epoch {
                 add_move(moves, it.bucket, None, it.permits);
             }
             usable
@@ -273,7 +310,14 @@ impl Holdings {
     /// would leave the sum too early.
     fn bucket_at_most(&self) -> u64 {
         let Some((sent, server)) = self.anchor else { return u64::MAX };
-        server.saturating_add(self.ahead(self.latest - sent)) / self.config.bucket_micros()
+        server.saturating_add(self.ahead_of(self.latest - sent)) / self.config.bucket_micros()
+    }
+
+    /// Returns the first local time at which the server has certainly reached a bucket.
+    fn start_of(&self, bucket: u64) -> u64 {
+        let Some((at, server)) = self.arrival else { return u64::MAX };
+        let span = bucket.saturating_mul(self.config.bucket_micros()).saturating_sub(server);
+        at.saturating_add(self.ahead_of(span))
     }
 
     /// Returns the first local time at which [`bucket_at_most`](Self::bucket_at_most) is another
@@ -282,7 +326,7 @@ impl Holdings {
         let Some((sent, server)) = self.anchor else { return u64::MAX };
         let end =
             self.bucket_at_most().saturating_add(1).saturating_mul(self.config.bucket_micros());
-        let is_before = |elapsed: u64| server.saturating_add(self.ahead(elapsed)) < end;
+        let is_before = |elapsed: u64| server.saturating_add(self.ahead_of(elapsed)) < end;
         // `ahead` increases, and it is at most 1.2 times the elapsed time.
         let (mut before, mut after) = (self.latest - sent, end.saturating_sub(server));
         if !is_before(before) {
@@ -297,7 +341,7 @@ impl Holdings {
 
     /// Returns the most by which the server's clock may have advanced while the node's advanced by
     /// `elapsed`: 1 / (1 - ρ) times as much, which is less than 1 + 2 ρ for ρ up to a half.
-    fn ahead(&self, elapsed: u64) -> u64 {
+    fn ahead_of(&self, elapsed: u64) -> u64 {
         elapsed.saturating_add(self.drift_of(elapsed).saturating_mul(2))
     }
 

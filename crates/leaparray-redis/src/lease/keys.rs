@@ -11,11 +11,11 @@ use super::LeaseConfig;
 /// use leaparray_redis::lease::{LeaseConfig, LeaseKeys};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::new(100, Duration::from_secs(1))?;
 /// let keys = LeaseKeys::new("orders", &config)?;
-/// assert_eq!(keys.mark(), "leaparray:{orders:10:100:6}:mark");
-/// assert_eq!(keys.charges(), "leaparray:{orders:10:100:6}:charges");
-/// assert_eq!(keys.node(7), "leaparray:{orders:10:100:6}:node:7");
+/// assert_eq!(keys.mark(), "leaparray:{orders:51:20000:30}:mark");
+/// assert_eq!(keys.charges(), "leaparray:{orders:51:20000:30}:charges");
+/// assert_eq!(keys.node(7), "leaparray:{orders:51:20000:30}:node:7");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl LeaseKeys {
     pub const MAX_NAME_LEN: usize = 256;
 
     /// Returns the keys of the limit `name`. The number of its buckets, their length in
-    /// milliseconds and the validity of its leases are a part of them.
+    /// microseconds and the validity of its leases are a part of them.
     ///
     /// # Errors
     ///
@@ -38,8 +38,8 @@ impl LeaseKeys {
     /// tag.
     pub fn new(name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
         Self::check_name(name)?;
-        let (buckets, millis) = (config.buckets(), config.bucket_len().as_millis());
-        let prefix = format!("leaparray:{{{name}:{buckets}:{millis}:{}}}", config.validity());
+        let (buckets, micros) = (config.buckets(), config.bucket_micros());
+        let prefix = format!("leaparray:{{{name}:{buckets}:{micros}:{}}}", config.validity());
         Ok(Self { prefix, name: name.to_owned() })
     }
 

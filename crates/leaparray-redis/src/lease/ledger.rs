@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::LeaseConfig;
-use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
+use super::message::{Ahead, Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 
 /// The state of one limit on the server: what the script of an engine has to do, without a server.
 ///
@@ -14,7 +14,7 @@ use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 /// use leaparray_redis::lease::{Ask, LeaseConfig, Ledger};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
 /// let mut ledger = Ledger::new(config);
 /// let ask = |seq| Ask {
 ///     node: 1,
@@ -23,6 +23,8 @@ use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 ///     epoch: None,
 ///     want: 8,
 ///     validity: 2,
+///     horizon: 0,
+///     weight: 0,
 ///     moves: vec![],
 /// };
 /// // The state is blank, so leases of a lost state may still be in use.
@@ -59,22 +61,27 @@ struct Charges {
     expires: u64,
     /// The permits charged in each bucket.
     buckets: BTreeMap<u64, u64>,
+    /// The permits that were granted ahead, by the first bucket of their use, and those that were
+    /// granted at once in the last step.
+    begins: BTreeMap<u64, u64>,
     demand: Demand,
 }
 
-/// As many nodes may ask in each bucket, also if it has fewer permits: they cost the server little.
+/// As many nodes may ask in each step, also if it has fewer permits: they cost the server little.
 const FEW_ASKS: u64 = 64;
 
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
-    /// The bucket of the last ask.
-    bucket: u64,
-    /// The permits that were free at the first ask of that bucket.
-    free: u64,
-    /// The permits that were wanted in that bucket, and in the one before.
+    /// The [step](LeaseConfig::step) of the last ask.
+    step: u64,
+    /// The permits that were granted in that step.
+    granted: u64,
+    /// The permits that were wanted in that step, and in the one before.
     wanted: u64,
     wanted_before: u64,
+    /// The weights of the nodes that lack permits, by the step of their last ask.
+    lacking: BTreeMap<u64, Weights>,
     /// The number of the nodes that were told to ask again in each bucket to come.
     due: BTreeMap<u64, u64>,
 }
@@ -87,7 +94,33 @@ struct Last {
     epoch: Epoch,
     granted: u64,
     bucket: u64,
+    ahead: Vec<Ahead>,
+    share: Share,
 }
+
+/// The weights of nodes that lack permits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Weights {
+    all: u64,
+    /// Of the nodes with requests that wait for longer than an answer.
+    waiting: u64,
+}
+
+/// The share of a node that lacks permits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Share {
+    /// The step of its last ask.
+    since: u64,
+    weight: u64,
+    is_waiting: bool,
+    /// The bucket up to which it has had its share of the permits that become free.
+    to: u64,
+    /// The part of a permit that it has not had, in units of 1 / [`UNIT`].
+    rest: u64,
+}
+
+/// Parts of permits are multiples of 1 / 4,096.
+const UNIT: u64 = 4_096;
 
 impl Ledger {
     /// Creates the ledger of a limit on a blank server.
@@ -139,6 +172,13 @@ impl Ledger {
         charges.expires = expires;
         // No grant from now on can share a window with a use in bucket k - n or before.
         charges.buckets.retain(|&bucket, _| bucket + n > k);
+        let step = u64::from(config.step());
+        charges.begins.retain(|&bucket, _| bucket + step > k);
+        // While the time of the limit stands still, nodes may use permits that were granted ahead,
+        // and return them: their charges count from here on.
+        if time < now {
+            charges.begins.retain(|&bucket, _| bucket <= k);
+        }
 
         // The transport may deliver an ask twice, and asks out of order. If a move were applied
         // twice, it would take the charge of another lease. The number of the ask for a lease
@@ -153,17 +193,17 @@ impl Ledger {
             charges.apply(ask, n, k);
         }
 
-        // All charges count, also those in buckets to come: their permits may still be used.
-        let free = config.limit().saturating_sub(charges.buckets.values().sum());
+        let mut free = charges.free(&config, k);
         let answer = Answer {
             seq: ask.seq,
             epoch: mark.epoch,
             now,
             granted: 0,
+            ahead: Vec::new(),
             bucket: k + u64::from(ask.validity.min(config.validity())),
             retry_in: 0,
             open_in: mark.open.saturating_sub(now),
-            free,
+            free: free.now(),
             behind: now - time,
             is_taken: false,
         };
@@ -173,28 +213,50 @@ impl Ledger {
         // would be charged once.
         if let Some(last) = last.filter(|_| !is_new) {
             let is_same = last.seq == ask.seq && last.nonce == ask.nonce;
-            let granted = if is_same && last.epoch == mark.epoch { last.granted } else { 0 };
-            return Answer { granted, bucket: last.bucket, is_taken: !is_same, ..answer };
+            let is_granted = is_same && last.epoch == mark.epoch;
+            let granted = if is_granted { last.granted } else { 0 };
+            let ahead = if is_granted { last.ahead.clone() } else { Vec::new() };
+            return Answer { granted, ahead, bucket: last.bucket, is_taken: !is_same, ..answer };
         }
 
         let want = ask.want.min(config.limit());
-        let share = charges.demand.share_of(want, free, k);
-        let granted = if answer.open_in > 0 { 0 } else { want.min(free).min(share) };
+        let known = last.filter(|it| it.epoch == mark.epoch).map(|it| it.share).unwrap_or_default();
+        let weight = ask.weight.min(config.limit());
+        charges.demand.forget(&known, &config, k);
+        let most = charges.most_at_once(&config, weight, k);
+        let share = charges.demand.share_of(want, answer.free, &config, k);
+        let is_open = answer.open_in == 0;
+        let granted = if is_open { want.min(answer.free).min(share).min(most) } else { 0 };
+        charges.demand.granted += granted;
         if granted > 0 {
             // Charged in the last bucket in which the permits can be used. If they were charged in
             // this bucket, the charge could leave the window before they are used.
             *charges.buckets.entry(answer.bucket).or_default() += granted;
+            *charges.begins.entry(k).or_default() += granted;
             mark.charged_to = mark.charged_to.max(answer.bucket);
         }
+        free.taken += granted;
+        let (since, to) = (k / step, known.to.max(k));
+        let mut share = Share { since, to, rest: known.rest, ..Share::default() };
+        let mut ahead = Vec::new();
+        if granted < want && is_open {
+            (share.weight, share.is_waiting) = (weight, ask.horizon > 0);
+            charges.demand.lack(&share);
+            ahead = charges.grant_ahead(&config, &mut share, &mut free, ask, k, want - granted);
+            let last = ahead.iter().map(|it| it.bucket).max();
+            mark.charged_to = mark.charged_to.max(last.unwrap_or_default());
+        }
         let (seq, nonce, epoch, bucket) = (ask.seq, ask.nonce, mark.epoch, answer.bucket);
-        self.last.insert(ask.node, Last { expires, seq, nonce, epoch, granted, bucket });
+        let last =
+            Last { expires, seq, nonce, epoch, granted, bucket, ahead: ahead.clone(), share };
+        self.last.insert(ask.node, last);
         self.mark = Some(mark);
         let retry_in = match () {
             () if granted == want => 0,
             () if answer.open_in > 0 => answer.open_in,
             () => charges.demand.turn(&config, k) * b - now,
         };
-        Answer { granted, retry_in, free: free - granted, ..answer }
+        Answer { granted, ahead, retry_in, free: answer.free - granted, ..answer }
     }
 
     /// Drops what has expired. Keys expire by the server's clock.
@@ -227,7 +289,102 @@ impl Ledger {
     }
 }
 
+/// The permits that are not used, from each bucket on.
+#[derive(Debug)]
+struct Free {
+    limit: u64,
+    /// The most permits that can be used in a window that ends with the bucket of this index, from
+    /// the present one on, or with a later one.
+    used: Vec<u64>,
+    /// The permits that were granted since then.
+    taken: u64,
+}
+
+impl Free {
+    /// Returns the permits that are free from the bucket of this index on.
+    fn from(&self, index: usize) -> u64 {
+        let used = self.used.get(index).copied().unwrap_or_default();
+        self.limit.saturating_sub(used + self.taken)
+    }
+
+    fn now(&self) -> u64 {
+        self.from(0)
+    }
+}
+
 impl Charges {
+    /// Returns what is free in bucket `k` and in those to come in which a lease may begin.
+    fn free(&self, config: &LeaseConfig, k: u64) -> Free {
+        let at = |map: &BTreeMap<u64, u64>, bucket| map.get(&bucket).copied().unwrap_or_default();
+        let n = u64::from(config.buckets());
+        // A window has the permits that are charged in it or later, without those that begin after
+        // its end. All charges count in the window that ends now, also those in buckets to come:
+        // their permits may be used in it.
+        let later: u64 = self.begins.range(k + 1..).map(|it| it.1).sum();
+        let mut sum = self.buckets.values().sum::<u64>().saturating_sub(later);
+        let mut used = vec![sum];
+        for end in k + 1..=k + u64::from(config.validity()) {
+            let leaves = end.checked_sub(n).map_or(0, |bucket| at(&self.buckets, bucket));
+            sum = (sum + at(&self.begins, end)).saturating_sub(leaves);
+            used.push(sum);
+        }
+        for index in (1..used.len()).rev() {
+            used[index - 1] = used[index - 1].max(used[index]);
+        }
+        Free { limit: config.limit(), used, taken: 0 }
+    }
+
+    /// Returns the most permits that a node of this weight may have at once. If other nodes have
+    /// requests that wait, it is a share of what a step has if the limit is used evenly: permits
+    /// that become free in one burst would be used in one burst, by the nodes that ask first.
+    fn most_at_once(&self, config: &LeaseConfig, weight: u64, k: u64) -> u64 {
+        let others = self.demand.weights();
+        if others.waiting == 0 {
+            return u64::MAX;
+        }
+        let step = u64::from(config.step());
+        let granted: u64 = self.begins.range(..=k).map(|it| it.1).sum();
+        let rest = (pace(config) * step).saturating_sub(granted);
+        let part = weight * UNIT / (others.all + weight).max(1);
+        (rest * part / UNIT).max(1).min(rest)
+    }
+
+    /// Grants a node its share of the permits that become free within its horizon, up to `want`.
+    ///
+    /// Its share is by its weight, also for a node whose answers take long: it is told what it may
+    /// use before that is free. In each bucket, at most as many permits are shared as a bucket has
+    /// if the limit is used evenly.
+    fn grant_ahead(
+        &mut self,
+        config: &LeaseConfig,
+        share: &mut Share,
+        free: &mut Free,
+        ask: &Ask,
+        k: u64,
+        want: u64,
+    ) -> Vec<Ahead> {
+        let validity = u64::from(config.validity());
+        let part = share.weight * UNIT / self.demand.weights().all.max(1);
+        let (mut ahead, mut want) = (Vec::new(), want);
+        for from in share.to + 1..=k + ask.horizon.min(validity) {
+            let unused = usize::try_from(from - k).map_or(0, |index| free.from(index));
+            let begins = self.begins.get(&from).copied().unwrap_or_default();
+            let due = share.rest + (unused + begins).min(pace(config)) * part;
+            let count = (due / UNIT).min(want).min(unused);
+            // Up to a permit is kept for the next bucket. A node that wants no more loses the rest.
+            (share.to, share.rest) = (from, (due - count * UNIT).min(UNIT));
+            if count > 0 {
+                let bucket = (from + u64::from(ask.validity)).min(k + validity);
+                *self.buckets.entry(bucket).or_default() += count;
+                *self.begins.entry(from).or_default() += count;
+                ahead.push(Ahead { from, bucket, count });
+                want -= count;
+                free.taken += count;
+            }
+        }
+        ahead
+    }
+
     /// Applies the moves of an ask in bucket `k` of a window of `n` buckets.
     fn apply(&mut self, ask: &Ask, n: u64, k: u64) {
         for it in ask.moves.iter().take(MAX_MOVES) {
@@ -249,36 +406,73 @@ impl Charges {
 }
 
 impl Demand {
-    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many
-    /// of them a node may have: in a shortage, a share in proportion to what it wants, and at least
-    /// one.
-    fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
-        if self.bucket != k {
-            let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };
-            (self.bucket, self.free, self.wanted, self.wanted_before) = (k, free, 0, wanted_before);
-            self.due.retain(|&bucket, _| bucket > k);
+    /// Notes that `want` permits are wanted in bucket `k` of a step, while `free` are free. Returns
+    /// how many of them a node may have: in a shortage, a share in proportion to what it wants, and
+    /// at least one.
+    fn share_of(&mut self, want: u64, free: u64, config: &LeaseConfig, k: u64) -> u64 {
+        let step = k / u64::from(config.step());
+        if self.step != step {
+            let wanted_before = if self.step + 1 == step { self.wanted } else { 0 };
+            (self.step, self.granted, self.wanted, self.wanted_before) =
+                (step, 0, 0, wanted_before);
         }
+        self.due.retain(|&bucket, _| bucket > k);
         self.wanted = (self.wanted + want).min(MAX_EXACT / 2);
         let wanted = self.wanted.max(self.wanted_before);
-        if wanted <= self.free {
+        // Those that the step has had so far.
+        let had = (free + self.granted).min(config.limit());
+        if wanted <= had {
             return want;
         }
         // In two steps, each exact in doubles: a script computes the same.
-        (want * (self.free * 4_096 / wanted) / 4_096).max(1)
+        (want * (had * 4_096 / wanted) / 4_096).max(1)
     }
 
-    /// Returns the bucket in which a node that lacks permits is to ask again: the next one that has
-    /// a permit for each node that was told the same. If none has, the asks are spread evenly over
-    /// a window.
+    fn weights(&self) -> Weights {
+        self.lacking.values().fold(Weights::default(), |sum, it| Weights {
+            all: (sum.all + it.all).min(MAX_EXACT / 2),
+            waiting: (sum.waiting + it.waiting).min(MAX_EXACT / 2),
+        })
+    }
+
+    /// Adds a node to the weights of the nodes that lack permits.
+    fn lack(&mut self, share: &Share) {
+        let it = self.lacking.entry(share.since).or_default();
+        it.all = (it.all + share.weight).min(MAX_EXACT / 2);
+        let waiting = if share.is_waiting { share.weight } else { 0 };
+        it.waiting = (it.waiting + waiting).min(MAX_EXACT / 2);
+    }
+
+    /// Removes a node from these weights, and all nodes that have not asked for a window.
+    fn forget(&mut self, share: &Share, config: &LeaseConfig, k: u64) {
+        let steps = u64::from(config.buckets() / config.step());
+        let current = k / u64::from(config.step());
+        self.lacking.retain(|&since, _| since + steps > current);
+        if let Some(it) = self.lacking.get_mut(&share.since) {
+            it.all = it.all.saturating_sub(share.weight);
+            if share.is_waiting {
+                it.waiting = it.waiting.saturating_sub(share.weight);
+            }
+        }
+    }
+
+    /// Returns the bucket in which a node that lacks permits is to ask again: the next one, from a
+    /// step on, that has a permit for each node that was told the same. If none has, the asks are
+    /// spread evenly over a window.
     fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
-        let n = u64::from(config.buckets());
+        let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
         // The permits that a bucket has to grant if the limit is used evenly.
-        let room = (config.limit() / n).max(FEW_ASKS);
+        let room = (config.limit() / n).max(FEW_ASKS / step);
         let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
-        let mut buckets = k + 1..=k + n;
-        let least = buckets.clone().min_by_key(due).unwrap_or(k + 1);
+        let mut buckets = k + step..=k + n;
+        let least = buckets.clone().min_by_key(due).unwrap_or(k + n);
         let turn = buckets.find(|it| due(it) < room).unwrap_or(least);
         *self.due.entry(turn).or_default() += 1;
         turn
     }
+}
+
+/// Returns the permits that a bucket has if the limit is used evenly.
+fn pace(config: &LeaseConfig) -> u64 {
+    config.limit().div_ceil(config.buckets().into())
 }

@@ -40,6 +40,11 @@ pub struct Ask {
     /// server takes at most the validity of the limit. A lease for a request that already waits
     /// needs fewer buckets, and is charged in an earlier one.
     pub validity: u32,
+    /// For how long permits that become free are granted ahead, from the time at which the ask
+    /// arrives, in buckets: until the answer to the next ask is there. 0 for none.
+    pub horizon: u64,
+    /// What the node waits for in all: by it, permits that become free are shared.
+    pub weight: u64,
     /// The charges to move, at most [`MAX_MOVES`].
     pub moves: Vec<Move>,
 }
@@ -57,7 +62,7 @@ pub struct Move {
 }
 
 /// The server's answer to an [`Ask`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Answer {
     /// The number of the ask.
     pub seq: u64,
@@ -69,6 +74,8 @@ pub struct Answer {
     pub granted: u64,
     /// The last bucket in which they may be used.
     pub bucket: u64,
+    /// The permits that were granted ahead: each from the start of a bucket on.
+    pub ahead: Vec<Ahead>,
     /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted
     /// was granted, and in a repeated answer.
     pub retry_in: u64,
@@ -83,6 +90,17 @@ pub struct Answer {
     /// Whether another process asks with the number of this node: the server knows a later ask of
     /// the node, or another one with the number of this one. Nothing is granted.
     pub is_taken: bool,
+}
+
+/// Permits that are granted before they are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ahead {
+    /// The first bucket in which they may be used.
+    pub from: u64,
+    /// The last bucket.
+    pub bucket: u64,
+    /// The number of permits.
+    pub count: u64,
 }
 
 impl Answer {
@@ -103,6 +121,7 @@ impl Answer {
     ///     open_in: 0,
     ///     free: 5,
     ///     behind: 0,
+    ///     ahead: Vec::new(),
     ///     is_taken: false,
     /// };
     /// assert_eq!(answer.valid_for(1_000), 1_750);

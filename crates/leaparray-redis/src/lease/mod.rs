@@ -1,18 +1,31 @@
 //! The lease protocol: its parameters, its messages and the state of a node. Nothing here does I/O
 //! or reads a clock.
 //!
-//! A *limit* is L permits in any n consecutive buckets of b ms of the server's time. The server
-//! keeps one number per bucket: the permits *charged* in it. A node *asks* for permits. The server
-//! grants them as a *lease* that ends with a bucket, and charges them in that bucket, the last one
-//! in which they can be used. The node decides from the permits in hand. With its next ask, the
-//! node *moves* charges: permits that were used are charged in the bucket of their use instead, and
-//! permits that will not be used are charged nowhere.
+//! A *limit* is L permits in any n consecutive buckets of the server's time. Where the buckets but
+//! one are as long as an interval, no interval touches more of them, so it has at most L permits,
+//! wherever it begins. The server keeps one number per bucket: the permits *charged* in it. A
+//! node *asks* for permits. The server grants them as a *lease* that ends with a bucket, and
+//! charges them in that bucket, the last one in which they can be used. The node decides from the
+//! permits in hand. With its next ask, the node *moves* charges: permits that were used are charged
+//! in the bucket of their use instead, and permits that will not be used are charged nowhere.
 //!
 //! The sum of all charges never exceeds L. A permit that was used in bucket u is, from its grant
 //! on, charged in a bucket ≥ u. Take any window of n buckets and the last grant of a permit that
 //! was used in it. At that grant, each other permit that was or will be used in the window was
 //! charged in a bucket of the window or later, or is not granted yet, which the choice of the grant
 //! rules out. So the sum counted them all, and the window has at most L uses.
+//!
+//! A node whose requests wait is also granted permits [ahead](Ahead): they may be used from the
+//! start of a bucket on, when those of a bucket at the other end of the window have left it. Such a
+//! permit counts in no window that ends before its start. The sum is therefore kept for each window
+//! to come. The node uses the permit when the server has certainly reached its bucket: it counts
+//! from the arrival of the quickest answer, by the slowest rate of the server's clock. It does not
+//! return the permit before, so that each permit that begins later is charged in a later bucket.
+//!
+//! Take any window, and the last grant of a permit that was used in it. The permit begins in the
+//! window or before. At that grant, the sum of the window that ends with the beginning of the
+//! permit or with a later bucket is at most L, and each other permit that was or will be used in
+//! the window is in that sum.
 //!
 //! Each [`Answer`] names an [`Epoch`] of the server's state. When state may have been lost, the
 //! server begins a new epoch, and grants nothing until all leases of earlier epochs have ended and
@@ -21,7 +34,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`LeaseConfig`], [`LeaseKeys`] | the parameters, and the keys of a limit |
-//! | [`Ask`], [`Move`], [`Answer`], [`Epoch`] | the messages |
+//! | [`Ask`], [`Move`], [`Answer`], [`Ahead`], [`Epoch`] | the messages |
 //! | [`Holdings`] | the permits in hand: what a node must do for the limit to hold |
 //! | [`Node`] | when to ask, and for how much: what a node should do to be quick and to leave permits to others |
 //!
@@ -41,5 +54,5 @@ pub use config::{LeaseConfig, LeaseConfigError};
 pub use holdings::Holdings;
 pub use keys::{LeaseKeys, LeaseNameError};
 pub use ledger::Ledger;
-pub use message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
+pub use message::{Ahead, Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
 pub use node::{Decided, Node};

@@ -15,7 +15,7 @@ const SPARE_FOR: u64 = 60_000_000;
 /// again if an ask was lost. A node without the permits for a request asks at once, unless the
 /// server has told it when to ask again. Else, it asks when the permits in hand will not last until
 /// the next ask would be answered, at least τ after the ask before. A chunk is what the demand of
-/// the last buckets needs for τ and a round trip. Permits far beyond that are returned, with any
+/// the last steps needs for τ and a round trip. Permits far beyond that are returned, with any
 /// ask.
 ///
 /// Times are of the node's clock, in microseconds.
@@ -24,7 +24,7 @@ const SPARE_FOR: u64 = 60_000_000;
 /// use leaparray_redis::lease::{LeaseConfig, Ledger, Node};
 /// use std::time::Duration;
 ///
-/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
 /// let (mut ledger, mut node) = (Ledger::new(config), Node::new(config, 7));
 /// let open = config.quarantine().as_micros() as u64;
 /// // A request arrives, and nothing is in hand.
@@ -46,6 +46,8 @@ pub struct Node {
     demand: Demand,
     /// The permits for which requests lacked some since the last ask was sent.
     missing: u64,
+    /// The permits for which requests wait, for longer than an answer.
+    waiting: u64,
     last_sent: Option<u64>,
     spare: Spare,
     /// The most permits to keep for requests that do not wait, by the last answer.
@@ -86,11 +88,12 @@ impl Node {
     /// Creates a node with these holdings.
     #[must_use]
     pub const fn with_holdings(holdings: Holdings) -> Self {
-        let demand = Demand { since: 0, count: 0, largest: 0, per_bucket: 0 };
+        let demand = Demand { since: 0, count: 0, largest: 0, per_step: 0 };
         Self {
             holdings,
             demand,
             missing: 0,
+            waiting: 0,
             last_sent: None,
             spare: Spare { size: 0, until: 0, next: 0 },
             room: u64::MAX,
@@ -122,8 +125,8 @@ impl Node {
     /// in hand, and the node is not [short](Self::is_short), the next ask wants them, and the
     /// request may [`retry`](Self::retry) after an answer.
     pub fn take(&mut self, now: u64, count: u64) -> bool {
-        let bucket = self.holdings.config().bucket_micros();
-        self.demand.add(now, count, count, bucket);
+        let step = self.step();
+        self.demand.add(now, count, count, step);
         self.retry(now, count)
     }
 
@@ -135,8 +138,8 @@ impl Node {
     /// Panics if more permits were used than there are in hand.
     pub fn settle(&mut self, now: u64, decided: &Decided) {
         let Decided { used, demanded, missing, largest, at_once } = *decided;
-        let bucket = self.holdings.config().bucket_micros();
-        self.demand.add(now, demanded, largest, bucket);
+        let step = self.step();
+        self.demand.add(now, demanded, largest, step);
         assert!(self.holdings.take(now, used), "{used} permits were used that were not in hand");
         self.wait(missing);
         // A request that has got a few permits is like those for which they are kept.
@@ -160,6 +163,12 @@ impl Node {
         self.missing = self.missing.saturating_add(count);
     }
 
+    /// Notes for how many permits requests wait in all, for longer than an answer. The server
+    /// shares the permits that become free by these.
+    pub const fn set_waiting(&mut self, permits: u64) {
+        self.waiting = permits;
+    }
+
     /// Whether a request that lacks permits at `now` would wait in vain: the server has told the
     /// node to ask later.
     #[must_use]
@@ -179,7 +188,7 @@ impl Node {
     pub fn poll(&mut self, now: u64) -> Option<Ask> {
         let config = *self.holdings.config();
         let bucket = config.bucket_micros();
-        self.demand.roll(now, bucket);
+        self.demand.roll(now, self.step());
         self.spare.note(now, 0, &config);
         if self.next_poll(now).is_none_or(|at| now < at) {
             return None;
@@ -190,8 +199,9 @@ impl Node {
         let gap = if spare > 0 { micros(config.min_gap()) } else { 0 };
         let in_hand = self.lasting(now.saturating_add(gap));
         // The requests that lack permits may be those for which some are kept.
-        let needed = flow.saturating_add(self.missing.max(spare));
-        let want = needed.saturating_sub(in_hand);
+        let needed = flow.saturating_add(self.missing.max(self.waiting).max(spare));
+        let ahead = self.holdings.ahead(now);
+        let want = needed.saturating_sub(in_hand).saturating_sub(ahead);
         let want = want.min(config.limit());
         // A request that waits uses its permit when the answer arrives. A chunk has to last for τ
         // and two round trips.
@@ -205,6 +215,12 @@ impl Node {
         // A request that lacks permits needs those in hand, too.
         let keep = target.saturating_add(needed);
         let ask = self.holdings.ask(now, want, validity, keep)?;
+        // Until the answer to the next ask is there.
+        let horizon = self.step().max(self.round_trip).saturating_add(self.round_trip);
+        let horizon = horizon.div_ceil(bucket);
+        let horizon = if self.waiting > 0 { horizon } else { 0 };
+        let weight = if self.waiting > 0 { self.waiting } else { needed };
+        let ask = Ask { horizon, weight, ..ask };
         (self.missing, self.last_sent, self.is_unsure) = (0, Some(now), false);
         Some(ask)
     }
@@ -247,8 +263,8 @@ impl Node {
     }
 
     /// Returns how long before the end of a lease another one is asked for.
-    const fn lead(&self) -> u64 {
-        self.round_trip.saturating_mul(2).saturating_add(self.holdings.config().bucket_micros() / 8)
+    fn lead(&self) -> u64 {
+        self.round_trip.saturating_mul(2).saturating_add(self.step() / 8)
     }
 
     /// Returns the last round trip, in microseconds.
@@ -298,11 +314,11 @@ impl Node {
     }
 
     /// Returns the time at which to look at the permits in hand again, if they are taken elsewhere:
-    /// τ after the last ask, and then each τ, but at most once in a bucket.
+    /// τ after the last ask, and then each τ, but at most once in a step.
     #[must_use]
     pub fn next_check(&self, now: u64) -> u64 {
         let config = self.holdings.config();
-        let gap = micros(config.min_gap().max(config.bucket_len()));
+        let gap = micros(config.min_gap()).max(self.step());
         let first = self.last_sent.unwrap_or(0).saturating_add(gap);
         if first > now { first } else { now.saturating_add(gap) }
     }
@@ -351,10 +367,16 @@ impl Node {
         if self.retry_at > 0 { 0 } else { self.spare.size.min(self.room) }
     }
 
+    /// Returns the length of a [step](LeaseConfig::step), in microseconds.
+    fn step(&self) -> u64 {
+        let config = self.holdings.config();
+        config.bucket_micros().saturating_mul(config.step().into())
+    }
+
     /// Returns the permits that the demand needs for a time.
     fn needs(&self, span: u64) -> u64 {
-        let bucket = u128::from(self.holdings.config().bucket_micros()) * u128::from(Demand::SCALE);
-        let needs = u128::from(self.demand.estimate()) * u128::from(span) / bucket;
+        let step = u128::from(self.step()) * u128::from(Demand::SCALE);
+        let needs = u128::from(self.demand.estimate()) * u128::from(span) / step;
         u64::try_from(needs).unwrap_or(u64::MAX)
     }
 }
@@ -395,44 +417,44 @@ impl Spare {
     }
 }
 
-/// The permits that requests ask for in a bucket, on average.
+/// The permits that requests ask for in a step, on average.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Demand {
-    /// The number of the local bucket that is counted.
+    /// The number of the local step that is counted.
     since: u64,
     count: u64,
     /// The most permits of a request in it.
     largest: u64,
     /// Scaled.
-    per_bucket: u64,
+    per_step: u64,
 }
 
 impl Demand {
     const SCALE: u64 = 256;
 
-    fn add(&mut self, now: u64, count: u64, largest: u64, bucket: u64) {
-        self.roll(now, bucket);
+    fn add(&mut self, now: u64, count: u64, largest: u64, step: u64) {
+        self.roll(now, step);
         self.count = self.count.saturating_add(count);
         self.largest = self.largest.max(largest);
     }
 
-    /// Returns the scaled average, or the count of the current bucket if it is already four and
+    /// Returns the scaled average, or the count of the current step if it is already four and
     /// twice that without its largest request: demand has moved here. One large request says
     /// nothing of the next ones.
     const fn estimate(&self) -> u64 {
         let beside = if self.largest > 1 { self.largest } else { 0 };
         let count = self.count.saturating_sub(beside);
         let current = count.saturating_mul(Self::SCALE);
-        if count >= 4 && current / 2 > self.per_bucket { current } else { self.per_bucket }
+        if count >= 4 && current / 2 > self.per_step { current } else { self.per_step }
     }
 
-    /// Counts the buckets that have ended. Each counts for a quarter of the average.
-    fn roll(&mut self, now: u64, bucket: u64) {
-        let current = now / bucket;
+    /// Counts the steps that have ended. Each counts for a quarter of the average.
+    fn roll(&mut self, now: u64, step: u64) {
+        let current = now / step;
         let passed = current.saturating_sub(self.since);
         for _ in 0..passed.min(64) {
             let last = self.count.saturating_mul(Self::SCALE);
-            self.per_bucket = self.per_bucket - self.per_bucket / 4 + last / 4;
+            self.per_step = self.per_step - self.per_step / 4 + last / 4;
             (self.count, self.largest) = (0, 0);
         }
         self.since = self.since.max(current);

@@ -1,5 +1,6 @@
 //! The task of a limiter: it sends the asks.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +76,14 @@ impl<C: Clock, E: Engine> Driver<C, E> {
         let ask = Ask { nonce, ..ask };
         let answer = self.engine.lease(&self.shared.keys, &self.config, &ask);
         let after = self.answer_timeout;
-        timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
+        let mut answer = pin!(timeout(after, answer));
+        loop {
+            let begins = self.shared.begins().saturating_since(self.shared.clock.now());
+            tokio::select! {
+                answer = &mut answer => return answer.unwrap_or(Err(EngineError::Timeout { after })),
+                () = sleep(begins) => self.shared.begin(self.shared.clock.now()),
+            }
+        }
     }
 
     /// Waits until a time, or until woken.

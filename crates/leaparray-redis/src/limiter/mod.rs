@@ -25,8 +25,8 @@ pub use away::{ShareError, WhenAway};
 pub use builder::{LimiterBuilder, StartError};
 pub use state::{LeaseCounts, LeaseState};
 
-/// One limit over all processes that name it: at most L permits in any n consecutive buckets of the
-/// server's time.
+/// One limit over all processes that name it: at most L permits in any interval of the
+/// server's time, or in any n consecutive buckets: see [`LeaseConfig`].
 ///
 /// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are
 /// decided locally, from the permits in hand. A request that finds too few is refused, and the task
@@ -54,7 +54,7 @@ pub use state::{LeaseCounts, LeaseState};
 /// # runtime.enable_time().start_paused(true).build()?.block_on(async {
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let engine = MemoryEngine::with_clock(clock.clone());
-/// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+/// let config = LeaseConfig::new(100, Duration::from_secs(1))?;
 /// let orders = LeasedLimiter::builder("orders", config).with_clock(clock.clone()).start(engine)?;
 /// // A new limit begins with a quarantine.
 /// assert!(orders.acquire().await.is_err());
@@ -147,6 +147,7 @@ impl<C: Clock> LeasedLimiter<C> {
             shared.decide(&if is_again { ask.again() } else { ask })
         };
         let mut is_again = false;
+        let mut waits = None;
         let mut answers = 0;
         loop {
             let mut answered = std::pin::pin!(shared.answered.notified());
@@ -171,6 +172,9 @@ impl<C: Clock> LeasedLimiter<C> {
             }
             is_again = true;
             answers += 1;
+            if deadline.is_some() && waits.is_none() {
+                waits = Some(shared.waits(permits));
+            }
             match deadline {
                 // The task may not be driven.
                 None => drop(tokio::time::timeout(shared.patience(), answered).await),

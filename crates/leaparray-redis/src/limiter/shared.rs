@@ -56,6 +56,23 @@ pub(super) struct Shared<C> {
     due: AtomicU64,
     /// Whether the driver has not acted in time.
     is_stalled: AtomicBool,
+    /// The time in nanoseconds from which on permits that were granted ahead may be used.
+    begins: AtomicU64,
+    /// Whether that time has come, and the requests that wait have not been woken.
+    has_begun: AtomicBool,
+}
+
+/// A request that waits for longer than an answer.
+#[derive(Debug)]
+pub(super) struct Waits<'a> {
+    waiting: &'a AtomicU64,
+    permits: u64,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.permits, Ordering::Relaxed);
+    }
 }
 
 /// The demand of the requests since the node was last told. Not part of the hand, so that nothing
@@ -66,6 +83,8 @@ struct Demand {
     missing: AtomicU64,
     /// Permits of requests that were refused or wait.
     lacked: AtomicU64,
+    /// The permits for which requests wait for longer than an answer, at present.
+    waiting: AtomicU64,
     /// Permits that were taken by requests whose demand was counted before.
     retried: AtomicU64,
     /// The most permits of a request, if it is more than a few.
@@ -126,6 +145,8 @@ impl<C: Clock> Shared<C> {
             answer_timeout,
             due: AtomicU64::new(due.as_nanos()),
             is_stalled: AtomicBool::new(false),
+            begins: AtomicU64::new(Timestamp::MAX.as_nanos()),
+            has_begun: AtomicBool::new(false),
         }
     }
 
@@ -241,6 +262,13 @@ impl<C: Clock> Shared<C> {
         }
     }
 
+    /// Counts a request among those that wait for longer than an answer, until it is dropped.
+    pub(super) fn waits(&self, permits: u64) -> Waits<'_> {
+        let waiting = &self.demand.waiting;
+        waiting.fetch_add(permits, Ordering::Relaxed);
+        Waits { waiting, permits }
+    }
+
     /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead
     /// of the clock counts as the time of the clock. Otherwise, the next lease would count from the
     /// later time, and end too late. Returns `None` in a forked child: it has copies of the permits
@@ -283,10 +311,16 @@ impl<C: Clock> Shared<C> {
         let demanded = used.saturating_sub(retried).saturating_add(lacked);
         let largest = self.demand.largest.swap(0, Ordering::Relaxed);
         let at_once = self.demand.at_once.swap(0, Ordering::Relaxed);
+        node.set_waiting(self.demand.waiting.load(Ordering::Relaxed));
         node.settle(at, &Decided { used, demanded, missing, largest, at_once });
         let result = change(node, micros);
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);
+        let begins = node.holdings().next_start(micros).map(Timestamp::from_micros);
+        let begins = begins.unwrap_or(Timestamp::MAX).as_nanos();
+        if self.begins.swap(begins, Ordering::Relaxed) <= now.as_nanos() {
+            self.has_begun.store(true, Ordering::Relaxed);
+        }
         let retry_at = Timestamp::from_micros(node.retry_at());
         self.is_asking.store(node.is_asking(), Ordering::Relaxed);
         self.hand.open(permits, until, retry_at);
@@ -301,6 +335,7 @@ impl<C: Clock> Shared<C> {
         // Before the demand is taken: a request that comes later makes the driver due again.
         self.due.store(Timestamp::MAX.as_nanos(), Ordering::Relaxed);
         let step = self.next_step(now);
+        self.notify_begun();
         let due = match &step {
             Step::Send(_) => Some(now.saturating_add(self.answer_timeout)),
             Step::Wait(until) => *until,
@@ -337,9 +372,28 @@ impl<C: Clock> Shared<C> {
             let holdings = node.holdings();
             let has_permits = holdings.in_hand(now) > 0 || holdings.unreported() > 0;
             let check = has_permits.then(|| node.next_check(now));
-            let next = node.next_poll(now).into_iter().chain(check).min();
+            let begins = holdings.next_start(now);
+            let next = node.next_poll(now).into_iter().chain(check).chain(begins).min();
             Step::Wait(next.map(Timestamp::from_micros))
         })
+    }
+
+    /// Returns the time from which on permits that were granted ahead may be used.
+    pub(super) fn begins(&self) -> Timestamp {
+        Timestamp::from_nanos(self.begins.load(Ordering::Relaxed))
+    }
+
+    /// Opens a hand with the permits that may be used from `now` on, and wakes the requests that
+    /// wait.
+    pub(super) fn begin(&self, now: Timestamp) {
+        self.with_node(&mut self.lock(), now, |_, _| ());
+        self.notify_begun();
+    }
+
+    fn notify_begun(&self) {
+        if self.has_begun.swap(false, Ordering::Relaxed) {
+            self.notify_answered();
+        }
     }
 
     /// Returns the ask that gives all permits back, if there are any.
@@ -356,7 +410,8 @@ impl<C: Clock> Shared<C> {
             (before, Duration::from_micros(node.round_trip()), *node.holdings().config())
         });
         self.counts.answers.fetch_add(1, Ordering::Relaxed);
-        self.counts.granted.fetch_add(answer.granted, Ordering::Relaxed);
+        let ahead: u64 = answer.ahead.iter().map(|it| it.count).sum();
+        self.counts.granted.fetch_add(answer.granted + ahead, Ordering::Relaxed);
         if before.is_some_and(|it| it != answer.epoch) {
             self.counts.new_epochs.fetch_add(1, Ordering::Relaxed);
         }

@@ -206,7 +206,7 @@ async fn step_back_of_the_clock_of_the_server_is_a_standstill() {
 async fn round_trip_longer_than_a_lease_is_told() {
     let clock = Simulated::start();
     // Leases are valid for 6 ms, and a round trip takes 10 ms.
-    let config = LeaseConfig::new(100, 10, Duration::from_millis(10)).unwrap();
+    let config = LeaseConfig::of_buckets(100, 10, Duration::from_millis(10)).unwrap();
     let builder = LeasedLimiter::builder("orders", config).with_clock(clock);
     let limiter = builder.start(Network::new(clock)).unwrap();
     sleep(Duration::from_millis(200)).await;

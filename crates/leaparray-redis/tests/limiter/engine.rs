@@ -107,9 +107,27 @@ impl Engine for Network {
     }
 }
 
+/// The same, with a longer round trip.
+#[derive(Clone, Debug)]
+pub(crate) struct Far(pub(crate) Network, pub(crate) Duration);
+
+impl Engine for Far {
+    async fn lease(
+        &self,
+        keys: &LeaseKeys,
+        config: &LeaseConfig,
+        ask: &Ask,
+    ) -> Result<Answer, EngineError> {
+        sleep(self.1 / 2).await;
+        let answer = self.0.lease(keys, config, ask).await;
+        sleep(self.1 / 2).await;
+        answer
+    }
+}
+
 /// 100 permits in 10 buckets of 100 ms; a lease is valid for 3 more. The quarantine takes 1.4 s.
 pub(crate) fn config() -> LeaseConfig {
-    let config = LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap();
+    let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1)).unwrap();
     config.with_validity(3).unwrap()
 }
 

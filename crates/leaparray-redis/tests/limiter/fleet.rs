@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use leaparray::Clock;
 use leaparray::flow::LimiterExt;
+use leaparray::{Clock, Timestamp};
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 
-use crate::engine::{Network, Simulated, builder, config};
+use leaparray_redis::LeasedLimiter;
+use leaparray_redis::lease::LeaseConfig;
+
+use crate::engine::{Far, Network, Simulated, builder, config};
 
 /// Returns the most uses in a window of 20 s, and all uses.
 async fn simulate(seed: u64, faults: bool) -> (u64, u64) {
@@ -119,4 +122,45 @@ async fn number_that_is_taken_is_given_up() {
         limiter.acquire().await.unwrap();
     }
     assert!(limiters.iter().all(|it| it.counts().taken <= 1));
+}
+
+/// Two processes of 40 waiting workers, one of them far from the server: each gets its share of a
+/// limit in any second, and no second has more than the limit.
+#[tokio::test(start_paused = true)]
+async fn far_limiter_gets_its_share_of_any_second() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let config = LeaseConfig::new(400, Duration::from_secs(1)).unwrap();
+    let used = Rc::new(RefCell::new(Vec::new()));
+    let nodes = LocalSet::new();
+    let round_trips = [Duration::ZERO, Duration::from_millis(100)];
+    for (node, round_trip) in round_trips.into_iter().enumerate() {
+        let (network, used) = (Far(network.clone(), round_trip), Rc::clone(&used));
+        nodes.spawn_local(async move {
+            let limiter = LeasedLimiter::builder("orders", config).with_clock(clock);
+            let limiter = limiter.start(network).unwrap();
+            for _ in 0..40 {
+                let (limiter, used) = (limiter.clone(), Rc::clone(&used));
+                tokio::task::spawn_local(async move {
+                    loop {
+                        if limiter.acquire_within(Duration::from_secs(2)).await.is_ok() {
+                            used.borrow_mut().push((clock.now(), node));
+                        }
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                });
+            }
+            std::future::pending::<()>().await;
+        });
+    }
+    nodes.run_until(sleep(Duration::from_secs(12))).await;
+    let used = used.borrow();
+    let ended = |at| used.partition_point(|it| it.0.saturating_since(at) < config.interval());
+    let most = used.iter().enumerate().map(|(first, it)| ended(it.0) - first).max().unwrap();
+    assert_eq!(most, 400);
+    let late: Vec<_> = used.iter().filter(|it| it.0 >= Timestamp::from_secs(64)).collect();
+    let far = late.iter().filter(|it| it.1 == 1).count();
+    let rate = late.len() / 8;
+    assert!(rate >= 360, "{rate} in a second");
+    assert!((far * 20).abs_diff(late.len() * 10) <= late.len(), "{far} of {}", late.len());
 }

@@ -16,7 +16,7 @@ async fn opened(
     clock: Simulated,
     network: &Network,
 ) -> Vec<LeasedLimiter<Simulated>> {
-    let config = LeaseConfig::new(limit, 10, Duration::from_secs(1)).unwrap();
+    let config = LeaseConfig::of_buckets(limit, 10, Duration::from_secs(1)).unwrap();
     let start = |_| {
         let builder = LeasedLimiter::builder("orders", config).with_clock(clock);
         builder.start(network.clone()).unwrap()

@@ -35,7 +35,7 @@ impl Engine for Counting {
 /// Buckets are so short that hands are closed all the time.
 #[test]
 fn threads_use_each_permit_once() {
-    let config = LeaseConfig::new(5_000, 10, Duration::from_millis(20)).unwrap();
+    let config = LeaseConfig::of_buckets(5_000, 10, Duration::from_millis(20)).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     let engine = Arc::new(Counting::default());
     let limiter = {

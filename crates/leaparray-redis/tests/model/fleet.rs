@@ -37,6 +37,8 @@ pub(crate) struct Fleet {
     /// Whether the identity of a server names its process alone, and stays when the process is
     /// demoted and promoted again.
     pub(crate) identity_of_process: bool,
+    /// Whether permits are granted before they are free.
+    pub(crate) ahead: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,11 +93,11 @@ type Condition = fn(&Fleet, &State) -> bool;
 
 impl Fleet {
     pub(crate) fn new(limit: u64, steps: u64, faults: Faults) -> Self {
-        Self { limit, steps, faults, identity_of_process: false }
+        Self { limit, steps, faults, identity_of_process: false, ahead: false }
     }
 
     fn config(&self) -> LeaseConfig {
-        LeaseConfig::new(self.limit, 2, Duration::from_millis(2))
+        LeaseConfig::of_buckets(self.limit, 2, Duration::from_millis(2))
             .and_then(|it| it.with_validity(1))
             .and_then(|it| it.with_drift_ppm(0))
             .expect("valid")
@@ -120,11 +122,12 @@ impl State {
         (self.time - self.behind) * BUCKET
     }
 
-    fn ask(&mut self, node: usize, want: u64, keep: u64) -> Option<()> {
+    fn ask(&mut self, node: usize, want: u64, keep: u64, fleet: &Fleet) -> Option<()> {
         let now = self.time * BUCKET;
         let ask = self.nodes[node].1.ask(now, want, 1, keep)?;
         // The nodes draw different ones. With the number of the ask, it names the ask.
         let ask = Ask { nonce: node as u64 + 1, ..ask };
+        let ask = if fleet.ahead { Ask { horizon: 1, weight: want, ..ask } } else { ask };
         self.messages.push(Message::Ask(node, ask));
         self.faults.asks = self.faults.asks.saturating_sub(1);
         self.untouched = false;
@@ -156,7 +159,17 @@ impl State {
     /// Returns the server's answer to a node that wants nothing.
     fn peek(&self) -> Answer {
         let (node, seq, nonce) = (0, 1, 0);
-        let nothing = Ask { node, seq, nonce, epoch: None, want: 0, validity: 0, moves: vec![] };
+        let nothing = Ask {
+            node,
+            seq,
+            nonce,
+            epoch: None,
+            want: 0,
+            validity: 0,
+            horizon: 0,
+            weight: 0,
+            moves: vec![],
+        };
         self.ledger.clone().lease(self.clock(), self.identity, &nothing)
     }
 
@@ -179,6 +192,11 @@ impl State {
     fn has_recovered(&self) -> bool {
         let now = self.time * BUCKET;
         self.nodes.iter().any(|(name, holdings)| *name > 2 && holdings.in_hand(now) > 0)
+    }
+
+    /// Whether a node has permits that it may use later.
+    fn has_permits_ahead(&self) -> bool {
+        self.nodes.iter().any(|it| it.1.ahead(self.time * BUCKET) > 0)
     }
 
     fn has_reopened(&self) -> bool {
@@ -221,7 +239,7 @@ impl Model for Fleet {
         for time in [0, OPEN] {
             state.time = time;
             for node in 0..2 {
-                state.ask(node, 0, 0).expect("none is in flight");
+                state.ask(node, 0, 0, self).expect("none is in flight");
                 while let Some(message) = state.messages.pop() {
                     state.deliver(self, message);
                 }
@@ -298,9 +316,9 @@ impl Model for Fleet {
                 }
                 *state.used.entry(state.bucket()).or_default() += 1;
             }
-            Action::Want(node, want) => state.ask(node, want, u64::MAX)?,
-            Action::Report(node) => state.ask(node, 0, u64::MAX)?,
-            Action::Return(node) => state.ask(node, 0, 0)?,
+            Action::Want(node, want) => state.ask(node, want, u64::MAX, self)?,
+            Action::Report(node) => state.ask(node, 0, u64::MAX, self)?,
+            Action::Return(node) => state.ask(node, 0, 0, self)?,
             Action::GiveUp(node) => {
                 state.faults.losses -= 1;
                 state.nodes[node].1.on_lost();
@@ -367,12 +385,13 @@ impl Model for Fleet {
         let holds = |fleet: &Self, state: &State| state.most_used() <= fleet.limit;
         let mut properties = vec![Property::always(LIMIT, holds)];
         let faults = &self.faults;
-        let reached: [(bool, &str, Condition); 7] = [
+        let reached: [(bool, &str, Condition); 8] = [
             (true, "the whole limit is used", |fleet, it| it.most_used() == fleet.limit),
             (faults.repeats > 0, "an ask is answered twice", |_, it| it.is_answered_twice()),
             (faults.losses > 0, "two asks of a node are in flight", |_, it| it.is_overtaken()),
             (faults.crashes > 0, "a node has permits after a crash", |_, it| it.has_recovered()),
             (self.loses_state(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
+            (self.ahead, "permits are granted ahead", |_, it| it.has_permits_ahead()),
             (faults.clones > 0, "a clone is told", |_, it| it.is_told),
             (faults.clock_steps_back > 0, "a permit is granted at a standstill", |_, it| {
                 it.is_granted_at_a_standstill()

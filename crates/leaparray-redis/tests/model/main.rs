@@ -92,6 +92,10 @@ fn two_permits_and_clones() -> Fleet {
     Fleet::new(2, 2, Faults { asks: 3, clones: 1, ..Faults::default() })
 }
 
+fn ahead(fleet: Fleet) -> Fleet {
+    Fleet { ahead: true, ..fleet }
+}
+
 macro_rules! holds {
     ($($name:ident: $fleet:expr;)*) => {$(
         #[test]
@@ -122,6 +126,15 @@ holds! {
     limit_holds_under_clones_and_losses: clones_and_losses();
     limit_holds_under_clones_and_repeats: clones_and_repeats();
     limit_of_two_holds_under_clones: two_permits_and_clones();
+    limit_holds_ahead_under_repeats: ahead(repeats());
+    limit_holds_ahead_under_losses_and_crashes: ahead(losses());
+    limit_holds_ahead_under_blank_restarts: ahead(blank_restarts());
+    limit_holds_ahead_under_promotions: ahead(promotions());
+    limit_holds_ahead_under_evictions: ahead(evictions());
+    limit_holds_ahead_under_clones: ahead(clones());
+    limit_of_two_holds_ahead: ahead(two_permits());
+    limit_of_two_holds_ahead_under_losses: ahead(two_permits_and_losses());
+    limit_of_two_holds_ahead_under_blank_restarts: ahead(two_permits_and_blank_restarts());
     limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
 }
 

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::server::Server;
 
 fn config() -> LeaseConfig {
-    LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap()
+    LeaseConfig::new(100, Duration::from_secs(1)).unwrap()
 }
 
 fn keys() -> LeaseKeys {
@@ -18,7 +18,17 @@ fn keys() -> LeaseKeys {
 
 /// Asks once.
 async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
-    let ask = Ask { node: 1, seq, nonce: seq, epoch: None, want: 1, validity: 1, moves: vec![] };
+    let ask = Ask {
+        node: 1,
+        seq,
+        nonce: seq,
+        epoch: None,
+        want: 1,
+        validity: 1,
+        horizon: 0,
+        weight: 0,
+        moves: vec![],
+    };
     engine.lease(&keys(), &config(), &ask).await.map(|it| it.epoch.identity)
 }
 

@@ -35,7 +35,7 @@ fn limiters_of_one_engine_share_one_connection() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let engine = RedisEngine::open(&server.address()).unwrap();
-        let config = LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap();
+        let config = LeaseConfig::new(100, Duration::from_secs(1)).unwrap();
         let start = |it| {
             LeasedLimiter::builder(&format!("orders-{it}"), config).start(engine.clone()).unwrap()
         };

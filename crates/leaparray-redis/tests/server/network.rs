@@ -14,10 +14,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::server::Server;
 
-/// The quarantine takes 700 ms, and an answer is waited for for 150 ms.
+/// The quarantine takes 670 ms, and an answer is waited for for 150 ms.
 fn config() -> LeaseConfig {
-    let config = LeaseConfig::new(100, 10, Duration::from_millis(500)).unwrap();
-    config.with_validity(3).unwrap()
+    let config = LeaseConfig::new(100, Duration::from_millis(500)).unwrap();
+    config.with_validity(15).unwrap()
 }
 
 /// Waits until the limiter gets a permit.

@@ -91,16 +91,16 @@ impl Pair {
 }
 
 fn config(limit: u64, buckets: u32, millis: u64, validity: u32) -> LeaseConfig {
-    let config = LeaseConfig::new(limit, buckets, Duration::from_millis(millis)).unwrap();
+    let config = LeaseConfig::of_buckets(limit, buckets, Duration::from_millis(millis)).unwrap();
     config.with_validity(validity).unwrap()
 }
 
 /// Random asks of four nodes: new, repeated and overtaken ones, with moves that are right and
 /// wrong, while time passes, stands still and steps back, and state is lost.
-fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
+fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> (u64, u64) {
     let bucket = pair.config.bucket_micros();
     let limit = pair.config.limit();
-    let mut granted = 0;
+    let (mut granted, mut ahead) = (0, 0);
     let mut seqs = [0; 4];
     // The number of the last ask of each node, and what it wanted.
     let mut last = [(0, 0); 4];
@@ -150,14 +150,17 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
             last[node] = (seq, want);
         }
         let validity = random.u32(..validity + 3);
+        let (horizon, weight) = (random.u64(..12), random.u64(..=limit.min(40)));
         // Half of the asks that have a number again are of another process.
         let nonce = random.u64(1..=2);
         let node = u64::try_from(node).unwrap() + 1;
-        let answer = pair.ask(&Ask { node, seq, nonce, epoch, want, validity, moves });
+        let answer =
+            pair.ask(&Ask { node, seq, nonce, epoch, want, validity, horizon, weight, moves });
         known = Some(answer.epoch);
         granted += answer.granted;
+        ahead += answer.ahead.iter().map(|it| it.count).sum::<u64>();
     }
-    granted
+    (granted, ahead)
 }
 
 #[test]
@@ -172,13 +175,17 @@ fn script_answers_as_the_specification_does() {
         config(100, 10, 100_000, 6),
         config(LeaseConfig::MAX_LIMIT, 60, 600_000, 3),
         config(1_000, 1, 10_000, 1),
+        // With steps of two buckets.
+        config(30, 20, 1_000, 6),
+        config(2_000, 22, 1_100, 3),
     ]
     .into_iter()
     .enumerate()
     {
         let mut pair = Pair::new(&server, &format!("random{index}"), config);
-        let granted = compare(&mut pair, &mut random, 4_000);
-        assert!(granted > 100, "{config:?}: {granted}");
+        let (granted, ahead) = compare(&mut pair, &mut random, 4_000);
+        println!("{granted} granted, {ahead} ahead");
+        assert!(granted > 100 && ahead > 10, "{config:?}: {granted}, {ahead} ahead");
     }
 }
 
@@ -189,7 +196,8 @@ fn state_expires_when_no_window_needs_it() {
     let config = config(10, 10, 60_000, 3);
     let mut pair = Pair::new(&server, "expiry", config);
     let (node, seq, nonce, want, validity) = (7, 1, 1, 5, 1);
-    let ask = Ask { node, seq, nonce, epoch: None, want, validity, moves: vec![] };
+    let ask =
+        Ask { node, seq, nonce, epoch: None, want, validity, horizon: 0, weight: 0, moves: vec![] };
     pair.ask(&ask);
     let kept = 90_000;
     for key in [pair.keys.charges(), pair.keys.node(7)] {
@@ -212,7 +220,8 @@ fn most_moves_and_buckets_are_answered() {
     let mut pair = Pair::new(&server, "largest", config);
     let ask = |seq, epoch, want, moves| {
         let (node, nonce, validity) = (1, MAX_EXACT - 1, 256);
-        Ask { node, seq, nonce, epoch, want, validity, moves }
+        let (horizon, weight) = (MAX_EXACT - 1, MAX_EXACT - 1);
+        Ask { node, seq, nonce, epoch, want, validity, horizon, weight, moves }
     };
     let epoch = Some(pair.ask(&ask(1, None, 0, vec![])).epoch);
     pair.time += u64::try_from(config.quarantine().as_micros()).unwrap();
@@ -233,8 +242,11 @@ fn most_moves_and_buckets_are_answered() {
 #[ignore = "needs redis-server"]
 fn turns_are_those_of_the_specification() {
     let Some(server) = Server::start("turns") else { return };
-    for (limit, nodes) in [(3, 300), (210, 400)] {
-        let mut pair = Pair::new(&server, &format!("turns {limit}"), config(limit, 3, 30_000, 2));
+    for (limit, nodes, buckets, millis, step) in
+        [(3, 300, 3, 30_000, 1), (210, 400, 3, 30_000, 1), (100, 800, 51, 1_020, 5)]
+    {
+        let config = config(limit, buckets, millis, 2);
+        let mut pair = Pair::new(&server, &format!("turns {limit}"), config);
         let ask = |node, want| Ask {
             node,
             seq: 1,
@@ -242,6 +254,8 @@ fn turns_are_those_of_the_specification() {
             epoch: None,
             want,
             validity: 2,
+            horizon: 0,
+            weight: 0,
             moves: vec![],
         };
         pair.ask(&ask(1, 0));
@@ -252,7 +266,8 @@ fn turns_are_those_of_the_specification() {
             turns.push(pair.ask(&ask(10 + node, 1)).retry_in / pair.config.bucket_micros());
         }
         turns.dedup();
-        assert_eq!(turns[..3], [0, 1, 2], "the time is within a bucket");
+        let first = [step - 1, step, step + 1];
+        assert_eq!(turns[..3], first, "the time is within a bucket");
         pair.time += pair.config.bucket_micros();
         pair.ask(&ask(3, 1));
     }

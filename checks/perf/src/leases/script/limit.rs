@@ -53,7 +53,7 @@ pub(super) struct Seeded {
 impl Limit {
     pub(super) fn new(buckets: u32, moves: usize) -> Self {
         let interval = Duration::from_secs(buckets.into());
-        let config = LeaseConfig::new(LeaseConfig::MAX_LIMIT, buckets, interval);
+        let config = LeaseConfig::of_buckets(LeaseConfig::MAX_LIMIT, buckets, interval);
         let config = config.expect("buckets of a second");
         let keys = LeaseKeys::new("a limit", &config).expect("a valid name");
         Self { config, keys, moves, script: Script::new(&script::source()), seq: Cell::new(0) }

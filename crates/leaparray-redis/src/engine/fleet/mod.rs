@@ -3,8 +3,6 @@
 mod memory;
 #[cfg(feature = "redis")]
 mod prepared;
-#[cfg(feature = "redis")]
-mod redis;
 pub mod script;
 
 use std::future::Future;

@@ -7,10 +7,10 @@ use super::script;
 /// The scripts.
 #[derive(Debug)]
 pub(in crate::engine) struct FleetScripts {
-    pub(super) deliver: Script,
-    pub(super) survey: Script,
-    pub(super) fetch: Script,
-    pub(super) names: Script,
+    pub(in crate::engine) deliver: Script,
+    pub(in crate::engine) survey: Script,
+    pub(in crate::engine) fetch: Script,
+    pub(in crate::engine) names: Script,
 }
 
 impl FleetScripts {

@@ -1,5 +1,6 @@
 //! The engine over a Redis server.
 
+mod fleet;
 mod link;
 mod warning;
 
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::aio::ConnectionManager;
 use redis::{Client, RedisError, Script};
 
-use super::fleet::FleetScripts;
 use super::{Engine, EngineError, script};
+use crate::engine::fleet::FleetScripts;
 use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
 use link::Link;
 
@@ -117,11 +118,11 @@ impl RedisEngine {
         }
     }
 
-    pub(super) const fn link(&self) -> &Link {
+    const fn link(&self) -> &Link {
         &self.link
     }
 
-    pub(super) fn fleet(&self) -> &FleetScripts {
+    fn fleet(&self) -> &FleetScripts {
         &self.fleet
     }
 
@@ -193,6 +194,6 @@ fn address_error(error: RedisError) -> EngineError {
     EngineError::Address(error.into())
 }
 
-pub(super) fn server_error(error: RedisError) -> EngineError {
+fn server_error(error: RedisError) -> EngineError {
     EngineError::Server(error.into())
 }

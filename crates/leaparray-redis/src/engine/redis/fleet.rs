@@ -1,7 +1,8 @@
-//! The engine over a Redis server.
+//! The fleet of a Redis server.
 
-use super::super::redis::{RedisEngine, server_error};
-use super::{EngineError, FleetEngine, script};
+use super::{RedisEngine, server_error};
+use crate::engine::fleet::script;
+use crate::engine::{EngineError, FleetEngine};
 use crate::fleet::{Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey};
 
 impl FleetEngine for RedisEngine {
