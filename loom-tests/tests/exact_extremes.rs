@@ -131,13 +131,13 @@ fn end_is_never_read_without_its_pass(event: MetricEvent, end: fn(Entry<Arc<Node
 #[test]
 fn success_is_never_read_without_its_pass() {
     end_is_never_read_without_its_pass(MetricEvent::Success, |entry| {
-        entry.end_at(start(1), Outcome::Success)
+        entry.end_at(start(1), Outcome::Success);
     });
 }
 
 #[test]
 fn cancellation_is_never_read_without_its_pass() {
     end_is_never_read_without_its_pass(MetricEvent::Cancelled, |entry| {
-        entry.end_at(start(1), Outcome::Cancelled)
+        entry.end_at(start(1), Outcome::Cancelled);
     });
 }
