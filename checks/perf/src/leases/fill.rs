@@ -83,6 +83,8 @@ async fn other(
     want: u64,
 ) -> u64 {
     let validity = config.validity();
-    let ask = Ask { node: 0, seq, nonce: seq, epoch: None, want, validity, moves: vec![] };
+    let (horizon, weight, moves) = (0, want, vec![]);
+    let epoch = None;
+    let ask = Ask { node: 0, seq, nonce: seq, epoch, want, validity, horizon, weight, moves };
     engine.lease(keys, config, &ask).await.expect("an engine in memory").granted
 }

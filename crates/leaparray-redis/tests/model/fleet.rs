@@ -281,7 +281,7 @@ impl Model for Fleet {
                 actions.push(Action::Crash(node));
             }
             // Permits in hand would be used twice: no message can prevent that.
-            if faults.clones > 0 && !holds {
+            if faults.clones > 0 && !holds && holdings.ahead(now) == 0 {
                 actions.push(Action::Clone(1 - node));
             }
         }

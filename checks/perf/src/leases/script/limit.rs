@@ -20,17 +20,19 @@ const NODE: u64 = 4_503_599_627_370_449;
 /// last ask is known. ARGV: microseconds of a bucket, buckets, validity, charge.
 const SEED: &str = "
 local k, n, v = math.floor(time / ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local charges = {}
+local charges, begins, none = {}, {}, {}
 for i = 1, n + v do charges[i] = tonumber(ARGV[4]) end
+for i = 1, 1 + v do begins[i] = 0 end
+for i = 1, n do none[i] = 0 end
 redis.call('SET', KEYS[1], cmsgpack.pack(identity, time, 0, time, k + v))
-redis.call('SET', KEYS[2], cmsgpack.pack(0, 0, 0, 0, k - n + 1, charges))
-redis.call('SET', KEYS[3], cmsgpack.pack(0, identity, time, 0, k))
+redis.call('SET', KEYS[2], cmsgpack.pack(k, charges, begins, 0, 0, 0, 0, none, none, none))
+redis.call('SET', KEYS[3], cmsgpack.pack(0, 0, identity, time, 0, k, {}, { 0, 0, 0, 0, 0 }))
 return { identity, time }";
 
 /// Returns the charge of a bucket.
 const CHARGED: &str = "
-local _, _, _, _, first, charges = cmsgpack.unpack(redis.call('GET', KEYS[1]))
-return charges[ARGV[1] - first + 1]";
+local asked, charges = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+return charges[ARGV[1] - asked + ARGV[2]]";
 
 /// A limit with buckets of a second, and the asks of a node.
 pub(super) struct Limit {
@@ -81,7 +83,8 @@ impl Limit {
         self.seq.set(self.seq.get() + 1);
         let (epoch, seq) = (Some(seeded.epoch), self.seq.get());
         let moves = (0..self.moves as u64).map(|index| self.movement(seeded, index)).collect();
-        Ask { node: NODE, seq, nonce: seq, epoch, want: WANT, validity: VALIDITY, moves }
+        let (want, validity, horizon, weight) = (WANT, VALIDITY, 0, WANT);
+        Ask { node: NODE, seq, nonce: seq, epoch, want, validity, horizon, weight, moves }
     }
 
     /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still
@@ -140,7 +143,8 @@ impl Limit {
             .count() as u64;
         let expected = CHARGE - moved * asks;
         let code = Script::new(CHARGED);
-        let found: u64 = code.key(self.keys.charges()).arg(from).invoke(connection)?;
+        let mut code = code.key(self.keys.charges());
+        let found: u64 = code.arg(from).arg(self.config.buckets()).invoke(connection)?;
         if found != expected {
             return Err(format!("{found} permits are left in a bucket, not {expected}").into());
         }
