@@ -431,7 +431,8 @@ impl<C: RuleClock> Rules<C> {
     /// refuses it and counts it there. Reads the clock once.
     ///
     /// A request that can wait, as for a pace, calls [`Decision::sleep`] or
-    /// [`Decision::sleep_with`]. At a time of yours, use [`limiter`](Self::limiter).
+    /// [`Delayed::sleep_with`](leaparray::flow::Delayed::sleep_with). At a time of yours, use
+    /// [`limiter`](Self::limiter).
     ///
     /// # Errors
     ///
