@@ -65,6 +65,11 @@ pub mod configuration {
     #![doc = include_str!("../docs/guide/configuration.md")]
 }
 
+/// Limits and breakers from a file, changed while requests are decided.
+pub mod rules {
+    #![doc = include_str!("../docs/guide/rules.md")]
+}
+
 /// One limit and one window over all processes, through Redis.
 pub mod fleet {
     #![doc = include_str!("../docs/guide/fleet.md")]

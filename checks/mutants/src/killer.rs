@@ -37,7 +37,8 @@ enum Kind {
     Sibling(String),
 }
 
-const SIBLINGS: [&str; 6] = ["metrics", "opentelemetry", "prometheus", "redis", "tower", "web"];
+const SIBLINGS: [&str; 7] =
+    ["metrics", "opentelemetry", "prometheus", "redis", "rules", "tower", "web"];
 
 impl TryFrom<String> for Killer {
     type Error = String;

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::rule::KeySource;
 
-/// Who sends a request: what the rules with a key count it by.
+/// The keys of a request, by which the rules with a key count it.
 ///
 /// A `&str` is the key of every such rule, `()` is a request without any key, and with the feature
 /// `tower` an [`http::Request`] has the keys of its headers, its client and its extensions. A

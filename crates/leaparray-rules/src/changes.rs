@@ -1,9 +1,9 @@
-//! What a change of the rules has done.
+//! The report of a change of the rules.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What a change of the rules has done: plain data. Returned by
+/// The report of a change of the rules: plain data. Returned by
 /// [`Rules::apply`](crate::Rules::apply).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

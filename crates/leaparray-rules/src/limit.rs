@@ -16,7 +16,7 @@ use crate::quantity::{Per, Percent, Time};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// At most so many requests in any interval: a
+    /// A limit of the requests in any interval: a
     /// [`SlidingWindowLimiter`](leaparray::flow::SlidingWindowLimiter).
     #[non_exhaustive]
     Window {
@@ -54,7 +54,7 @@ pub enum Limit {
         /// The longest time for which a request waits.
         max_wait: Duration,
     },
-    /// At most so many requests in flight: a
+    /// A limit of the requests in flight: a
     /// [`ConcurrencyLimiter`](leaparray::flow::ConcurrencyLimiter).
     #[non_exhaustive]
     InFlight {
@@ -112,9 +112,9 @@ pub struct Breaker {
 pub enum Failures {
     /// At least this share of the calls that count, in percent.
     Share(f64),
-    /// At least so many of the calls that count.
+    /// At least this number of the calls that count.
     Number(u64),
-    /// So many calls in a row.
+    /// This number of calls in a row.
     InRow(u64),
 }
 

@@ -8,8 +8,8 @@ use std::fmt;
 ///
 /// A `*` directly after `{` is no wildcard: the template of a route, such as `GET /files/{*path}`,
 /// is a name. A pattern that begins with `/` also matches the names that have one word before it:
-/// `/api/*` matches `GET /api/orders`. What matches the `GET` of a path also matches its `HEAD`,
-/// since a router answers both by one handler.
+/// `/api/*` matches `GET /api/orders`. A pattern that matches the `GET` of a path also matches its
+/// `HEAD`, since a router answers both by one handler.
 ///
 /// ```
 /// use leaparray_rules::Pattern;

@@ -1,4 +1,4 @@
-//! What is wrong with a file of rules.
+//! The problems of a file of rules.
 
 use std::error::Error;
 use std::fmt;
@@ -37,11 +37,11 @@ pub struct Problem {
     pub rule: Option<String>,
     /// The key, such as `limit` or `breaker.wait`; empty if the problem is no single key's.
     pub key: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and the value that would be right.
     pub fault: Fault,
 }
 
-/// What is wrong, and what would be right.
+/// A fault, and the text that would be right.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -59,7 +59,7 @@ pub enum Fault {
     },
     /// None of these keys is there.
     Missing {
-        /// What the rule lacks.
+        /// A description of the missing part.
         what: &'static str,
         /// The keys of which one would be right.
         one_of: &'static [&'static str],
@@ -83,7 +83,7 @@ pub enum Fault {
     },
     /// The value is none that the key can have.
     Value {
-        /// What is wrong.
+        /// A description of the fault.
         wrong: String,
         /// The value that would be right.
         right: &'static str,

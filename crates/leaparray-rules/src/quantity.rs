@@ -45,7 +45,7 @@ pub(crate) struct Time(pub(crate) Duration);
 pub struct QuantityError {
     /// The part that was found.
     pub found: String,
-    /// What it is not.
+    /// The quantity that it should be.
     pub expected: &'static str,
 }
 

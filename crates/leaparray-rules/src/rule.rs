@@ -40,7 +40,7 @@ pub struct Rule {
     pub traffic: TrafficType,
     /// The resources: a request of one that matches any of these is concerned.
     pub resources: Vec<Pattern>,
-    /// What a request is counted by. `None` if all requests count together.
+    /// The key by which a request is counted. `None` if all requests count together.
     pub key: Option<KeySource>,
     /// The greatest number of keys that are stored. Further keys share one limit.
     pub max_keys: usize,
@@ -50,7 +50,8 @@ pub struct Rule {
     pub limit: Limit,
 }
 
-/// What the requests of a rule are counted by: each value has a limit of its own.
+/// The source of the key by which the requests of a rule are counted: each value has a limit of its
+/// own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeySource {

@@ -56,7 +56,7 @@ use crate::text::RuleSet;
 /// place. A limiter is replaced if it becomes one of another kind, if its window has another
 /// interval or another number of buckets, and if its key or its `max_keys` changes. If both the old
 /// and the new one limit the rate of all requests together, the new one is charged with what the
-/// old one has charged. Otherwise, it begins without a state, as that of a rule that is new.
+/// old one has charged. Otherwise, it begins without a state, as the limiter of a new rule does.
 /// [`Changes::begun_anew`] has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
@@ -109,7 +109,7 @@ type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
 /// The rules that are gone by their names, and since when.
 type GoneRules<C> = HashMap<Arc<str>, (Active<C>, Timestamp)>;
 
-/// What a change leaves for the next one.
+/// The state that a change leaves for the next one.
 struct Turn<C: RuleClock> {
     /// The rules that the registry watches.
     watched: WatchedRules<C>,
@@ -393,7 +393,8 @@ impl<C: RuleClock> Rules<C> {
     /// Returns the rules that concern a request of a resource, as one limiter: for
     /// [`LimiterExt::enter`], [`ask`](LimiterExt::ask), and their forms with a time.
     ///
-    /// Use it for one decision, and at once: a change of the rules waits for it.
+    /// Use it for one decision, and at once, without a call of [`apply`](Self::apply) or an
+    /// `.await` in between: a change of the rules waits for it, for up to a second.
     ///
     /// ```
     /// use leaparray::flow::{Ask, LimiterExt};
@@ -416,7 +417,7 @@ impl<C: RuleClock> Rules<C> {
     /// assert_eq!([admits("acme"), admits("acme"), admits("globex")], [true, false, true]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
+    #[must_use = "it is for one decision, at once: a change of the rules waits for it"]
     #[inline]
     pub fn limiter<A: Caller + ?Sized>(
         &self,
@@ -430,7 +431,8 @@ impl<C: RuleClock> Rules<C> {
     /// refuses it and counts it there. Reads the clock once.
     ///
     /// A request that can wait, as for a pace, calls [`Decision::sleep`] or
-    /// [`Decision::sleep_with`]. At a time of yours, use [`limiter`](Self::limiter).
+    /// [`Delayed::sleep_with`](leaparray::flow::Delayed::sleep_with). At a time of yours, use
+    /// [`limiter`](Self::limiter).
     ///
     /// # Errors
     ///

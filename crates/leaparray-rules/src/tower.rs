@@ -1,9 +1,10 @@
 //! The rules in a layer of `leaparray-tower`.
 
 use std::fmt::{self, Write as _};
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrayvec::ArrayString;
 use http::{HeaderValue, Request};
@@ -63,7 +64,8 @@ impl RequestKeys {
 }
 
 /// A key of a request. A text that needs no allocation for a header, an address, and a key of
-/// [`RequestKeys`].
+/// [`RequestKeys`]. A header of more than 64 bytes is stored as a hash of 128 bits, with a random
+/// key of the process.
 #[derive(Clone)]
 pub struct Key(Text);
 
@@ -71,13 +73,19 @@ pub struct Key(Text);
 enum Text {
     /// Visible ASCII.
     Header(HeaderValue),
-    Client(ArrayString<{ Network::MAX_LEN }>),
+    Short(ArrayString<{ Network::MAX_LEN }>),
     Extension(Arc<str>),
     Other(Box<str>),
 }
 
 impl Key {
+    /// The longest header that is a key as it is. A client chooses its length, and keys are stored.
+    const MAX_LEN: usize = 64;
+
     fn of_header(value: &HeaderValue) -> Self {
+        if value.len() > Self::MAX_LEN {
+            return Self::of_long(value.as_bytes());
+        }
         if value.to_str().is_ok() {
             return Self(Text::Header(value.clone()));
         }
@@ -85,11 +93,23 @@ impl Key {
         Self(Text::Other(value.as_bytes().iter().map(|it| char::from(*it)).collect()))
     }
 
+    /// Returns a hash of 128 bits, with a random key of the process, instead of a long value: no
+    /// client finds two values with the same one.
+    fn of_long(value: &[u8]) -> Self {
+        static HASHERS: LazyLock<[RandomState; 2]> =
+            LazyLock::new(|| [(); 2].map(|()| RandomState::new()));
+        let [a, b] = [0, 1].map(|half: usize| HASHERS[half].hash_one(value));
+        let mut text = ArrayString::new();
+        let written = write!(text, "hash:{a:016x}{b:016x}");
+        debug_assert!(written.is_ok(), "37 characters fit");
+        Self(Text::Short(text))
+    }
+
     fn of_client(network: Network) -> Self {
         let mut text = ArrayString::new();
         let written = write!(text, "{network}");
         debug_assert!(written.is_ok(), "the longest text fits");
-        Self(Text::Client(text))
+        Self(Text::Short(text))
     }
 }
 
@@ -99,7 +119,7 @@ impl Deref for Key {
     fn deref(&self) -> &str {
         match &self.0 {
             Text::Header(value) => value.to_str().unwrap_or_default().trim(),
-            Text::Client(text) => text,
+            Text::Short(text) => text,
             Text::Extension(text) => text,
             Text::Other(text) => text,
         }

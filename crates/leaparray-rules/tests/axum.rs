@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::routing::get;
 use http::{Request, Response};
+use leaparray::flow::watch::WatchedState;
 use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{ClientAddress, RequestKeys, RuleSet, Rules};
 use tower::ServiceExt;
@@ -65,6 +66,14 @@ async fn each_value_of_a_header_has_a_limit_of_its_own() {
     assert_eq!(service.status(bytes(b"\xe9")).await, 200);
     assert_eq!(service.status(bytes(b"\xe8")).await, 200);
     assert_eq!(service.status(bytes(b"\xe9")).await, 429);
+    // Long values are told apart, and not stored.
+    let long = |end: &str| of(&format!("{}{end}", "x".repeat(8_000)));
+    assert_eq!(service.status(long("1")).await, 200);
+    assert_eq!(service.status(long("2")).await, 200);
+    assert_eq!(service.status(long("1")).await, 429);
+    let watched = &service.rules.registry().watched()[0].state;
+    let WatchedState::Keyed { top_refused, .. } = watched else { panic!("{watched:?}") };
+    assert!(top_refused.iter().all(|it| it.key.len() <= 64));
     // Of two values, this service and one behind it may take different ones.
     let two = of("eve").header("x-api-key", "ann");
     assert_eq!(service.status(two).await, 429, "with those that have no key");

@@ -336,32 +336,39 @@ fn limits_hold_while_they_change() {
 #[test]
 fn change_raises_limits_after_the_decisions_by_the_former_list() {
     let (_, rules) = rules();
-    let of = |a: u64, b: u64| {
-        file(&[("falls", &format!("in_flight = {a}")), ("rises", &format!("in_flight = {b}"))])
-    };
-    rules.apply(&of(5, 1));
+    // Of the third rule, the rate rises and the burst falls.
+    let before = file(&[
+        ("a falls", "in_flight = 5"),
+        ("b rises", "in_flight = 1"),
+        ("c", "limit = \"1 per hour, bursts of 9\""),
+    ]);
+    let after = file(&[
+        ("a falls", "in_flight = 2"),
+        ("b rises", "in_flight = 7"),
+        ("c", "limit = \"1 per second, bursts of 2\""),
+    ]);
+    rules.apply(&before);
     let resource = rules.registry().resource("a").unwrap();
     let decision = rules.limiter(&resource, &());
     let change = std::thread::spawn({
-        let (rules, set) = (rules.clone(), of(2, 7));
-        move || rules.apply(&set)
+        let rules = rules.clone();
+        move || rules.apply(&after)
     });
+    let hours = |hours: u64| Some(Duration::from_secs(3_600 * hours));
     let limits = || {
         let watched = rules.registry().watched();
-        watched
-            .iter()
-            .map(|it| match it.state {
-                WatchedState::Quota(quota) => quota.limit,
-                _ => panic!("a quota"),
-            })
-            .collect::<Vec<_>>()
+        let quotas = watched.iter().map(|it| match it.state {
+            WatchedState::Quota(quota) => (quota.limit, quota.window),
+            _ => panic!("a quota"),
+        });
+        quotas.collect::<Vec<_>>()
     };
     // Bounded by the patience of the change, which is a second.
-    while limits() == [5, 1] {
+    while limits()[2] == (9, hours(9)) {
         std::thread::yield_now();
     }
-    assert_eq!(limits(), [2, 1]);
+    assert_eq!(limits(), [(2, None), (1, None), (2, hours(2))]);
     drop(decision);
     change.join().unwrap();
-    assert_eq!(limits(), [2, 7]);
+    assert_eq!(limits(), [(2, None), (7, None), (2, Some(Duration::from_secs(2)))]);
 }

@@ -16,7 +16,7 @@ use one::One;
 use per_key::PerKey;
 pub use permit::RulePermit;
 
-/// What a clock of the rules has to be.
+/// The bounds of a clock of rules.
 pub trait RuleClock: Clock + Clone + Send + Sync + 'static {}
 
 impl<C: Clock + Clone + Send + Sync + 'static> RuleClock for C {}

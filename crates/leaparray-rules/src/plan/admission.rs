@@ -136,7 +136,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Limiter for Admission<K, C> {
     }
 }
 
-/// The account of all rules: that of an [`AllOf`] of them.
+/// The account of all rules, as an [`AllOf`] of them has it.
 impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
     fn now(&self) -> Timestamp {
         let mut times = self.each().map(|it| it.account().now());

@@ -10,8 +10,8 @@ use leaparray::{Resource, TrafficType};
 use crate::pattern::{self, Literals, Pattern};
 use crate::rule::{KeySource, Rule};
 
-/// What the index has of a rule. Rules with equal parts have the same index: a change of numbers
-/// alone keeps it, and what resources have found in it.
+/// The part of a rule that its index depends on. Rules with equal parts have the same index: a
+/// change of numbers alone keeps it, and what resources have found in it.
 #[derive(Clone, Debug, PartialEq)]
 struct Target {
     traffic: TrafficType,
@@ -52,7 +52,7 @@ struct Side {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RuleList {
     pub(crate) members: Box<[Member]>,
-    /// What the keys of the members are taken from, each once.
+    /// The sources of the keys of the members, each once.
     pub(crate) sources: Box<[KeySource]>,
     /// Whether a member has the name of the resource as its key. The name itself is the resource's:
     /// lists stay, and clients may invent names.
@@ -78,7 +78,7 @@ pub(crate) enum MemberKey {
     Source(usize),
 }
 
-/// What a resource has found: the number of an index, and the place of a list in it.
+/// The result of a resource's last look-up: the number of an index, and the place of a list in it.
 #[derive(Default)]
 struct Found(AtomicU64);
 

@@ -1,6 +1,6 @@
 //! When a reading of a source counts.
 
-/// What a source has returned: a text, or why there is none.
+/// The result of a reading: a text, or why there is none.
 pub(crate) type Reading = Result<String, String>;
 
 /// Finds the readings on which to act: one that differs from the last of these, and that was read

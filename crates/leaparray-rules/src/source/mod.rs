@@ -1,4 +1,4 @@
-//! Where rules come from, and what becomes of them while they are followed.
+//! The sources of rules, and the state of rules that follow one.
 
 mod follower;
 
@@ -127,7 +127,7 @@ impl fmt::Debug for Follow {
     }
 }
 
-/// What has happened to rules that are followed.
+/// A change of rules that are followed, or of their source.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {

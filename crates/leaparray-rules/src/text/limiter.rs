@@ -233,7 +233,7 @@ fn failures(table: &Fields<'_>) -> Option<(Failures, Option<u64>)> {
     })
 }
 
-/// Reads a share of at least so many calls.
+/// Reads a share, and the number of calls from which it counts.
 fn share_of(text: &str) -> Result<(f64, u64), QuantityError> {
     let (share, of) = text.split_once(" of ").ok_or_else(|| no_share(text))?;
     let Percent(share) = share.parse()?;
