@@ -80,9 +80,9 @@ fn simpler(history: &History) -> Vec<History> {
     // The past keeps its workers and its arrivals.
     let mut add_health = |workers: u64, lengths, weights: [u64; 2]| {
         let weights = weights.map(|it| it.min(workers));
-        let Stage { asks, failures, .. } = health;
+        let Stage { failures, asks, .. } = health;
         add(&|it| {
-            it.health = Stage { asks, failures, ..Stage::healthy(workers, load, lengths, weights) }
+            it.health = Stage { failures, asks, ..Stage::healthy(workers, load, lengths, weights) }
         });
     };
     if let Some(lengths) = health.lengths.simpler() {
