@@ -1,4 +1,5 @@
-//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results.
+//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results. With `search` and
+//! a number, searches so many random histories of each family of controllers instead.
 //! Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or if a check
 //! of the fleet windows fails.
 #![forbid(unsafe_code)]
@@ -7,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs, io};
 
+use leaparray_simulations::histories::controllers::{self, Family};
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
 use leaparray_simulations::{fleet, parallel, storms, windows};
@@ -16,8 +18,9 @@ fn main() -> ExitCode {
     let is_check = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => false,
         ["--check"] => true,
+        ["search", seeds] => return seeds.parse().map_or(ExitCode::from(2), search),
         _ => {
-            eprintln!("the only argument is --check, not {arguments:?}");
+            eprintln!("the arguments are --check, or search and a number, not {arguments:?}");
             return ExitCode::from(2);
         }
     };
@@ -43,6 +46,15 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(!missed.is_empty()))
+}
+
+/// Prints the first history of each family that breaks its property, made simpler.
+fn search(seeds: u64) -> ExitCode {
+    let found = parallel::map(&Family::ALL, |family| controllers::search(*family, 0..seeds));
+    for (family, found) in Family::ALL.iter().zip(&found) {
+        println!("{family:?}: {found:#?}");
+    }
+    ExitCode::from(u8::from(found.iter().any(Option::is_some)))
 }
 
 /// Runs all scenarios of the limits that adapt themselves.

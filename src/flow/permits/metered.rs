@@ -175,9 +175,10 @@ impl<R: Rule, C: Clock> Account for Metered<R, C> {
         self.read(|rule, word| rule.quota(word, now.as_nanos()))
     }
 
-    /// Returns whether all permits remain at `now`, which is bounded as for a request.
+    /// Returns whether all permits remain at `now`, which is bounded as for a request. By the rule:
+    /// a leaky bucket has no quota.
     fn is_as_new(&self, now: Timestamp) -> bool {
-        let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
-        self.quota(now).is_some_and(|quota| quota.is_whole_at(now))
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        self.read(|rule, word| Some(rule.as_new_at(word)? <= now)).unwrap_or(false)
     }
 }

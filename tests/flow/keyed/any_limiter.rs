@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::adaptive::{Aimd, LimitRange};
+use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{
-    Account, AdaptiveLimiter, AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig,
-    ConcurrencyLimiter, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt,
-    Quota, SlidingWindowLimiter, TokenBucket,
+    Account, AdaptiveBreaker, AdaptiveLimiter, AllOf, Ask, BoxLimiter, CircuitBreaker,
+    CircuitConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter,
+    LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Outcome, Permit, Timestamp, WindowConfig};
 
@@ -116,12 +117,79 @@ impl Account for UpToThree {
     }
 }
 
+/// Asks once for a key at 60 s, ends the request, and returns the first of some times at which the
+/// key is evicted.
+macro_rules! evicted_at {
+    ($make:expr, $outcome:expr, $times:expr) => {{
+        let limiter = keyed!($make, 10, Duration::ZERO);
+        {
+            let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+            Permit::end_at(&mut permit, at(60_000), $outcome);
+        }
+        $times.into_iter().find(|&now| limiter.evict_at(at(now), 10) > 0)
+    }};
+}
+
+#[test]
+fn leaky_bucket_is_as_new_once_a_request_goes_ahead_at_once() {
+    let make = || LeakyBucket::new(rate(1, 100), ms(0)).with_max_lead(Duration::MAX);
+    assert_eq!(evicted_at!(make, Outcome::Success, [60_099, 60_100]), Some(60_100));
+}
+
+/// A second for the permit to leave the window, and then 2 / (1 + 3) of the period.
+#[test]
+fn warm_up_is_as_new_once_it_is_cold() {
+    let make = || {
+        let window = WindowConfig::new(10, ms(1_000)).unwrap();
+        let config = WarmUpConfig::new(ms(2_000), 3.0).unwrap();
+        WarmUp::new(window, 100, config).unwrap().with_max_lead(Duration::MAX)
+    };
+    let times = (60_000..70_000).step_by(100);
+    assert_eq!(evicted_at!(make, Outcome::Success, times), Some(61_000));
+    // Warm, at full demand for 3 s.
+    let limiter = keyed!(make, 10, Duration::ZERO);
+    for now in (60_000..63_000).step_by(100) {
+        while limiter.try_acquire_at(&1, at(now), 1).is_admitted() {}
+    }
+    let evicted = (63_000..70_000).step_by(100).find(|&now| limiter.evict_at(at(now), 10) > 0);
+    // The last permits and refusals leave the window at 63.9 s, and the tokens take a second.
+    assert_eq!(evicted, Some(64_900));
+}
+
+#[test]
+fn circuit_breaker_is_as_new_once_it_is_closed_and_counts_no_call() {
+    let clock = ManualClock::new(at(60_000));
+    let make = |config| {
+        let clock = clock.clone();
+        move || CircuitBreaker::with_clock(config, clock.clone()).with_max_lead(Duration::MAX)
+    };
+    let config = CircuitConfig::default();
+    let times = [69_999, 70_000, 80_000];
+    for outcome in [Outcome::Success, Outcome::Exception] {
+        assert_eq!(evicted_at!(make(config), outcome, times), Some(70_000), "the window");
+    }
+    let in_a_row = make(config.consecutive_exceptions(2));
+    assert_eq!(evicted_at!(in_a_row.clone(), Outcome::Success, times), Some(70_000));
+    assert_eq!(evicted_at!(in_a_row, Outcome::Exception, times), None, "one in a row");
+    let opens = make(config.consecutive_exceptions(1));
+    assert_eq!(evicted_at!(opens, Outcome::Exception, times), None, "open");
+    let last = make(config.last_calls(5).unwrap());
+    assert_eq!(evicted_at!(last, Outcome::Success, times), None, "one of the last five");
+}
+
+#[test]
+fn adaptive_breaker_is_as_new_once_no_request_counts() {
+    let make = |config| move || AdaptiveBreaker::new(config);
+    let times = [69_999, 70_000, 80_000];
+    let config = AdaptiveBreakerConfig::default();
+    for outcome in [Outcome::Success, Outcome::Exception] {
+        assert_eq!(evicted_at!(make(config), outcome, times), Some(70_000), "the window");
+    }
+}
+
 #[test]
 fn limiter_without_a_quota_is_as_new_when_it_says_so() {
     let make = || LeakyBucket::new(rate(1, 100), ms(0)).with_max_lead(Duration::MAX);
-    let silent = keyed!(make, 10, Duration::ZERO);
-    assert!(silent.try_acquire_at(&1, at(60_000), 1).is_admitted());
-    assert_eq!(silent.evict_at(at(90_000), 10), 0);
     let limiter = keyed!(|| UpToThree(make()), 10, Duration::ZERO);
     assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
     assert_eq!([60_299, 60_300].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);

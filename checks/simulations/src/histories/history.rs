@@ -40,11 +40,14 @@ pub struct Failures {
     /// The time after which a client gives up: the call is cancelled, and leaves its worker or the
     /// queue.
     pub patience: Option<Duration>,
+    /// The share of the calls that are cancelled at any time before they would have ended without
+    /// a wait.
+    pub cancelled: f64,
 }
 
 impl Failures {
     /// All calls succeed.
-    pub const NONE: Self = Self { fast: 0.0, late: 0.0, patience: None };
+    pub const NONE: Self = Self { fast: 0.0, late: 0.0, patience: None, cancelled: 0.0 };
 }
 
 /// A time in which nothing changes.
@@ -151,7 +154,13 @@ impl History {
         let initial = [1, 1, 3, 20, 200][rng.usize(0..5)].min(20 * workers);
         let range = Range { min: 1, initial, max: 10_000 };
         let past = (0..rng.usize(0..4)).map(|_| random_past(rng, &health)).collect();
-        Self { range, past, health }
+        let mut history = Self { range, past, health };
+        for stage in history.past.iter_mut().chain([&mut history.health]) {
+            if rng.u8(0..4) == 0 {
+                stage.failures.cancelled = 0.5 * rng.f64();
+            }
+        }
+        history
     }
 }
 

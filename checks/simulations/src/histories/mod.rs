@@ -6,6 +6,7 @@
 //! call is refused while workers are idle. [`search`](search()) draws histories, and shrinks one
 //! that breaks the property. Each run has the same result for its seed.
 
+pub mod controllers;
 mod history;
 mod lengths;
 mod search;

@@ -28,14 +28,26 @@ pub fn search(maker: Maker<'_>, seeds: impl IntoIterator<Item = u64>) -> Option<
 
 /// Makes a history simpler as long as it breaks the property.
 #[must_use]
-pub fn shrink(mut found: Found, maker: Maker<'_>) -> Found {
-    while let Some(simpler) = simpler(&found.history).into_iter().find_map(|history| {
-        let verdict = judge(&history, maker, found.seed);
-        (!verdict.holds()).then_some(Found { history, verdict, ..found })
-    }) {
-        found = simpler;
+pub fn shrink(found: Found, maker: Maker<'_>) -> Found {
+    let Found { seed, history, verdict } = found;
+    let breaks = |history: &History| Some(judge(history, maker, seed)).filter(|it| !it.holds());
+    let (history, verdict) = shrunk(history, verdict, simpler, breaks);
+    Found { seed, history, verdict }
+}
+
+/// Makes a case simpler as long as it has a verdict that breaks the property.
+pub(super) fn shrunk<H, V>(
+    mut case: H,
+    mut verdict: V,
+    simpler: impl Fn(&H) -> Vec<H>,
+    breaks: impl Fn(&H) -> Option<V>,
+) -> (H, V) {
+    let next =
+        |case: &H| simpler(case).into_iter().find_map(|simpler| Some((breaks(&simpler)?, simpler)));
+    while let Some((broken, simpler)) = next(&case) {
+        (case, verdict) = (simpler, broken);
     }
-    found
+    (case, verdict)
 }
 
 /// Returns histories that are simpler in one respect each, the simplest first.
@@ -68,8 +80,10 @@ fn simpler(history: &History) -> Vec<History> {
     // The past keeps its workers and its arrivals.
     let mut add_health = |workers: u64, lengths, weights: [u64; 2]| {
         let weights = weights.map(|it| it.min(workers));
-        let asks = health.asks;
-        add(&|it| it.health = Stage { asks, ..Stage::healthy(workers, load, lengths, weights) });
+        let Stage { failures, asks, .. } = health;
+        add(&|it| {
+            it.health = Stage { failures, asks, ..Stage::healthy(workers, load, lengths, weights) }
+        });
     };
     if let Some(lengths) = health.lengths.simpler() {
         add_health(health.workers, lengths, health.weights);
@@ -77,5 +91,6 @@ fn simpler(history: &History) -> Vec<History> {
     add_health(health.workers, health.lengths, [1, 1]);
     add_health((health.workers / 2).max(1), health.lengths, health.weights);
     add(&|it| it.health.asks = Asks::Direct);
+    add(&|it| it.health.failures = Failures::NONE);
     all
 }

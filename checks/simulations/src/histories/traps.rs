@@ -77,3 +77,12 @@ pub fn many_permits(asks: Asks) -> History {
     let health = Stage { asks, ..Stage::healthy(220, 0.8, lengths, [11, 11]) };
     History { range: range(1, 15, 1_000), past: Vec::new(), health }
 }
+
+/// A third of the calls is cancelled, from the first one on. Too few were left in the first dip.
+#[must_use]
+pub fn cancelled_calls() -> History {
+    let lengths = Lengths::Constant(Duration::from_millis(10));
+    let mut health = Stage::healthy(100, 0.8, lengths, [1, 1]);
+    health.failures.cancelled = 0.3;
+    History { range: range(1, 20, 200), past: Vec::new(), health }
+}

@@ -83,6 +83,7 @@ impl World<'_> {
         let weight = rng.u64(self.stage.weights[0]..=self.stage.weights[1]);
         let fails_fast = rng.f64() < self.stage.failures.fast;
         let fails = rng.f64() < self.stage.failures.late;
+        let cancelled = Rng::with_seed(rng.clone().u64(..)).f64();
         let counts =
             if now >= self.judged_from { &mut self.counts } else { &mut Counts::default() };
         counts.offered += 1;
@@ -127,6 +128,12 @@ impl World<'_> {
         self.queue.push_back(number);
         if let Some(patience) = self.stage.failures.patience {
             self.events.push(Reverse((now.saturating_add(patience), Event::GiveUp, number, now)));
+        }
+        // The share of the length at which it is cancelled, if it is.
+        let share = cancelled / self.stage.failures.cancelled;
+        if share < 1.0 {
+            let time = now.saturating_add(length.mul_f64(share));
+            self.events.push(Reverse((time, Event::GiveUp, number, now)));
         }
         self.serve(now);
     }

@@ -102,6 +102,12 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         self.has_slept = true;
     }
 
+    /// Notes that the sleep of [`Next::Sleep`] begins.
+    pub(super) fn sleeps(&self) {
+        let (until, is_due) = self.wakes;
+        self.queue.waiters.turn.set_sleep(is_due.then_some(until));
+    }
+
     /// Notes that the timeout has passed.
     pub(super) fn expire(&mut self) {
         self.now = self.now.max(self.until);
@@ -192,7 +198,7 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             // So that time is bounded.
             is_due.then_some(due.max(now.saturating_sub(LATE)))?
         } else {
-            self.queue.turn.begin(self.arrival, now)?
+            self.queue.waiters.turn.begin(self.arrival, now)?
         };
         let grant = |at: Timestamp| {
             if at >= now {
@@ -200,13 +206,13 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
             }
             let answer = self.answer(at, gave_back);
             if matches!(answer, Answer::Granted(_)) {
-                self.queue.turn.set(at, now);
+                self.queue.waiters.turn.set(at, now);
             }
             Some(answer)
         };
         match grant(at)? {
             // Due after the request before it, and before now.
-            Answer::Refused { refusal, is_due_then: true } if !has_slept => {
+            Answer::Refused { refusal, is_due_then: true } => {
                 grant(refusal.retry_at()?).filter(|it| matches!(it, Answer::Granted(_)))
             }
             answer => matches!(answer, Answer::Granted(_)).then_some(answer),

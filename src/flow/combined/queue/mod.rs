@@ -20,7 +20,6 @@ use crate::sync::Arc;
 use crate::time::Timestamp;
 use attempts::{Attempts, Next, out_of_time};
 pub use permit::QueuePermit;
-use turn::GrantedTurn;
 use waiters::{Notice, Waiters};
 use waiting::Waiting;
 
@@ -129,7 +128,6 @@ use waiting::Waiting;
 pub struct WaitQueue<L> {
     limiter: L,
     newest_first: bool,
-    turn: GrantedTurn,
     waiters: Arc<Waiters>,
 }
 
@@ -147,8 +145,7 @@ impl<L: Limiter> WaitQueue<L> {
     /// [`AdaptiveBreaker`](crate::flow::AdaptiveBreaker), as [everywhere](Limiter).
     #[must_use]
     pub fn new(limiter: L) -> Self {
-        let (turn, waiters) = (GrantedTurn::new(), Arc::new(Waiters::new()));
-        Self { limiter, newest_first: false, turn, waiters }
+        Self { limiter, newest_first: false, waiters: Arc::new(Waiters::new()) }
     }
 
     /// Sets the maximum number of waiting requests. A further request is refused at once, for the
@@ -326,10 +323,9 @@ impl<L: Limiter> Account for WaitQueue<L> {
 
     fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
         let is_given_back = self.limiter.account().refund(ask, wait);
-        if is_given_back {
-            // Also a head that sleeps until a known time: the permits are there before.
-            self.waiters.notify_head();
-        }
+        // Also a head that sleeps until a known time: the permits are there before. And also if they
+        // were not all given back: some limiters of a combination may have got theirs.
+        self.waiters.notify_head();
         is_given_back
     }
 

@@ -19,28 +19,39 @@ pub(super) struct GrantedTurn {
     due: AtomicU64,
     /// The time at which they were granted.
     granted: AtomicU64,
+    /// The time at which a request is due that sleeps until then, or later while its timer is late;
+    /// 0 if none sleeps. If the newest is served first, a newer one may ask before that timer ends.
+    sleeps_until: AtomicU64,
 }
 
 impl GrantedTurn {
     pub(super) fn new() -> Self {
-        let [due, granted] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { due, granted }
+        let [due, granted, sleeps_until] = [(); 3].map(|()| AtomicU64::new(0));
+        Self { due, granted, sleeps_until }
     }
 
-    // Relaxed, here and below, and two words: the limiter decides on the time in any case, and a
+    // Relaxed, here and below, and three words: the limiter decides on the time in any case, and a
     // time is used only if it is at most `LATE` ago.
     pub(super) fn set(&self, due: Timestamp, granted: Timestamp) {
         self.due.store(due.as_nanos(), Ordering::Relaxed);
         self.granted.store(granted.as_nanos(), Ordering::Relaxed);
     }
 
+    /// Sets the time at which the head is due that begins to sleep; `None` if it is not due then,
+    /// or if no request waits any more.
+    pub(super) fn set_sleep(&self, until: Option<Timestamp>) {
+        let until = until.map_or(0, Timestamp::as_nanos);
+        self.sleeps_until.store(until, Ordering::Relaxed);
+    }
+
     /// Returns the time from which on a request that has arrived at `arrival`, and asks at `now`,
-    /// was first in line.
+    /// was first in line, or another one in its place that waits for a late timer.
     pub(super) fn begin(&self, arrival: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        let [due, granted] =
-            [&self.due, &self.granted].map(|it| Timestamp::from_nanos(it.load(Ordering::Relaxed)));
+        let [due, granted, sleeps_until] = [&self.due, &self.granted, &self.sleeps_until]
+            .map(|it| Timestamp::from_nanos(it.load(Ordering::Relaxed)));
         let late = granted.saturating_since(due);
         let is_next = arrival <= granted.saturating_add(late) && granted <= now;
-        (is_next && due > now.saturating_sub(LATE)).then_some(due)
+        let is_recent = |it: &Timestamp| *it <= now && *it > now.saturating_sub(LATE);
+        is_next.then_some(due).into_iter().chain([sleeps_until]).filter(is_recent).min()
     }
 }

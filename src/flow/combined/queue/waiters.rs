@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::{Arc as StdArc, PoisonError};
 use std::task::{Wake, Waker};
 
+use super::turn::GrantedTurn;
 use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The requests that wait for a limiter.
@@ -44,6 +45,7 @@ pub(super) struct Waiters {
     waiting: AtomicUsize,
     /// 1 if the head waits for a permit to be given back, and 0 otherwise. Written under the lock.
     awaits_release: AtomicU32,
+    pub(super) turn: GrantedTurn,
     list: Mutex<List>,
 }
 
@@ -110,7 +112,8 @@ impl Waiters {
         let (by_ticket, capacity) = (BTreeMap::new(), usize::MAX);
         let list = List { by_ticket, next_ticket: 0, capacity, newest_first: false };
         let (waiting, awaits_release) = (AtomicUsize::new(0), AtomicU32::new(0));
-        Self { waiting, awaits_release, list: Mutex::new(list) }
+        let turn = GrantedTurn::new();
+        Self { waiting, awaits_release, turn, list: Mutex::new(list) }
     }
 
     pub(super) fn set_capacity(&self, capacity: usize) {
@@ -293,6 +296,9 @@ impl Drop for Place<'_> {
         // `None` if a newer request has taken the place.
         let left = list.by_ticket.remove(&self.ticket);
         self.waiters.waiting.store(list.by_ticket.len(), Ordering::Relaxed);
+        if list.by_ticket.is_empty() {
+            self.waiters.turn.set_sleep(None);
+        }
         let next = if was_head {
             self.waiters.withdraw();
             list.notify_head()

@@ -117,6 +117,7 @@ impl<'a, L: Limiter, N: Passed> Waiting<'a, L, N> {
                     }
                     if let Plan::Sleep(wait) = self.plan {
                         timer.set(Some(sleep(wait)));
+                        self.attempts.sleeps();
                         self.plan = Plan::Sleeping;
                     }
                     if self.plan == Plan::Sleeping && has_ended(timer.as_mut(), cx) {

@@ -32,6 +32,13 @@ impl ProbePace {
         let [probe_nanos, window_nanos] = [probe_interval, window].map(saturating_nanos);
         Self { probe_nanos, back_nanos: probe_nanos.max(window_nanos) }
     }
+
+    /// Returns whether a probe is due at `now`, after a pass at `last`.
+    #[inline]
+    const fn is_due(self, last: u64, now: Timestamp) -> bool {
+        let now = now.as_nanos();
+        now.saturating_sub(last) >= self.probe_nanos || last.saturating_sub(now) >= self.back_nanos
+    }
 }
 
 impl LastPass {
@@ -48,12 +55,9 @@ impl LastPass {
     /// before; otherwise returns the time of the next probe.
     #[inline]
     pub(super) fn probe(&self, now: Timestamp, pace: ProbePace) -> Result<u64, Timestamp> {
-        let now = now.as_nanos();
         let mut last = self.nanos.load(Ordering::Relaxed);
-        while now.saturating_sub(last) >= pace.probe_nanos
-            || last.saturating_sub(now) >= pace.back_nanos
-        {
-            match self.replace(last, now) {
+        while pace.is_due(last, now) {
+            match self.replace(last, now.as_nanos()) {
                 Ok(before) => return Ok(before),
                 // Another thread has got through, and the probe is no longer due, or has cancelled,
                 // and it still is.
@@ -61,6 +65,11 @@ impl LastPass {
             }
         }
         Err(Timestamp::from_nanos(last.saturating_add(pace.probe_nanos)))
+    }
+
+    /// Returns whether a probe is due.
+    pub(super) fn is_due(&self, now: Timestamp, pace: ProbePace) -> bool {
+        pace.is_due(self.nanos.load(Ordering::Relaxed), now)
     }
 
     /// Notes the time of a request that got through by chance, to a sixteenth of the interval,

@@ -412,6 +412,13 @@ impl<C: Clock, R> Account for AdaptiveBreaker<C, R> {
         self.clock().now()
     }
 
+    /// Returns whether the window has no request, and a probe is due, as it is of a new breaker.
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        let settings = self.settings.get();
+        let sums = self.outcomes.sums(&settings.window, 0, now, Counts::EVENTS);
+        sums == [0; 3] && self.last_pass.is_due(now, settings.pace)
+    }
+
     fn watched_at(&self, now: Timestamp) -> WatchedState {
         WatchedState::Breaker { drop_probability: self.drop_probability_at(now) }
     }

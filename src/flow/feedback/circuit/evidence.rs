@@ -197,6 +197,12 @@ impl<C: Clock> Evidence<C> {
         }
     }
 
+    /// Returns whether no call of an era counts at `now`.
+    pub(super) fn is_empty(&self, settings: &Settings<C>, era: u64, now: Timestamp) -> bool {
+        let has_row = settings.config.consecutive_exceptions.is_some();
+        !(has_row && self.consecutive.has_any(era)) && self.totals(settings, era, now).calls == 0
+    }
+
     /// Records a call in a window, and returns the totals if it may open the breaker.
     #[inline(always)]
     fn record_in(&self, window: &InWindow<C>, min_calls: u64, call: Ended) -> Option<CountTotals> {
@@ -306,6 +312,12 @@ const fn no_bucket(window: &WindowConfig) -> u64 {
 impl Consecutive {
     const EXCEPTION_BITS: u32 = 24;
     const MAX: u64 = CircuitConfig::MAX_CONSECUTIVE;
+
+    /// Returns whether the last call of an era has ended with an exception.
+    fn has_any(&self, era: u64) -> bool {
+        let found = self.0.load(Ordering::Relaxed);
+        found >> Self::EXCEPTION_BITS == era && found & Self::MAX > 0
+    }
 
     /// Records a call, and returns the number of exceptions since the last success of its era.
     fn record(&self, call: Ended) -> u64 {

@@ -377,6 +377,12 @@ impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
         self.clock.now()
     }
 
+    /// Returns whether the breaker is closed, and no call counts.
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        let era = self.load().closed_era();
+        era.is_some_and(|era| self.evidence.is_empty(self.settings.get(), era, now))
+    }
+
     fn watched_at(&self, now: Timestamp) -> WatchedState {
         let snapshot = self.at(now);
         WatchedState::Circuit { at: now, snapshot, last: self.log.last() }

@@ -275,4 +275,11 @@ impl<C: Clock> Account for WarmUp<C> {
         let quota = Quota::new(view.burst(), view.available(), None);
         Some(quota.with_window(self.window.config().interval()))
     }
+
+    /// Returns whether the service is cold and the window has no permits. A new service then admits
+    /// no more than this one, which has [credit](WarmUp#credit-and-debt).
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        let now = self.window.bounded(now, &self.clock);
+        self.window.is_as_new(now) && self.view_at(now).is_cold()
+    }
 }

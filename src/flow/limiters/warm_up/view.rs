@@ -89,6 +89,11 @@ impl View {
         self.state.limit()
     }
 
+    /// Returns whether the service is as cold as a new one, and has no debt.
+    pub(super) fn is_cold(&self) -> bool {
+        self.state.is_cold()
+    }
+
     /// Returns the single permits that can be taken at once with all credit.
     pub(super) fn burst(&self) -> u64 {
         self.state.burst()

@@ -148,6 +148,11 @@ impl Warmth {
         self.since.saturating_add(later).min(NEVER - 1)
     }
 
+    /// Returns whether this state is as cold as a new one, and has no debt.
+    pub(super) const fn is_cold(&self) -> bool {
+        self.coldness >= 1.0 && self.balance >= 0.0
+    }
+
     /// Returns the permits that can be taken at once with all credit.
     pub(super) fn burst(&self) -> u64 {
         let permits = self.curve.of_window(self.coldness);

@@ -17,7 +17,7 @@ use profile::Profile;
 /// until twice the permits of its limit were taken (twice the mean of the limit and the capacity),
 /// and then waits for most of these calls to end. So a trial takes some five mean response times,
 /// whether calls take a millisecond or ten minutes, and no setting depends on that time. At least
-/// 20 calls are measured.
+/// 20 calls are measured, and as many more as were cancelled early in the trial before.
 ///
 /// A trial is made at the limit, or at a lower one: in a *dip*. A call that begins in a dip found
 /// fewer calls in flight. So if calls queue, it takes less time than one at the limit. By Little's
@@ -107,6 +107,9 @@ pub struct Headroom {
     high: Option<High>,
     /// How long trials without a dip have still to be.
     rest: Duration,
+    /// The number of calls that a trial measures, for one that tells how long calls take: the
+    /// others are cancelled early.
+    calls_for_one: f64,
 }
 
 /// The times of the last dip, or of a later trial whose calls took less.
@@ -185,6 +188,8 @@ impl Headroom {
     const SEARCH: f64 = 2.0 / 3.0;
     /// The first dip is this much below the limit: nothing is known of the capacity.
     const FIRST_DIP: f64 = 8.0;
+    /// The most calls that a trial measures for one that tells how long calls take.
+    const MOST_FOR_ONE: f64 = 1_000.0;
     /// The part of the headroom for few workers, in calls.
     const LEAST: f64 = 4.0;
 
@@ -201,6 +206,7 @@ impl Headroom {
             base: None,
             high: None,
             rest: Duration::ZERO,
+            calls_for_one: 1.0,
         }
     }
 
@@ -227,11 +233,8 @@ impl Headroom {
         // far above the capacity has a long turnover.
         let turnover = f64::midpoint(float(limit), self.capacity);
         let permits = floor((Self::TURNOVERS * turnover).ceil());
-        LimitPlan::epoch(limit, Self::SHORTEST).until_permits(
-            Profile::CALLS,
-            permits,
-            Self::LONGEST,
-        )
+        let calls = floor((float(Profile::CALLS) * self.calls_for_one).ceil());
+        LimitPlan::epoch(limit, Self::SHORTEST).until_permits(calls, permits, Self::LONGEST)
     }
 
     /// Waits at the limit for the calls that were measured: as long as they were measured, so that
@@ -277,11 +280,13 @@ impl Headroom {
             return;
         }
         self.high = Some(high);
+        self.rest = self.rest.saturating_sub(length(epoch));
         let (Some([queue, most]), Some(_)) = (queue, self.base) else { return };
         self.capacity = (self.limit - queue).clamp(1.0, self.limit);
         let is_high = queue > 2.0 * headroom;
-        let passed = length(epoch) * if is_high { Self::HURRY } else { 1 };
-        self.rest = self.rest.saturating_sub(passed);
+        if is_high {
+            self.rest = self.rest.saturating_sub(length(epoch) * (Self::HURRY - 1));
+        }
         if self.is_short(most, high.weight) {
             self.grow();
         }
@@ -290,8 +295,8 @@ impl Headroom {
     /// Learns from a dip, by the comparison with the trial before it.
     fn end_dip(&mut self, dip: u64, epoch: &EpochCalls<'_>) {
         let (Some(high), true) = (self.high, epoch.limit == dip) else { return };
-        self.rest = length(epoch) * Self::REST;
         let Some(profile) = Profile::of(epoch) else { return };
+        self.rest = busy_length(dip, epoch) * Self::REST;
         let base = Base { profile, limit: float(dip) };
         self.base = Some(base);
         let Some([queue, most]) = high.queue(&base) else {
@@ -359,6 +364,16 @@ fn length(epoch: &EpochCalls<'_>) -> Duration {
     epoch.end.saturating_since(epoch.start)
 }
 
+/// Returns the length of a dip without a night in which no calls came, which would put off the next
+/// dip for weeks: at most twice the time in which the calls would have kept the dip busy, by
+/// Little's law.
+fn busy_length(dip: u64, epoch: &EpochCalls<'_>) -> Duration {
+    let length = length(epoch);
+    let Some(mean) = epoch.response_times.mean() else { return length };
+    let busy = float(epoch.returned) * mean.as_secs_f64() / float(dip);
+    length.mul_f64((2.0 * busy / length.as_secs_f64().max(1e-9)).min(1.0))
+}
+
 impl LimitAlgorithm for Headroom {
     fn highest_limit(&self) -> u64 {
         self.range.max()
@@ -383,6 +398,12 @@ impl LimitAlgorithm for Headroom {
             // The measured epoch begins where the wait before it, of which this evidence is, ended.
             return self.wait(epoch.now.saturating_since(epoch.end));
         }
+        let (all, telling) = (epoch.begun + epoch.cancelled.count(), Profile::calls_of(epoch));
+        self.calls_for_one = if telling >= Profile::CALLS {
+            float(all) / float(telling)
+        } else {
+            (2.0 * self.calls_for_one).min(Self::MOST_FOR_ONE)
+        };
         match self.dip.take() {
             Some(dip) => self.end_dip(dip, epoch),
             None => self.end_trial(epoch),

@@ -19,10 +19,7 @@ impl Profile {
     /// Returns the profile of an epoch; `None` if there are too few calls.
     pub(super) fn of(epoch: &EpochCalls<'_>) -> Option<Self> {
         let times = epoch.response_times;
-        let median = times.quantile_as_secs_f64(0.5).unwrap_or_default();
-        let is_late = |lower: f64| lower >= median;
-        let cancelled = epoch.cancelled.buckets().filter(|it| is_late(it.lower));
-        let calls = epoch.begun + cancelled.map(|it| it.count).sum::<u64>();
+        let calls = Self::calls_of(epoch);
         if calls < Self::CALLS {
             return None;
         }
@@ -31,6 +28,14 @@ impl Profile {
             let time = (q <= known).then(|| times.quantile_as_secs_f64(q / known)).flatten();
             time.unwrap_or(f64::INFINITY)
         })))
+    }
+
+    /// Returns the number of calls of an epoch that tell how long calls take: all but those that
+    /// were cancelled early.
+    pub(super) fn calls_of(epoch: &EpochCalls<'_>) -> u64 {
+        let median = epoch.response_times.quantile_as_secs_f64(0.5).unwrap_or_default();
+        let cancelled = epoch.cancelled.buckets().filter(|it| it.lower >= median);
+        epoch.begun + cancelled.map(|it| it.count).sum::<u64>()
     }
 
     /// Returns how much longer the calls took than those of `base`, in seconds: the median of the
