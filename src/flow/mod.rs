@@ -69,6 +69,7 @@ pub mod priority;
 #[cfg(feature = "serde")]
 mod serde_config;
 mod share;
+pub mod shares;
 pub mod watch;
 
 pub use crate::node::Reason;
