@@ -9,7 +9,7 @@ use std::thread;
 use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::shares::{FairShares, ShareError};
 use leaparray::flow::{
-    AdaptiveLimiter, ConcurrencyLimiter, Limiter, LimiterExt, QuotaUnit, Reason, Retry,
+    AdaptiveLimiter, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason, Retry,
 };
 
 use crate::at;
@@ -89,7 +89,7 @@ fn tenants_without_room_are_admitted_while_there_is_plenty() {
     // One bucket of eight words.
     let shares = shares(100, 1);
     let held: Vec<_> = (0..50).map(|it| shares.tenant(&it, 1).try_acquire()).collect();
-    assert!(held.iter().all(|it| it.is_admitted()));
+    assert!(held.iter().all(Decision::is_admitted));
     let refused = (50..60).filter(|it| shares.tenant(it, 1).try_acquire().is_refused()).count();
     assert_eq!(refused, 10);
     drop(held);

@@ -1,8 +1,8 @@
 //! Fair shares of tenants in a limit in flight.
 //!
-//! A limit in flight admits the tenant that asks most often. With [`FairShares`], each tenant gets its
-//! weighted share of the limit while all of it is in demand, however often the others ask. A share
-//! that is not used is lent to the others, and comes back as their calls end.
+//! A limit in flight admits the tenant that asks most often. With [`FairShares`], each tenant gets
+//! its weighted share of the limit while all of it is in demand, however often the others ask. A
+//! share that is not used is lent to the others, and comes back as their calls end.
 //!
 //! ```
 //! use leaparray::flow::shares::FairShares;
@@ -393,7 +393,9 @@ where
         let look = self.shares.look(self.tenant, 0);
         let held = look.found.map_or(0, |found| found.own.in_use());
         let reset = (held == 0).then_some(now);
-        let quota = Quota::new(look.share, look.share.saturating_sub(held), reset);
+        let share = look.share.min(look.limit);
+        let left = share.saturating_sub(held).min(look.limit.saturating_sub(look.in_use));
+        let quota = Quota::new(share, left, reset);
         Some(quota.with_unit(QuotaUnit::InFlight))
     }
 
