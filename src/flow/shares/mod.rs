@@ -79,8 +79,8 @@ impl Reason {
 /// A tenant has a word of 8 bytes in a table of 32 bytes for each of the tenants that were
 /// announced, and only while it holds permits or is hungry. No decision takes a lock. Tenants are
 /// told apart by 64-bit hashes, with a random key, of which a table for a million tenants compares
-/// 43 bits: of a million tenants that are busy at the same time, one in two million shares a share
-/// with another one. A tenant for which the table has no room is admitted while at most half of the
+/// 43 bits: of a million tenants that are busy at the same time, each has a share of its own but
+/// with a chance of one in eight million. A tenant for which the table has no room is admitted while at most half of the
 /// limit is in use, and refused otherwise.
 ///
 /// If two threads ask for a tenant that has no word at the same time, it may get two, and then hold
@@ -204,7 +204,8 @@ impl Look<'_> {
             return Some(Reason::LimitReached);
         }
         let held = self.found.as_ref().map_or(0, |found| found.own.in_use());
-        let is_plenty = admits(self.limit / 2, self.in_use, permits);
+        // At least one: with a limit of 1, a share may be 0 for each tenant.
+        let is_plenty = admits((self.limit / 2).max(1), self.in_use, permits);
         let is_share = self.found.is_some() && permits <= self.share.saturating_sub(held);
         let is_counted = permits <= Word::MOST - held;
         (!is_counted || !is_plenty && !is_share).then_some(Reason::SHARE_USED)
@@ -268,6 +269,17 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
         }
     }
 
+    fn refusal(&self, reason: Reason, ask: &Ask<'_>) -> Refusal {
+        if ask.permits() > Word::MOST {
+            return Refusal::never();
+        }
+        // It may be more than the limiter can ever admit.
+        let is_more = ask.permits() > self.limiter.limit_in_force();
+        let of_limiter = || ask.foretold_by(&self.limiter)?.refusal();
+        let of_limiter = if is_more { of_limiter() } else { None };
+        of_limiter.unwrap_or_else(|| Refusal::new(reason, Retry::Unknown))
+    }
+
     /// Notes that a tenant was refused.
     #[cold]
     fn note_hunger(&self, tenant: Tenant) {
@@ -305,7 +317,7 @@ const RESERVE: u64 = 16;
 
 /// Returns whether a limit admits a request. The sum of the permits then does not overflow.
 const fn admits(limit: u64, in_use: u64, permits: u64) -> bool {
-    in_use == 0 || permits <= limit.saturating_sub(in_use)
+    permits <= limit.saturating_sub(in_use)
 }
 
 /// The limiter of the requests of one tenant: see [`FairShares`].
@@ -358,7 +370,7 @@ where
             Ok(slot) => slot,
             Err(reason) => {
                 shares.note_hunger(self.tenant);
-                return Decision::Refused(Refusal::new(reason, Retry::Unknown));
+                return Decision::Refused(shares.refusal(reason, ask));
             }
         };
         // Given back if the limiter refuses the request, or panics.
@@ -369,7 +381,7 @@ where
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
         let refused = self.shares.look(self.tenant, 0).refuse(ask.permits());
         match refused.filter(|_| ask.permits() > 0) {
-            Some(reason) => Some(Decision::Refused(Refusal::new(reason, Retry::Unknown))),
+            Some(reason) => Some(Decision::Refused(self.shares.refusal(reason, ask))),
             None => ask.foretold_by(&self.shares.limiter),
         }
     }
@@ -421,6 +433,10 @@ impl<P: Permit, R: Deref<Target: GiveBack>> Permit for TenantPermit<P, R> {
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.permit.drop_at(now, outcome);
+    }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        self.permit.withdraw_at(now);
     }
 }
 
