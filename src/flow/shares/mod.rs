@@ -80,8 +80,8 @@ impl Reason {
 /// announced, and only while it holds permits or is hungry. No decision takes a lock. Tenants are
 /// told apart by 64-bit hashes, with a random key, of which a table for a million tenants compares
 /// 43 bits: of a million tenants that are busy at the same time, each has a share of its own but
-/// with a chance of one in eight million. A tenant for which the table has no room is admitted while at most half of the
-/// limit is in use, and refused otherwise.
+/// with a chance of one in eight million. A tenant for which the table has no room is admitted
+/// while at most half of the limit is in use, and refused otherwise.
 ///
 /// If two threads ask for a tenant that has no word at the same time, it may get two, and then hold
 /// up to twice its share until its calls end.
