@@ -44,7 +44,7 @@ use tower_service::Service;
 /// });
 /// let mut client = ServiceBuilder::new()
 ///     .layer(HedgeLayer::new(hedges))
-///     .layer(ResourceLayer::new(Arc::new(Registry::new()), name)?.outbound()?)
+///     .layer(ResourceLayer::outbound(Arc::new(Registry::new()), name)?)
 ///     .service(backend);
 /// let response = client.ready().await?.call(Request::new(String::new())).await?;
 /// assert_eq!(response.status(), 200);
