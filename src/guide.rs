@@ -45,7 +45,7 @@ pub mod backends {
     #![doc = include_str!("../docs/guide/backends.md")]
 }
 
-/// Budgets of retries and hedges, and classes of requests that give way to each other.
+/// Budgets of retries and hedges, classes that give way, and fair shares of tenants.
 pub mod sharing {
     #![doc = include_str!("../docs/guide/sharing.md")]
 }

@@ -27,6 +27,7 @@
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
 //! | bound retries by a share of the requests | [`budget`] |
 //! | let classes of requests give way to each other | [`priority`] |
+//! | give tenants fair shares of a limit in flight | [`shares`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
 //! | limit a cost that is known only afterwards | [`settle::CostLimiter`] |
 //! | try a limit before it is enforced | [`shadow::Shadow`] |
@@ -69,6 +70,7 @@ pub mod priority;
 #[cfg(feature = "serde")]
 mod serde_config;
 mod share;
+pub mod shares;
 pub mod watch;
 
 pub use crate::node::Reason;

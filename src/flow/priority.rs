@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::adaptive::LimitAlgorithm;
-use super::share::Share;
+use super::share::{AtomicShare, Share};
 use super::{AdaptiveLimiter, ConcurrencyLimiter};
 use crate::flow::contract::{
     Account, Ask, Decision, Limiter, Named, Quota, QuotaUnit, Refusal, Retry,
@@ -94,11 +94,12 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 /// A limit in flight that is divided among classes of requests.
 ///
 /// A request of a class is admitted only if the permits in use of all classes, with its own, are at
-/// most the share of its class of the limit in force, rounded down: exactly, under any race. So of
-/// a limit of 100, a class with a share of 0.6 and the classes below it never hold more than 60
-/// permits, and 40 are left for the classes above. A request of a class is refused only if the
-/// permits of its share are in use; those below it are then refused as well. What higher classes
-/// use counts first: with 60 permits of theirs in use, the lower class gets none.
+/// most the share of its class of the limit in force, rounded down and at least one permit:
+/// exactly, under any race. So of a limit of 100, a class with a share of 0.6 and the classes below
+/// it never hold more than 60 permits, and 40 are left for the classes above. A request of a class
+/// is refused only if the permits of its share are in use; those below it are then refused as well.
+/// What higher classes use counts first: with 60 permits of theirs in use, the lower class gets
+/// none.
 ///
 /// Permits in flight are not taken back. If lower classes hold their whole share and the demand of
 /// a higher class rises, it finds the reserve at once, and then each permit that comes back, since
@@ -106,8 +107,8 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 /// the sake of a lower one only if its demand rises by more than the reserve within one response
 /// time.
 ///
-/// A request that finds no permit in use is not refused for its class, so that no class starves
-/// under a low limit.
+/// With at least one permit, no class starves under a low limit. A request for more permits than
+/// its class may use is refused, also one that an adaptive limit would admit alone.
 ///
 /// The limit may move, as that of an [`AdaptiveLimiter`] does: a decision uses the limit that it
 /// finds. The limiter inside decides as well, and learns from the calls of all classes. If only
@@ -125,7 +126,7 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 #[derive(Debug)]
 pub struct Classes<L> {
     limiter: L,
-    shares: Box<[Share]>,
+    shares: Box<[AtomicShare]>,
     in_use: AtomicU64,
 }
 
@@ -142,6 +143,11 @@ pub enum ClassError {
         /// The share that was asked for.
         share: f64,
     },
+    /// There are more shares than classes.
+    TooMany {
+        /// The number of classes.
+        classes: usize,
+    },
     /// The share of a class is above that of the class before it.
     Rising {
         /// The number of the class.
@@ -156,6 +162,7 @@ impl fmt::Display for ClassError {
             Self::Share { class, share } => {
                 write!(f, "the share {share} of class {class} is not between 0 and 1")
             }
+            Self::TooMany { classes } => write!(f, "there are more shares than {classes} classes"),
             Self::Rising { class } => {
                 write!(f, "the share of class {class} is above that of the higher class before it")
             }
@@ -185,15 +192,38 @@ impl<L> Classes<L> {
     /// assert_eq!(error, ClassError::Rising { class: 1 });
     /// ```
     pub fn new(limiter: L, shares: &[f64]) -> Result<Self, ClassError> {
-        if shares.is_empty() {
-            return Err(ClassError::NoClass);
-        }
-        let of = |(class, &share)| Share::new(share, 1.0).ok_or(ClassError::Share { class, share });
-        let shares = shares.iter().enumerate().map(of).collect::<Result<Box<[_]>, _>>()?;
-        if let Some(before) = shares.windows(2).position(|pair| pair[1] > pair[0]) {
-            return Err(ClassError::Rising { class: before + 1 });
-        }
+        let shares = checked(shares)?.into_iter().map(AtomicShare::new).collect();
         Ok(Self { limiter, shares, in_use: AtomicU64::new(0) })
+    }
+
+    /// [Changes](crate::flow#changes-in-place) the shares. Permits in use stay. Classes that
+    /// `shares` leaves out get the last one of them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new), and [`ClassError::TooMany`] if there are more shares than
+    /// classes. Nothing is then changed.
+    ///
+    /// ```
+    /// use leaparray::flow::priority::Classes;
+    /// use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
+    /// use std::sync::Arc;
+    ///
+    /// let classes = Classes::new(Arc::new(ConcurrencyLimiter::new(10)), &[1.0, 0.5])?;
+    /// classes.reconfigure(&[1.0, 0.2])?;
+    /// assert!(classes.class(1).try_acquire_many(3).is_refused());
+    /// # Ok::<_, leaparray::flow::priority::ClassError>(())
+    /// ```
+    pub fn reconfigure(&self, shares: &[f64]) -> Result<(), ClassError> {
+        let next = checked(shares)?;
+        if next.len() > self.shares.len() {
+            return Err(ClassError::TooMany { classes: self.shares.len() });
+        }
+        let last = next[next.len() - 1];
+        for (class, share) in self.shares.iter().enumerate() {
+            share.store(next.get(class).copied().unwrap_or(last));
+        }
+        Ok(())
     }
 
     /// Returns the limiter of a class: see [`OfClass::new`].
@@ -218,8 +248,9 @@ impl<L: Limiter + LimitInForce> Classes<L> {
     /// Returns the limit in force, and the part of it that a class may use.
     fn limits(&self, class: usize) -> (u64, u64) {
         let limit = self.limiter.limit_in_force();
-        let share = self.shares[class.min(self.shares.len() - 1)];
-        (limit, share.of(limit))
+        let share = &self.shares[class.min(self.shares.len() - 1)];
+        // Relaxed: a decision uses the share that it finds.
+        (limit, share.load().of(limit).max(1).min(limit))
     }
 
     /// Takes permits for a class.
@@ -244,10 +275,23 @@ impl<L: Limiter + LimitInForce> Classes<L> {
     }
 }
 
+/// Returns shares that do not rise.
+fn checked(shares: &[f64]) -> Result<Vec<Share>, ClassError> {
+    if shares.is_empty() {
+        return Err(ClassError::NoClass);
+    }
+    let of = |(class, &share)| Share::new(share, 1.0).ok_or(ClassError::Share { class, share });
+    let shares = shares.iter().enumerate().map(of).collect::<Result<Vec<_>, _>>()?;
+    match shares.windows(2).position(|pair| pair[1] > pair[0]) {
+        Some(before) => Err(ClassError::Rising { class: before + 1 }),
+        None => Ok(shares),
+    }
+}
+
 /// Returns whether a class that may use `part` permits admits a request. The sum of the permits
 /// then does not overflow.
 const fn admits(part: u64, in_use: u64, permits: u64) -> bool {
-    in_use == 0 || permits <= part.saturating_sub(in_use)
+    permits <= part.saturating_sub(in_use)
 }
 
 /// The limiter of the requests of one class: see [`Classes`].
@@ -356,6 +400,10 @@ impl<P: Permit, R: Deref<Target: GiveBack>> Permit for ClassPermit<P, R> {
     #[inline]
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.permit.drop_at(now, outcome);
+    }
+
+    fn withdraw_at(&mut self, now: Timestamp) {
+        self.permit.withdraw_at(now);
     }
 }
 

@@ -1,5 +1,7 @@
 //! A share of a number, in whole millionths.
 
+use crate::sync::{AtomicU64, Ordering};
+
 /// A share of at most 1,000, in millionths. Its product with a number is exact, and rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::flow) struct Share(u64);
@@ -33,9 +35,66 @@ impl Share {
     }
 }
 
+/// A share that changes. Relaxed: a decision uses the share that it finds.
+#[derive(Debug)]
+pub(in crate::flow) struct AtomicShare(AtomicU64);
+
+impl AtomicShare {
+    pub(in crate::flow) fn new(share: Share) -> Self {
+        Self(AtomicU64::new(share.0))
+    }
+
+    #[inline]
+    pub(in crate::flow) fn load(&self) -> Share {
+        Share(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(in crate::flow) fn store(&self, share: Share) {
+        self.0.store(share.0, Ordering::Relaxed);
+    }
+}
+
+/// A share of requests and a minimum, which change together: `{ share: 30, minimum: 34 }`.
+/// Relaxed: a decision uses the settings that it finds.
+#[derive(Debug)]
+pub(in crate::flow) struct AtomicBudget(AtomicU64);
+
+impl AtomicBudget {
+    const MINIMUM_BITS: u32 = 34;
+    pub(in crate::flow) const MOST: u64 = (1 << Self::MINIMUM_BITS) - 1;
+
+    /// Creates it with a minimum of at most [`MOST`](Self::MOST).
+    pub(in crate::flow) fn new(share: Share, minimum: u64) -> Self {
+        Self(AtomicU64::new(Self::word(share, minimum)))
+    }
+
+    const fn word(share: Share, minimum: u64) -> u64 {
+        share.0 << Self::MINIMUM_BITS | minimum
+    }
+
+    #[inline]
+    pub(in crate::flow) fn load(&self) -> (Share, u64) {
+        let word = self.0.load(Ordering::Relaxed);
+        (Share(word >> Self::MINIMUM_BITS), word & Self::MOST)
+    }
+
+    pub(in crate::flow) fn store(&self, share: Share, minimum: u64) {
+        self.0.store(Self::word(share, minimum), Ordering::Relaxed);
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::Share;
+    use super::{AtomicBudget, Share};
+
+    #[test]
+    fn settings_of_a_budget_do_not_overlap() {
+        let most = Share::new(1_000.0, 1_000.0).unwrap();
+        let budget = AtomicBudget::new(most, 0);
+        assert_eq!(budget.load(), (most, 0));
+        budget.store(most, AtomicBudget::MOST);
+        assert_eq!(budget.load(), (most, AtomicBudget::MOST));
+    }
 
     #[test]
     fn share_of_a_number_is_exact() {

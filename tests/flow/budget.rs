@@ -168,6 +168,12 @@ fn both_budgets_are_asked_together_and_by_key() {
     let backends =
         Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap().with_keep(Duration::ZERO);
     assert!(backends.try_acquire(&7).is_admitted() && backends.try_acquire(&7).is_refused());
+    // Each backend has the budget of its own requests, also one that was not asked before.
+    for (backend, retries) in [(7, 2), (8, 3)] {
+        (0..4).for_each(|_| backends.limiter_of(&backend).unwrap().deposit());
+        let admitted = (0..5).filter(|_| backends.try_acquire(&backend).is_admitted()).count();
+        assert_eq!(admitted, retries, "of backend {backend}");
+    }
     clock.advance(Duration::from_secs(1));
     backends.evict_at(clock.now(), 10);
     assert_eq!(backends.len(), 0, "a budget without requests and retries is as new");
@@ -308,4 +314,19 @@ fn attempt_that_is_dropped_early_tells_nothing() {
         let error = Hedges::new(window, quantile, 0.1, 0).unwrap_err();
         assert!(matches!(error, BudgetError::Quantile { .. }), "{quantile}");
     }
+}
+
+/// A key for which there is no room has the shared limiter, or none.
+#[test]
+fn limiter_of_a_key_without_room() {
+    let clock = ManualClock::new(at(60_000));
+    let of_backend = clock.clone();
+    let make = move || RetryBudget::with_clock(window(), 1.0, 0, of_backend.clone()).unwrap();
+    let backends = Keyed::<u64, _>::new((make.clone(), clock.clone()), 1).unwrap();
+    backends.limiter_of(&1).unwrap().deposit();
+    assert!(backends.limiter_of(&2).is_none() && backends.len() == 1);
+    let shared = Keyed::<u64, _>::new((make, clock), 1).unwrap().with_overflow();
+    shared.limiter_of(&1).unwrap().deposit();
+    shared.limiter_of(&2).unwrap().deposit();
+    assert!(shared.try_acquire(&3).is_admitted() && shared.try_acquire(&2).is_refused());
 }

@@ -19,6 +19,7 @@ mod rolling_window;
 mod settle;
 mod settling;
 mod shadow;
+mod shares;
 mod sliding_window;
 mod tiers;
 mod waiting;

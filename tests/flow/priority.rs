@@ -5,9 +5,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
-use leaparray::flow::priority::{ClassError, Classes, OfClass};
+use leaparray::flow::priority::{ClassError, Classes, LimitInForce, OfClass};
+use leaparray::flow::shares::FairShares;
 use leaparray::flow::{
-    AdaptiveLimiter, ConcurrencyLimiter, Limiter, LimiterExt, QuotaUnit, Reason, Retry,
+    AdaptiveLimiter, Ask, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
+    Retry,
 };
 use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode};
 
@@ -52,12 +54,10 @@ fn no_class_starves_under_a_low_limit() {
     let alone = classes.class(1).try_acquire();
     assert!(alone.is_admitted() && classes.class(0).try_acquire().is_refused());
     drop(alone);
-    // More permits than its share, while no other request is in flight.
+    // More permits than its share, although no other request is in flight.
     let classes = self::classes(10, &[1.0, 0.5]);
-    let large = classes.class(1).try_acquire_many(8);
-    assert!(large.is_admitted());
-    assert!(classes.class(1).try_acquire_many(8).is_refused());
-    drop(large);
+    let refusal = classes.class(1).try_acquire_many(8).refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::GIVES_WAY, Retry::Unknown));
     let refusal = classes.class(1).try_acquire_many(u64::MAX).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry()), (Reason::MoreThanLimit, Retry::Never));
     let one = classes.class(0).try_acquire();
@@ -183,4 +183,72 @@ fn adaptive_limiter_learns_from_the_calls_of_all_classes() {
     assert!(classes.class(1).try_enter(&node).is_err());
     assert_eq!(node.refusals()[Reason::GIVES_WAY], 1);
     assert_eq!(node.now().long().sum(MetricEvent::Success), 1);
+}
+
+/// A request for more than the limit takes nothing, not even for a moment.
+#[test]
+fn request_for_too_much_refuses_no_other() {
+    let classes = classes(10, &[1.0, 0.6]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                assert!(classes.class(1).try_acquire_many(1_000).is_refused());
+            }
+        });
+        let refused = (0..20_000).filter(|_| classes.class(0).try_acquire().is_refused()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(refused, 0);
+    });
+}
+
+#[test]
+fn shares_are_changed_in_place() {
+    let classes = classes(10, &[1.0, 0.6, 0.5]);
+    let held = fill(&classes.class(2));
+    classes.reconfigure(&[1.0, 0.8]).unwrap();
+    assert_eq!(fill(&classes.class(2)).len() + held.len(), 8, "as the last share");
+    let error = classes.reconfigure(&[1.0; 4]).unwrap_err();
+    assert_eq!(error, ClassError::TooMany { classes: 3 });
+    assert_eq!(classes.reconfigure(&[0.1, 0.2]), Err(ClassError::Rising { class: 1 }));
+    assert_eq!(fill(&classes.class(1)).len() + held.len(), 8, "nothing was changed");
+}
+
+/// A limiter that tells a permit that is withdrawn from one that is cancelled.
+struct Withdraws(AtomicU64);
+
+struct Withdrawn<'a>(&'a AtomicU64);
+
+impl leaparray::Permit for Withdrawn<'_> {
+    fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: leaparray::Outcome) {}
+
+    fn withdraw_at(&mut self, _now: leaparray::Timestamp) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<'a> Limiter for &'a Withdraws {
+    type Permit = Withdrawn<'a>;
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision<Withdrawn<'a>> {
+        Decision::Admitted(Withdrawn(&self.0))
+    }
+}
+
+impl LimitInForce for Withdraws {
+    fn limit_in_force(&self) -> u64 {
+        10
+    }
+}
+
+#[test]
+fn permit_is_withdrawn_from_the_limiter_that_is_divided() {
+    use leaparray::Permit;
+
+    let limiter = Withdraws(AtomicU64::new(0));
+    let classes = Classes::new(&limiter, &[1.0]).unwrap();
+    classes.class(0).try_acquire().at_once().unwrap().withdraw_at(at(0));
+    let shares = FairShares::new(&limiter, 10).unwrap();
+    shares.tenant("ann", 1).try_acquire().at_once().unwrap().withdraw_at(at(0));
+    assert_eq!(limiter.0.load(Ordering::Relaxed), 2);
 }

@@ -11,6 +11,7 @@ mod queue;
 pub mod report;
 pub mod scenarios;
 pub mod score;
+pub mod shares;
 pub mod storms;
 mod table;
 pub mod windows;

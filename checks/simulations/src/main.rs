@@ -11,7 +11,7 @@ use std::{env, fs, io};
 use leaparray_simulations::histories::controllers::{self, Family};
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel, storms, windows};
+use leaparray_simulations::{fleet, parallel, shares, storms, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -32,14 +32,17 @@ fn main() -> ExitCode {
     let windows = windows::run_all(windows::all());
     println!("clients that come again");
     let storms = storms::run_all();
+    println!("tenants that share a limit");
+    let shares = shares::run_all();
     let mut missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
     missed.extend(fleet.missed());
     missed.extend(windows.missed());
     missed.extend(storms.missed());
+    missed.extend(shares::missed(&shares));
     for line in &missed {
         eprintln!("missed: {line}");
     }
-    let page = page(&results, &fleet, &windows, &storms);
+    let page = page(&results, &fleet, &windows, &storms) + &shares::section(&shares);
     let done = if is_check { check(&path, &page) } else { fs::write(&path, page) };
     if let Err(error) = done {
         eprintln!("docs/SIMULATIONS.md: {error}");

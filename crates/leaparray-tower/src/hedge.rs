@@ -44,7 +44,7 @@ use tower_service::Service;
 /// });
 /// let mut client = ServiceBuilder::new()
 ///     .layer(HedgeLayer::new(hedges))
-///     .layer(ResourceLayer::new(Arc::new(Registry::new()), name)?.outbound()?)
+///     .layer(ResourceLayer::outbound(Arc::new(Registry::new()), name)?)
 ///     .service(backend);
 /// let response = client.ready().await?.call(Request::new(String::new())).await?;
 /// assert_eq!(response.status(), 200);
@@ -193,8 +193,8 @@ impl<S: Service<A>, A> Second<S, A, S::Future> {
 impl<S: Service<A>, A, C: Clock> Future for HedgeFuture<S, A, C> {
     type Output = Result<S::Response, S::Error>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.as_mut().project();
         if let Some(first) = this.first.as_mut().as_pin_mut()
             && let Poll::Ready(result) = first.poll(cx)
         {
@@ -206,7 +206,7 @@ impl<S: Service<A>, A, C: Clock> Future for HedgeFuture<S, A, C> {
             match result {
                 // A request that has failed is retried by other means.
                 Err(error) if this.second.is_sent() => *this.error = Some(error),
-                result => return Poll::Ready(result),
+                result => return Poll::Ready(self.ended(result)),
             }
         }
         let attempt = &*this.attempt;
@@ -216,12 +216,26 @@ impl<S: Service<A>, A, C: Clock> Future for HedgeFuture<S, A, C> {
                 *this.error = Some(error);
                 Poll::Pending
             }
-            Poll::Ready(Some(result)) => Poll::Ready(match (result, this.error.take()) {
-                (Err(_), Some(first)) => Err(first),
-                (result, _) => result,
-            }),
+            Poll::Ready(Some(result)) => {
+                let result = match (result, this.error.take()) {
+                    (Err(_), Some(first)) => Err(first),
+                    (result, _) => result,
+                };
+                Poll::Ready(self.ended(result))
+            }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+impl<S: Service<A>, A, C: Clock> HedgeFuture<S, A, C> {
+    /// Drops the attempts: this future may be kept for longer.
+    fn ended<T>(self: Pin<&mut Self>, result: T) -> T {
+        let mut this = self.project();
+        this.first.set(None);
+        *this.attempt = None;
+        this.second.set(Second::Never);
+        result
     }
 }
 

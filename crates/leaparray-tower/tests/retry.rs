@@ -179,3 +179,24 @@ async fn no_hedge_is_sent_before_there_are_response_times() {
     assert!(tokio::time::timeout(Duration::from_secs(60), call).await.is_err());
     assert_eq!(sent.get(), 1);
 }
+
+/// The future is kept, as in a structure or a `select!` by reference: the attempt that has lost is
+/// dropped with the response.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_loses_is_dropped_with_the_response() {
+    let (hedges, _) = hedges(0.0, 9);
+    let (sent, held) = (AtomicU32::new(0), Arc::new(()));
+    let service = service_fn(|(): ()| {
+        let number = sent.fetch_add(1, Ordering::Relaxed);
+        let held = Arc::clone(&held);
+        async move {
+            sleep(Duration::from_millis(if number == 0 { 100 } else { 5 })).await;
+            drop(held);
+            Ok::<_, Infallible>(number)
+        }
+    });
+    let mut service = HedgeLayer::new(hedges).layer(service);
+    let mut call = std::pin::pin!(service.ready().await.unwrap().call(()));
+    assert_eq!((&mut call).await, Ok(1));
+    assert_eq!(Arc::strong_count(&held), 1, "no attempt is in flight");
+}

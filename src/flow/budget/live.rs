@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{BudgetError, Share, refuse, share};
+use super::{AtomicBudget, BudgetError, checked, refuse};
 use crate::flow::contract::{Account, Ask, Decision, Quota, QuotaUnit, Refusal, lend};
 use crate::node::{Outcome, Permit};
 use crate::sync::{AtomicU64, Ordering};
@@ -41,8 +41,7 @@ use crate::time::Timestamp;
 /// ```
 #[derive(Debug)]
 pub struct LiveBudget {
-    share: Share,
-    minimum: u64,
+    settings: AtomicBudget,
     /// `{ requests: 32, retries: 32 }`. One word, so a retry is admitted by the requests of the
     /// same moment.
     ///
@@ -64,11 +63,28 @@ impl LiveBudget {
     /// Returns a [`BudgetError`] if `share` is not between 0 and 1,000, or if `minimum` is above
     /// 2³² − 1.
     pub fn new(share: f64, minimum: u64) -> Result<Self, BudgetError> {
-        let share = self::share(share)?;
-        if minimum > MOST {
-            return Err(BudgetError::Minimum { minimum, max: MOST });
-        }
-        Ok(Self { share, minimum, word: AtomicU64::new(0) })
+        let share = checked(share, minimum, MOST)?;
+        Ok(Self { settings: AtomicBudget::new(share, minimum), word: AtomicU64::new(0) })
+    }
+
+    /// [Changes](crate::flow#changes-in-place) the share and the minimum. Retries in flight go on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new). Nothing is then changed.
+    ///
+    /// ```
+    /// use leaparray::flow::LimiterExt;
+    /// use leaparray::flow::budget::LiveBudget;
+    ///
+    /// let budget = LiveBudget::new(0.2, 1)?;
+    /// budget.reconfigure(0.2, 2)?;
+    /// assert!(budget.try_acquire_many(2).is_admitted());
+    /// # Ok::<_, leaparray::flow::budget::BudgetError>(())
+    /// ```
+    pub fn reconfigure(&self, share: f64, minimum: u64) -> Result<(), BudgetError> {
+        self.settings.store(checked(share, minimum, MOST)?, minimum);
+        Ok(())
     }
 
     /// Counts a request, until the result is dropped. To send the result to another thread, make it
@@ -91,7 +107,8 @@ impl LiveBudget {
 
     /// Returns the highest number of retries in flight, and how many of them are left.
     fn limit(&self, word: u64) -> (u64, u64) {
-        let limit = self.share.of(word / REQUEST).max(self.minimum).min(MOST);
+        let (share, minimum) = self.settings.load();
+        let limit = share.of(word / REQUEST).max(minimum).min(MOST);
         (limit, limit.saturating_sub(word % REQUEST))
     }
 

@@ -13,7 +13,8 @@
 //! Choose the window to bound the load that retries add, as finagle and tower do, and the requests
 //! in flight to bound the work that they hold, as Envoy's `retry_budget` does. Both are
 //! [limiters](super::Limiter) of retries, so an [`AllOf`](super::AllOf) asks both, and a
-//! [`Keyed`](super::Keyed) limiter has a budget for each backend.
+//! [`Keyed`](super::Keyed) limiter has a budget for each backend: deposit in that of
+//! [`Keyed::limiter_of`](super::Keyed::limiter_of) the backend.
 //!
 //! # Hedges
 //!
@@ -31,7 +32,7 @@ pub use hedges::{FirstAttempt, Hedges};
 pub use live::{LiveBudget, LiveRequest, RetryPermit};
 pub use retries::RetryBudget;
 
-use super::share::Share;
+use super::share::{AtomicBudget, Share};
 use crate::flow::contract::{Refusal, Retry};
 use crate::node::Reason;
 
@@ -40,7 +41,11 @@ impl Reason {
     pub const BUDGET_SPENT: Self = Self::Custom("the budget of retries is spent");
 }
 
-fn share(share: f64) -> Result<Share, BudgetError> {
+/// Returns the share, if it and the minimum are in range.
+fn checked(share: f64, minimum: u64, max: u64) -> Result<Share, BudgetError> {
+    if minimum > max {
+        return Err(BudgetError::Minimum { minimum, max });
+    }
     Share::new(share, 1_000.0).ok_or(BudgetError::Share { share })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{BudgetError, Share, refuse, share};
+use super::{AtomicBudget, BudgetError, checked, refuse};
 use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota, Refusal};
 use crate::flow::permits::{FullWindow, Horizon, PackedBucket, PermitWindow, Ration, Usage};
 use crate::metric::MetricEvent;
@@ -69,8 +69,7 @@ use crate::window::SlidingWindow;
 /// count for it. A time that is more than a second ahead of the clock counts as one second ahead.
 #[derive(Debug)]
 pub struct RetryBudget<C = MonotonicClock> {
-    share: Share,
-    minimum: u64,
+    settings: AtomicBudget,
     /// The requests, as passes.
     requests: SlidingWindow<C>,
     /// Bounds the times of the requests: one far ahead would otherwise end the window.
@@ -85,7 +84,8 @@ impl RetryBudget {
     /// # Errors
     ///
     /// Returns a [`BudgetError`] if `share` is not between 0 and 1,000, or if `minimum` is above
-    /// the [maximum](crate::flow::SlidingWindowLimiter::max_limit) for a window of that geometry.
+    /// the [maximum](crate::flow::SlidingWindowLimiter::max_limit) for a window of that geometry,
+    /// or above 2³⁴ − 1.
     pub fn new(window: WindowConfig, share: f64, minimum: u64) -> Result<Self, BudgetError> {
         Self::with_clock(window, share, minimum, MonotonicClock::new())
     }
@@ -103,14 +103,11 @@ impl<C: Clock> RetryBudget<C> {
         minimum: u64,
         clock: C,
     ) -> Result<Self, BudgetError> {
-        let share = self::share(share)?;
-        let max = PermitWindow::max_permits(&window);
-        if minimum > max {
-            return Err(BudgetError::Minimum { minimum, max });
-        }
+        let share = checked(share, minimum, highest(&window))?;
+        let settings = AtomicBudget::new(share, minimum);
         let requests = SlidingWindow::with_clock(window, clock);
         let retries = PermitWindow::new(window);
-        Ok(Self { share, minimum, requests, horizon: Horizon::new(), retries })
+        Ok(Self { settings, requests, horizon: Horizon::new(), retries })
     }
 
     /// Sets how far ahead of the clock a given time may be; see
@@ -119,6 +116,32 @@ impl<C: Clock> RetryBudget<C> {
     pub fn with_max_lead(self, lead: Duration) -> Self {
         let (horizon, retries) = (Horizon::with_lead(lead), self.retries.with_max_lead(lead));
         Self { horizon, retries, ..self }
+    }
+
+    /// [Changes](crate::flow#changes-in-place) the share and the minimum. Requests and retries so
+    /// far still count.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](RetryBudget::new). Nothing is then changed.
+    ///
+    /// ```
+    /// use leaparray::WindowConfig;
+    /// use leaparray::flow::LimiterExt;
+    /// use leaparray::flow::budget::RetryBudget;
+    /// use std::time::Duration;
+    ///
+    /// let window = WindowConfig::new(10, Duration::from_secs(10))?;
+    /// let budget = RetryBudget::new(window, 0.0, 0)?;
+    /// assert!(budget.try_acquire().is_refused());
+    /// budget.reconfigure(0.0, 1)?;
+    /// assert!(budget.try_acquire().is_admitted() && budget.try_acquire().is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconfigure(&self, share: f64, minimum: u64) -> Result<(), BudgetError> {
+        let share = checked(share, minimum, highest(self.retries.config()))?;
+        self.settings.store(share, minimum);
+        Ok(())
     }
 
     /// Counts a request now. Its retries are not deposited.
@@ -140,8 +163,8 @@ impl<C: Clock> RetryBudget<C> {
     fn limit_of(&self, number: u64) -> u64 {
         let end = self.retries.config().start_of(number);
         let requests = self.requests.at(end).sum(MetricEvent::Pass);
-        let limit = self.minimum.saturating_add(self.share.of(requests));
-        limit.min(PermitWindow::max_permits(self.retries.config()))
+        let (share, minimum) = self.settings.load();
+        minimum.saturating_add(share.of(requests)).min(highest(self.retries.config()))
     }
 
     /// Returns the bucket with which the window of a retry ends.
@@ -151,8 +174,13 @@ impl<C: Clock> RetryBudget<C> {
     }
 
     fn refuse(&self, permits: u64) -> Refusal {
-        refuse(permits, PermitWindow::max_permits(self.retries.config()))
+        refuse(permits, highest(self.retries.config()))
     }
+}
+
+/// Returns the highest number of retries of a window.
+fn highest(window: &WindowConfig) -> u64 {
+    PermitWindow::max_permits(window).min(AtomicBudget::MOST)
 }
 
 impl<C: Clock> Limiter for RetryBudget<C> {

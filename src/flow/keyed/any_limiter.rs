@@ -1,6 +1,8 @@
 //! Any limiter for each key.
 
+use std::borrow::Borrow;
 use std::cell::Cell;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -91,6 +93,37 @@ impl<K, P, S, L> Keyed<K, P, S>
 where
     P: PerKey<Rule: KeyRule<State = OwnLimiter<L>>>,
 {
+    /// Returns the limiter of a key, for what it does besides decisions: a deposit in its budget, a
+    /// change of its settings. A key that is not stored is stored. Without room for it, this is the
+    /// limiter that keys without a place share, or `None` if there is none.
+    ///
+    /// While the result is held, the key stays. Drop it before the next request of the key is to
+    /// find it as new.
+    ///
+    /// ```
+    /// use leaparray::WindowConfig;
+    /// use leaparray::flow::Keyed;
+    /// use leaparray::flow::budget::RetryBudget;
+    /// use std::time::Duration;
+    ///
+    /// let window = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// RetryBudget::new(window, 1.0, 0)?;
+    /// let make = move || RetryBudget::new(window, 1.0, 0).expect("checked before");
+    /// let backends = Keyed::<String, _>::new(make, 1_000)?;
+    /// backends.limiter_of("db-1").expect("there is room").deposit();
+    /// assert!(backends.try_acquire("db-1").is_admitted());
+    /// assert!(backends.try_acquire("db-2").is_refused(), "no request was sent there");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limiter_of<Q>(&self, key: &Q) -> Option<Arc<L>>
+    where
+        S: BuildHasher,
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        self.with_state(self.hash(key), key, |own| Arc::clone(&own.limiter))
+    }
+
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a
     /// place share. So the limiters of all keys can be changed in place.
     ///

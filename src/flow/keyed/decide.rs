@@ -9,7 +9,7 @@ use super::{Keyed, PerKey};
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
 use crate::node::Reason;
 use crate::sync::{MutexGuard, Ordering};
-use crate::time::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 impl<K, L, S> Keyed<K, L, S>
 where
@@ -102,6 +102,44 @@ where
         }
         place.keep();
         decision
+    }
+
+    /// Calls `act` with the state of a key, which is stored if it was not; with the shared state if
+    /// there is no room. `None` if there is none.
+    pub(super) fn with_state<Q, T>(
+        &self,
+        hash: KeyHash,
+        key: &Q,
+        act: impl FnOnce(&mut <L::Rule as KeyRule>::State) -> T,
+    ) -> Option<T>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        let now = self.clock.now();
+        let mut table = self.shard(hash).lock();
+        if let Some(slot) = table.keys.find(hash.tag(), key) {
+            return Some(act(table.keys.slot_mut(slot).value));
+        }
+        self.sweep(&mut table, now, Self::SWEEP);
+        if table.keys.is_full() || !self.room.take() {
+            drop(table);
+            self.sweep_next(now);
+            table = self.shard(hash).lock();
+            // As in `decide_unknown`.
+            if let Some(slot) = table.keys.find(hash.tag(), key) {
+                return Some(act(table.keys.slot_mut(slot).value));
+            }
+            if table.keys.is_full() || !self.room.take() {
+                drop(table);
+                return self.overflow.as_ref().map(|it| act(&mut super::locked(it).state));
+            }
+        }
+        let place = Taken { room: &self.room, is_used: false };
+        let state = table.terms.rule.new_state(self.new_since(&table.terms));
+        let slot = table.keys.insert(hash.tag(), key.to_owned(), state);
+        place.keep();
+        Some(act(table.keys.slot_mut(slot).value))
     }
 
     /// Decides on a request of a key for which there is no room: by the shared state, or with a

@@ -1,0 +1,69 @@
+//! The shares of tenants: the limit is exact, and each permit goes back where it was taken.
+#![cfg(loom)]
+
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+use leaparray::flow::shares::{FairShares, OfTenant};
+use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
+use leaparray::{Permit, shadow_all_words};
+use leaparray_loom_tests::explore;
+use loom::sync::Arc;
+use loom::thread;
+
+type Limit = std::sync::Arc<ConcurrencyLimiter>;
+type Shares = FairShares<Limit, BuildHasherDefault<DefaultHasher>>;
+
+fn shares(limit: u64) -> Arc<Shares> {
+    shadow_all_words();
+    let limit = Limit::new(ConcurrencyLimiter::new(limit));
+    Arc::new(FairShares::with_hasher(limit, 1, BuildHasherDefault::default()).unwrap())
+}
+
+fn take(shares: &Arc<Shares>, tenant: u8) -> Option<impl Permit + use<>> {
+    OfTenant::new(shares.clone(), &tenant, 1).try_acquire().at_once().ok()
+}
+
+/// The tenant that holds a permit gives it back, while another one is refused and so hungry, or
+/// gets it. Nothing is left in the books.
+#[test]
+fn permit_goes_back_beside_a_refusal() {
+    explore(Some(2), || {
+        let shares = shares(1);
+        let held = take(&shares, 1);
+        assert!(held.is_some());
+        let other = shares.clone();
+        let other = thread::spawn(move || drop(take(&other, 2)));
+        drop(held);
+        other.join().unwrap();
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+        assert!(take(&shares, 2).is_some() && take(&shares, 1).is_some());
+    });
+}
+
+#[test]
+fn last_permit_is_taken_once() {
+    explore(Some(2), || {
+        let shares = shares(2);
+        let held = take(&shares, 1);
+        let other = shares.clone();
+        let other = thread::spawn(move || take(&other, 2));
+        let own = take(&shares, 3);
+        let other = other.join().unwrap();
+        assert!(!(own.is_some() && other.is_some()));
+        drop((held, own, other));
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+    });
+}
+
+/// Two requests of one tenant at once have one slot or two. The permits of each go back to its own.
+#[test]
+fn requests_of_one_tenant_balance() {
+    explore(Some(1), || {
+        let shares = shares(4);
+        let other = shares.clone();
+        let other = thread::spawn(move || take(&other, 1).is_some());
+        assert!(take(&shares, 1).is_some());
+        assert!(other.join().unwrap());
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+    });
+}
