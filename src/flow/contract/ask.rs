@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Passed;
 use crate::flow::contract::{Decision, Refusal, Retry};
+use crate::node::Permit;
 use crate::node::Reason;
-use crate::node::{Outcome, Permit};
 use crate::time::Timestamp;
 
 /// A question of a request to a limiter: at which time it asks, for how many permits, which node it
@@ -143,13 +143,13 @@ impl<'a> Ask<'a> {
     }
 
     /// Returns the decision on this question. If it is a wait and the request cannot wait, the
-    /// permits are spent, and the permit is told that the request was cancelled.
+    /// permits are spent, and the permit is told that the request does not go ahead.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(in crate::flow) fn settled<P: Permit>(&self, decision: Decision<P>) -> Decision<P> {
         match decision {
             Decision::Wait(delayed) if !self.can_wait => {
-                delayed.into_parts().0.end_at(self.now, Outcome::Cancelled);
+                delayed.into_parts().0.withdraw_at(self.now);
                 Decision::Refused(Refusal::new(Reason::WaitTooLong, Retry::Unknown))
             }
             decision => decision,

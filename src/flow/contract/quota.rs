@@ -49,6 +49,9 @@ pub enum QuotaUnit {
     /// Requests that were admitted. Their permits come back with the time.
     #[default]
     Requests,
+    /// A cost of requests, in a unit of the program: see
+    /// [`CostLimiter`](crate::flow::settle::CostLimiter).
+    Cost,
     /// Requests in flight. Their permits come back when they end.
     InFlight,
 }

@@ -25,7 +25,7 @@ use crate::grpc::Code;
 /// |---|---|
 /// | the item itself | the [name](leaparray::flow::LimiterExt::named) of the limit, or `default`; for a further limit with that name `default-2`, and so on. Characters other than printable ASCII are written as `_` |
 /// | `q` | the limit |
-/// | `qu` | `concurrent-requests` for a limit of the requests in flight |
+/// | `qu` | `concurrent-requests` for a limit of the requests in flight, `cost` for one of costs |
 /// | `w` | the [window](leaparray::flow::Quota::window) in seconds, rounded up, if it has at least one |
 /// | `r` | the permits that remain |
 /// | `t` | the effective window: the seconds in which a client gets no more than these. It ends when all permits remain again or with `Retry-After`, whichever is earlier |

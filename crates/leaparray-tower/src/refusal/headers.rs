@@ -30,6 +30,8 @@ const EFFECTIVE_WINDOW: &str = "t";
 
 /// The unit of limits of the requests in flight.
 const CONCURRENT_REQUESTS: &str = "concurrent-requests";
+/// A unit of the service. The draft registers none for it.
+const COST: &str = "cost";
 /// The name of a limit that was given none.
 const DEFAULT_NAME: &str = "default";
 
@@ -126,8 +128,13 @@ fn write_string(field: &mut String, text: &str) {
 
 fn write_policy(field: &mut String, quota: &Quota) {
     write_integer(field, LIMIT, quota.limit);
-    if quota.unit == QuotaUnit::InFlight {
-        write(field, format_args!(";{UNIT}=\"{CONCURRENT_REQUESTS}\""));
+    let unit = match quota.unit {
+        QuotaUnit::InFlight => Some(CONCURRENT_REQUESTS),
+        QuotaUnit::Cost => Some(COST),
+        _ => None,
+    };
+    if let Some(unit) = unit {
+        write(field, format_args!(";{UNIT}=\"{unit}\""));
     }
     // A window has at least one second in this field. A shorter one cannot be said.
     if let Some(window) = quota.window.filter(|window| window.as_secs() > 0) {
@@ -157,7 +164,7 @@ fn effective_window(
         (Some(reset), None) => Some(reset),
         // The permits come back at a time that only the refusal knows.
         (None, retry) => {
-            retry.filter(|_| quota.remaining == 0 && quota.unit == QuotaUnit::Requests)
+            retry.filter(|_| quota.remaining == 0 && quota.unit != QuotaUnit::InFlight)
         }
     }
 }

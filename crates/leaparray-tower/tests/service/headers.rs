@@ -9,6 +9,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::RandomSource;
 use leaparray::flow::keyed::OfKey;
+use leaparray::flow::settle::CostLimiter;
 use leaparray::flow::{
     AdaptiveLimiter, AllOf, Ask, BoxLimiter, ConcurrencyLimiter, Decision, FixedWindowLimiter,
     Keyed, LeakyBucket, Limiter, LimiterExt, Rate, Reason, Refusal, Retry, SlidingWindowLimiter,
@@ -124,6 +125,7 @@ fn limiters(clock: &ManualClock) -> Vec<(&'static str, BoxLimiter)> {
         ("adaptive", empty(Arc::new(AdaptiveLimiter::with_clock(aimd, clock.clone())))),
         ("token bucket of a key", empty(OfKey::new(Arc::new(buckets), Box::new(7)))),
         ("window of a key", empty(OfKey::new(Arc::new(windows), Box::new(7)))),
+        ("cost", empty(Arc::new(CostLimiter::with_clock(MINUTE, 5, clock.clone()).unwrap()))),
         ("several", empty(both)),
         ("several alike", empty(alike)),
         ("named", empty(per_minute().named("a \"name\" \\ of the café"))),
@@ -168,6 +170,7 @@ fn fields_say_what_each_limit_is() {
         ("token bucket", "\"default\";q=10;w=100", "\"default\";r=0;t=10"),
         ("fixed window", "\"default\";q=5;w=60", "\"default\";r=0;t=60"),
         ("concurrency", "\"default\";q=2;qu=\"concurrent-requests\"", "\"default\";r=0"),
+        ("cost", "\"default\";q=5;qu=\"cost\";w=60", "\"default\";r=0;t=62"),
         (
             "several",
             "\"minute\";q=5;w=60, \"hour\";q=5;w=3600, \

@@ -1,5 +1,9 @@
 //! The arithmetic of a limit of costs: plain data, and functions of bucket numbers.
 
+/// The greatest number of buckets in a window of any interval. So a book is copied without an
+/// allocation.
+const MAX_SLOTS: usize = 51;
+
 /// The charges of each of the last buckets, and the debt.
 ///
 /// A window is the newest bucket and those before it, as many as there are slots.
@@ -16,7 +20,9 @@
 pub(super) struct Book {
     pub(super) limit: u64,
     /// The charge of each bucket of the window, at its number modulo the number of slots.
-    slots: Box<[u64]>,
+    slots: [u64; MAX_SLOTS],
+    /// The number of slots that are used.
+    window: u64,
     /// The number of the newest bucket.
     pub(super) newest: u64,
     /// The sum of the slots.
@@ -58,11 +64,25 @@ pub struct Settlement {
 }
 
 impl Book {
-    pub(super) fn new(slots: usize, limit: u64) -> Self {
-        let slots = vec![0; slots].into_boxed_slice();
+    /// Creates the book of a window of that many buckets, up to [`MAX_SLOTS`].
+    pub(super) fn new(window: usize, limit: u64) -> Self {
+        debug_assert!((1..=MAX_SLOTS).contains(&window));
+        let (slots, window) = ([0; MAX_SLOTS], window as u64);
         let (newest, charged, in_flight) = (0, 0, 0);
         let [debt, reserved, settled, expired, unused] = [0; 5];
-        Self { limit, slots, newest, charged, debt, reserved, in_flight, settled, expired, unused }
+        Self {
+            limit,
+            slots,
+            window,
+            newest,
+            charged,
+            debt,
+            reserved,
+            in_flight,
+            settled,
+            expired,
+            unused,
+        }
     }
 
     /// Moves the window, so that it ends with bucket `number`, if that is after the newest one. A
@@ -70,7 +90,7 @@ impl Book {
     ///
     /// Makes at most as many steps as three windows have buckets, however far the bucket is.
     pub(super) fn roll_to(&mut self, number: u64) {
-        let window = self.slots.len() as u64;
+        let window = self.window;
         while self.newest < number {
             let left = number - self.newest;
             if (self.debt == 0 || self.limit == 0) && left >= window {
@@ -104,7 +124,7 @@ impl Book {
         let charged = u128::from(self.limit) * u128::from(windows);
         self.debt -= charged;
         self.expired += charged;
-        self.newest += windows * self.slots.len() as u64;
+        self.newest += windows * self.window;
     }
 
     /// Moves the window by a bucket.
@@ -118,8 +138,7 @@ impl Book {
 
     #[expect(clippy::cast_possible_truncation, reason = "below the number of slots, a usize")]
     fn slot(&mut self, number: u64) -> &mut u64 {
-        let len = self.slots.len() as u64;
-        &mut self.slots[(number % len) as usize]
+        &mut self.slots[(number % self.window) as usize]
     }
 
     /// Returns the amount that can be charged.
@@ -172,7 +191,7 @@ impl Book {
             return self.spend(cost - estimate);
         };
         self.settled += u128::from(cost);
-        if self.newest - bucket >= self.slots.len() as u64 {
+        if self.newest - bucket >= self.window {
             self.unused += u128::from(unused);
             return Settlement::default();
         }
@@ -209,7 +228,7 @@ impl Book {
         if self.limit == 0 && self.debt > 0 {
             return None;
         }
-        let window = self.slots.len() as u64;
+        let window = self.window;
         while self.debt > 0 || !holds(&self) {
             self.newest.checked_add(window)?;
             if self.is_periodic() {

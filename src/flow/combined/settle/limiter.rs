@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::book::{Book, Mark, Settlement};
 use super::reservation::{Reservation, sealed::Costs};
-use crate::flow::contract::{Account, Ask, Decision, LimitError, Quota, Refusal, Retry, lend};
+use crate::flow::contract::{
+    Account, Ask, Decision, LimitError, Quota, QuotaUnit, Refusal, Retry, lend,
+};
 use crate::flow::limiters::window_of_any;
 use crate::flow::permits::Horizon;
 use crate::node::Reason;
@@ -89,7 +91,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// # Threads
 ///
-/// Each operation locks the limiter for some tens of nanoseconds, and once in a bucket for a walk
+/// Each operation locks the limiter for some tens of nanoseconds, to change the books or to copy
+/// them; the time of a refusal is computed from a copy. Once in a bucket, there is a walk
 /// over up to three windows of 51 numbers. A thread that is stopped by the scheduler while
 /// it has the lock delays the others. It takes about 600 bytes.
 #[derive(Debug)]
@@ -307,12 +310,12 @@ impl<C: Clock> CostLimiter<C> {
 
     #[expect(clippy::unnecessary_wraps, reason = "as of the controllers that cannot tell")]
     fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
+        let estimate = ask.permits();
         let book = self.seen_at(ask.now());
-        Some(if book.admits(ask.permits()) {
-            Decision::Admitted(())
-        } else {
-            Decision::Refused(self.refusal(book, ask.permits()))
-        })
+        if book.admits(estimate) {
+            return Some(Decision::Admitted(()));
+        }
+        Some(Decision::Refused(self.refusal(book, estimate)))
     }
 }
 
@@ -328,7 +331,7 @@ impl<C: Clock> Account for CostLimiter<C> {
         let (limit, room) = (book.limit, book.room());
         let is_whole = book.charged == 0 && book.debt == 0;
         let reset = if is_whole { Some(now) } else { self.start_of(book.empty()) };
-        Some(Quota::new(limit, room, reset).with_window(self.interval))
+        Some(Quota::new(limit, room, reset).with_window(self.interval).with_unit(QuotaUnit::Cost))
     }
 
     /// Returns whether nothing is charged, owed or reserved at `now`, and no request was decided
