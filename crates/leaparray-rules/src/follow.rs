@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leaparray::Registry;
 
@@ -122,8 +122,12 @@ impl<C: RuleClock> Rules<C> {
         }
     }
 
-    /// Returns whether a text is good, and has each rule that is in force.
+    /// Returns whether a text is good, ends with a line break, and has each rule that is in force:
+    /// whether it is no part of a file that is written slowly.
     fn keeps_all(&self, text: &str) -> bool {
+        if !text.ends_with('\n') {
+            return false;
+        }
         let Ok(next) = RuleSet::parse(text) else { return false };
         let names: HashSet<_> = next.rules().iter().map(|it| &it.name).collect();
         self.rules().iter().all(|it| names.contains(&it.name))
@@ -176,20 +180,29 @@ fn run<C: RuleClock>(
     if wakes.recv().is_err() {
         return;
     }
+    // The time at which the pending text was first read, and for how long it has to stay the same.
+    let mut pending: Option<(Instant, Duration)> = None;
     loop {
         let reading = follow.read();
         // Not held while the source is read: the rules may be dropped then.
         let Some(shared) = shared.upgrade() else { return };
         let rules = Rules { shared };
         rules.set_read();
-        if let Some(reading) = follower.look(reading) {
-            let event = rules.act(&follow.name, reading);
-            follow.tell(&event);
+        rules.forget_gone();
+        // However often it is read in between.
+        let is_early = pending.is_some_and(|(since, time)| since.elapsed() < time);
+        if !(is_early && follower.would_confirm(&reading)) {
+            if let Some(reading) = follower.look(reading) {
+                let event = rules.act(&follow.name, reading);
+                follow.tell(&event);
+            }
+            let text = follower.pending_text();
+            let time = text.map(|it| if rules.keeps_all(it) { CONFIRM } else { CONFIRM_LOSS });
+            pending = time.map(|time| (Instant::now(), time));
         }
-        let text = follower.pending_text();
-        let confirm = text.map(|it| if rules.keeps_all(it) { CONFIRM } else { CONFIRM_LOSS });
-        let pause = confirm.map_or(follow.interval, |it| it.min(follow.interval));
         drop(rules);
+        let left = pending.map(|(since, time)| time.saturating_sub(since.elapsed()));
+        let pause = left.map_or(follow.interval, |it| it.min(follow.interval));
         if wakes.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
             return;
         }

@@ -56,7 +56,8 @@ use crate::text::RuleSet;
 /// place. A limiter is replaced if it becomes one of another kind, if its window has another
 /// interval or another number of buckets, and if its key or its `max_keys` changes. If both the old
 /// and the new one limit the rate of all requests together, the new one is charged with what the
-/// old one has charged. Otherwise, it begins without a state, as the limiter of a new rule does.
+/// old one has charged, but for the few requests that are decided during the change. Otherwise, it
+/// begins without a state, as the limiter of a new rule does.
 /// [`Changes::begun_anew`] has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
@@ -170,20 +171,21 @@ struct Prepared<C: RuleClock> {
 struct Carry<C: RuleClock> {
     from: Arc<RuleLimiter<C>>,
     to: Arc<RuleLimiter<C>>,
-    charged: u64,
+    /// The permits that the new limiter has charged by the last call.
+    charged: Option<u64>,
 }
 
 impl<C: RuleClock> Carry<C> {
     fn new(from: &Arc<RuleLimiter<C>>, to: &Arc<RuleLimiter<C>>) -> Self {
-        Self { from: Arc::clone(from), to: Arc::clone(to), charged: 0 }
+        Self { from: Arc::clone(from), to: Arc::clone(to), charged: None }
     }
 
     /// Charges what was not charged yet.
     fn charge(&mut self, now: Timestamp) {
         let Self { from, to, charged } = self;
-        let taken = from.taken(now);
-        to.take(now, taken.saturating_sub(*charged));
-        *charged = taken.max(*charged);
+        let (taken, before) = (from.taken(now), charged.unwrap_or_else(|| to.taken(now)));
+        to.take(now, taken.saturating_sub(before));
+        *charged = Some(taken.max(before));
     }
 }
 
@@ -307,6 +309,13 @@ impl<C: RuleClock> Rules<C> {
         changes
     }
 
+    /// Drops the rules that are gone for too long to come back.
+    pub(crate) fn forget_gone(&self) {
+        let now = self.shared.registry.clock().now();
+        let gone = &mut locked(&self.shared.turn).gone;
+        gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+    }
+
     /// Makes the next plan. Changes nothing.
     fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
         let clock = self.shared.registry.clock();
@@ -335,6 +344,9 @@ impl<C: RuleClock> Rules<C> {
                     let next = Active::new(&new, Arc::clone(&back.limiter), rollout);
                     let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
                     steps.push(Step { former, strictest, next: next.clone() });
+                    if let Some(known) = known {
+                        carries.push(Carry::new(&known.limiter, &back.limiter));
+                    }
                     return next;
                 }
                 let limiter = Arc::new(RuleLimiter::new(rule, clock));

@@ -96,11 +96,11 @@ fn rule_of_another_kind_begins_anew() {
 
 #[test]
 fn limiter_that_is_replaced_is_charged_with_what_the_old_one_has_charged() {
-    for (before, after, left) in [
-        ("limit = \"5 per hour\"", "limit = \"10 per 2h\"", 7),
-        ("limit = \"5 per hour\"", "limit = \"5 per hour\"\nbuckets = 2", 2),
-        ("limit = \"5 per hour\"", "limit = \"5 per hour, bursts of 5\"", 2),
-        ("limit = \"5 per hour, bursts of 5\"", "limit = \"2 per day\"", 0),
+    for (before, after, left, back) in [
+        ("limit = \"5 per hour\"", "limit = \"10 per 2h\"", 7, 0),
+        ("limit = \"5 per hour\"", "limit = \"5 per hour\"\nbuckets = 2", 2, 0),
+        ("limit = \"5 per hour\"", "limit = \"5 per hour, bursts of 5\"", 2, 0),
+        ("limit = \"5 per hour, bursts of 5\"", "limit = \"2 per day\"", 0, 2),
     ] {
         let (_, rules) = rules();
         rules.apply(&file(&[("r", before)]));
@@ -108,7 +108,7 @@ fn limiter_that_is_replaced_is_charged_with_what_the_old_one_has_charged() {
         assert_eq!(names(&rules.apply(&file(&[("r", after)])))[2], ["r"], "{after}");
         assert_eq!(admitted(&rules, 20), left, "{before} to {after}");
         rules.apply(&file(&[("r", before)]));
-        assert_eq!(admitted(&rules, 20), 2, "back at {before}");
+        assert_eq!(admitted(&rules, 20), back, "back at {before}");
     }
 }
 

@@ -119,3 +119,27 @@ fn source_without_a_good_text_is_not_followed() {
     assert_eq!(error.to_string(), "test: the source has panicked");
     assert_eq!((rules.status().version, rules.status().source), (0, None));
 }
+
+/// A program that reloads at each event of the file reads a half of it several times.
+#[test]
+fn half_of_a_file_does_not_count_however_often_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limits.toml");
+    let other = "[[rule]]\nname = \"other\"\nresource = \"b\"\nin_flight = 1\n";
+    fs::write(&path, text(3) + other).unwrap();
+    let (rules, events) = follow(&path);
+    // Half of the file, and soon the whole of another one.
+    fs::write(&path, text(2)).unwrap();
+    for _ in 0..5 {
+        rules.reload();
+        std::thread::yield_now();
+    }
+    assert_eq!(rules.rules().len(), 2);
+    fs::write(&path, text(2) + other).unwrap();
+    let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert_eq!((changes.changed.len(), changes.removed.len()), (1, 0));
+    // What stays counts.
+    fs::write(&path, text(2)).unwrap();
+    let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
+    assert_eq!(changes.removed, ["other".into()]);
+}

@@ -28,6 +28,11 @@ impl Follower {
         self.settled.as_ref()
     }
 
+    /// Returns whether a reading would confirm the one before.
+    pub(crate) fn would_confirm(&self, reading: &Reading) -> bool {
+        is_same(self.pending.as_ref(), reading)
+    }
+
     /// Returns the text that is to be confirmed by a second reading, if there is one.
     pub(crate) fn pending_text(&self) -> Option<&str> {
         self.pending.as_ref()?.as_deref().ok()

@@ -86,8 +86,8 @@ impl Follow {
     }
 
     /// Sets the time between two readings, by default a second, and at least a millisecond. A text
-    /// that has changed is read again after at most 50 ms, and counts if it is the same; after at
-    /// most a second if it is wrong, or has fewer rules, as a file that is written slowly.
+    /// that has changed is read again after 50 ms, and counts if it is the same; after
+    /// a second if it is wrong, or has fewer rules, as a file that is written slowly.
     pub fn every(self, interval: Duration) -> Self {
         Self { interval: interval.max(Self::SHORTEST), ..self }
     }
