@@ -97,6 +97,8 @@ pub enum WatchedGauge {
     ShadowWouldRefuse,
     /// The requests that went ahead at once although a limiter in the shadow would delay them.
     ShadowWouldDelay,
+    /// The requests that a limiter in the shadow has refused or delayed, as far as it is enforced.
+    ShadowEnforced,
 }
 
 impl WatchedGauge {
@@ -112,6 +114,7 @@ impl WatchedGauge {
         Self::ShadowEnforcedShare,
         Self::ShadowWouldRefuse,
         Self::ShadowWouldDelay,
+        Self::ShadowEnforced,
     ];
 
     /// Returns the name in snake case, without a prefix.
@@ -128,6 +131,7 @@ impl WatchedGauge {
             Self::ShadowEnforcedShare => "shadow_enforced_share",
             Self::ShadowWouldRefuse => "shadow_would_refuse",
             Self::ShadowWouldDelay => "shadow_would_delay",
+            Self::ShadowEnforced => "shadow_enforced",
         }
     }
 
@@ -156,6 +160,9 @@ impl WatchedGauge {
             }
             Self::ShadowWouldDelay => {
                 "Requests that went ahead although a limiter in the shadow would delay them"
+            }
+            Self::ShadowEnforced => {
+                "Requests that a limiter in the shadow has refused or delayed in fact"
             }
         }
     }
@@ -222,6 +229,7 @@ impl WatchedState {
                 visit(WatchedGauge::ShadowEnforcedShare, None, f64::from(parts) / 1e6);
                 visit(WatchedGauge::ShadowWouldRefuse, None, float(counts.would_refuse));
                 visit(WatchedGauge::ShadowWouldDelay, None, float(counts.would_delay));
+                visit(WatchedGauge::ShadowEnforced, None, float(counts.enforced));
                 limiter.for_each_gauge(visit);
             }
         }

@@ -113,13 +113,19 @@ async fn chat(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes) 
     };
     let request = Request::post(format!("http://{}/v1/chat", proxy.model)).body(Body::from(body));
     let answer = match request {
-        Ok(request) => proxy.client.request(request).await.ok(),
-        Err(_) => None,
+        Ok(request) => proxy.client.request(request).await,
+        Err(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
-    let Some(answer) = answer else {
-        // The model has not answered: nothing was used.
-        reserved.settle_at(clock.now(), 0);
-        return StatusCode::BAD_GATEWAY.into_response();
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => {
+            if error.is_connect() {
+                // The model has not got the request: nothing was used. Otherwise, that is not
+                // known, and the estimate stands.
+                reserved.settle_at(clock.now(), 0);
+            }
+            return StatusCode::BAD_GATEWAY.into_response();
+        }
     };
     let (status, inner) = (answer.status(), answer.into_body());
     let (scanner, reserved) = (Scanner::default(), Some(reserved));

@@ -27,7 +27,7 @@ use watched::Watched;
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
-/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals`, `_shadow_mode`, `_shadow_enforced_share`, `_shadow_would_refuse`, `_shadow_would_delay` | gauge | limiter, and state, key or mode | the state of the limiters that the registry [watches](Registry::watch) |
+/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals`, `_shadow_mode`, `_shadow_enforced_share`, `_shadow_would_refuse`, `_shadow_would_delay`, `_shadow_enforced` | gauge | limiter, and state, key or mode | the state of the limiters that the registry [watches](Registry::watch) |
 ///
 /// The kind is `inbound` or `outbound`. The counts are those of the
 /// [series](leaparray::registry::SeriesReader) of the registry: a resource that was evicted and is

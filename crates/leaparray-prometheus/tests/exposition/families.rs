@@ -221,6 +221,7 @@ fn limiters_and_breakers_are_exposed_by_name() {
     assert_eq!(samples.number("leaparray_limiter_key_refusals", &key), 2.0);
     let of_tried = |name| samples.number(name, &[("limiter", "tried")]);
     assert_eq!(of_tried("leaparray_shadow_would_refuse"), 2.0);
+    assert_eq!(of_tried("leaparray_shadow_enforced"), 2.0);
     assert_eq!(of_tried("leaparray_shadow_enforced_share"), 0.5);
     for (mode, value) in [("requests", 1.0), ("shadow", 0.0)] {
         let labels = [("limiter", "tried"), ("mode", mode)];

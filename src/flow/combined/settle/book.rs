@@ -10,8 +10,8 @@ const MAX_SLOTS: usize = 51;
 ///
 /// # Invariants
 ///
-/// 1. *Never over the limit.* `charged` grows up to the limit at most. It is above the limit only
-///    after the limit was lowered.
+/// 1. *Never over the limit.* No operation raises `charged` above the limit. It is above the limit
+///    only after the limit was lowered.
 /// 2. *No room beside a debt.* If there is a debt, `charged` is at least the limit. So a request is
 ///    admitted only once everything that is owed has been charged.
 /// 3. *Conserved.* `settled + reserved + unused = charged + expired + debt`: each cost and each

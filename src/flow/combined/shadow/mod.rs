@@ -79,10 +79,10 @@ pub use rollout::{Rollout, ShadowCounts};
 ///
 /// # Refunds
 ///
-/// A request that went ahead against the decision has no permits to [give back](Account::refund),
-/// which its time does not tell. So no permits are given back of a request whose time is not after
-/// the latest such request, or the latest second in which the limiter was off, or whose time is
-/// more than a second ahead of the limiter's clock. They stay charged.
+/// A [refund](Account::refund) names a request by its time only. If any request of that time or a
+/// later one went ahead against the decision, or while the limiter was off, up to a second before,
+/// the refund is refused, and the permits stay charged. So it is for a time that is more than a
+/// second ahead of the limiter's clock.
 #[derive(Clone, Copy)]
 pub struct Shadow<L, R = Arc<Rollout>> {
     limiter: L,
