@@ -35,9 +35,9 @@ each request. *In any second* is the most requests beyond L in any second, where
 ";
 
 const WAITING: &str = "
-With requests that wait: 8 nodes of 100 workers, each of which has its next request as soon as one is
-admitted, and L = 4,000. The round trips are those above, or from 0.2 to 100 ms by node. A *share* is
-what a node gets, relative to the mean of all:
+With requests that wait: 8 nodes of 100 workers, each of which has its next request as soon as one
+is admitted, and L = 4,000. The round trips are those above, or from 0.2 to 100 ms by node. A
+*share* is what a node gets, relative to the mean of all:
 
 ";
 
