@@ -69,3 +69,17 @@ fn request_that_finds_room_in_its_class_finds_it_in_the_limiter() {
         assert_eq!((classes.in_use(), classes.limiter().in_use()), (0, 0));
     });
 }
+
+/// A request for more than the limit takes nothing, not even for a moment.
+#[test]
+fn request_for_too_much_refuses_no_other() {
+    explore(Some(3), || {
+        let classes = classes(2, &[1.0, 0.5]);
+        let other = classes.clone();
+        let other =
+            thread::spawn(move || OfClass::new(other, 1).try_acquire_many(5).at_once().is_err());
+        assert!(take(&classes, 0).is_some());
+        assert!(other.join().unwrap());
+        assert_eq!((classes.in_use(), classes.limiter().in_use()), (0, 0));
+    });
+}

@@ -185,23 +185,6 @@ fn adaptive_limiter_learns_from_the_calls_of_all_classes() {
     assert_eq!(node.now().long().sum(MetricEvent::Success), 1);
 }
 
-/// A request for more than the limit takes nothing, not even for a moment.
-#[test]
-fn request_for_too_much_refuses_no_other() {
-    let classes = classes(10, &[1.0, 0.6]);
-    let done = std::sync::atomic::AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                assert!(classes.class(1).try_acquire_many(1_000).is_refused());
-            }
-        });
-        let refused = (0..20_000).filter(|_| classes.class(0).try_acquire().is_refused()).count();
-        done.store(true, Ordering::Relaxed);
-        assert_eq!(refused, 0);
-    });
-}
-
 #[test]
 fn shares_are_changed_in_place() {
     let classes = classes(10, &[1.0, 0.6, 0.5]);
