@@ -223,12 +223,6 @@ impl<L: Limiter> WaitQueue<L> {
         self.waiters.notify_head();
     }
 
-    /// Returns the limiter. Permits of the queue that are held stay valid.
-    #[must_use]
-    pub fn into_inner(self) -> L {
-        self.limiter
-    }
-
     /// Asks the limiter at `now`, or takes a place in the queue.
     fn begin<'a, N: Passed>(
         &'a self,
