@@ -74,6 +74,29 @@ fn thread_that_has_deposited_is_not_refused() {
     });
 }
 
+/// Three retries take what a request beside them pays for. A retry that finds them finds that
+/// request too, and is not refused, since the budget is never spent.
+#[test]
+fn retry_is_found_with_the_request_that_pays_for_it() {
+    explore(Some(1), || {
+        shadow_all_words();
+        let window = WindowConfig::new(2, LEN * 2).unwrap();
+        let clock = ManualClock::new(Timestamp::MIN);
+        let budget = RetryBudget::with_clock(window, 2.0, 1, clock).unwrap();
+        let budget = Arc::new(budget.with_max_lead(Duration::MAX));
+        // Three retries, of which one is taken.
+        budget.deposit_at(start(2));
+        assert!(retry(&budget, 2));
+        let other = budget.clone();
+        let other = thread::spawn(move || other.try_acquire_at(start(2), 3).is_admitted());
+        let own = budget.clone();
+        let own = thread::spawn(move || retry(&own, 2));
+        budget.deposit_at(start(2));
+        other.join().unwrap();
+        assert!(own.join().unwrap());
+    });
+}
+
 /// A request ends while two retries ask. At each admission, at most half of the requests in flight
 /// at that moment are retried.
 #[test]

@@ -56,10 +56,10 @@ use crate::window::SlidingWindow;
 /// only grow, and the word of another bucket is another word. So if the compare-exchange succeeds,
 /// the requests are at least those that were read.
 ///
-/// A release fence comes before the compare-exchange, and each load of the word acquires. So a
-/// thread that finds a retry in the word also finds the requests that were deposited before it.
-/// Otherwise it could count the retry and not the request that pays for it, and refuse a retry for
-/// which its own request pays.
+/// A release fence comes between the requests that a retry has read and its compare-exchange, and
+/// each load of the word acquires. So a thread that finds a retry in the word also finds the
+/// requests that pay for it, and those that the retrying thread has deposited. Otherwise it could
+/// count the retry and not those requests, and refuse a retry although the budget is not spent.
 ///
 /// # Timestamps
 ///
@@ -187,8 +187,6 @@ impl<C: Clock> Limiter for RetryBudget<C> {
     type Permit = ();
 
     fn decide(&self, ask: &Ask<'_>) -> Decision {
-        // Release: pairs with the Acquire of each load of the word in `PermitWindow::take`.
-        fence(Ordering::Release);
         self.retries.take(ask.now(), ask.permits(), self, self.clock())
     }
 
@@ -214,7 +212,10 @@ impl<C: Clock> Ration for RetryBudget<C> {
 
     fn usage(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<Usage> {
         let PackedBucket { number, count: taken, .. } = window.layout().read(word);
-        Some(Usage::of_remaining(self.limit_of(number).saturating_sub(taken)))
+        let limit = self.limit_of(number);
+        // Release: pairs with the Acquire of each load of the word in `PermitWindow::take`.
+        fence(Ordering::Release);
+        Some(Usage::of_remaining(limit.saturating_sub(taken)))
     }
 
     fn refuse(&self, _window: &PermitWindow, full: &FullWindow) -> Refusal {
