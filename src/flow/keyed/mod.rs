@@ -329,7 +329,9 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
 
     /// Lets all keys for which there is no room share one more state of the limit, in place of a
     /// refusal. If one of them takes all of it, the others are refused: among them are clients that
-    /// are new while an attacker fills the cap.
+    /// are new while an attacker fills the cap. A key for which there is room again has a state of
+    /// its own, as new: it may have taken the limit from the shared state shortly before, and then
+    /// takes up to the limit once more.
     ///
     /// ```
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
