@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::Ask;
-use leaparray::flow::settle::{CostLimiter, Ledger, LedgerError, Reservation, Unsettled};
+use leaparray::flow::settle::{CostLimiter, CostReservation, Ledger, LedgerError, Unsettled};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_loom_tests::explore;
 use loom::thread;
@@ -21,8 +21,8 @@ fn costs(limit: u64) -> Arc<Costs> {
     Arc::new(limiter.with_max_lead(Duration::MAX))
 }
 
-fn reserve(limiter: &Arc<Costs>, estimate: u64) -> Option<Reservation<Arc<Costs>>> {
-    Reservation::ask(Arc::clone(limiter), &Ask::at(NOW).many(estimate)).at_once().ok()
+fn reserve(limiter: &Arc<Costs>, estimate: u64) -> Option<CostReservation<Arc<Costs>>> {
+    CostReservation::ask(Arc::clone(limiter), &Ask::at(NOW).many(estimate)).at_once().ok()
 }
 
 fn check(limiter: &Costs, in_flight: u64) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leaparray::flow::settle::{
-    CostBooks, CostLimiter, Ledger, LedgerError, PerRequest, Reservation, ReservationId, Settle,
-    Unsettled,
+    CostBooks, CostLimiter, CostReservation, Ledger, LedgerError, PerRequest, ReservationId,
+    Settle, Unsettled,
 };
 use leaparray::flow::shadow::{Mode, Shadow};
 use leaparray::flow::{
@@ -32,7 +32,7 @@ fn is_conserved(books: &CostBooks) -> bool {
         == u128::from(books.charged) + books.expired + books.debt
 }
 
-fn reserve(limiter: &Costs, now: Timestamp, estimate: u64) -> Reservation<&Costs> {
+fn reserve(limiter: &Costs, now: Timestamp, estimate: u64) -> CostReservation<&Costs> {
     limiter.try_acquire_at(now, estimate).at_once().unwrap()
 }
 
@@ -53,7 +53,7 @@ proptest! {
     ) {
         let (clock, limiter) = costs(limit);
         let (mut open, mut now, mut costs, mut excesses) = (Vec::new(), 60_000, vec![], vec![]);
-        let mut settle_until = |open: &mut Vec<(u64, u64, u64, Reservation<&Costs>)>, until| {
+        let mut settle_until = |open: &mut Vec<(u64, u64, u64, CostReservation<&Costs>)>, until| {
             open.sort_by_key(|it| std::cmp::Reverse(it.0));
             while open.last().is_some_and(|it| it.0 <= until) {
                 let (end, begin, cost, reserved) = open.pop().unwrap();
@@ -296,7 +296,7 @@ fn ledger_settles_each_number_once() {
     let reserve = || limiter.clone().try_acquire_many(100).at_once().unwrap();
     let charged = || limiter.books_at(clock.now()).charged;
     let keep = || {
-        let reserved = Reservation::ask(Arc::clone(&limiter), &Ask::at(clock.now()).many(100));
+        let reserved = CostReservation::ask(Arc::clone(&limiter), &Ask::at(clock.now()).many(100));
         ledger.keep(reserved.at_once().unwrap().if_unsettled(Unsettled::GivenBack))
     };
     let [first, second] = [keep().unwrap(), keep().unwrap()];

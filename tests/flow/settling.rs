@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::settle::{Reservation, Settle, Settling, Unsettled};
+use leaparray::flow::settle::{CostReservation, Settle, Settling, Unsettled};
 use leaparray::flow::{
     Account, AllOf, Ask, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter, LimiterExt,
     Quota, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue,
@@ -65,7 +65,7 @@ impl<L: Limiter<Permit = ()>> Account for Counted<L> {
 fn conserves<L: Limiter<Permit = ()>>(clock: &ManualClock, limiter: L, trace: &[(u64, u64, u64)]) {
     let (taken, back) = (AtomicU64::new(0), AtomicU64::new(0));
     let limiter = Settling::new(Counted { limiter, taken, back });
-    let (mut settled, mut before) = (0, None::<(Reservation<_>, u64)>);
+    let (mut settled, mut before) = (0, None::<(CostReservation<_>, u64)>);
     for &(after, estimate, cost) in trace {
         clock.advance(ms(after));
         let own = limiter.try_acquire_many(estimate).at_once().ok();
@@ -74,7 +74,7 @@ fn conserves<L: Limiter<Permit = ()>>(clock: &ManualClock, limiter: L, trace: &[
             let unused = reserved.estimate().saturating_sub(cost);
             settled += cost + unused - reserved.settle(cost).given_back;
         }
-        let in_flight = own.as_ref().map_or(0, Reservation::estimate);
+        let in_flight = own.as_ref().map_or(0, CostReservation::estimate);
         before = own.map(|it| (it, cost));
         let Counted { taken, back, .. } = limiter.limiter();
         let net = taken.load(Ordering::Relaxed) - back.load(Ordering::Relaxed);

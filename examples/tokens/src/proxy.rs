@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use leaparray::flow::settle::{CostLimiter, PerRequest, Reservation, Settle};
+use leaparray::flow::settle::{CostLimiter, CostReservation, PerRequest, Settle};
 use leaparray::flow::{AllOf, FixedWindowLimiter, Keyed, LimiterExt, Named, Refusal, TokenBucket};
 use leaparray::{Clock, ManualClock};
 use serde_json::Value;
@@ -37,7 +37,7 @@ type Costs = CostLimiter<ManualClock>;
 type MakeCosts = Box<dyn Fn() -> Costs + Send + Sync>;
 
 /// The reservations of a request: none of the limit of requests, whose permits are spent at once.
-type Reserved = ((), Reservation<Arc<Costs>>, Reservation<Arc<Costs>>);
+type Reserved = ((), CostReservation<Arc<Costs>>, CostReservation<Arc<Costs>>);
 
 /// The limits of each client, and of all together.
 pub(crate) struct Limits {

@@ -38,7 +38,7 @@ impl fmt::Display for ReservationId {
 /// Reservations that are settled by a number, as by another task than the one that has reserved,
 /// and that end if they are not settled in time.
 ///
-/// `P` is a [`Reservation`](super::Reservation), or what several limits have given out: anything
+/// `P` is a [`CostReservation`](super::CostReservation), or what several limits have given out: anything
 /// that can be [settled](Settle).
 ///
 /// # Expiry

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::book::{Book, Mark, Settlement};
-use super::reservation::{Reservation, sealed::Costs};
+use super::reservation::{CostReservation, sealed::Costs};
 use crate::flow::contract::{
     Account, Ask, Decision, LimitError, Quota, QuotaUnit, Refusal, Retry, lend,
 };
@@ -17,8 +17,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// A limit of the cost of requests, in any interval of a length, where the cost of a request is
 /// known only after it: tokens of a language model, bytes, the time of a database.
 ///
-/// A request asks for an estimate of its cost, and gets a [`Reservation`]. At its end, the
-/// reservation is [settled](Reservation::settle) with the actual cost:
+/// A request asks for an estimate of its cost, and gets a [`CostReservation`]. At its end, the
+/// reservation is [settled](CostReservation::settle) with the actual cost:
 ///
 /// - If that is *less*, the rest of the estimate is given back where it was taken: the limit is
 ///   then as if the request had asked for its cost.
@@ -367,4 +367,4 @@ impl<C: Clock> Costs for CostLimiter<C> {
     }
 }
 
-lend!(Reservation, [C: Clock] CostLimiter<C>);
+lend!(CostReservation, [C: Clock] CostLimiter<C>);

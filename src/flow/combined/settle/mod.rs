@@ -1,7 +1,7 @@
 //! Limits of a cost that is known only afterwards: reserve an estimate, then settle the actual
 //! cost.
 //!
-//! A [`CostLimiter`] gives out a [`Reservation`]. An [`AllOf`](crate::flow::AllOf) of several gives
+//! A [`CostLimiter`] gives out a [`CostReservation`]. An [`AllOf`](crate::flow::AllOf) of several gives
 //! out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under
 //! numbers, for a time.
 //!
@@ -38,10 +38,10 @@ pub use book::Settlement;
 pub use ledger::{Ledger, LedgerError, ReservationId};
 pub use limiter::{CostBooks, CostLimiter, Unsettled};
 pub use per_request::PerRequest;
-pub use reservation::Reservation;
+pub use reservation::CostReservation;
 pub use settling::Settling;
 
-/// Permits that are settled with the actual cost of their request: a [`Reservation`], or those of
+/// Permits that are settled with the actual cost of their request: a [`CostReservation`], or those of
 /// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no
 /// cost, whose permit is `()`, has nothing to settle.
 ///

@@ -40,7 +40,7 @@ pub(super) mod sealed {
 /// As the permit of an [entry](crate::Entry), it ends with the entry, by its policy. To settle it,
 /// reserve beside the entry, and keep the reservation until the cost is known.
 #[must_use = "a reservation that is dropped at once ends by its policy"]
-pub struct Reservation<L>
+pub struct CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
@@ -51,7 +51,7 @@ where
     is_open: bool,
 }
 
-impl<L> Reservation<L>
+impl<L> CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
@@ -105,7 +105,7 @@ where
     }
 }
 
-impl<L> Settle for Reservation<L>
+impl<L> Settle for CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
@@ -118,7 +118,7 @@ where
     }
 }
 
-impl<L> Permit for Reservation<L>
+impl<L> Permit for CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
@@ -134,7 +134,7 @@ where
     }
 }
 
-impl<L> Drop for Reservation<L>
+impl<L> Drop for CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
@@ -144,13 +144,13 @@ where
     }
 }
 
-impl<L> fmt::Debug for Reservation<L>
+impl<L> fmt::Debug for CostReservation<L>
 where
     L: Deref,
     L::Target: Costs,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation")
+        f.debug_struct("CostReservation")
             .field("estimate", &self.estimate())
             .field("unsettled", &self.unsettled)
             .finish_non_exhaustive()

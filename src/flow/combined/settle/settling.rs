@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::book::Settlement;
 use super::limiter::Unsettled;
-use super::reservation::{Reservation, sealed::Costs};
+use super::reservation::{CostReservation, sealed::Costs};
 use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota, Refusal, Retry, lend};
 use crate::flow::watch::WatchedState;
 use crate::node::Reason;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::time::Timestamp;
 
-/// A limiter whose permits are [reservations](Reservation) of another limiter, of any kind, such as
+/// A limiter whose permits are [reservations](CostReservation) of another limiter, of any kind, such as
 /// a bucket or the limit of a fleet.
 ///
 /// - A lower cost is [given back](Account::refund) as far as that limiter gives back: a window only
@@ -239,4 +239,4 @@ impl<L: Limiter<Permit = ()>> Account for Settling<L> {
     }
 }
 
-lend!(Reservation, [L: Limiter<Permit = ()>] Settling<L>);
+lend!(CostReservation, [L: Limiter<Permit = ()>] Settling<L>);
