@@ -38,8 +38,8 @@ impl fmt::Display for ReservationId {
 /// Reservations that are settled by a number, as by another task than the one that has reserved,
 /// and that end if they are not settled in time.
 ///
-/// `P` is a [`CostReservation`](super::CostReservation), or what several limits have given out: anything
-/// that can be [settled](Settle).
+/// `P` is a [`CostReservation`](super::CostReservation), or what several limits have given out:
+/// anything that can be [settled](Settle).
 ///
 /// # Expiry
 ///

@@ -1,8 +1,8 @@
 //! Limits of a cost that is known only afterwards: reserve an estimate, then settle the actual
 //! cost.
 //!
-//! A [`CostLimiter`] gives out a [`CostReservation`]. An [`AllOf`](crate::flow::AllOf) of several gives
-//! out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under
+//! A [`CostLimiter`] gives out a [`CostReservation`]. An [`AllOf`](crate::flow::AllOf) of several
+//! gives out several, which are [settled](Settle) together. A [`Ledger`] keeps reservations under
 //! numbers, for a time.
 //!
 //! ```
@@ -41,8 +41,8 @@ pub use per_request::PerRequest;
 pub use reservation::CostReservation;
 pub use settling::Settling;
 
-/// Permits that are settled with the actual cost of their request: a [`CostReservation`], or those of
-/// several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no
+/// Permits that are settled with the actual cost of their request: a [`CostReservation`], or those
+/// of several limits, as an [`AllOf`](crate::flow::AllOf) gives them out. A limit that charges no
 /// cost, whose permit is `()`, has nothing to settle.
 ///
 /// They are taken by value, so they are settled once.

@@ -13,8 +13,8 @@ use crate::node::Reason;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::time::Timestamp;
 
-/// A limiter whose permits are [reservations](CostReservation) of another limiter, of any kind, such as
-/// a bucket or the limit of a fleet.
+/// A limiter whose permits are [reservations](CostReservation) of another limiter, of any kind,
+/// such as a bucket or the limit of a fleet.
 ///
 /// - A lower cost is [given back](Account::refund) as far as that limiter gives back: a window only
 ///   in the bucket in which the estimate was taken, and a token bucket less the tokens that it has
