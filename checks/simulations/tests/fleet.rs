@@ -41,6 +41,17 @@ fn leases_do_not_overshoot_in_any_interval() {
     assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
 }
 
+/// By a clock that does not step. The steps are shorter than most round trips, and longer.
+#[test]
+fn leases_do_not_overshoot_when_the_clock_of_the_server_steps_back() {
+    for step_back in [30_000, 700_000] {
+        let scenario = any_second(scenario(500, Faults { step_back, ..Faults::NONE }));
+        let scenario = Scenario { waits: Waits::Window, ..scenario };
+        let worst = worst(Strategy::Leases, &scenario, 3);
+        assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
+    }
+}
+
 /// A second that straddles buckets has more than a limit of buckets.
 #[test]
 fn leases_of_buckets_overshoot_in_any_interval() {

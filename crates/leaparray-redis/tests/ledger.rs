@@ -376,3 +376,17 @@ fn permits_that_are_granted_ahead_count_at_a_standstill() {
     };
     assert_eq!([6, 7, 8].map(|it| granted(&mut ledger, k + it)), [0, 0, 6]);
 }
+
+/// The server's clock may step back before the next ask: then the permits are used before their
+/// bucket, and what is used in the present bucket must not have left the window by theirs.
+#[test]
+fn permits_are_granted_ahead_for_less_than_a_window() {
+    let (mut ledger, epoch) = opened(config().with_validity(6).expect("valid"));
+    let k = 9;
+    let all = ledger.lease(k * B, 1, &Ask { validity: 0, ..ask(1, 1, epoch, 2, &[]) });
+    assert_eq!(all.granted, 2);
+    let far = |seq| Ask { horizon: 6, ..waiting(2, seq, epoch, 2, 2) };
+    assert_eq!(ledger.lease(k * B, 1, &far(1)).ahead, []);
+    let one = Ahead { from: k + 2, bucket: k + 2, count: 1 };
+    assert_eq!(ledger.lease((k + 1) * B, 1, &far(2)).ahead, [one]);
+}

@@ -129,11 +129,20 @@ fn any_second() -> Vec<Case> {
     let second = Scenario { config: in_any_second(10_000), ..second(100) };
     let loads = [0.5, 0.8, 1.5, 5.0].map(|load| ("", second.with_load(load)));
     let faults = Scenario { faults: Faults::ALL, ..second };
+    // With requests that wait: they are granted permits before these are free.
+    let waiting = Scenario { waits: Waits::Window, ..second };
+    let back = |step_back, faults| Scenario { faults: Faults { step_back, ..faults }, ..waiting };
+    let faults = [
+        (ALL_FAULTS, faults),
+        ("the server's clock steps back by 30 ms each 2.3 s", back(30_000, Faults::NONE)),
+        ("the same by 700 ms", back(700_000, Faults::NONE)),
+        ("the same by 700 ms, and all", back(700_000, Faults::ALL)),
+    ];
     let case = |(name, scenario)| {
         let (table, strategy) = (Table::AnySecond, Strategy::Leases);
         Case { table, name, strategy, scenario, seeds: 3 }
     };
-    loads.into_iter().chain([(ALL_FAULTS, faults)]).map(case).collect()
+    loads.into_iter().chain(faults).map(case).collect()
 }
 
 fn waiting() -> Vec<Case> {

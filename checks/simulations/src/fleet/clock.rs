@@ -2,7 +2,8 @@
 
 use fastrand::Rng;
 
-/// A clock with a start and a rate of its own. The server's clock is the time of the simulation.
+/// A clock with a start and a rate of its own. The server's clock is the time of the
+/// simulation, less its steps back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     start: u64,

@@ -193,7 +193,7 @@ impl Fleet for Leases {
             Event::Ask(index, ask) => {
                 world.operation();
                 let Server { state, identity, .. } = &mut self.server;
-                let answer = state.lease(world.time, *identity, &ask);
+                let answer = state.lease(world.server_time(), *identity, &ask);
                 return world.send(index, &Event::Answer(index, ask.node, answer));
             }
             Event::Answer(index, name, answer) => {

@@ -30,7 +30,9 @@ At other loads and limits, with 100 nodes, or 1,000 nodes for L = 1,000:
 
 const ANY_SECOND: &str = "
 With L = 10,000 in any second, at 100 nodes, relative to a central limiter that knows the time of
-each request. *In any second* is the most requests beyond L in any second, wherever it begins:
+each request. *In any second* is the most requests beyond L in any second, wherever it begins, by a
+clock that does not step back. Where the server's clock steps back, requests wait for a second, and
+the server tells processes ahead which permits they may use:
 
 ";
 

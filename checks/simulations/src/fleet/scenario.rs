@@ -96,6 +96,9 @@ pub struct Faults {
     /// The rate error of each node's clock, in millionths: half of the clocks are fast by it, and
     /// half are slow.
     pub drift_ppm: u32,
+    /// By how many microseconds the server's clock steps back each 2.3 s, after which it goes on.
+    /// Less than that.
+    pub step_back: u64,
     /// Whether a server that is promoted has the identity of the one before it: a fault of the
     /// embedding, against the rules of the protocol.
     pub keeps_identity: bool,
@@ -170,6 +173,7 @@ impl Faults {
         failovers: Failover::Never,
         failover_secs: 5,
         drift_ppm: 0,
+        step_back: 0,
         keeps_identity: false,
         twins: false,
     };
@@ -183,6 +187,7 @@ impl Faults {
         failovers: Failover::InTurn,
         failover_secs: 5,
         drift_ppm: 500,
+        step_back: 0,
         keeps_identity: false,
         twins: false,
     };

@@ -10,6 +10,9 @@ use super::observed::Observer;
 use super::{Request, Scenario, micros};
 use crate::queue::Queue;
 
+/// The time between two steps back of the server's clock, in microseconds.
+const STEP_EVERY: u64 = 2_300_000;
+
 /// The time, the events to come, the surroundings and the observer of a run.
 #[derive(Debug)]
 pub(super) struct World<E> {
@@ -70,6 +73,11 @@ impl<E> World<E> {
     /// Returns the bucket of the server's time.
     pub(super) const fn bucket(&self) -> u64 {
         self.time / self.config().bucket_micros()
+    }
+
+    /// Returns what the server's clock reads.
+    pub(super) const fn server_time(&self) -> u64 {
+        self.time - self.time / STEP_EVERY * self.scenario.faults.step_back
     }
 
     pub(super) fn clock(&mut self) -> Clock {

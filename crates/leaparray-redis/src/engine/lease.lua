@@ -133,7 +133,7 @@ if is_new then
     all = 0
     for i = 1, known_steps do all = min(all + lacking[i], MOST) end
     local part, taken, left = floor(weight * UNIT / max(all, 1)), granted, want - granted
-    for from = share[4] + 1, k + horizon do
+    for from = share[4] + 1, k + min(horizon, n - 1) do
       local i = from - k
       local unused = max(limit - used[i] - taken, 0)
       local owed = share[5] + min(unused + begins[steps + i], pace) * part

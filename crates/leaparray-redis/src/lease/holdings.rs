@@ -38,9 +38,6 @@ pub struct Holdings {
     epoch: Option<Epoch>,
     /// The local time at which the last answered ask was sent, and the server's time of the answer.
     anchor: Option<(u64, u64)>,
-    /// The local time at which an answer arrived, and the server's time of it: of the answers, the
-    /// one that shows the latest time of the server.
-    arrival: Option<(u64, u64)>,
     /// By their last bucket: within an epoch, the first one ends first.
     leases: Vec<Lease>,
     /// Moves of the current epoch that are still to be sent.
@@ -80,7 +77,6 @@ impl Holdings {
             latest: 0,
             epoch: None,
             anchor: None,
-            arrival: None,
             leases: Vec::new(),
             moves: BTreeMap::new(),
             in_flight: None,
@@ -238,20 +234,11 @@ impl Holdings {
         if self.epoch != Some(answer.epoch) {
             self.epoch = Some(answer.epoch);
             self.moves.clear();
-            self.arrival = None;
-        }
-        let latest = self.latest;
-        let known = self.arrival.map_or(0, |(at, server)| {
-            let elapsed = latest - at;
-            server.saturating_add(elapsed.saturating_sub(self.drift_of(elapsed)))
-        });
-        if answer.now > known {
-            self.arrival = Some((latest, answer.now));
         }
         self.anchor = Some((in_flight.sent, answer.now));
         self.grant(in_flight.sent, answer, answer.bucket, 0, answer.granted);
         for it in &answer.ahead {
-            let starts = self.start_of(it.from);
+            let starts = self.start_of(it.from, answer.now);
             self.grant(in_flight.sent, answer, it.bucket, starts, it.count);
         }
         // Nothing is charged any more in buckets that have left the window.
@@ -313,11 +300,17 @@ impl Holdings {
         server.saturating_add(self.ahead_of(self.latest - sent)) / self.config.bucket_micros()
     }
 
-    /// Returns the first local time at which the server has certainly reached a bucket.
-    fn start_of(&self, bucket: u64) -> u64 {
-        let Some((at, server)) = self.arrival else { return u64::MAX };
+    /// Returns the first local time at which the server has certainly reached a bucket, if an
+    /// answer that shows the server's time `server` is here.
+    ///
+    /// It is counted from the arrival of the answer that grants the permits. An earlier answer that
+    /// has arrived more quickly would show an earlier start, but the server's clock may have
+    /// stepped back in between: then the bucket begins later than by the earlier answer, and what
+    /// was used until then has not yet left the window. A step that is shorter than the way of the
+    /// answers shows in none of them.
+    fn start_of(&self, bucket: u64, server: u64) -> u64 {
         let span = bucket.saturating_mul(self.config.bucket_micros()).saturating_sub(server);
-        at.saturating_add(self.ahead_of(span))
+        self.latest.saturating_add(self.ahead_of(span))
     }
 
     /// Returns the first local time at which [`bucket_at_most`](Self::bucket_at_most) is another

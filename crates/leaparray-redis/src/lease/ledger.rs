@@ -366,7 +366,10 @@ impl Charges {
         let validity = u64::from(config.validity());
         let part = share.weight * UNIT / self.demand.weights().all.max(1);
         let (mut ahead, mut want) = (Vec::new(), want);
-        for from in share.to + 1..=k + ask.horizon.min(validity) {
+        // Less than a window: if the clock steps back unseen, the node uses the permits before their
+        // bucket. What is used from now on leaves no window that ends with it.
+        let horizon = ask.horizon.min(validity).min(u64::from(config.buckets()) - 1);
+        for from in share.to + 1..=k + horizon {
             let unused = usize::try_from(from - k).map_or(0, |index| free.from(index));
             let begins = self.begins.get(&from).copied().unwrap_or_default();
             let due = share.rest + (unused + begins).min(pace(config)) * part;

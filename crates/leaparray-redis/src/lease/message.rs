@@ -41,7 +41,8 @@ pub struct Ask {
     /// needs fewer buckets, and is charged in an earlier one.
     pub validity: u32,
     /// For how long permits that become free are granted ahead, from the time at which the ask
-    /// arrives, in buckets: until the answer to the next ask is there. 0 for none.
+    /// arrives, in buckets: until the answer to the next ask is there. 0 for none. The
+    /// server takes less than a window, and at most the validity of the limit.
     pub horizon: u64,
     /// What the node waits for in all: by it, permits that become free are shared.
     pub weight: u64,

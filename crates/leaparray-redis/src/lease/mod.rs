@@ -19,8 +19,15 @@
 //! start of a bucket on, when those of a bucket at the other end of the window have left it. Such a
 //! permit counts in no window that ends before its start. The sum is therefore kept for each window
 //! to come. The node uses the permit when the server has certainly reached its bucket: it counts
-//! from the arrival of the quickest answer, by the slowest rate of the server's clock. It does not
-//! return the permit before, so that each permit that begins later is charged in a later bucket.
+//! from the arrival of the answer that grants the permit, by the slowest rate of the server's
+//! clock. It does not return the permit before, so that each permit that begins later is charged in
+//! a later bucket.
+//!
+//! The server's clock may step back after that grant. Then the permit is used before the server has
+//! reached its bucket s, but no earlier than without the step. What was used before the grant, and
+//! has left the window by s, was used a window earlier by a clock that does not step. What is
+//! granted after the step is charged in the bucket of the grant or later. The server grants ahead
+//! for less than n buckets, so that does not leave the window by s.
 //!
 //! Take any window, and the last grant of a permit that was used in it. The permit begins in the
 //! window or before. At that grant, the sum of the window that ends with the beginning of the

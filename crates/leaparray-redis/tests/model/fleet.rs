@@ -62,7 +62,8 @@ pub(crate) struct State {
     /// Whether no node has acted since the start.
     untouched: bool,
     messages: Vec<Message>,
-    /// By the bucket of the limit's time.
+    /// By the bucket of the limit's time; by the time of the nodes, if permits are granted ahead: a
+    /// clock that does not step.
     used: BTreeMap<u64, u64>,
     faults: Faults,
 }
@@ -84,7 +85,8 @@ pub(crate) enum Action {
     Evict,
     Replicate,
     Promote,
-    StepBack,
+    /// The server's clock steps back, by a number of buckets.
+    StepBack(u64),
     /// The memory of a node becomes a copy of the other node's memory.
     Clone(usize),
 }
@@ -294,7 +296,9 @@ impl Model for Fleet {
         for (budget, action) in [
             (faults.blank_restarts, Action::BlankRestart),
             (faults.evictions, Action::Evict),
-            (faults.clock_steps_back, Action::StepBack),
+            (faults.clock_steps_back, Action::StepBack(2)),
+            // Seen by no ask, if the next one comes in the bucket after.
+            (if self.ahead { faults.clock_steps_back } else { 0 }, Action::StepBack(1)),
         ] {
             if budget > 0 {
                 actions.push(action);
@@ -314,7 +318,8 @@ impl Model for Fleet {
                 if !state.nodes[node].1.take(now, 1) {
                     return None;
                 }
-                *state.used.entry(state.bucket()).or_default() += 1;
+                let at = if self.ahead { state.time } else { state.bucket() };
+                *state.used.entry(at).or_default() += 1;
             }
             Action::Want(node, want) => state.ask(node, want, u64::MAX, self)?,
             Action::Report(node) => state.ask(node, 0, u64::MAX, self)?,
@@ -365,15 +370,17 @@ impl Model for Fleet {
                 state.messages.retain(|it| !matches!(it, Message::Answer(to, ..) if *to == node));
                 state.untouched = false;
             }
-            Action::StepBack => {
+            Action::StepBack(buckets) => {
                 state.faults.clock_steps_back -= 1;
-                state.behind += 2;
+                state.behind += buckets;
             }
         }
         state.messages.sort();
         // Drops the uses that no window shares with a use to come. The bucket never goes back
         // unless the clock does: the ledger knows only the time of the last ask.
-        if self.faults.clock_steps_back == 0 {
+        if self.ahead {
+            state.used.retain(|at, _| at + BUCKETS > state.time);
+        } else if self.faults.clock_steps_back == 0 {
             let bucket = state.bucket();
             assert!(bucket >= last.bucket(), "the time goes back");
             state.used.retain(|at, _| at + BUCKETS > bucket);

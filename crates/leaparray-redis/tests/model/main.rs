@@ -96,6 +96,16 @@ fn ahead(fleet: Fleet) -> Fleet {
     Fleet { ahead: true, ..fleet }
 }
 
+/// Each step is of one bucket or of two.
+fn clock_steps_back_ahead() -> Fleet {
+    ahead(Fleet::new(1, 5, Faults { asks: 3, clock_steps_back: 1, ..Faults::default() }))
+}
+
+/// Permits that are used at once and others that are granted ahead.
+fn clock_steps_back_ahead_of_two() -> Fleet {
+    ahead(Fleet::new(2, 4, Faults { asks: 2, clock_steps_back: 1, ..Faults::default() }))
+}
+
 macro_rules! holds {
     ($($name:ident: $fleet:expr;)*) => {$(
         #[test]
@@ -132,6 +142,8 @@ holds! {
     limit_holds_ahead_under_promotions: ahead(promotions());
     limit_holds_ahead_under_evictions: ahead(evictions());
     limit_holds_ahead_under_clones: ahead(clones());
+    limit_holds_ahead_when_the_clock_steps_back: clock_steps_back_ahead();
+    limit_of_two_holds_ahead_when_the_clock_steps_back: clock_steps_back_ahead_of_two();
     limit_of_two_holds_ahead: ahead(two_permits());
     limit_of_two_holds_ahead_under_losses: ahead(two_permits_and_losses());
     limit_of_two_holds_ahead_under_blank_restarts: ahead(two_permits_and_blank_restarts());
