@@ -303,7 +303,7 @@ pub struct OfClass<R> {
 
 impl<R> OfClass<R> {
     /// Creates the limiter of a class from a reference to the classes, such as an
-    /// [`Arc`](std::sync::Arc). Class 0 is the highest. A number that no class has is the lowest
+    /// `Arc`. Class 0 is the highest. A number that no class has is the lowest
     /// class.
     ///
     /// ```

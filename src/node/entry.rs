@@ -28,7 +28,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// clock panics too, the process aborts.
 ///
 /// An entry can be sent to another thread, and end there. `N` is the type of the reference to the
-/// node: `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry. `P` is the
+/// node: `&ResourceNode`, `Arc`, or a [`Resource`](crate::Resource) of a registry. `P` is the
 /// permit of the controller that admitted the request, if it was entered through a
 /// [`Limiter`](crate::flow::Limiter). The entry ends the permit, after its own end was counted.
 ///

@@ -8,7 +8,7 @@ use crate::time::{Clock, Span, Timestamp};
 use crate::window::Spread;
 
 /// Permits of the next bucket, for use when that bucket begins. Returned by
-/// [`ResourceNode::reserve_next`].
+/// [`ResourceNode::reserve_next_at`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the permits stay reserved, whether or not they are used"]
 pub struct Reservation {

@@ -35,7 +35,7 @@ impl<C> Resource<C> {
     /// A resource has at most one value of each type, such as a limiter, a breaker, or a setting. A
     /// value is never replaced: to change it later, insert a type that can be changed by a shared
     /// reference. For two values of one type, define a type for each. A geometry that is
-    /// [changed](Self::reconfigure) leaves the values as they are.
+    /// [changed](crate::Registry::reconfigure) leaves the values as they are.
     ///
     /// A handle [to a context](Self::in_context) has the values of the context, as it has the node
     /// of the context. The values of the resource itself belong to the handles [without a
@@ -47,7 +47,7 @@ impl<C> Resource<C> {
     /// values that are freed with it would leak. A call for a value that exists does not wait, and
     /// neither does a call for a value of another type.
     ///
-    /// A value is dropped after the resource was [evicted](crate::Registry::evict_idle) or
+    /// A value is dropped after the resource was [evicted](crate::Registry::evict_idle_at) or
     /// [removed](crate::Registry::remove), and after its last handle was dropped. A resource that
     /// is listed again under the same name begins without values. The registry frees resources in
     /// batches: the value may be dropped later, at the latest with the registry, and by any thread

@@ -57,8 +57,8 @@ use watched::WatchList;
 ///
 /// A look-up takes no lock, except for a [thread's first look-up](Self::get). Threads that race for
 /// a new name get the same resource. A look-up returns a [`Resource`], a handle that can be kept.
-/// While a handle exists, the resource is [not evicted](Self::evict_idle), so no thread records in
-/// a node that readers do not find.
+/// While a handle exists, the resource is [not evicted](Self::evict_idle_at), so no thread records
+/// in a node that readers do not find.
 ///
 /// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A name is
 /// not empty, and contains no control characters or line breaks, so that exporters and logs can

@@ -17,7 +17,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// of the resource or, for a handle [to a context](Self::in_context), of the context.
 ///
 /// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is
-/// not [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
+/// not [evicted](crate::Registry::evict_idle_at). It may be [removed](crate::Registry::remove);
 /// [`is_removed`](Self::is_removed) returns whether it was.
 ///
 /// Limiters, breakers and other values [live with the resource](Self::data_or_insert_with), so they

@@ -134,11 +134,11 @@ impl<C: Clock + Clone> RegistryReading<'_, C> {
     /// before, or resources have histograms: each second then has one of its own.
     ///
     /// Each second is delivered once by a cursor, and all its records at once, also of resources
-    /// that were [evicted](super::Registry::evict_idle) or [removed](super::Registry::remove) since
-    /// the last poll, and of removed resources that still have handles. If a resource was listed
-    /// again within a second, its item is the sum of both; if it was listed with another direction,
-    /// each direction has an item. Add the items of a resource and its contexts for the metrics of
-    /// all its requests.
+    /// that were [evicted](super::Registry::evict_idle_at) or [removed](super::Registry::remove)
+    /// since the last poll, and of removed resources that still have handles. If a resource was
+    /// listed again within a second, its item is the sum of both; if it was listed with another
+    /// direction, each direction has an item. Add the items of a resource and its contexts for the
+    /// metrics of all its requests.
     ///
     /// Poll once a second, and before the seconds leave the long window [of the
     /// registry](super::Registry::config): a second that has left it is

@@ -136,8 +136,8 @@ impl Reason {
 /// been as new for the [keep time](Self::with_keep), by default a minute. So an evicted key that
 /// comes back gets no more than it would have had. Each inserted key examines four others and
 /// evicts the idle ones, so no decision does more than a bounded number of steps, and no thread in
-/// the background is needed. See also [`evict`](Self::evict), and [`remove`](Self::remove) for a
-/// client whose limit is lifted.
+/// the background is needed. See also [`evict_at`](Self::evict_at), and [`remove`](Self::remove)
+/// for a client whose limit is lifted.
 ///
 /// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is
 /// taken for the key that was evicted with the latest state. Before the time from which on that

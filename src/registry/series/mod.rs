@@ -78,8 +78,8 @@ pub struct SeriesReader<C> {
 /// All series at one moment, in the order of their [keys](SeriesKey). Returned by
 /// [`SeriesReader::read`].
 ///
-/// It has handles to the listed resources, which keeps them from [eviction](Registry::evict_idle)
-/// until it is dropped.
+/// It has handles to the listed resources, which keeps them from
+/// [eviction](Registry::evict_idle_at) until it is dropped.
 #[derive(Debug)]
 pub struct SeriesReading<'a, C> {
     reader: &'a mut SeriesReader<C>,

@@ -46,7 +46,7 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 /// which an idle resource can be evicted. Give [`OTHER`] a limiter too.
 ///
 /// The layer removes no resource, so clients cannot reset the limiter or the breaker of one. The
-/// program makes room when it [evicts](leaparray::Registry::evict_idle) idle resources.
+/// program makes room when it [evicts](leaparray::Registry::evict_idle_at) idle resources.
 ///
 /// A layer around a client lists all names, which the program chooses.
 ///
