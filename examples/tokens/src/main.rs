@@ -5,6 +5,7 @@
 //! cargo run -p example-tokens
 //! ```
 
+#[path = "../../clients/src/arguments.rs"]
 mod arguments;
 mod model;
 mod proxy;
