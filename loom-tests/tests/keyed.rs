@@ -47,7 +47,7 @@ const OTHER: u64 = u64::MAX;
 /// A bucket of one token is full again after this time, in nanoseconds.
 const FULL: u64 = 100;
 
-/// Returns a bucket of so many tokens.
+/// Returns a bucket of `capacity` tokens.
 fn bucket(capacity: u64) -> TokenBucket<ManualClock> {
     let rate = Rate::new(1, Duration::from_nanos(FULL)).unwrap();
     TokenBucket::with_clock(rate, capacity, ManualClock::new(Timestamp::MIN))

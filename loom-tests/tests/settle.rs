@@ -1,5 +1,5 @@
 //! Reservations: the charges stay within the limit, the books are conserved, and a number is
-//! settled once, whoever settles, asks, drops and expires beside each other.
+//! settled once, while threads settle, ask, drop and expire beside each other.
 #![cfg(loom)]
 
 use std::sync::Arc;

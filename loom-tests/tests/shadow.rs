@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp::from_nanos(1_000);
 
 type Limiter = Shadow<TokenBucket<ManualClock>>;
 
-/// A bucket of so many tokens, none of which is added within the model.
+/// A bucket of `tokens` tokens. The model ends before one is added.
 fn shadow(tokens: u64, mode: Mode) -> Arc<Limiter> {
     let rate = Rate::new(1, Duration::from_secs(3_600)).unwrap();
     let bucket = TokenBucket::with_clock(rate, tokens, ManualClock::new(NOW));

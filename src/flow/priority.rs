@@ -98,8 +98,7 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 /// exactly, under any race. So of a limit of 100, a class with a share of 0.6 and the classes below
 /// it never hold more than 60 permits, and 40 are left for the classes above. A request of a class
 /// is refused only if the permits of its share are in use; those below it are then refused as well.
-/// What higher classes use counts first: with 60 permits of theirs in use, the lower class gets
-/// none.
+/// The permits of higher classes count as well: while they use 60, the lower class gets none.
 ///
 /// Permits in flight are not taken back. If lower classes hold their whole share and the demand of
 /// a higher class rises, it finds the reserve at once, and then each permit that comes back, since
@@ -110,8 +109,8 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 /// With at least one permit, no class starves under a low limit. A request for more permits than
 /// its class may use is refused, also one that an adaptive limit would admit alone.
 ///
-/// The limit may move, as that of an [`AdaptiveLimiter`] does: a decision uses the limit that it
-/// finds. The limiter inside decides as well, and learns from the calls of all classes. If only
+/// The limit may move, as the limit of an [`AdaptiveLimiter`] does: a decision uses the limit that
+/// it finds. The limiter inside decides as well, and learns from the calls of all classes. If only
 /// lower classes have demand, they use their share and not the whole limit.
 ///
 /// A waiter of a [`WaitQueue`](crate::flow::WaitQueue) over a class is woken when a permit of that
@@ -173,7 +172,7 @@ impl fmt::Display for ClassError {
 impl Error for ClassError {}
 
 impl<L> Classes<L> {
-    /// Divides the limit of `limiter` among classes. The first share is that of the highest class,
+    /// Divides the limit of `limiter` among classes. The first share belongs to the highest class,
     /// and no share is above the one before it. Shares are in steps of a millionth.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results. With `search` and
-//! a number, searches so many random histories of each family of controllers instead.
+//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results. With `search N`,
+//! searches N random histories of each family of controllers instead.
 //! Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or if a check
 //! of the fleet windows fails.
 #![forbid(unsafe_code)]

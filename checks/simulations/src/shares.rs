@@ -39,7 +39,7 @@ pub struct Tenant {
     asks: Range<u64>,
 }
 
-/// What a tenant got in the time that counts.
+/// The result of a tenant, after the start of the run is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Got {
     /// The permits that it held in the mean.
@@ -175,7 +175,7 @@ pub struct Outcome {
     pub used: f64,
     /// The share of the limit of a tenant whose only neighbour is idle.
     pub lent: f64,
-    /// What that neighbour gets of its half, in the second response time after it came back.
+    /// The share of its half that the neighbour gets in the second response time after its return.
     pub back: f64,
     /// The share of the requests that are refused at a load of 40 %.
     pub quiet: f64,

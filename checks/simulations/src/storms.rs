@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 3;
 const OUTAGE: std::ops::Range<usize> = 20..30;
 const SECS: usize = 60;
 
-/// What bounds the retries.
+/// The bound of the retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// There are none.
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a herd does that a limit has refused together.
+/// The requests of clients that a limit has refused at the same moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Herd {
     /// The requests that the clients send until all are admitted.
@@ -321,9 +321,9 @@ const STORM: &str = "
 
 **A storm of retries.** A backend of 100 workers can serve 1,000 calls of 100 ms in a second, and
 gets 700. For ten seconds, it begins none. Up to 2,000 calls wait, two seconds, and their callers
-give up after one. So the backend then serves calls for which nobody waits, and it recovers only if
-it gets less than it can serve. *Load* is the highest number of attempts for each request of a
-second. The goals: at most 1.2 with a budget of the window, and with both budgets, all requests
+give up after one. So the backend then serves calls whose callers have given up, and it recovers
+only if it gets less than it can serve. *Load* is the highest number of attempts for each request of
+a second. The goals: at most 1.2 with a budget of the window, and with both budgets, all requests
 are served again within ten seconds.
 
 ";

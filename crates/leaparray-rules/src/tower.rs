@@ -55,7 +55,7 @@ pub struct ClientAddress(pub IpAddr);
 pub struct RequestKeys(Vec<(Arc<str>, Arc<str>)>);
 
 impl RequestKeys {
-    /// Adds a key with its name. Of two with the same name, the first one counts.
+    /// Adds a key with its name. If two keys have one name, the first one counts.
     #[must_use]
     pub fn with(mut self, name: impl Into<Arc<str>>, key: impl Into<Arc<str>>) -> Self {
         self.0.push((name.into(), key.into()));

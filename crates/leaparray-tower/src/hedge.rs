@@ -19,7 +19,7 @@ use tower_service::Service;
 ///
 /// Put this layer around the [`ResourceLayer`](crate::ResourceLayer) that records the attempts. An
 /// attempt that is dropped counts as cancelled there. The hedges have the response times of all
-/// first attempts, also of those that are dropped.
+/// first attempts, including dropped ones.
 ///
 /// Hedge only requests that may be made twice.
 ///

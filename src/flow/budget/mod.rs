@@ -13,8 +13,8 @@
 //! Choose the window to bound the load that retries add, as finagle and tower do, and the requests
 //! in flight to bound the work that they hold, as Envoy's `retry_budget` does. Both are
 //! [limiters](super::Limiter) of retries, so an [`AllOf`](super::AllOf) asks both, and a
-//! [`Keyed`](super::Keyed) limiter has a budget for each backend: deposit in that of
-//! [`Keyed::limiter_of`](super::Keyed::limiter_of) the backend.
+//! [`Keyed`](super::Keyed) limiter has a budget for each backend: deposit in the one that
+//! [`Keyed::limiter_of`](super::Keyed::limiter_of) returns for it.
 //!
 //! # Hedges
 //!

@@ -67,7 +67,7 @@ impl Reason {
 /// - *Lent*: the share of a tenant that asks for less is divided among the hungry ones, and comes
 ///   back as their calls end, which no other one may replace: within a response time.
 /// - A sixteenth of the limit, rounded down, is a reserve for tenants that are not hungry, so that
-///   those that ask for little are rarely refused.
+///   tenants that ask for little are rarely refused.
 /// - If a share is no whole number, it is rounded up or down by epoch and tenant at random, so that
 ///   it is right in the mean. If it is less than one permit, a tenant that asks often still gets
 ///   more than one that asks seldom: that one does not ask in each epoch in which it has a permit.
@@ -187,7 +187,7 @@ impl Tenant {
     }
 }
 
-/// What a decision finds, before it takes anything.
+/// The state that a decision finds, before it takes permits.
 struct Look<'a> {
     found: Option<Found<'a>>,
     epoch: u64,
@@ -226,7 +226,7 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
         let own = found.as_ref().map(|found| found.own);
         if !own.is_some_and(|own| own.is_hungry(epoch)) {
             weights += tenant.weight;
-            // With its flag, what it holds counts among that of the hungry ones.
+            // The permits of a flagged tenant are in `hungry_use`.
             let unflagged = own.filter(|own| !own.is_flagged()).map_or(0, Word::in_use);
             others = others.saturating_sub(unflagged);
         }

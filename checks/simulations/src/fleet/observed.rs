@@ -35,8 +35,8 @@ pub struct Observed {
     /// The share of the requests for half of the largest size or more that were admitted, 1 if
     /// there are none.
     pub large_admitted: f64,
-    /// The least share of its demand that a node got, relative to that of all nodes. Nodes that
-    /// wanted fewer than a hundred permits do not count. All nodes with workers want the same.
+    /// The least share of its demand that a node got, relative to the share of all nodes. Nodes
+    /// that wanted fewer than a hundred permits do not count. All nodes with workers want the same.
     pub fairness: f64,
     /// The greatest such share.
     pub most_share: f64,

@@ -183,8 +183,8 @@ impl Holdings {
     }
 
     /// Asks for `want` permits at `now`, by a lease whose last bucket is `validity` buckets after
-    /// the bucket of the grant. Permits beyond `keep` are returned, those that end first before
-    /// others. `None` if an ask is in flight.
+    /// the bucket of the grant. Permits beyond `keep` are returned, beginning with the
+    /// permits that end first. `None` if an ask is in flight.
     pub fn ask(&mut self, now: u64, want: u64, validity: u32, keep: u64) -> Option<Ask> {
         self.advance(now);
         if self.in_flight.is_some() {

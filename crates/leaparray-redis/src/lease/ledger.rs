@@ -367,7 +367,7 @@ impl Charges {
         let part = share.weight * UNIT / self.demand.weights().all.max(1);
         let (mut ahead, mut want) = (Vec::new(), want);
         // Less than a window: if the clock steps back unseen, the node uses the permits before their
-        // bucket. What is used from now on leaves no window that ends with it.
+        // bucket. A permit that is used from now on leaves no window that ends with it.
         let horizon = ask.horizon.min(validity).min(u64::from(config.buckets()) - 1);
         for from in share.to + 1..=k + horizon {
             let unused = usize::try_from(from - k).map_or(0, |index| free.from(index));

@@ -44,7 +44,8 @@ pub struct Ask {
     /// arrives, in buckets: until the answer to the next ask is there. 0 for none. The
     /// server takes less than a window, and at most the validity of the limit.
     pub horizon: u64,
-    /// What the node waits for in all: by it, permits that become free are shared.
+    /// The permits that requests of the node wait for: the weight by which permits that become free
+    /// are shared.
     pub weight: u64,
     /// The charges to move, at most [`MAX_MOVES`].
     pub moves: Vec<Move>,

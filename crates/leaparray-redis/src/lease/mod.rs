@@ -24,10 +24,10 @@
 //! a later bucket.
 //!
 //! The server's clock may step back after that grant. Then the permit is used before the server has
-//! reached its bucket s, but no earlier than without the step. What was used before the grant, and
-//! has left the window by s, was used a window earlier by a clock that does not step. What is
-//! granted after the step is charged in the bucket of the grant or later. The server grants ahead
-//! for less than n buckets, so that does not leave the window by s.
+//! reached its bucket s, but no earlier than without the step. Permits that were used before the
+//! grant and have left the window by s were used a window earlier by a clock that does not step. A
+//! permit that is granted after the step is charged in the bucket of the grant or later. The server
+//! grants ahead for less than n buckets, so that does not leave the window by s.
 //!
 //! Take any window, and the last grant of a permit that was used in it. The permit begins in the
 //! window or before. At that grant, the sum of the window that ends with the beginning of the

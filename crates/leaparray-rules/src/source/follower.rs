@@ -33,7 +33,7 @@ impl Follower {
         is_same(self.pending.as_ref(), reading)
     }
 
-    /// Returns the text that is to be confirmed by a second reading, if there is one.
+    /// Returns the text that a second reading has to confirm, if there is one.
     pub(crate) fn pending_text(&self) -> Option<&str> {
         self.pending.as_ref()?.as_deref().ok()
     }

@@ -156,7 +156,7 @@ impl<P: Settle> Ledger<P> {
 }
 
 impl<P: Settle, C: Clock> Ledger<P, C> {
-    /// Creates a ledger that reads `clock`, which should be that of the limiters.
+    /// Creates a ledger that reads `clock`, which should be the clock of the limiters.
     #[must_use]
     pub fn with_clock(time: Duration, capacity: usize, clock: C) -> Self {
         let pages = Pages { next: 0, open: 0, kept: BTreeMap::new() };
@@ -167,8 +167,7 @@ impl<P: Settle, C: Clock> Ledger<P, C> {
     ///
     /// # Errors
     ///
-    /// Returns the reservation if the ledger is full, of those that are open and those that it
-    /// remembers.
+    /// Returns the reservation if the ledger is full: open and remembered reservations count.
     ///
     /// ```
     /// use leaparray::flow::settle::Ledger;

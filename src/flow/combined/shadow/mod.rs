@@ -22,7 +22,7 @@ pub use mode::{Mode, Share, ShareError};
 pub use rollout::{Rollout, ShadowCounts};
 
 /// A limiter whose decisions are carried out as far as its [`Mode`] says. In the shadow, it decides
-/// on each request and counts those that it would refuse or delay, and they go ahead.
+/// on each request, and the requests that it would refuse or delay are counted and go ahead.
 ///
 /// ```
 /// use leaparray::Timestamp;

@@ -9,7 +9,7 @@ use super::world::{Counts, simulate};
 pub struct Verdict {
     /// The goodput, as a share of what the limit allows.
     pub goodput: f64,
-    /// What must not happen, and has happened first.
+    /// The first violation of a property, if there was one.
     pub broken: Option<String>,
 }
 
