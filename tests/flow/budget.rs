@@ -25,6 +25,29 @@ fn retries<L: Limiter>(budget: &L, asked: u64) -> u64 {
 }
 
 #[test]
+fn budgets_are_changed_in_place() {
+    let (budget, _clock) = budget(0.5, 0);
+    for _ in 0..20 {
+        budget.deposit();
+    }
+    assert_eq!(retries(&budget, 30), 10);
+    budget.reconfigure(0.75, 0).unwrap();
+    assert_eq!(retries(&budget, 30), 5, "of 15, ten were taken");
+    budget.reconfigure(0.25, 0).unwrap();
+    assert!(budget.reconfigure(-1.0, 9).is_err());
+    assert_eq!(retries(&budget, 30), 0, "an error changes nothing");
+
+    let live = LiveBudget::new(0.0, 1).unwrap();
+    let first = live.try_acquire().at_once().unwrap();
+    assert!(live.try_acquire().is_refused());
+    live.reconfigure(0.0, 2).unwrap();
+    let second = live.try_acquire().at_once().unwrap();
+    assert!(live.reconfigure(-1.0, 9).is_err());
+    assert!(live.try_acquire().is_refused(), "two are in flight");
+    drop((first, second));
+}
+
+#[test]
 fn each_decision_is_that_of_an_oracle() {
     let mut rng = fastrand::Rng::with_seed(7);
     for _ in 0..200 {
