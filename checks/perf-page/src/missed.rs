@@ -93,10 +93,10 @@ const EXPLAINED: &[Explained] = &[
     ),
     explained(
         "leases",
-        |it| it.case.starts_with("`LeasedLimiter`"),
+        |it| it.case.starts_with("`LeasedLimiter`") && it.crowd == Crowd::of(2),
         "`LeasedLimiter` takes {measured} × as long as `SlidingWindowLimiter` on two threads, not \
          {goal} ×",
-        "but both sides spread by more than half of their medians",
+        "because a process has its permits in one word, and the window divides them among threads",
     ),
     explained(
         "middleware",
@@ -194,6 +194,12 @@ const UNEXPLAINED: &[Unexplained] = &[
         |it| it.case.starts_with("record with"),
         "record a response time in a histogram",
         READ,
+    ),
+    unexplained(
+        "leases",
+        |it| it.case.starts_with("`LeasedLimiter`") && it.crowd == Crowd::of(1),
+        "`LeasedLimiter` admits at a given time, 1 thread",
+        "× an admission by `SlidingWindowLimiter`",
     ),
 ];
 
