@@ -10,8 +10,9 @@ use serde::Deserialize;
 /// - `loom FILE TEST`: a model of `loom-tests/tests`
 /// - `test FILE TEST`: a test of `tests`
 /// - `unit TEST`: a unit test of the core, by its path in the crate
-/// - `tower FILE TEST`, and in the same way `metrics`, `opentelemetry`, `prometheus`, `redis` and
-///   `web`: a test of `crates/leaparray-tower/tests`
+/// - `tower FILE TEST`, and in the same way `metrics`, `opentelemetry`, `prometheus`, `redis`,
+///   `rules` and `web`: a test of `crates/leaparray-tower/tests`
+/// - `simulations FILE TEST`: a test of `checks/simulations/tests`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Killer {
@@ -35,6 +36,7 @@ enum Kind {
     Core,
     /// A crate of `crates`, by its name without `leaparray-`.
     Sibling(String),
+    Simulations,
 }
 
 const SIBLINGS: [&str; 7] =
@@ -48,6 +50,7 @@ impl TryFrom<String> for Killer {
             ["unit", test] => (Kind::Core, None, test),
             ["loom", file, test] => (Kind::Loom, Some(file), test),
             ["test", file, test] => (Kind::Core, Some(file), test),
+            ["simulations", file, test] => (Kind::Simulations, Some(file), test),
             [name, file, test] if SIBLINGS.contains(&name) => {
                 (Kind::Sibling(name.into()), Some(file), test)
             }
@@ -74,6 +77,7 @@ impl fmt::Display for Killer {
             (Kind::Core, Some(_)) => "test",
             (Kind::Core, None) => "unit",
             (Kind::Sibling(name), _) => name,
+            (Kind::Simulations, _) => "simulations",
         };
         let file = file.iter().flat_map(|file| [" ", file]);
         write!(f, "{name}{} {}", file.collect::<String>(), self.test)
@@ -88,6 +92,7 @@ impl Build {
             Kind::Loom => "loom-tests".into(),
             Kind::Core => PathBuf::new(),
             Kind::Sibling(name) => format!("crates/leaparray-{name}").into(),
+            Kind::Simulations => "checks/simulations".into(),
         }
     }
 
@@ -98,6 +103,7 @@ impl Build {
             Kind::Loom => "leaparray-loom-tests".into(),
             Kind::Core => "leaparray".into(),
             Kind::Sibling(name) => format!("leaparray-{name}"),
+            Kind::Simulations => "leaparray-simulations".into(),
         };
         let mut all = vec![format!("--package={package}")];
         if self.is_optimized() {
@@ -110,15 +116,11 @@ impl Build {
         all
     }
 
-    /// Returns whether it is compiled with optimizations. Models need them: they run thousands of
-    /// executions.
+    /// Returns whether it is compiled with optimizations. Models and simulations need them: they
+    /// run thousands of executions.
     #[must_use]
     pub fn is_optimized(&self) -> bool {
-        match &self.kind {
-            Kind::Loom => true,
-            Kind::Core => false,
-            Kind::Sibling(name) => name == "redis",
-        }
+        matches!(self.kind, Kind::Loom | Kind::Simulations)
     }
 
     /// Returns whether it is a model under loom.
@@ -152,6 +154,7 @@ mod tests {
             "test flow clocks::a_test",
             "unit cell::tests::a_test",
             "redis fleet a",
+            "simulations leases a",
         ] {
             assert_eq!(Killer::try_from(String::from(text)).unwrap().to_string(), text);
         }
@@ -181,7 +184,11 @@ mod tests {
         assert_eq!(arguments("unit cell::tests::a_test"), ["--package=leaparray", "--lib"]);
         assert_eq!(
             arguments("redis fleet a_test"),
-            ["--package=leaparray-redis", "--release", "--all-features", "--test=fleet"]
+            ["--package=leaparray-redis", "--all-features", "--test=fleet"]
+        );
+        assert_eq!(
+            arguments("simulations leases a_test"),
+            ["--package=leaparray-simulations", "--release", "--test=leases"]
         );
     }
 }
