@@ -6,6 +6,7 @@
 mod caller;
 mod changes;
 mod client;
+mod condition;
 mod explain;
 mod follow;
 mod limit;
@@ -23,14 +24,15 @@ mod tower;
 
 pub use caller::Caller;
 pub use changes::Changes;
+pub use condition::{Condition, Values};
 pub use explain::{Concerned, Explanation, WhyNot};
-pub use limit::{Breaker, Counted, Failures, Limit};
+pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::{RuleClock, RulePermit};
 pub use pattern::Pattern;
 pub use plan::{Admission, RulePermits};
 pub use problem::{Fault, Problem, Problems};
 pub use quantity::{Per, QuantityError};
-pub use rule::{KeySource, Rule};
+pub use rule::{KeySource, Rule, Traffic};
 pub use rules::{EnterError, RuleEntry, Rules};
 pub use source::{Event, Follow, FollowError, RulesStatus, Source, SourceState, SourceStatus};
 pub use text::RuleSet;

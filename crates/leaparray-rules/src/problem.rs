@@ -12,7 +12,8 @@ use std::fmt;
 /// let problems = RuleSet::parse(text).unwrap_err().in_source("limits.toml");
 /// assert_eq!(
 ///     problems.to_string(),
-///     "limits.toml:1: rule \"orders\": lacks a resource; write one of `resource`, `outbound`\n\
+///     "limits.toml:1: rule \"orders\": lacks a resource; write one of `resource`, `outbound`, \
+///      `either`\n\
 ///      limits.toml:3: rule \"orders\": resouce: unknown key; did you mean `resource`?\n\
 ///      limits.toml:4: rule \"orders\": limit: \"sec ond\" is no interval; write a rate such as \
 ///      \"1000 per second\", \"5 per 10s\" or \"50 per minute, bursts of 10\"",

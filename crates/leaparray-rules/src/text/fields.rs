@@ -42,7 +42,7 @@ impl Lines {
     }
 }
 
-const fn type_of(value: &DeValue<'_>) -> &'static str {
+pub(super) const fn type_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",

@@ -1,5 +1,6 @@
 //! Rules as text: a file of TOML.
 
+mod conditions;
 mod fields;
 mod limiter;
 
@@ -7,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use leaparray::TrafficType;
 use leaparray::flow::shadow::Mode;
 use leaparray::flow::{Keyed, TokenBucket};
 use toml::Spanned;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
-use crate::rule::{KeySource, ModeText, Rule};
+use crate::rule::{KeySource, ModeText, Rule, Traffic};
 use fields::{Fields, Lines};
 
 /// The keys of a rule.
@@ -23,8 +23,11 @@ const KEYS: &[&str] = &[
     "name",
     "resource",
     "outbound",
+    "either",
     "key",
     "max_keys",
+    "only",
+    "except",
     "mode",
     "limit",
     "buckets",
@@ -140,6 +143,7 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         key_source,
     );
     let max_keys = max_keys(fields);
+    let (only, except) = (conditions::read(fields, "only"), conditions::read(fields, "except"));
     let mode = fields.parsed("mode", ModeText::RIGHT, str::parse).map(|ModeText(mode)| mode);
     if matches!(mode, Some(Mode::Keys(_))) && !fields.has("key") {
         fields.report("mode", fields.line_of("mode"), Fault::Needs { other: "key" });
@@ -154,6 +158,8 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         resources,
         key,
         max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
+        only,
+        except,
         mode: mode.unwrap_or(Mode::Enforce),
         limit: limit?,
     })
@@ -171,20 +177,16 @@ fn name<'t>(fields: &Fields<'t>) -> Option<&'t str> {
 }
 
 /// Reads the resources and the direction of their requests.
-fn resources(fields: &Fields<'_>) -> (TrafficType, Vec<Pattern>) {
+fn resources(fields: &Fields<'_>) -> (Traffic, Vec<Pattern>) {
     let right = "a name such as \"GET /orders\", a pattern such as \"/api/*\", or a list of them";
-    let (key, traffic) = match (fields.get("resource"), fields.get("outbound")) {
-        (Some(_), None) => ("resource", TrafficType::Inbound),
-        (None, Some(_)) => ("outbound", TrafficType::Outbound),
-        (None, None) => {
-            fields.report_missing("a resource", &["resource", "outbound"]);
-            return (TrafficType::Inbound, Vec::new());
-        }
-        (Some(_), Some(second)) => {
-            fields.report("outbound", second.line, Fault::Beside { other: "resource" });
-            return (TrafficType::Inbound, Vec::new());
-        }
+    let mut found = Traffic::KEYS.into_iter().filter(|(key, _)| fields.has(key));
+    let Some((key, traffic)) = found.next() else {
+        fields.report_missing("a resource", &["resource", "outbound", "either"]);
+        return (Traffic::Inbound, Vec::new());
     };
+    for (second, _) in found {
+        fields.report(second, fields.line_of(second), Fault::Beside { other: key });
+    }
     let patterns = fields.texts(key, right).into_iter().map(Pattern::new).collect();
     (traffic, patterns)
 }
