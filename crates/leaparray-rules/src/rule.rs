@@ -166,6 +166,45 @@ impl KeySource {
     }
 }
 
+/// As a file has it.
+///
+/// ```
+/// use leaparray_rules::KeySource;
+///
+/// assert_eq!("client/24".parse(), Ok(KeySource::Client { v4: 24, v6: 64 }));
+/// let error = "cookie".parse::<KeySource>().unwrap_err();
+/// assert_eq!(error.to_string(), "\"cookie\" is no key");
+/// ```
+impl FromStr for KeySource {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let is_token = |it: &str| {
+            let is_other = |it: u8| b"!#$%&'*+-.^_`|~".contains(&it);
+            !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || is_other(it))
+        };
+        let bits = |text: &str, max: u8, expected| {
+            let bits = text.parse().ok().filter(|it| (1..=max).contains(it));
+            bits.ok_or_else(|| QuantityError::new(text, expected))
+        };
+        if let Some(given) = text.strip_prefix("client/") {
+            let (v4, v6) = given.split_once('/').unwrap_or((given, "64"));
+            let v4 = bits(v4, 32, "number of bits from 1 to 32")?;
+            return Ok(Self::Client { v4, v6: bits(v6, 128, "number of bits from 1 to 128")? });
+        }
+        match text.split_once(':') {
+            None if text == "resource" => Ok(Self::Resource),
+            None if text == "client" => Ok(Self::CLIENT),
+            Some(("header", name)) if is_token(name) => {
+                Ok(Self::Header(name.to_ascii_lowercase().into()))
+            }
+            Some(("header", name)) => Err(QuantityError::new(name, "name of a header")),
+            Some(("extension", name)) if !name.is_empty() => Ok(Self::Extension(name.into())),
+            _ => Err(QuantityError::new(text, "key")),
+        }
+    }
+}
+
 /// A mode as a file has it.
 pub(crate) struct ModeText(pub(crate) Mode);
 

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use toml::de::DeValue;
 
 use super::fields::{Fields, type_of};
-use super::key_source;
 use crate::condition::{Condition, Values};
 use crate::problem::Fault;
+use crate::quantity::QuantityError;
 use crate::rule::KeySource;
 
 const TABLE: &str = "a table such as { \"header:x-app\" = [\"shop\", \"crawler\"] }";
+const SOURCE: &str = "\"client/24\", \"header:NAME\" or \"extension:NAME\"";
 const VALUES: &str = "a value, an array of values, or \"*\" for any";
 
 /// Reads the conditions of a key. What is wrong with them is reported.
@@ -27,18 +28,16 @@ pub(super) fn read(fields: &Fields<'_>, key: &'static str) -> Vec<Condition> {
     for (source, values) in table {
         let (text, line) = (source.get_ref(), fields.lines.of(source.span().start));
         let report = |fault| fields.report(&format!("{key}.{text:?}"), line, fault);
-        let source = match key_source(text) {
+        let source = match text.parse() {
             Ok(KeySource::Resource) => {
                 let wrong = "the resource is said by `resource`".to_owned();
                 report(Fault::Value { wrong, right: "another key" });
                 continue;
             }
             Ok(source) => source,
-            Err(wrong) => {
-                report(Fault::Value {
-                    wrong,
-                    right: "\"client/24\", \"header:NAME\" or \"extension:NAME\"",
-                });
+            Err(error) => {
+                let error: QuantityError = error;
+                report(Fault::Value { wrong: error.to_string(), right: SOURCE });
                 continue;
             }
         };
