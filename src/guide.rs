@@ -70,6 +70,11 @@ pub mod rules {
     #![doc = include_str!("../docs/guide/rules.md")]
 }
 
+/// Sentinel's rules as JSON: what each field becomes, and the differences.
+pub mod sentinel {
+    #![doc = include_str!("../docs/guide/sentinel.md")]
+}
+
 /// One limit and one window over all processes, through Redis.
 pub mod fleet {
     #![doc = include_str!("../docs/guide/fleet.md")]

@@ -8,8 +8,8 @@ use leaparray::flow::shadow::Mode;
 
 use crate::caller::Caller;
 use crate::pattern::Pattern;
-use crate::plan::{Index, MemberKey};
-use crate::rule::{self, KeySource, Quoted, Rule};
+use crate::plan::{Index, Member, MemberKey};
+use crate::rule::{self, KeySource, Quoted, Rule, Traffic};
 use crate::text::RuleSet;
 
 /// Which rules concern a request, in the order in which they are asked, and why: plain data.
@@ -44,9 +44,11 @@ pub enum WhyNot {
     /// It is off.
     Off,
     /// It is for requests of this direction, and not of the other one.
-    Direction(TrafficType),
+    Direction(Traffic),
     /// None of its resources matches.
     Resource,
+    /// Its conditions are for other callers.
+    Caller,
 }
 
 impl RuleSet {
@@ -54,7 +56,7 @@ impl RuleSet {
     ///
     /// ```
     /// use leaparray::TrafficType;
-    /// use leaparray_rules::{RuleSet, WhyNot};
+    /// use leaparray_rules::{RuleSet, Traffic, WhyNot};
     ///
     /// let rules = RuleSet::parse(
     ///     r#"
@@ -72,7 +74,7 @@ impl RuleSet {
     /// )?;
     /// let explanation = rules.explain(TrafficType::Inbound, "GET /api/orders", &"a");
     /// assert_eq!(explanation.rules[0].key.as_deref(), Some("a"));
-    /// let outbound = WhyNot::Direction(TrafficType::Outbound);
+    /// let outbound = WhyNot::Direction(Traffic::Outbound);
     /// assert_eq!(explanation.others, [("payments".into(), outbound)]);
     /// assert_eq!(
     ///     explanation.to_string(),
@@ -91,26 +93,31 @@ impl RuleSet {
         caller: &A,
     ) -> Explanation {
         let list = Index::new(self.rules().iter()).find(traffic, resource);
-        let concerned = list.members.iter().filter_map(|member| {
+        let key_of = |place: usize| caller.key(&list.sources[place]);
+        let (asked, others): (Vec<&Member>, Vec<&Member>) =
+            list.members.iter().partition(|it| list.holds(it, &self.rules()[it.rule], key_of));
+        let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
             let key = match member.key {
                 MemberKey::None => None,
                 MemberKey::Resource => Some(resource.to_owned()),
                 MemberKey::Source(place) => {
-                    let key = caller.key(&list.sources[place]);
+                    let key = key_of(place);
                     Some(key.as_deref().unwrap_or_default().to_owned())
                 }
             };
             Some(Concerned { rule: rule.clone(), by, key })
         });
         let others = self.rules().iter().enumerate().filter_map(|(place, rule)| {
-            if list.members.iter().any(|it| it.rule == place) {
+            if asked.iter().any(|it| it.rule == place) {
                 return None;
             }
             let why = if rule.mode == Mode::Off {
                 WhyNot::Off
-            } else if rule.traffic != traffic {
+            } else if others.iter().any(|it| it.rule == place) {
+                WhyNot::Caller
+            } else if !rule.traffic.has(traffic) {
                 WhyNot::Direction(rule.traffic)
             } else {
                 WhyNot::Resource
@@ -159,9 +166,10 @@ impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Off => "its mode is off",
-            Self::Direction(TrafficType::Outbound) => "it is for outbound requests",
+            Self::Direction(Traffic::Outbound) => "it is for outbound requests",
             Self::Direction(_) => "it is for inbound requests",
             Self::Resource => "none of its resources matches",
+            Self::Caller => "it is for other callers",
         })
     }
 }

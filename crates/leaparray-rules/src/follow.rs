@@ -101,7 +101,7 @@ impl<C: RuleClock> Rules<C> {
             let mut names = rule.resources.iter().filter(|it| it.is_name());
             names.any(|name| {
                 let listed = self.registry().get(name.as_str());
-                listed.is_some_and(|it| it.traffic_type() != rule.traffic)
+                listed.is_some_and(|it| !rule.traffic.has(it.traffic_type()))
             })
         };
         let rules = self.rules().into_iter().filter(is_misdirected);

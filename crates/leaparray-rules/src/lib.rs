@@ -6,6 +6,8 @@
 mod caller;
 mod changes;
 mod client;
+mod condition;
+mod document;
 mod explain;
 mod follow;
 mod limit;
@@ -16,6 +18,8 @@ mod problem;
 mod quantity;
 mod rule;
 mod rules;
+#[cfg(feature = "sentinel")]
+mod sentinel;
 mod source;
 mod text;
 #[cfg(feature = "tower")]
@@ -23,15 +27,19 @@ mod tower;
 
 pub use caller::Caller;
 pub use changes::Changes;
+pub use condition::{Condition, Values};
+pub use document::{Document, Format};
 pub use explain::{Concerned, Explanation, WhyNot};
-pub use limit::{Breaker, Counted, Failures, Limit};
+pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::{RuleClock, RulePermit};
 pub use pattern::Pattern;
 pub use plan::{Admission, RulePermits};
 pub use problem::{Fault, Problem, Problems};
 pub use quantity::{Per, QuantityError};
-pub use rule::{KeySource, Rule};
+pub use rule::{KeySource, Rule, Traffic};
 pub use rules::{EnterError, RuleEntry, Rules};
+#[cfg(feature = "sentinel")]
+pub use sentinel::{Sentinel, SentinelKind, SentinelRules};
 pub use source::{Event, Follow, FollowError, RulesStatus, Source, SourceState, SourceStatus};
 pub use text::RuleSet;
 #[cfg(feature = "axum")]

@@ -10,7 +10,7 @@ use leaparray::flow::circuit::{CircuitConfigError, RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, WarmUpConfig, WarmUpError};
 use leaparray::time::ConfigError;
 
-use crate::quantity::{Per, Percent, Time};
+use crate::quantity::{Per, Time};
 
 /// The limiter of a rule, with its numbers. Its text is the part of the rule that names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,8 +92,8 @@ pub enum Limit {
 pub struct Breaker {
     /// The failures that open it; `None` if it does not open for failures.
     pub failures: Option<Failures>,
-    /// The share of slow calls in percent that opens it, and the time above which a call is slow.
-    pub slow: Option<(f64, Duration)>,
+    /// The share of slow calls that opens it, and the time above which a call is slow.
+    pub slow: Option<(Percent, Duration)>,
     /// The number of calls from which a share counts.
     pub min_calls: u64,
     /// The calls that count.
@@ -110,26 +110,42 @@ pub struct Breaker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Failures {
-    /// At least this share of the calls that count, in percent.
-    Share(f64),
+    /// This share of the calls that count.
+    Share(Percent),
     /// At least this number of the calls that count.
     Number(u64),
     /// This number of calls in a row.
     InRow(u64),
 }
 
+/// A share of the calls that opens a circuit breaker, in percent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Percent {
+    /// This share opens it.
+    AtLeast(f64),
+    /// Only more than this share opens it.
+    Above(f64),
+}
+
 /// The calls that count for a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Counted {
-    /// Those of the last interval, in ten buckets.
-    Within(Duration),
+    /// Those of the last interval.
+    #[non_exhaustive]
+    Within {
+        /// The interval.
+        interval: Duration,
+        /// The number of buckets in which it is counted: 10 unless the rule says otherwise.
+        buckets: usize,
+    },
     /// The last calls.
     Last(u32),
 }
 
 impl Limit {
-    /// The number of buckets of a limit that warms up.
+    /// The number of buckets of a limit that warms up, and of a breaker.
     pub(crate) const BUCKETS: usize = 10;
 
     /// The cold factor of a limit that warms up.
@@ -198,10 +214,13 @@ pub(crate) fn adaptive_breaker(
 impl Breaker {
     /// Returns the configuration of the breaker.
     pub(crate) fn config(&self) -> Result<CircuitConfig, BreakerError> {
-        let share = |percent: f64| RatioLimit::at_least(percent / 100.0);
+        let share = |percent| match percent {
+            Percent::AtLeast(percent) => RatioLimit::at_least(percent / 100.0),
+            Percent::Above(percent) => RatioLimit::above(percent / 100.0),
+        };
         let config = CircuitConfig::default().min_calls(self.min_calls).probes(self.probes)?;
         let config = match self.counted {
-            Counted::Within(interval) => config.window(window(interval, 10)?)?,
+            Counted::Within { interval, buckets } => config.window(window(interval, buckets)?)?,
             Counted::Last(calls) => config.last_calls(calls)?,
         };
         let config = match self.failures {
@@ -224,14 +243,20 @@ impl Breaker {
     }
 }
 
+impl Counted {
+    pub(crate) const fn within(interval: Duration, buckets: usize) -> Self {
+        Self::Within { interval, buckets }
+    }
+}
+
 impl Default for Breaker {
     /// Half of at least 20 calls in the last 10 seconds; open for 5 seconds, with 3 probes.
     fn default() -> Self {
         Self {
-            failures: Some(Failures::Share(50.0)),
+            failures: Some(Failures::Share(Percent::AtLeast(50.0))),
             slow: None,
             min_calls: 20,
-            counted: Counted::Within(Duration::from_secs(10)),
+            counted: Counted::within(Duration::from_secs(10), Limit::BUCKETS),
             wait: Duration::from_secs(5),
             max_wait: None,
             probes: 3,
@@ -300,21 +325,36 @@ impl fmt::Display for Limit {
     }
 }
 
+/// As a file has it: `50 %`, or `above 50 %`.
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(percent) => write!(f, "{percent} %"),
+            Self::Above(percent) => write!(f, "above {percent} %"),
+        }
+    }
+}
+
 impl fmt::Display for Breaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = format!("of {}", self.min_calls);
         f.write_str("{ ")?;
         match self.failures {
-            Some(Failures::Share(it)) => write!(f, "failures = \"{} {of}\", ", Percent(it))?,
+            Some(Failures::Share(it)) => write!(f, "failures = \"{it} {of}\", ")?,
             Some(Failures::Number(it)) => write!(f, "failures = {it}, ")?,
             Some(Failures::InRow(it)) => write!(f, "failures = \"{it} in a row\", ")?,
             None => {}
         }
         if let Some((percent, above)) = self.slow {
-            write!(f, "slow = \"{} {of} above {}\", ", Percent(percent), Time(above))?;
+            write!(f, "slow = \"{percent} {of} above {}\", ", Time(above))?;
         }
         match self.counted {
-            Counted::Within(interval) => write!(f, "within = \"{}\", ", Time(interval))?,
+            Counted::Within { interval, buckets } => {
+                write!(f, "within = \"{}\", ", Time(interval))?;
+                if buckets != Limit::BUCKETS {
+                    write!(f, "buckets = {buckets}, ")?;
+                }
+            }
             Counted::Last(calls) => write!(f, "last_calls = {calls}, ")?,
         }
         write!(f, "wait = \"{}", Time(self.wait))?;

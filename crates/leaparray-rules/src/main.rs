@@ -1,20 +1,26 @@
-//! Checks a file of rules, and explains which of them concern a request.
+//! Checks files of rules, prints them, and explains which of them concern a request.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
 use std::process::ExitCode;
 
 use leaparray::TrafficType;
-use leaparray_rules::{Caller, KeySource, RuleSet};
+use leaparray_rules::{Caller, Document, KeySource, RuleSet};
 
 const USAGE: &str = "\
-usage: leaparray-rules check FILE
-       leaparray-rules explain FILE RESOURCE [--outbound] [--header NAME=VALUE]
+usage: leaparray-rules check FILE...
+       leaparray-rules print FILE...
+       leaparray-rules explain FILE... RESOURCE [--outbound] [--header NAME=VALUE]
                        [--client ADDRESS] [--extension NAME=VALUE]
 
-check    tells each problem of a file of rules in a line
+check    tells each problem of files of rules in a line
+print    prints the rules as one file
 explain  tells which rules concern a request of a resource such as \"GET /orders\", in the order
-         in which they are asked, and why";
+         in which they are asked, and why
+
+instead of a FILE, or beside it:
+--sentinel KIND=FILE  a file of Sentinel's JSON: flow, degrade, system, authority or paramFlow
+--origin KEY          what Sentinel's rules take for the origin, such as header:x-app";
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -33,23 +39,36 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<String, String> {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["check", file] => {
-            let rules = read(file)?;
-            Ok(format!("{file}: {} rules", rules.rules().len()))
+        ["check", ref options @ ..] => {
+            let options = Options::of(options)?;
+            let rules = options.rules(&options.names)?;
+            Ok(format!("{}: {} rules", options.sources(&options.names), rules.rules().len()))
         }
-        ["explain", file, resource, ref options @ ..] => {
-            let request = Request::of(options)?;
-            let rules = read(file)?;
-            Ok(rules.explain(request.traffic, resource, &request).to_string())
+        ["print", ref options @ ..] => {
+            let options = Options::of(options)?;
+            let rules = options.rules(&options.names)?;
+            let texts: Vec<_> = rules.rules().iter().map(ToString::to_string).collect();
+            Ok(if texts.is_empty() { "rule = []".to_owned() } else { texts.join("\n") })
+        }
+        ["explain", ref options @ ..] => {
+            let options = Options::of(options)?;
+            let (resource, files) = options.names.split_last().ok_or(USAGE)?;
+            let (rules, request) = (options.rules(files)?, &options.request);
+            Ok(rules.explain(request.traffic, resource, request).to_string())
         }
         ["help" | "-h" | "--help"] => Ok(USAGE.to_owned()),
         _ => Err(USAGE.to_owned()),
     }
 }
 
-fn read(file: &str) -> Result<RuleSet, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    RuleSet::parse(&text).map_err(|problems| problems.in_source(file).to_string())
+/// What the options of a command say.
+struct Options<'a> {
+    /// The arguments that are no options.
+    names: Vec<&'a str>,
+    /// The kinds of Sentinel's rules, with their files.
+    sentinel: Vec<(&'a str, &'a str)>,
+    origin: Option<KeySource>,
+    request: Request<'a>,
 }
 
 /// The request of the options.
@@ -60,17 +79,25 @@ struct Request<'a> {
     extensions: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> Options<'a> {
     fn of(options: &[&'a str]) -> Result<Self, String> {
         let (traffic, client) = (TrafficType::Inbound, None);
-        let mut request = Self { traffic, headers: Vec::new(), client, extensions: Vec::new() };
+        let request = Request { traffic, headers: Vec::new(), client, extensions: Vec::new() };
+        let (names, sentinel, origin) = (Vec::new(), Vec::new(), None);
+        let mut all = Self { names, sentinel, origin, request };
         let mut options = options.iter();
         while let Some(option) = options.next() {
             let mut value = || {
                 let value = options.next().copied();
                 value.ok_or_else(|| format!("{option} needs a value\n{USAGE}"))
             };
+            let request = &mut all.request;
             match *option {
+                "--sentinel" => all.sentinel.push(pair(option, value()?)?),
+                "--origin" => {
+                    let origin = value()?.parse();
+                    all.origin = Some(origin.map_err(|error| format!("{option}: {error}"))?);
+                }
                 "--outbound" => request.traffic = TrafficType::Outbound,
                 "--header" => request.headers.push(pair(option, value()?)?),
                 "--extension" => request.extensions.push(pair(option, value()?)?),
@@ -80,11 +107,55 @@ impl<'a> Request<'a> {
                     let client = parsed.map_err(|_| format!("{address:?} is no address"))?;
                     request.client = Some(client);
                 }
-                other => return Err(format!("unknown option {other:?}\n{USAGE}")),
+                other if other.starts_with('-') => {
+                    return Err(format!("unknown option {other:?}\n{USAGE}"));
+                }
+                name => all.names.push(name),
             }
         }
-        Ok(request)
+        Ok(all)
     }
+
+    /// Returns the names of files of rules for a message.
+    fn sources(&self, files: &[&str]) -> String {
+        let files = files.iter().chain(self.sentinel.iter().map(|(_, file)| file));
+        files.copied().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Reads the rules of files, and of those with Sentinel's rules.
+    fn rules(&self, files: &[&str]) -> Result<RuleSet, String> {
+        if files.is_empty() && self.sentinel.is_empty() {
+            return Err(USAGE.to_owned());
+        }
+        let read = |file: &str| {
+            let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
+            text.map(|it| Document::new(file, it))
+        };
+        let mut documents = files.iter().map(|it| read(it)).collect::<Result<Vec<_>, _>>()?;
+        for (kind, file) in &self.sentinel {
+            documents.push(of_sentinel(read(file)?, kind, self.origin.as_ref())?);
+        }
+        RuleSet::read(&documents).map_err(|problems| problems.to_string())
+    }
+}
+
+#[cfg(feature = "sentinel")]
+fn of_sentinel(
+    document: Document,
+    kind: &str,
+    origin: Option<&KeySource>,
+) -> Result<Document, String> {
+    let sentinel = leaparray_rules::Sentinel::new(kind.parse()?);
+    let sentinel = match origin {
+        Some(origin) => sentinel.origin(origin.clone()),
+        None => sentinel,
+    };
+    Ok(document.format(leaparray_rules::Format::Sentinel(sentinel)))
+}
+
+#[cfg(not(feature = "sentinel"))]
+fn of_sentinel(_: Document, _: &str, _: Option<&KeySource>) -> Result<Document, String> {
+    Err("this program was built without the feature `sentinel`".to_owned())
 }
 
 fn pair<'a>(option: &str, value: &'a str) -> Result<(&'a str, &'a str), String> {

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// All that is wrong with a text of rules: at least one problem, in the order of the lines.
+/// All that is wrong with a text of rules, or with several: at least one problem, in the order of
+/// the texts and their lines.
 ///
 /// ```
 /// use leaparray_rules::RuleSet;
@@ -12,7 +13,8 @@ use std::fmt;
 /// let problems = RuleSet::parse(text).unwrap_err().in_source("limits.toml");
 /// assert_eq!(
 ///     problems.to_string(),
-///     "limits.toml:1: rule \"orders\": lacks a resource; write one of `resource`, `outbound`\n\
+///     "limits.toml:1: rule \"orders\": lacks a resource; write one of `resource`, `outbound`, \
+///      `either`\n\
 ///      limits.toml:3: rule \"orders\": resouce: unknown key; did you mean `resource`?\n\
 ///      limits.toml:4: rule \"orders\": limit: \"sec ond\" is no interval; write a rate such as \
 ///      \"1000 per second\", \"5 per 10s\" or \"50 per minute, bursts of 10\"",
@@ -21,8 +23,6 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Problems {
-    /// The name of the file, or of another source; empty if it has none.
-    pub source: String,
     /// The problems.
     pub list: Vec<Problem>,
 }
@@ -31,6 +31,8 @@ pub struct Problems {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Problem {
+    /// The name of the file, or of another source; empty if it has none.
+    pub source: String,
     /// The line, from 1.
     pub line: usize,
     /// The name of the rule, if it has one.
@@ -45,8 +47,10 @@ pub struct Problem {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The text is no TOML.
+    /// The text is not in the format.
     Syntax {
+        /// The format.
+        format: &'static str,
         /// The message of the parser.
         message: String,
     },
@@ -101,18 +105,31 @@ pub enum Fault {
 }
 
 impl Problems {
+    pub(crate) const fn of(list: Vec<Problem>) -> Self {
+        Self { list }
+    }
+
     /// Returns the problems with the name of their source, which each line of the message begins
-    /// with.
+    /// with. A problem that has one keeps it.
     #[must_use]
-    pub fn in_source(self, source: &str) -> Self {
-        Self { source: source.to_owned(), ..self }
+    pub fn in_source(mut self, source: &str) -> Self {
+        for problem in self.list.iter_mut().filter(|it| it.source.is_empty()) {
+            source.clone_into(&mut problem.source);
+        }
+        self
+    }
+}
+
+impl Problem {
+    pub(crate) const fn new(line: usize, rule: Option<String>, key: String, fault: Fault) -> Self {
+        Self { source: String::new(), line, rule, key, fault }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax { message } => write!(f, "no TOML: {message}"),
+            Self::Syntax { format, message } => write!(f, "no {format}: {message}"),
             Self::UnknownKey { near: Some(near), .. } => {
                 write!(f, "unknown key; did you mean `{near}`?")
             }
@@ -151,8 +168,9 @@ impl fmt::Display for Listed<'_> {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, rule, key, fault } = self;
-        write!(f, "{line}: ")?;
+        let Self { source, line, rule, key, fault } = self;
+        let (source, between) = if source.is_empty() { ("line", ' ') } else { (&**source, ':') };
+        write!(f, "{source}{between}{line}: ")?;
         if let Some(rule) = rule {
             write!(f, "rule {rule:?}: ")?;
         }
@@ -165,11 +183,9 @@ impl fmt::Display for Problem {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = if self.source.is_empty() { "line" } else { &self.source };
-        let between = if self.source.is_empty() { ' ' } else { ':' };
         for (index, problem) in self.list.iter().enumerate() {
             let end = if index == 0 { "" } else { "\n" };
-            write!(f, "{end}{source}{between}{problem}")?;
+            write!(f, "{end}{problem}")?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use leaparray::TrafficType;
 use leaparray::flow::shadow::Mode;
 
 use crate::client::Network;
+use crate::condition::{Condition, ConditionTable};
 use crate::limit::Limit;
 use crate::pattern::Pattern;
 use crate::quantity::{Percent, QuantityError};
@@ -37,13 +38,17 @@ pub struct Rule {
     /// keeps each distinct name until it ends, once.
     pub name: Arc<str>,
     /// The direction of the requests.
-    pub traffic: TrafficType,
+    pub traffic: Traffic,
     /// The resources: a request of one that matches any of these is concerned.
     pub resources: Vec<Pattern>,
     /// The key by which a request is counted. `None` if all requests count together.
     pub key: Option<KeySource>,
     /// The greatest number of keys that are stored. Further keys share one limit.
     pub max_keys: usize,
+    /// The rule concerns a request if each of these matches its key: `only` in a file.
+    pub only: Vec<Condition>,
+    /// The rule does not concern a request if one of these matches its key: `except` in a file.
+    pub except: Vec<Condition>,
     /// How far the rule is enforced.
     pub mode: Mode,
     /// The limiter.
@@ -71,15 +76,54 @@ pub enum KeySource {
     Extension(Box<str>),
 }
 
+/// The direction of the requests that a rule concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Traffic {
+    /// Requests to this service: `resource` in a file.
+    Inbound,
+    /// Requests to other services: `outbound` in a file.
+    Outbound,
+    /// Both: `either` in a file. A resource has one direction; such a rule concerns it whichever
+    /// that is.
+    Either,
+}
+
+impl Traffic {
+    /// The directions by their keys in a file.
+    pub(crate) const KEYS: [(&str, Self); 3] =
+        [("resource", Self::Inbound), ("outbound", Self::Outbound), ("either", Self::Either)];
+
+    /// Returns whether it has requests of that direction.
+    #[must_use]
+    pub const fn has(self, traffic: TrafficType) -> bool {
+        match self {
+            Self::Inbound => matches!(traffic, TrafficType::Inbound),
+            Self::Outbound => matches!(traffic, TrafficType::Outbound),
+            Self::Either => true,
+        }
+    }
+
+    /// Returns the key by which a file names the resources.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Inbound => "resource",
+            Self::Outbound => "outbound",
+            Self::Either => "either",
+        }
+    }
+}
+
 impl Rule {
     /// The number of keys that are stored if the rule does not say.
     pub const DEFAULT_MAX_KEYS: usize = 100_000;
 
-    /// Returns whether the rule concerns the requests of a resource: by its name and its direction.
+    /// Returns whether the rule concerns requests of a resource: by its name and its direction. Of
+    /// these, it concerns those that its conditions match.
     #[must_use]
     pub fn concerns(&self, traffic: TrafficType, resource: &str) -> bool {
         self.mode != Mode::Off
-            && self.traffic == traffic
+            && self.traffic.has(traffic)
             && self.resources.iter().any(|it| it.matches(resource))
     }
 
@@ -91,9 +135,10 @@ impl Rule {
         if has_same_keys { self.limit.strictest(&next.limit) } else { None }
     }
 
-    /// Returns the key by which the file names the resources.
-    pub(crate) fn resource_key(&self) -> &'static str {
-        if self.traffic == TrafficType::Outbound { "outbound" } else { "resource" }
+    /// Returns the conditions on the keys of a request, and whether the key has to match.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = (&Condition, bool)> {
+        let only = self.only.iter().map(|it| (it, true));
+        only.chain(self.except.iter().map(|it| (it, false)))
     }
 }
 
@@ -118,6 +163,45 @@ impl KeySource {
     pub fn of_client(&self, address: IpAddr) -> Option<String> {
         let Self::Client { v4, v6 } = *self else { return None };
         Some(Network { address, v4, v6 }.to_string())
+    }
+}
+
+/// As a file has it.
+///
+/// ```
+/// use leaparray_rules::KeySource;
+///
+/// assert_eq!("client/24".parse(), Ok(KeySource::Client { v4: 24, v6: 64 }));
+/// let error = "cookie".parse::<KeySource>().unwrap_err();
+/// assert_eq!(error.to_string(), "\"cookie\" is no key");
+/// ```
+impl FromStr for KeySource {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let is_token = |it: &str| {
+            let is_other = |it: u8| b"!#$%&'*+-.^_`|~".contains(&it);
+            !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || is_other(it))
+        };
+        let bits = |text: &str, max: u8, expected| {
+            let bits = text.parse().ok().filter(|it| (1..=max).contains(it));
+            bits.ok_or_else(|| QuantityError::new(text, expected))
+        };
+        if let Some(given) = text.strip_prefix("client/") {
+            let (v4, v6) = given.split_once('/').unwrap_or((given, "64"));
+            let v4 = bits(v4, 32, "number of bits from 1 to 32")?;
+            return Ok(Self::Client { v4, v6: bits(v6, 128, "number of bits from 1 to 128")? });
+        }
+        match text.split_once(':') {
+            None if text == "resource" => Ok(Self::Resource),
+            None if text == "client" => Ok(Self::CLIENT),
+            Some(("header", name)) if is_token(name) => {
+                Ok(Self::Header(name.to_ascii_lowercase().into()))
+            }
+            Some(("header", name)) => Err(QuantityError::new(name, "name of a header")),
+            Some(("extension", name)) if !name.is_empty() => Ok(Self::Extension(name.into())),
+            _ => Err(QuantityError::new(text, "key")),
+        }
     }
 }
 
@@ -198,13 +282,18 @@ impl fmt::Display for Rule {
         writeln!(f, "[[rule]]\nname = {}", Quoted(&self.name))?;
         let texts: Vec<_> = self.resources.iter().map(|it| Quoted(it).to_string()).collect();
         match &texts[..] {
-            [one] => writeln!(f, "{} = {one}", self.resource_key())?,
-            all => writeln!(f, "{} = [{}]", self.resource_key(), all.join(", "))?,
+            [one] => writeln!(f, "{} = {one}", self.traffic.key())?,
+            all => writeln!(f, "{} = [{}]", self.traffic.key(), all.join(", "))?,
         }
         if let Some(key) = &self.key {
             writeln!(f, "key = {}", Quoted(key))?;
             if self.max_keys != Self::DEFAULT_MAX_KEYS {
                 writeln!(f, "max_keys = {}", self.max_keys)?;
+            }
+        }
+        for (name, conditions) in [("only", &self.only), ("except", &self.except)] {
+            if !conditions.is_empty() {
+                writeln!(f, "{name} = {}", ConditionTable(conditions))?;
             }
         }
         if self.mode != Mode::Enforce {

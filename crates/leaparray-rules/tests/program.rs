@@ -103,6 +103,40 @@ not late: its mode is off
     ));
 }
 
+#[cfg(feature = "sentinel")]
+#[test]
+fn rules_of_sentinel_are_checked_printed_and_explained_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_leaparray-rules"));
+        let output = program.args(arguments).current_dir(&folder).output().unwrap();
+        let written = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(written).unwrap())
+    };
+    let limits = "[[rule]]\nname = \"all\"\nresource = \"*\"\nin_flight = 64\n";
+    std::fs::write(folder.path().join("limits.toml"), limits).unwrap();
+    let flow = "[{\"resource\":\"pay\",\"count\":2,\"limitApp\":\"shop\"}]";
+    std::fs::write(folder.path().join("flow.json"), flow).unwrap();
+    let sources = ["limits.toml", "--sentinel", "flow=flow.json", "--origin", "header:x-app"];
+    let checked = (0, "limits.toml, flow.json: 2 rules\n".to_owned());
+    assert_eq!(run(&[&["check"], &sources[..]].concat()), checked);
+    let printed = format!(
+        "{limits}\n[[rule]]\nname = \"flow pay of shop\"\neither = \"pay\"\n\
+         only = {{ \"header:x-app\" = [\"shop\"] }}\nlimit = \"2 per second\"\nbuckets = 2\n"
+    );
+    assert_eq!(run(&[&["print"], &sources[..]].concat()), (0, printed));
+    let request = ["pay", "--header", "x-app=shop"];
+    let (status, explained) = run(&[&["explain"], &sources[..], &request].concat());
+    assert!(status == 0 && explained.starts_with("pay: 2 of 2 rules\n"), "{explained}");
+    let (_, explained) = run(&[&["explain"], &sources[..], &request[..1]].concat());
+    assert!(explained.ends_with("not flow pay of shop: it is for other callers\n"), "{explained}");
+    std::fs::write(folder.path().join("flow.json"), "[{}]").unwrap();
+    let (status, problem) = run(&[&["check"], &sources[..]].concat());
+    assert_eq!((status, &*problem), (2, "flow.json:1: lacks a resource; write `resource`\n"));
+    let (status, problem) = run(&["check", "--sentinel", "gateway=flow.json"]);
+    assert!(status == 2 && problem.starts_with("\"gateway\" is no kind of"), "{problem}");
+}
+
 #[test]
 fn wrong_use_is_told() {
     for (arguments, expected) in [

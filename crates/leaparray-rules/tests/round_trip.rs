@@ -29,6 +29,8 @@ fn share() -> impl Strategy<Value = String> {
 fn breaker() -> impl Strategy<Value = String> {
     let failures = prop_oneof![
         share().prop_map(|it| format!("failures = \"{it}\"")),
+        share().prop_map(|it| format!("failures = \"above {it}\"")),
+        (share(), time()).prop_map(|(it, time)| format!("slow = \"above {it} above {time}\"")),
         (1_u64..100).prop_map(|it| format!("failures = {it}")),
         (1_u64..100).prop_map(|it| format!("failures = \"{it} in a row\"")),
         (share(), time()).prop_map(|(share, time)| format!("slow = \"{share} above {time}\"")),
@@ -36,6 +38,7 @@ fn breaker() -> impl Strategy<Value = String> {
     let counted = prop_oneof![
         Just(String::new()),
         (1_u64..100).prop_map(|it| format!(", within = \"{it}s\"")),
+        Just(", within = \"6s\", buckets = 2".to_owned()),
         (1_u64..1_000).prop_map(|it| format!(", last_calls = {it}")),
     ];
     let wait = prop_oneof![
@@ -68,12 +71,14 @@ fn scope() -> impl Strategy<Value = String> {
     let resource = prop_oneof![
         text.prop_map(|it| format!("resource = {it:?}")),
         prop::collection::vec(text, 1..4).prop_map(|it| format!("outbound = {it:?}")),
+        text.prop_map(|it| format!("either = {it:?}")),
     ];
     let key = prop_oneof![
         Just(""),
         Just("key = \"header:X-Api-Key\""),
         Just("key = \"client/20/48\"\nmax_keys = 7"),
         Just("key = \"client/20\""),
+        Just("only = { \"client/20\" = \"*\" }\nexcept = { \"header:a\" = [\"c\", \"b\\\"\"] }"),
         Just("mode = \"enforce for 2.5 % of requests\""),
         Just("key = \"resource\"\nmode = \"enforce for 33.3333 % of keys\""),
         Just("key = \"resource\"\nmode = \"off\""),

@@ -1,5 +1,6 @@
 //! The rules of a request, as one limiter.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -72,13 +73,18 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.list().members.is_empty()
+        let list = self.list();
+        if list.has_conditions() {
+            self.members().next().is_none()
+        } else {
+            list.members.is_empty()
+        }
     }
 
     /// Returns the names of the rules that concern the request, in the order in which they are
     /// asked.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.list().members.iter().map(|it| &*self.plan.rules[it.rule].rule.name)
+        self.members().map(|it| &*self.plan.rules[it.rule].rule.name)
     }
 
     #[inline]
@@ -98,8 +104,38 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         self.plan.rules[member.rule].asked(key.unwrap_or_default())
     }
 
+    /// Returns the rules that concern the request.
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        let list = self.list();
+        let key = |place: usize| self.keys[place].as_deref();
+        let rule = |member: &Member| &*self.plan.rules[member.rule].rule;
+        list.members.iter().filter(move |it| list.holds(it, rule(it), key))
+    }
+
     fn each(&self) -> impl Iterator<Item = Named<Asked<'_, C>>> {
-        self.list().members.iter().map(|member| self.asked(member))
+        self.members().map(|member| self.asked(member))
+    }
+
+    #[inline]
+    fn decide_by<M: Borrow<Member>>(
+        &self,
+        members: &[M],
+        ask: &Ask<'_>,
+    ) -> Decision<RulePermits<C>> {
+        let asked = |member: &M| self.asked(member.borrow());
+        match members {
+            [] => Decision::Admitted(RulePermits(Held::Nothing)),
+            [a] => asked(a).decide(ask).map(|a| RulePermits(Held::One(a))),
+            [a, b] => AllOf::new((asked(a), asked(b)))
+                .decide(ask)
+                .map(|both| RulePermits(Held::Two(both))),
+            [a, b, c] => AllOf::new((asked(a), asked(b), asked(c)))
+                .decide(ask)
+                .map(|all| RulePermits(Held::Three(all))),
+            all => AllOf::new(all.iter().map(asked).collect::<Vec<_>>())
+                .decide(ask)
+                .map(|all| RulePermits(Held::Many(all))),
+        }
     }
 
     fn all(&self) -> AllOf<Vec<Named<Asked<'_, C>>>> {
@@ -113,16 +149,12 @@ impl<K: Deref<Target = str>, C: RuleClock> Limiter for Admission<K, C> {
     /// Decides by up to three rules without an allocation.
     #[inline]
     fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        match &*self.list().members {
-            [] => Decision::Admitted(RulePermits(Held::Nothing)),
-            [a] => self.asked(a).decide(ask).map(|a| RulePermits(Held::One(a))),
-            [a, b] => AllOf::new((self.asked(a), self.asked(b)))
-                .decide(ask)
-                .map(|both| RulePermits(Held::Two(both))),
-            [a, b, c] => AllOf::new((self.asked(a), self.asked(b), self.asked(c)))
-                .decide(ask)
-                .map(|all| RulePermits(Held::Three(all))),
-            _ => self.all().decide(ask).map(|all| RulePermits(Held::Many(all))),
+        let list = self.list();
+        if list.has_conditions() {
+            let members: SmallVec<[&Member; 3]> = self.members().collect();
+            self.decide_by(&members, ask)
+        } else {
+            self.decide_by(&list.members, ask)
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which rules concern a resource.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -8,15 +9,17 @@ use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
 use crate::pattern::{self, Literals, Pattern};
-use crate::rule::{KeySource, Rule};
+use crate::rule::{KeySource, Rule, Traffic};
 
 /// The part of a rule that its index depends on. Rules with equal parts have the same index: a
 /// change of numbers alone keeps it, and what resources have found in it.
 #[derive(Clone, Debug, PartialEq)]
 struct Target {
-    traffic: TrafficType,
+    traffic: Traffic,
     resources: Vec<Pattern>,
     key: Option<KeySource>,
+    /// The sources of the keys on which it has conditions.
+    conditions: Vec<KeySource>,
     is_off: bool,
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct RuleList {
     pub(crate) members: Box<[Member]>,
     /// The sources of the keys of the members, each once.
     pub(crate) sources: Box<[KeySource]>,
+    /// The places of the sources on which members have conditions.
+    conditions: Box<[usize]>,
     /// Whether a member has the name of the resource as its key. The name itself is the resource's:
     /// lists stay, and clients may invent names.
     pub(crate) has_name: bool,
@@ -65,6 +70,8 @@ pub(crate) struct Member {
     /// The place of the rule in the plan.
     pub(crate) rule: usize,
     pub(crate) key: MemberKey,
+    /// The first and the last place among the conditions of the list.
+    conditions: (usize, usize),
 }
 
 /// Where a rule finds its key.
@@ -153,40 +160,67 @@ impl Index {
         rules.dedup();
         // A permit of a key cannot be given back, so keys are asked last.
         rules.sort_by_key(|rule| self.targets[*rule].key.is_some());
-        let mut sources = Vec::new();
+        let (mut sources, mut conditions) = (Vec::new(), Vec::new());
         let members: Box<[Member]> = rules
             .into_iter()
             .map(|rule| {
-                let key = match &self.targets[rule].key {
+                let target = &self.targets[rule];
+                let mut place_of = |source: &KeySource| {
+                    let place = sources.iter().position(|it| it == source);
+                    place.unwrap_or_else(|| {
+                        sources.push(source.clone());
+                        sources.len() - 1
+                    })
+                };
+                let key = match &target.key {
                     None => MemberKey::None,
                     Some(KeySource::Resource) => MemberKey::Resource,
-                    Some(source) => {
-                        let place = sources.iter().position(|it| it == source);
-                        MemberKey::Source(place.unwrap_or_else(|| {
-                            sources.push(source.clone());
-                            sources.len() - 1
-                        }))
-                    }
+                    Some(source) => MemberKey::Source(place_of(source)),
                 };
-                Member { rule, key }
+                let first = conditions.len();
+                conditions.extend(target.conditions.iter().map(place_of));
+                Member { rule, key, conditions: (first, conditions.len()) }
             })
             .collect();
         let has_name = members.iter().any(|it| it.key == MemberKey::Resource);
-        RuleList { members, sources: sources.into(), has_name }
+        let (sources, conditions) = (sources.into(), conditions.into());
+        RuleList { members, sources, conditions, has_name }
+    }
+}
+
+impl RuleList {
+    /// Returns whether a member has a condition.
+    #[inline]
+    pub(crate) fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// Returns whether the conditions of a member, which is that rule, hold for a request.
+    pub(crate) fn holds<K: Deref<Target = str>>(
+        &self,
+        member: &Member,
+        rule: &Rule,
+        key: impl Fn(usize) -> Option<K>,
+    ) -> bool {
+        let (first, last) = member.conditions;
+        let mut conditions = rule.conditions().zip(&self.conditions[first..last]);
+        conditions.all(|((it, is_wanted), place)| it.matches(key(*place).as_deref()) == is_wanted)
     }
 }
 
 impl Target {
     fn of(rule: &Rule) -> Self {
         let Rule { traffic, resources, key, mode, .. } = rule;
-        let is_off = *mode == Mode::Off;
-        Self { traffic: *traffic, resources: resources.clone(), key: key.clone(), is_off }
+        let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
+        let (traffic, is_off) = (*traffic, *mode == Mode::Off);
+        Self { traffic, resources: resources.clone(), key: key.clone(), conditions, is_off }
     }
 
     fn is_of(&self, rule: &Rule) -> bool {
         self.traffic == rule.traffic
             && self.resources == rule.resources
             && self.key == rule.key
+            && self.conditions.iter().eq(rule.conditions().map(|(it, _)| &it.source))
             && self.is_off == (rule.mode == Mode::Off)
     }
 }
@@ -196,8 +230,8 @@ impl Side {
         let (mut by_name, mut by_prefix) =
             (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         let places = rules.enumerate();
-        for (place, rule) in places.filter(|(_, it)| it.traffic == traffic && it.mode != Mode::Off)
-        {
+        let has = |it: &Rule| it.traffic.has(traffic) && it.mode != Mode::Off;
+        for (place, rule) in places.filter(|(_, it)| has(it)) {
             for pattern in &rule.resources {
                 let Literals { first, others } = pattern.literals();
                 if others.is_empty() {

@@ -12,7 +12,7 @@ use crate::limiter::{Asked, RuleClock, RuleLimiter};
 use crate::rule::Rule;
 pub(crate) use admission::Kept;
 pub use admission::{Admission, RulePermits};
-pub(crate) use index::{Index, MemberKey, RuleList};
+pub(crate) use index::{Index, Member, MemberKey, RuleList};
 
 /// The rules of one version. A request loads one plan, and is decided by the rules of that plan.
 pub(crate) struct Plan<C: RuleClock> {

@@ -42,7 +42,7 @@ impl Lines {
     }
 }
 
-const fn type_of(value: &DeValue<'_>) -> &'static str {
+pub(super) const fn type_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
@@ -71,13 +71,13 @@ impl<'t> Fields<'t> {
 
     pub(super) fn report(&self, key: &str, line: usize, fault: Fault) {
         let (rule, key) = (self.rule.map(str::to_owned), format!("{}{key}", self.at));
-        self.problems.borrow_mut().push(Problem { line, rule, key, fault });
+        self.problems.borrow_mut().push(Problem::new(line, rule, key, fault));
     }
 
     pub(super) fn report_missing(&self, what: &'static str, one_of: &'static [&'static str]) {
         let (rule, key) = (self.rule.map(str::to_owned), self.at.trim_end_matches('.').to_owned());
         let fault = Fault::Missing { what, one_of };
-        self.problems.borrow_mut().push(Problem { line: self.line, rule, key, fault });
+        self.problems.borrow_mut().push(Problem::new(self.line, rule, key, fault));
     }
 
     pub(super) fn report_type(&self, value: &Value<'_>, right: &'static str) {

@@ -3,10 +3,10 @@
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value};
-use crate::limit::{Breaker, Counted, Failures, Limit};
+use crate::limit::{Breaker, Counted, Failures, Limit, Percent};
 use crate::limiter;
 use crate::problem::Fault;
-use crate::quantity::{Per, Percent, QuantityError, Time, number};
+use crate::quantity::{self, Per, QuantityError, Time, number};
 
 /// The keys of which each rule has one.
 const LIMITERS: &[&str] = &["limit", "pace", "in_flight", "breaker"];
@@ -63,10 +63,7 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         }
         _ => text.parse().map(|rate| (rate, None)),
     });
-    let buckets = fields.whole("buckets", "a number of buckets such as 2").map(|buckets| {
-        // A number that does not fit is too many in any case.
-        usize::try_from(buckets).unwrap_or(usize::MAX)
-    });
+    let buckets = buckets(fields);
     let period = fields.parsed("warm_up", TIME, time);
     let cold_factor = fields.float("cold_factor", "a number above 1, such as 3");
     let (rate, burst): (Per, _) = rate?;
@@ -84,6 +81,12 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         period,
         cold_factor: cold_factor.unwrap_or(Limit::COLD_FACTOR),
     })
+}
+
+fn buckets(fields: &Fields<'_>) -> Option<usize> {
+    let buckets = fields.whole("buckets", "a number of buckets such as 2");
+    // A number that does not fit is too many in any case.
+    buckets.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
 }
 
 fn pace(fields: &Fields<'_>) -> Option<Limit> {
@@ -133,7 +136,8 @@ fn wrong(fields: &Fields<'_>, value: &Value<'_>, right: &'static str) -> Option<
 }
 
 fn breaker(fields: &Fields<'_>) -> Option<Limit> {
-    const CIRCUIT: &[&str] = &["failures", "slow", "within", "last_calls", "wait", "probes"];
+    const CIRCUIT: &[&str] =
+        &["failures", "slow", "within", "buckets", "last_calls", "wait", "probes"];
     const ADAPTIVE: &[&str] = &["k", "min_requests"];
     let value = fields.get("breaker")?;
     let (k, min_requests) = (1.5, 5);
@@ -167,7 +171,7 @@ fn circuit(table: &Fields<'_>) -> Breaker {
     }
     let (failures, of) = failures(table).unzip();
     let slow = table.parsed("slow", "a share such as \"80 % of 20 above 2s\"", |text| {
-        let (share, above) = text.split_once(" above ").ok_or_else(|| no_share(text))?;
+        let (share, above) = text.rsplit_once(" above ").ok_or_else(|| no_share(text))?;
         let (share, of) = share_of(share)?;
         Ok::<_, QuantityError>((share, of, time(above)?))
     });
@@ -185,7 +189,11 @@ fn circuit(table: &Fields<'_>) -> Breaker {
         let line = table.line_of("last_calls");
         table.report("last_calls", line, Fault::Beside { other: "within" });
     }
-    let within = table.parsed("within", TIME, time).map(Counted::Within);
+    if table.has("buckets") && !table.has("within") {
+        table.report("buckets", table.line_of("buckets"), Fault::Needs { other: "within" });
+    }
+    let buckets = buckets(table).unwrap_or(Limit::BUCKETS);
+    let within = table.parsed("within", TIME, time).map(|it| Counted::within(it, buckets));
     let last = table.whole("last_calls", "a number of calls such as 100");
     let last = last.map(|calls| Counted::Last(u32::try_from(calls).unwrap_or(u32::MAX)));
     let wait = table.parsed(
@@ -234,10 +242,14 @@ fn failures(table: &Fields<'_>) -> Option<(Failures, Option<u64>)> {
 }
 
 /// Reads a share, and the number of calls from which it counts.
-fn share_of(text: &str) -> Result<(f64, u64), QuantityError> {
+fn share_of(text: &str) -> Result<(Percent, u64), QuantityError> {
     let (share, of) = text.split_once(" of ").ok_or_else(|| no_share(text))?;
-    let Percent(share) = share.parse()?;
-    Ok((share, number(of)?))
+    let (share, kind): (_, fn(f64) -> Percent) = match share.trim().strip_prefix("above ") {
+        Some(share) => (share, Percent::Above),
+        None => (share, Percent::AtLeast),
+    };
+    let quantity::Percent(share) = share.parse()?;
+    Ok((kind(share), number(of)?))
 }
 
 fn no_share(text: &str) -> QuantityError {

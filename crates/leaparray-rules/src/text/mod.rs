@@ -1,5 +1,6 @@
 //! Rules as text: a file of TOML.
 
+mod conditions;
 mod fields;
 mod limiter;
 
@@ -7,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use leaparray::TrafficType;
 use leaparray::flow::shadow::Mode;
 use leaparray::flow::{Keyed, TokenBucket};
 use toml::Spanned;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
-use crate::rule::{KeySource, ModeText, Rule};
+use crate::rule::{ModeText, Rule, Traffic};
 use fields::{Fields, Lines};
 
 /// The keys of a rule.
@@ -23,8 +23,11 @@ const KEYS: &[&str] = &[
     "name",
     "resource",
     "outbound",
+    "either",
     "key",
     "max_keys",
+    "only",
+    "except",
     "mode",
     "limit",
     "buckets",
@@ -68,25 +71,13 @@ impl RuleSet {
     /// Returns all problems of the text, if it has any. A text that says nothing has one: a file
     /// without rules says `rule = []`.
     pub fn parse(text: &str) -> Result<Self, Problems> {
-        let lines = Lines::new(text);
-        let (file, errors) = DeTable::parse_recoverable(text);
-        let problems = RefCell::new(Vec::new());
-        for error in errors {
-            let line = error.span().map_or(1, |it| lines.of(it.start));
-            let fault = Fault::Syntax { message: error.message().to_owned() };
-            problems.borrow_mut().push(Problem { line, rule: None, key: String::new(), fault });
-        }
-        let rules = if problems.borrow().is_empty() {
-            read_file(file.get_ref(), &lines, &problems)
-        } else {
-            Vec::new()
-        };
-        let mut list = problems.into_inner();
-        if list.is_empty() {
-            return Ok(Self { rules });
-        }
-        list.sort_by_key(|it| it.line);
-        Err(Problems { source: String::new(), list })
+        let rules = read(text).map_err(Problems::of)?;
+        Ok(Self::of(rules.into_iter().map(|it| it.rule).collect()))
+    }
+
+    /// Creates a set of rules that were checked.
+    pub(crate) const fn of(rules: Vec<Rule>) -> Self {
+        Self { rules }
     }
 
     /// Returns the rules, in the order of the text.
@@ -96,7 +87,36 @@ impl RuleSet {
     }
 }
 
-fn read_file(file: &DeTable<'_>, lines: &Lines, problems: &RefCell<Vec<Problem>>) -> Vec<Rule> {
+/// A rule, and the line on which it begins.
+pub(crate) struct Parsed {
+    pub(crate) line: usize,
+    pub(crate) rule: Rule,
+}
+
+/// Reads the rules of a file, or all that is wrong with it.
+pub(crate) fn read(text: &str) -> Result<Vec<Parsed>, Vec<Problem>> {
+    let lines = Lines::new(text);
+    let (file, errors) = DeTable::parse_recoverable(text);
+    let problems = RefCell::new(Vec::new());
+    for error in errors {
+        let line = error.span().map_or(1, |it| lines.of(it.start));
+        let fault = Fault::Syntax { format: "TOML", message: error.message().to_owned() };
+        problems.borrow_mut().push(Problem::new(line, None, String::new(), fault));
+    }
+    let rules = if problems.borrow().is_empty() {
+        read_file(file.get_ref(), &lines, &problems)
+    } else {
+        Vec::new()
+    };
+    let mut problems = problems.into_inner();
+    if problems.is_empty() {
+        return Ok(rules);
+    }
+    problems.sort_by_key(|it| it.line);
+    Err(problems)
+}
+
+fn read_file(file: &DeTable<'_>, lines: &Lines, problems: &RefCell<Vec<Problem>>) -> Vec<Parsed> {
     let top =
         Fields { table: file, known: &["rule"], at: "", line: 1, rule: None, lines, problems };
     top.report_unknown();
@@ -123,7 +143,7 @@ fn read_file(file: &DeTable<'_>, lines: &Lines, problems: &RefCell<Vec<Problem>>
         if let Some(line) = rule.and_then(|name| first_lines.insert(name.to_owned(), line)) {
             fields.report("name", fields.line_of("name"), Fault::Duplicate { line });
         }
-        read_rule(&fields)
+        Some(Parsed { line, rule: read_rule(&fields)? })
     };
     tables.iter().filter_map(read).collect()
 }
@@ -137,9 +157,10 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
     let key = fields.parsed(
         "key",
         "\"client\", \"client/24\", \"resource\", \"header:NAME\" or \"extension:NAME\"",
-        key_source,
+        str::parse,
     );
     let max_keys = max_keys(fields);
+    let (only, except) = (conditions::read(fields, "only"), conditions::read(fields, "except"));
     let mode = fields.parsed("mode", ModeText::RIGHT, str::parse).map(|ModeText(mode)| mode);
     if matches!(mode, Some(Mode::Keys(_))) && !fields.has("key") {
         fields.report("mode", fields.line_of("mode"), Fault::Needs { other: "key" });
@@ -154,6 +175,8 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         resources,
         key,
         max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
+        only,
+        except,
         mode: mode.unwrap_or(Mode::Enforce),
         limit: limit?,
     })
@@ -171,20 +194,16 @@ fn name<'t>(fields: &Fields<'t>) -> Option<&'t str> {
 }
 
 /// Reads the resources and the direction of their requests.
-fn resources(fields: &Fields<'_>) -> (TrafficType, Vec<Pattern>) {
+fn resources(fields: &Fields<'_>) -> (Traffic, Vec<Pattern>) {
     let right = "a name such as \"GET /orders\", a pattern such as \"/api/*\", or a list of them";
-    let (key, traffic) = match (fields.get("resource"), fields.get("outbound")) {
-        (Some(_), None) => ("resource", TrafficType::Inbound),
-        (None, Some(_)) => ("outbound", TrafficType::Outbound),
-        (None, None) => {
-            fields.report_missing("a resource", &["resource", "outbound"]);
-            return (TrafficType::Inbound, Vec::new());
-        }
-        (Some(_), Some(second)) => {
-            fields.report("outbound", second.line, Fault::Beside { other: "resource" });
-            return (TrafficType::Inbound, Vec::new());
-        }
+    let mut found = Traffic::KEYS.into_iter().filter(|(key, _)| fields.has(key));
+    let Some((key, traffic)) = found.next() else {
+        fields.report_missing("a resource", &["resource", "outbound", "either"]);
+        return (Traffic::Inbound, Vec::new());
     };
+    for (second, _) in found {
+        fields.report(second, fields.line_of(second), Fault::Beside { other: key });
+    }
     let patterns = fields.texts(key, right).into_iter().map(Pattern::new).collect();
     (traffic, patterns)
 }
@@ -202,33 +221,4 @@ fn max_keys(fields: &Fields<'_>) -> Option<usize> {
         fields.report("max_keys", fields.line_of("max_keys"), Fault::Value { wrong, right });
     }
     number
-}
-
-fn key_source(text: &str) -> Result<KeySource, String> {
-    let is_token = |it: &str| {
-        let is_other = |it: u8| b"!#$%&'*+-.^_`|~".contains(&it);
-        !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || is_other(it))
-    };
-    if text == "resource" {
-        return Ok(KeySource::Resource);
-    }
-    if text == "client" {
-        return Ok(KeySource::CLIENT);
-    }
-    if let Some(bits) = text.strip_prefix("client/") {
-        let (v4, v6) = bits.split_once('/').unwrap_or((bits, "64"));
-        let bits = |text: &str, max: u8| {
-            let bits = text.parse().ok().filter(|it| (1..=max).contains(it));
-            bits.ok_or_else(|| format!("{text:?} is no number of bits from 1 to {max}"))
-        };
-        return Ok(KeySource::Client { v4: bits(v4, 32)?, v6: bits(v6, 128)? });
-    }
-    match text.split_once(':') {
-        Some(("header", name)) if is_token(name) => {
-            Ok(KeySource::Header(name.to_ascii_lowercase().into()))
-        }
-        Some(("header", name)) => Err(format!("{name:?} is no name of a header")),
-        Some(("extension", name)) if !name.is_empty() => Ok(KeySource::Extension(name.into())),
-        _ => Err(format!("{text:?} is no key")),
-    }
 }

@@ -1,0 +1,109 @@
+//! Rules in several texts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::problem::{Fault, Problem, Problems};
+#[cfg(feature = "sentinel")]
+use crate::sentinel::Sentinel;
+use crate::text::{self, Parsed, RuleSet};
+
+/// A text of rules, with its name and its format.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Document {
+    /// The name, which each problem of the text begins with: for example the path of a file. Empty
+    /// for the name of the source.
+    pub name: String,
+    /// The format.
+    pub format: Format,
+    /// The text.
+    pub text: String,
+}
+
+/// The format of a [`Document`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Format {
+    /// TOML with a table `[[rule]]` for each rule: see the [crate](crate).
+    #[default]
+    Toml,
+    /// Sentinel's JSON.
+    #[cfg(feature = "sentinel")]
+    Sentinel(Sentinel),
+}
+
+impl Document {
+    /// Creates a document of TOML.
+    #[must_use]
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), format: Format::Toml, text: text.into() }
+    }
+
+    /// Sets the format.
+    #[must_use]
+    pub fn format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Reads the rules.
+    fn read(&self) -> Result<Vec<Parsed>, Vec<Problem>> {
+        match &self.format {
+            Format::Toml => text::read(&self.text),
+            #[cfg(feature = "sentinel")]
+            Format::Sentinel(sentinel) => sentinel.read(&self.text),
+        }
+    }
+}
+
+impl RuleSet {
+    /// Reads the rules of several documents, which are one list, in the order of the documents.
+    ///
+    /// ```
+    /// use leaparray_rules::{Document, RuleSet};
+    ///
+    /// let rule = |name| format!("[[rule]]\nname = \"{name}\"\nresource = \"*\"\nin_flight = 64");
+    /// let documents = ["all", "others"].map(|it| Document::new(format!("{it}.toml"), rule(it)));
+    /// assert_eq!(RuleSet::read(&documents)?.rules().len(), 2);
+    /// let same = ["a.toml", "b.toml"].map(|it| Document::new(it, rule("all")));
+    /// assert_eq!(
+    ///     RuleSet::read(&same).unwrap_err().to_string(),
+    ///     "b.toml:1: rule \"all\": the rule of a.toml:1 has this name; write a name of its own",
+    /// );
+    /// # Ok::<_, leaparray_rules::Problems>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of all documents, if there is one. Two rules with one name are a
+    /// problem also if they are in two documents.
+    pub fn read(documents: &[Document]) -> Result<Self, Problems> {
+        let (mut rules, mut list) = (Vec::new(), Vec::new());
+        let mut places: HashMap<Arc<str>, (&str, usize)> = HashMap::new();
+        for document in documents {
+            let mut problems = match document.read() {
+                Ok(parsed) => parsed
+                    .into_iter()
+                    .filter_map(|Parsed { line, rule }| {
+                        let name = Arc::clone(&rule.name);
+                        rules.push(rule);
+                        let before = places.insert(Arc::clone(&name), (&document.name, line))?;
+                        Some(same_name(&name, before, line))
+                    })
+                    .collect(),
+                Err(problems) => problems,
+            };
+            for problem in &mut problems {
+                problem.source.clone_from(&document.name);
+            }
+            list.append(&mut problems);
+        }
+        if list.is_empty() { Ok(Self::of(rules)) } else { Err(Problems::of(list)) }
+    }
+}
+
+fn same_name(name: &str, (source, line): (&str, usize), at: usize) -> Problem {
+    let wrong = format!("the rule of {source}:{line} has this name");
+    let fault = Fault::Value { wrong, right: "a name of its own" };
+    Problem::new(at, Some(name.to_owned()), String::new(), fault)
+}

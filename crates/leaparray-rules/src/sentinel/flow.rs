@@ -1,0 +1,100 @@
+//! `FlowRule`: a limit of the rate, or of the requests in flight.
+
+use std::time::Duration;
+
+use super::fields::{self, Fields};
+use super::{NOTHING, Reading, Target};
+use crate::limit::Limit;
+use crate::quantity::Per;
+use crate::rule::{KeySource, Traffic};
+
+/// The buckets of Sentinel's second.
+const BUCKETS: usize = 2;
+
+const DIRECT: u32 = 0;
+const THREADS: u32 = 0;
+
+pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields<'_>]) {
+    let Some((resource, is_pattern)) = fields.resource("flow") else { return };
+    let mut name = format!("flow {}", fields.filled("resource").unwrap_or_default());
+    fields.refuse_cluster();
+    let mut target = Target::new(Traffic::Either, resource);
+    match fields.filled("limitApp").as_deref() {
+        None | Some("default") => target.key = is_pattern.then_some(KeySource::Resource),
+        Some(app) => {
+            if is_pattern {
+                let reason = "a rule has one key, and that of a pattern is the resource";
+                fields.report_not_kept("limitApp", reason, "\"default\", or a rule for each name");
+            }
+            name = format!("{name} of {app}");
+            if app == "other" {
+                target.only.push(reading.sentinel.has_origin());
+                let named = named_origins(fields, all);
+                if !named.is_empty() {
+                    target.except.push(reading.sentinel.is_origin(named));
+                }
+                target.key = Some(reading.sentinel.origin.clone());
+            } else {
+                target.only.push(reading.sentinel.is_origin([app.into()]));
+            }
+        }
+    }
+    match fields.whole("strategy", DIRECT, "0, 1 or 2") {
+        DIRECT => {}
+        1 => fields.report_not_kept(
+            "strategy",
+            "a rule counts the requests that it limits, and not those of `refResource`",
+            "0",
+        ),
+        2 => fields.report_not_kept("strategy", "a rule concerns all contexts", "0"),
+        _ => fields.report_not_kept("strategy", "there is no such strategy", "0, 1 or 2"),
+    }
+    let count = fields.limit();
+    let limit = match fields.whole("grade", 1, "0 or 1") {
+        THREADS => {
+            name.push_str(" in flight");
+            Limit::InFlight { limit: fields::floor(count) }
+        }
+        1 => of_rate(fields, count),
+        _ => return fields.report_not_kept("grade", "there is no such grade", "0 or 1"),
+    };
+    reading.add(fields, "count", &name, target, limit);
+}
+
+fn of_rate(fields: &Fields<'_>, count: f64) -> Limit {
+    let second = Duration::from_secs(1);
+    let rate = Per { count: fields::floor(count), interval: second };
+    match fields.whole("controlBehavior", 0, "0, 1 or 2") {
+        0 => Limit::Window { rate, buckets: Some(BUCKETS) },
+        1 if rate.count == 0 => NOTHING,
+        1 => {
+            let period = fields.positive("warmUpPeriodSec", 10, "a number of seconds");
+            Limit::WarmUp {
+                rate,
+                buckets: BUCKETS,
+                period: Duration::from_secs(period.into()),
+                cold_factor: Limit::COLD_FACTOR,
+            }
+        }
+        2 => {
+            let wait = fields.whole("maxQueueingTimeMs", 500, "a number of milliseconds");
+            fields::pace(count, second, Duration::from_millis(wait.into()))
+        }
+        3 => {
+            let reason = "requests are not both spaced and warmed up";
+            fields.report_not_kept("controlBehavior", reason, "1 or 2");
+            NOTHING
+        }
+        _ => {
+            fields.report_not_kept("controlBehavior", "there is no such behaviour", "0, 1 or 2");
+            NOTHING
+        }
+    }
+}
+
+/// Returns the origins that rules of the same resource name.
+fn named_origins(fields: &Fields<'_>, all: &[Fields<'_>]) -> Vec<Box<str>> {
+    let of_same = all.iter().filter(|it| it.filled("resource") == fields.filled("resource"));
+    let apps = of_same.filter_map(|it| it.filled("limitApp"));
+    apps.filter(|it| !matches!(&**it, "default" | "other")).map(Into::into).collect()
+}

@@ -1,0 +1,384 @@
+//! Sentinel's rules decide as Sentinel documents it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::{Entry, ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray_rules::{Caller, KeySource, RuleSet, Rules, Sentinel, SentinelKind};
+
+/// A request with an origin, and with parameters.
+#[derive(Clone, Copy)]
+struct Call(Option<&'static str>, &'static [&'static str]);
+
+impl Caller for Call {
+    type Key = &'static str;
+
+    fn key(&self, source: &KeySource) -> Option<&'static str> {
+        let KeySource::Extension(name) = source else { return None };
+        match name.strip_prefix("parameter-") {
+            Some(index) => self.1.get(index.parse::<usize>().unwrap()).copied(),
+            None => self.0.filter(|_| &**name == "origin"),
+        }
+    }
+}
+
+const NOBODY: Call = Call(None, &[]);
+
+const fn from(origin: &'static str) -> Call {
+    Call(Some(origin), &[])
+}
+
+fn parse(kind: SentinelKind, json: &str) -> RuleSet {
+    let rules = Sentinel::new(kind).parse(json);
+    rules.unwrap_or_else(|it| panic!("{json}\n{it}")).rules().clone()
+}
+
+fn problems(kind: SentinelKind, json: &str) -> String {
+    Sentinel::new(kind).parse(json).expect_err(json).in_source("f").to_string()
+}
+
+fn rules(kind: SentinelKind, json: &str) -> (ManualClock, Rules<ManualClock>) {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(&parse(kind, json));
+    (clock, rules)
+}
+
+/// Returns the number of requests of 50 that are admitted at once.
+fn admitted(rules: &Rules<ManualClock>, call: Call) -> usize {
+    (0..50).filter_map(|_| rules.try_enter("pay", call).ok()).map(Entry::success).count()
+}
+
+fn flow(fields: &str) -> (ManualClock, Rules<ManualClock>) {
+    rules(SentinelKind::Flow, &format!("[{{\"resource\":\"pay\",{fields}}}]"))
+}
+
+#[test]
+fn flow_rule_limits_the_rate_of_a_second() {
+    let (clock, rules) = flow("\"count\":5");
+    assert_eq!(admitted(&rules, NOBODY), 5);
+    clock.advance(Duration::from_millis(999));
+    assert_eq!(admitted(&rules, from("shop")), 0, "the default concerns all origins");
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(admitted(&rules, NOBODY), 5);
+    // A number may be a text. 2.9 requests are two.
+    assert_eq!(admitted(&flow("\"count\":\"2.9\",\"grade\":\"1\"").1, NOBODY), 2);
+    assert_eq!(admitted(&flow("\"count\":0").1, NOBODY), 0);
+    assert!(
+        rules.enter_outbound("pay", ()).unwrap().is_admitted() || admitted(&rules, NOBODY) == 0
+    );
+}
+
+#[test]
+fn flow_rule_concerns_a_resource_of_either_direction() {
+    let (_, rules) = flow("\"count\":1");
+    let outbound = || rules.enter_outbound("pay", ()).unwrap().is_admitted();
+    assert_eq!([outbound(), outbound()], [true, false]);
+}
+
+#[test]
+fn flow_rule_of_threads_limits_the_requests_in_flight() {
+    let (_, rules) = flow("\"count\":2,\"grade\":0,\"controlBehavior\":2");
+    let held: Vec<_> = (0..5).filter_map(|_| rules.try_enter("pay", NOBODY).ok()).collect();
+    assert_eq!(held.len(), 2);
+    drop(held);
+    assert_eq!(admitted(&rules, NOBODY), 50, "each ends before the next one");
+}
+
+#[test]
+fn flow_rule_of_an_origin_counts_its_requests_alone() {
+    let (_, rules) = flow("\"count\":3,\"limitApp\":\"shop\"");
+    assert_eq!(admitted(&rules, from("crawler")), 50);
+    assert_eq!(admitted(&rules, NOBODY), 50);
+    assert_eq!(admitted(&rules, from("shop")), 3);
+}
+
+#[test]
+fn flow_rule_of_other_origins_counts_each_origin_that_no_rule_names() {
+    let json = "[{\"resource\":\"pay\",\"count\":7,\"limitApp\":\"shop\"},
+                 {\"resource\":\"pay\",\"count\":2,\"limitApp\":\"other\"},
+                 {\"resource\":\"buy\",\"count\":2,\"limitApp\":\"crawler\"}]";
+    let (_, rules) = rules(SentinelKind::Flow, json);
+    assert_eq!(admitted(&rules, from("shop")), 7);
+    assert_eq!(admitted(&rules, from("crawler")), 2, "it is named for another resource");
+    assert_eq!(admitted(&rules, from("bot")), 2);
+    assert_eq!(admitted(&rules, NOBODY), 50);
+}
+
+#[test]
+fn flow_rule_warms_up_by_a_factor_of_three() {
+    let (clock, rules) = flow("\"count\":90,\"controlBehavior\":1,\"warmUpPeriodSec\":10");
+    let second = || {
+        let each = (0..10).map(|_| {
+            let admitted = admitted(&rules, NOBODY);
+            clock.advance(Duration::from_millis(100));
+            admitted
+        });
+        each.sum::<usize>()
+    };
+    let admitted: Vec<_> = (0..12).map(|_| second()).collect();
+    assert!((29..=32).contains(&admitted[0]), "{admitted:?}");
+    assert_eq!(admitted[11], 90, "{admitted:?}");
+}
+
+#[test]
+fn flow_rule_spaces_requests_evenly() {
+    let wait = |rules: &Rules<ManualClock>| {
+        let (entry, wait) = rules.enter("pay", NOBODY).unwrap().into_result().ok()?.into_parts();
+        entry.success();
+        Some(wait.as_millis())
+    };
+    let (_, rules) = flow("\"count\":10,\"controlBehavior\":2,\"maxQueueingTimeMs\":250");
+    assert_eq!([(); 4].map(|()| wait(&rules)), [Some(0), Some(100), Some(200), None]);
+    // A request in two seconds.
+    let (clock, rules) = flow("\"count\":0.5,\"controlBehavior\":2,\"maxQueueingTimeMs\":0");
+    assert_eq!(admitted(&rules, NOBODY), 1);
+    clock.advance(Duration::from_millis(1_999));
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(admitted(&rules, NOBODY), 1);
+}
+
+#[test]
+fn flow_rule_of_a_regular_expression_counts_each_resource() {
+    let json = "[{\"resource\":\"pay\\\\.v1/.*\",\"count\":2,\"regex\":true}]";
+    let (_, rules) = rules(SentinelKind::Flow, json);
+    let admitted = |name| (0..9).filter(|_| rules.try_enter(name, NOBODY).is_ok()).count();
+    assert_eq!([admitted("pay.v1/a"), admitted("pay.v1/b"), admitted("payxv1/a")], [2, 2, 9]);
+}
+
+/// Ends calls, of which the first ones fail.
+fn calls(rules: &Rules<ManualClock>, failures: usize, all: usize) {
+    for number in 0..all {
+        let entry = rules.try_enter("pay", NOBODY).expect("it is closed");
+        if number < failures { entry.exception() } else { entry.success() }
+    }
+}
+
+fn degrade(fields: &str) -> (ManualClock, Rules<ManualClock>) {
+    let json = format!("[{{\"resource\":\"pay\",\"timeWindow\":10,{fields}}}]");
+    rules(SentinelKind::Degrade, &json)
+}
+
+#[test]
+fn degrade_rule_opens_above_its_ratio_of_exceptions() {
+    let (clock, rules) = degrade("\"grade\":1,\"count\":0.5");
+    calls(&rules, 2, 4);
+    assert_eq!(admitted(&rules, NOBODY), 50, "half is not above half");
+    clock.advance(Duration::from_secs(2));
+    calls(&rules, 4, 4);
+    assert!(
+        rules.try_enter("pay", NOBODY).is_ok_and(|it| {
+            it.exception();
+            true
+        }),
+        "five calls"
+    );
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    clock.advance(Duration::from_millis(9_999));
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    clock.advance(Duration::from_millis(1));
+    let probe = rules.try_enter("pay", NOBODY).unwrap();
+    assert_eq!(admitted(&rules, NOBODY), 0, "one probe");
+    probe.success();
+    assert_eq!(admitted(&rules, NOBODY), 50);
+}
+
+#[test]
+fn degrade_rule_counts_exceptions_in_its_interval() {
+    let fields = "\"grade\":2,\"count\":3,\"minRequestAmount\":4,\"statIntervalMs\":20000";
+    let (clock, rules) = degrade(fields);
+    calls(&rules, 3, 8);
+    clock.advance(Duration::from_secs(19));
+    calls(&rules, 1, 1);
+    assert_eq!(admitted(&rules, NOBODY), 0, "four are more than three");
+}
+
+#[test]
+fn degrade_rule_opens_by_slow_calls() {
+    let slow = |rules: &Rules<ManualClock>, clock: &ManualClock, slow: u32, all: u32| {
+        for number in 0..all {
+            let entry = rules.try_enter("pay", NOBODY).expect("it is closed");
+            clock.advance(Duration::from_millis(if number < slow { 21 } else { 20 }));
+            entry.success();
+        }
+    };
+    let fields = "\"grade\":0,\"count\":20,\"slowRatioThreshold\":0.4,\"statIntervalMs\":60000";
+    let (clock, rules) = degrade(fields);
+    slow(&rules, &clock, 2, 5);
+    assert!(rules.try_enter("pay", NOBODY).is_ok(), "two of five are not above 40 %");
+    let (clock, rules) = degrade(fields);
+    slow(&rules, &clock, 3, 5);
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    let (clock, rules) = degrade("\"count\":20,\"statIntervalMs\":60000");
+    slow(&rules, &clock, 5, 5);
+    assert_eq!(admitted(&rules, NOBODY), 0, "the ratio of 1 is reached by all calls");
+}
+
+#[test]
+fn authority_rule_admits_listed_origins_or_refuses_them() {
+    let of = |fields: &str| {
+        rules(SentinelKind::Authority, &format!("[{{\"resource\":\"pay\",{fields}}}]")).1
+    };
+    let white = of("\"strategy\":0,\"limitApp\":\"shop,bank\"");
+    let black = of("\"strategy\":1,\"limitApp\":\"shop,bank\"");
+    for (call, by_white, by_black) in
+        [(from("shop"), 50, 0), (from("bank"), 50, 0), (from("crawler"), 0, 50), (NOBODY, 50, 50)]
+    {
+        assert_eq!((admitted(&white, call), admitted(&black, call)), (by_white, by_black));
+    }
+}
+
+#[test]
+fn system_rule_limits_all_inbound_requests_together() {
+    let (_, rules) = rules(SentinelKind::System, "[{\"qps\":3,\"maxThread\":-1,\"avgRt\":-1}]");
+    let enter = |name| rules.try_enter(name, NOBODY).is_ok();
+    assert_eq!(["a", "b", "c", "d"].map(enter), [true, true, true, false]);
+    assert!(rules.enter_outbound("out", ()).unwrap().is_admitted());
+    let (_, rules) = self::rules(SentinelKind::System, "[{\"maxThread\":2}]");
+    let held: Vec<_> = ["a", "b", "c"].map(|it| rules.try_enter(it, NOBODY)).into();
+    assert_eq!(held.iter().filter(|it| it.is_ok()).count(), 2);
+}
+
+fn param(fields: &str) -> (ManualClock, Rules<ManualClock>) {
+    let json = format!("[{{\"resource\":\"pay\",\"paramIdx\":1,{fields}}}]");
+    rules(SentinelKind::ParamFlow, &json)
+}
+
+const fn with(value: &'static [&'static str]) -> Call {
+    Call(None, value)
+}
+
+#[test]
+fn param_flow_rule_limits_each_value_and_some_values_by_limits_of_their_own() {
+    let items = "\"paramFlowItemList\":[{\"object\":\"vip\",\"count\":9,\"classType\":\"java.lang.String\"},
+                 {\"object\":7,\"count\":\"0\",\"classType\":\"int\"}]";
+    let (clock, rules) = param(&format!("\"count\":3,\"durationInSec\":2,{items}"));
+    assert_eq!(admitted(&rules, with(&["vip", "ann"])), 3);
+    assert_eq!(admitted(&rules, with(&["vip", "bob"])), 3);
+    assert_eq!(admitted(&rules, with(&["ann", "vip"])), 9);
+    assert_eq!(admitted(&rules, with(&["ann", "7"])), 0);
+    assert_eq!(admitted(&rules, with(&["ann"])), 50, "it has no such parameter");
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(admitted(&rules, with(&["", "ann"])), 3);
+}
+
+#[test]
+fn param_flow_rule_has_bursts_threads_and_paces() {
+    assert_eq!(admitted(&param("\"count\":3,\"burstCount\":4").1, with(&["", "ann"])), 7);
+    let (_, rules) = param("\"count\":2,\"grade\":0");
+    let held: Vec<_> =
+        (0..5).filter_map(|_| rules.try_enter("pay", with(&["", "a"])).ok()).collect();
+    assert_eq!((held.len(), rules.try_enter("pay", with(&["", "b"])).is_ok()), (2, true));
+    let (clock, rules) = param("\"count\":2,\"controlBehavior\":2,\"durationInSec\":10");
+    assert_eq!(admitted(&rules, with(&["", "a"])), 1);
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(admitted(&rules, with(&["", "a"])), 1);
+}
+
+#[test]
+fn all_problems_name_the_rule_the_field_and_the_value() {
+    let json = "[
+        {\"resource\": \"pay\", \"count\": -1,
+         \"clusterMode\": true},
+        {\"resource\": \"buy\", \"count\": 5, \"strategy\": 1,
+         \"refResource\": \"pay\"},
+        7,
+        {\"count\": 5, \"grade\": 1},
+        {\"resource\": \"sell\", \"grade\": 3, \"count\": \"many\"},
+        {\"resource\": \"a*\", \"count\": 1},
+        {\"resource\": \"a+\", \"count\": 1, \"regex\": true},
+        {\"resource\": \"b\", \"count\": 1, \"controlBehavior\": 3}
+    ]";
+    let expected = "\
+f:2: rule \"flow pay\": count: -1 is no limit; write a number from 0 on
+f:3: rule \"flow pay\": clusterMode: true is not kept: a limit over a cluster is none of one \
+process; write false
+f:4: rule \"flow buy\": strategy: 1 is not kept: a rule counts the requests that it limits, and not \
+those of `refResource`; write 0
+f:6: 7 is no rule; write an object for each rule
+f:7: lacks a resource; write `resource`
+f:8: rule \"flow sell\": count: \"many\" is no number; write a number
+f:8: rule \"flow sell\": grade: 3 is not kept: there is no such grade; write 0 or 1
+f:9: rule \"flow a*\": resource: \"a*\" is not kept: `*` is a wildcard here; write a name without it
+f:10: rule \"flow a+\": resource: \"a+\" is not kept: of a regular expression, only `.*` and escaped \
+characters are kept; write a text with `.*` as its only operator, or a rule for each name
+f:11: rule \"flow b\": controlBehavior: 3 is not kept: requests are not both spaced and warmed up; \
+write 1 or 2";
+    assert_eq!(problems(SentinelKind::Flow, json), expected);
+    for (kind, json, expected) in [
+        (SentinelKind::Flow, "[{]", "f:1: no JSON array: key must be a string"),
+        (
+            SentinelKind::Flow,
+            "[{\"resource\":\"a\"}]",
+            "f:1: rule \"flow a\": lacks a limit; write `count`",
+        ),
+        (
+            SentinelKind::Degrade,
+            "[{\"resource\":\"a\",\"grade\":2,\"count\":1,\"timeWindow\":0}]",
+            "f:1: rule \"degrade a\": timeWindow: 0 is no number from 1 on; write a number of seconds \
+             from 1 on\nf:1: rule \"degrade a\": minRequestAmount: its absence is not kept: a number \
+             of exceptions counts among any number of calls; write at most `count` + 1, or the grade \
+             1",
+        ),
+        (
+            SentinelKind::Degrade,
+            "[{\"resource\":\"a\",\"grade\":1,\"count\":1,\"timeWindow\":1}]",
+            "f:1: rule \"degrade a\": count: 1 is a share that is never exceeded; write a share from \
+             0 to below 1",
+        ),
+        (
+            SentinelKind::Authority,
+            "[{\"resource\":\"a\",\"limitApp\":\"b\"},\n{\"resource\":\"a\",\"limitApp\":\"c, d\"}]",
+            "f:2: rule \"authority a\": resource: the rule of line 1 has this resource, and Sentinel \
+             keeps the first; write one rule for each resource\nf:2: rule \"authority a\": limitApp: \
+             \" d\" is no origin; write origins with commas in between, such as \"shop,crawler\"",
+        ),
+        (
+            SentinelKind::ParamFlow,
+            "[{\"resource\":\"a\",\"count\":1,\"paramIdx\":-1}]",
+            "f:1: rule \"paramFlow a\": paramIdx: -1 is not kept: parameters have indices from the \
+             first one on; write an index from 0 on",
+        ),
+        (
+            SentinelKind::ParamFlow,
+            "[{\"resource\":\"a\",\"count\":1,\"paramIdx\":0,\"paramFlowItemList\":[{\"count\":-1}]}]",
+            "f:1: rule \"paramFlow a\": paramFlowItemList[0].object: null is no value of a parameter; \
+             write its text\nf:1: rule \"paramFlow a\": paramFlowItemList[0].count: -1 is no limit; \
+             write a whole number from 0 on",
+        ),
+    ] {
+        assert_eq!(problems(kind, json), expected, "{json}");
+    }
+}
+
+#[test]
+fn equal_rules_are_one_and_other_rules_of_a_resource_have_names_of_their_own() {
+    let json = "[{\"resource\":\"pay\",\"count\":5},{\"id\":2,\"resource\":\"pay\",\"count\":5.0},
+                 {\"resource\":\"pay\",\"count\":9},{\"resource\":\"pay\",\"count\":9,\"grade\":0}]";
+    let set = parse(SentinelKind::Flow, json);
+    let names: Vec<_> = set.rules().iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["flow pay", "flow pay (2)", "flow pay in flight"]);
+}
+
+#[test]
+fn rules_are_written_back_with_all_their_fields() {
+    let json = r#"[{"clusterConfig":{"fallbackToLocalWhenFail":true,"flowId":null},"count":1.0,"id":9007199254740993,"limitApp":"default","mine":[null,"ä"],"resource":"pay"}]"#;
+    let rules = Sentinel::new(SentinelKind::Flow).parse(json).unwrap();
+    assert_eq!(rules.to_json(), json.replace(",\"flowId\":null", ""));
+    assert_eq!(
+        Sentinel::new(SentinelKind::Flow).parse(&rules.to_json()).unwrap().rules(),
+        rules.rules()
+    );
+    assert_eq!(Sentinel::new(SentinelKind::System).parse("[]").unwrap().to_json(), "[]");
+}
+
+#[test]
+fn translated_rules_are_printed_as_a_file() {
+    let json = "[{\"resource\":\"pay\",\"paramIdx\":0,\"count\":3,\
+                 \"paramFlowItemList\":[{\"object\":\"a\\\"b\",\"count\":9}]}]";
+    let set = parse(SentinelKind::ParamFlow, json);
+    let text: String = set.rules().iter().map(ToString::to_string).collect();
+    assert_eq!(RuleSet::parse(&text).unwrap(), set, "{text}");
+}
