@@ -13,11 +13,12 @@ SERVERS=()
 cd "$WORK"
 # What a package writes to the home directory, such as a log, is removed too.
 export CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
-export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$HOME/.cache/pip} HOME=$WORK
+export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$HOME/.cache/pip}
+export npm_config_cache=${npm_config_cache:-$HOME/.npm} HOME=$WORK
 
 leave() {
   local status=$?
-  stop_redis
+  stop_servers
   rm -rf "$WORK"
   exit "$status"
 }
@@ -65,6 +66,18 @@ python_packages() {
   prepare venv/bin/pip install --quiet --disable-pip-version-check "$@"
 }
 
+# Runs the program of Python that comes from the standard input, for at most a minute.
+python_program() { timeout 60 venv/bin/python -; }
+
+# Installs packages of npm, such as `opossum@9.0.0`, in `$WORK/node_modules`. No install script runs.
+node_packages() { prepare npm install --silent --no-audit --no-fund --ignore-scripts "$@"; }
+
+# Runs the program of Node.js that comes from the standard input, for at most a minute.
+node_program() {
+  cat > program.mjs
+  timeout 60 node --no-warnings program.mjs
+}
+
 # Unpacks a package of Debian, such as `prometheus=2.42.0`, in `$WORK/root`.
 debian_package() {
   prepare apt-get download "$1"
@@ -92,8 +105,8 @@ start_redis() {
   within_a_minute answers "$socket" || cannot "start $program"
 }
 
-# Stops all Redis servers that were started.
-stop_redis() {
+# Stops all servers that were started.
+stop_servers() {
   for it in "${SERVERS[@]}"; do
     kill -9 "$it" || true
     wait "$it" || true

@@ -48,7 +48,7 @@ program() {
     within_a_minute is_backlog_gone
     changes "the replica is promoted, and a second passes"
     [ "$of_replica" = "$(field replica server run_id)" ] && echo "the replica: run_id kept"
-    stop_redis
+    stop_servers
   done
 }
 
