@@ -61,7 +61,11 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     let minute_long = (bytes() - before) / FEW;
     println!("never used {never}, once {once}, evicted {evicted}, for a minute {minute_long}");
     println!("slab: once evicted {cells:?}, at the end {:?}", CellMemory::current());
-    assert!(once <= 1_000, "used once: {once} bytes for each");
+    // A handle that is kept takes three cache lines, and a pointer for each lane: two for each
+    // processor, up to 64.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = (2 * processors).next_power_of_two().min(64);
+    assert!(once <= 1_210 + 8 * lanes, "used once: {once} bytes for each");
     assert!(evicted <= 60, "evicted: {evicted} bytes for each former one");
     // The map of names frees its entries in batches, so a few evicted resources may still have
     // their cells.
@@ -69,6 +73,6 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     // Each chunk doubles the slab.
     assert!(cells.bytes <= 2 * RESOURCES * CELL, "{cells:?}");
     assert_eq!(CellMemory::current().bytes, cells.bytes, "cells are recycled");
-    assert!(minute_long <= 15_600, "used for a minute: {minute_long} bytes for each");
+    assert!(minute_long <= 15_800 + 8 * lanes, "used for a minute: {minute_long} bytes for each");
     assert!(never <= 600, "never used: {never} bytes for each");
 }

@@ -85,9 +85,11 @@ fn room_is_released_once() {
     });
 }
 
+/// The thread that looks up clones the handle that the resource keeps, or takes one of its own,
+/// while the eviction releases it. Without a bound, that is a million executions.
 #[test]
 fn held_resource_stays_listed() {
-    explore(None, || {
+    explore(Some(3), || {
         let registry = registry(2);
         drop(registry.resource("a"));
         let other = {
@@ -103,6 +105,24 @@ fn held_resource_stays_listed() {
         other.join().unwrap();
         assert_eq!(registry.len(), registry.iter().count());
         assert!(registry.len() <= 1);
+    });
+}
+
+/// The resource keeps a handle for look-ups, and is still in the map for a moment.
+#[test]
+fn resource_that_is_seen_removed_is_not_found() {
+    explore(None, || {
+        let registry = registry(2);
+        let held = registry.resource("a").unwrap();
+        drop(registry.get("a"));
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.remove("a"))
+        };
+        if held.is_removed() {
+            assert!(registry.get("a").is_none(), "a removed resource is found");
+        }
+        assert!(other.join().unwrap());
     });
 }
 

@@ -1,6 +1,7 @@
 //! Contexts: the entrances through which requests reach a resource.
 
 use super::id::ResourceId;
+use super::kept::KeptHandles;
 use crate::collections::{Item, TypeMap};
 use crate::node::ResourceNode;
 use crate::sync::{Arc, Name};
@@ -12,6 +13,7 @@ pub(crate) struct Context<C> {
     node: ResourceNode<C>,
     data: TypeMap,
     id: ResourceId,
+    kept: KeptHandles<C>,
 }
 
 /// A shared reference to a context in the list of its resource.
@@ -19,7 +21,12 @@ pub(crate) type KeptContext<C> = Arc<Item<Context<C>>>;
 
 impl<C> Context<C> {
     pub(super) fn new(id: ResourceId, name: &str, node: ResourceNode<C>) -> Self {
-        Self { name: Name::from(name), node, data: TypeMap::new(), id }
+        let kept = KeptHandles::new();
+        Self { name: Name::from(name), node, data: TypeMap::new(), id, kept }
+    }
+
+    pub(super) const fn kept(&self) -> &KeptHandles<C> {
+        &self.kept
     }
 
     pub(super) const fn id(&self) -> ResourceId {

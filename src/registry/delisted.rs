@@ -144,7 +144,11 @@ impl<C: Clock + Clone> Delisted<C> {
     /// user, which may panic, and may call the registry.
     #[must_use]
     pub(crate) fn reclaim_released(&mut self) -> Vec<Arc<Listed<C>>> {
-        let is_released = |listed: &mut Arc<Listed<C>>| listed.holders().is_released();
+        let is_released = |listed: &mut Arc<Listed<C>>| {
+            // Each time: a thread that looked the resource up during the removal may keep a handle.
+            listed.release_kept();
+            listed.holders().is_released()
+        };
         let released: Vec<_> = self.with_holders.extract_if(.., is_released).collect();
         for listed in &released {
             self.reclaim(listed);

@@ -63,6 +63,7 @@ impl<C: Clock + Clone> Registry<C> {
         // until the totals of this resource are reclaimed.
         let mut delisted = self.delisted();
         let holders = listed.holders();
+        listed.release_kept();
         // Checked again while the resource is watched: `watch` has acquired what was recorded
         // before, and a thread that takes a handle later ends the watch, so that `evict` fails.
         if !(holders.watch() && listed.is_idle(now, idle) && holders.evict()) {

@@ -43,7 +43,7 @@ impl<C> Iterator for Resources<C> {
     type Item = Resource<C>;
 
     fn next(&mut self) -> Option<Resource<C>> {
-        self.0.find_map(|listed| Resource::take(&listed))
+        self.0.find_map(|listed| Resource::visit(&listed))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -7,6 +7,7 @@ use super::context::{Context, KeptContext};
 use super::error::RegistryError;
 use super::holders::Holders;
 use super::id::ResourceId;
+use super::kept::KeptHandles;
 use super::{Common, Registry};
 use crate::collections::{AppendList, TypeMap};
 use crate::metric::MetricTotals;
@@ -21,6 +22,7 @@ use crate::time::{Clock, Timestamp};
 #[repr(C)]
 pub(crate) struct Listed<C> {
     holders: Holders,
+    kept: KeptHandles<C>,
     name: Name,
     traffic: TrafficType,
     node: ResourceNode<C>,
@@ -34,6 +36,18 @@ pub(crate) struct Listed<C> {
 impl<C> Listed<C> {
     pub(crate) const fn holders(&self) -> &Holders {
         &self.holders
+    }
+
+    /// Returns the handles that are kept for look-ups of the resource itself; a context has handles
+    /// of its own.
+    pub(super) const fn kept(&self) -> &KeptHandles<C> {
+        &self.kept
+    }
+
+    /// Drops the handles that are kept, contexts included.
+    pub(super) fn release_kept(&self) {
+        self.kept.release();
+        self.contexts().for_each(|context| context.kept().release());
     }
 
     pub(crate) const fn name(&self) -> &Name {
@@ -102,6 +116,7 @@ impl<C: Clock + Clone> Listed<C> {
     ) -> Self {
         Self {
             holders: Holders::one(),
+            kept: KeptHandles::new(),
             name,
             traffic,
             node: ResourceNode::with_clock(config, registry.clock.clone()),

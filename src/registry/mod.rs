@@ -9,9 +9,11 @@ mod departed;
 mod error;
 mod evict;
 mod geometry;
+mod handle;
 mod holders;
 mod id;
 mod iter;
+mod kept;
 mod listed;
 mod name;
 mod reading;
@@ -48,6 +50,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 use capacity::Capacity;
 use delisted::Delisted;
 use geometry::Geometry;
+use handle::Handle;
 use id::NextId;
 use listed::Listed;
 use watched::WatchList;
@@ -308,13 +311,13 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
         // A resource that is gone, and that another thread is about to take out of the map, is not
         // listed. Taking it out here could wait for a thread that is enlarging the map.
-        self.names.with(name, Resource::take)
+        self.names.with(name, Resource::find)
     }
 
     /// Looks up a name that is about to be listed. If its resource is gone, takes the resource out
     /// of the map.
     fn clear(&self, name: &str) -> Cleared<C> {
-        let take = |listed: &_| Some(Resource::take(listed).ok_or_else(|| Arc::clone(listed)));
+        let take = |listed: &_| Some(Resource::find(listed).ok_or_else(|| Arc::clone(listed)));
         match self.names.with(name, take) {
             Some(Ok(resource)) => Cleared::Listed(resource),
             Some(Err(gone)) => {
@@ -361,7 +364,7 @@ impl<C: Clock + Clone> Registry<C> {
             let node = config.node.unwrap_or_else(|| self.common.geometry.get());
             let listed = Listed::new(Name::from(name), config.traffic, node, self);
             listed.node().set_on_drop(config.on_drop.unwrap_or(self.common.on_drop));
-            let resource = Resource::of(Arc::new(listed));
+            let resource = Resource::of(Arc::new(Handle::first(listed)));
             if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
                 claim.keep();
                 self.common
@@ -497,6 +500,16 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.common.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl<C> Drop for Registry<C> {
+    fn drop(&mut self) {
+        // A kept handle refers to its resource, which would otherwise never be dropped. Those of
+        // the resources that are removed and still in the map are among these.
+        self.names.for_each(|listed| listed.release_kept());
+        let released = self.delisted().with_holders().cloned().collect::<Vec<_>>();
+        released.iter().for_each(|listed| listed.release_kept());
     }
 }
 

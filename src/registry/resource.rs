@@ -6,6 +6,7 @@ use std::ops::Deref;
 use super::config::TrafficType;
 use super::context::KeptContext;
 use super::error::RegistryError;
+use super::handle::Handle;
 use super::id::ResourceId;
 use super::listed::Listed;
 use crate::collections::TypeMap;
@@ -40,12 +41,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert_eq!(orders.concurrency(), 0);
 /// # Ok::<_, leaparray::registry::RegistryError>(())
 /// ```
-pub struct Resource<C = MonotonicClock> {
-    /// This handle is counted in its `holders`.
-    listed: Arc<Listed<C>>,
-    /// `None` for the node of the resource itself.
-    context: Option<KeptContext<C>>,
-}
+pub struct Resource<C = MonotonicClock>(Arc<Handle<C>>);
 
 impl<C> Resource<C> {
     /// Returns the identity of the resource, or of the context if the handle is to a context.
@@ -70,55 +66,53 @@ impl<C> Resource<C> {
         self.kept_context().map_or_else(|| self.listed().id(), |context| context.id())
     }
 
-    /// Creates a handle that is already counted among the holders.
-    pub(super) const fn of(listed: Arc<Listed<C>>) -> Self {
-        Self { listed, context: None }
+    pub(super) const fn of(handle: Arc<Handle<C>>) -> Self {
+        Self(handle)
     }
 
-    /// Creates a handle, unless the resource is gone.
+    /// Creates a handle to a resource that was found, unless the resource is gone.
     #[inline]
-    pub(super) fn take(listed: &Arc<Listed<C>>) -> Option<Self> {
-        listed.holders().take().then(|| Self::of(Arc::clone(listed)))
+    pub(super) fn find(listed: &Arc<Listed<C>>) -> Option<Self> {
+        Handle::find(listed).map(Self)
     }
 
-    pub(super) const fn listed(&self) -> &Arc<Listed<C>> {
-        &self.listed
+    /// Creates a handle for a visit of many resources, unless the resource is gone.
+    pub(super) fn visit(listed: &Arc<Listed<C>>) -> Option<Self> {
+        Handle::take(listed).map(|handle| Self(Arc::new(handle)))
     }
 
-    pub(super) const fn kept_context(&self) -> Option<&KeptContext<C>> {
-        self.context.as_ref()
+    pub(super) fn listed(&self) -> &Arc<Listed<C>> {
+        self.0.listed()
+    }
+
+    pub(super) fn kept_context(&self) -> Option<&KeptContext<C>> {
+        self.0.context()
     }
 
     /// Returns the data of the resource, or of the context of this handle.
     pub(super) fn type_map(&self) -> &TypeMap {
-        match &self.context {
-            None => self.listed.data(),
+        match self.kept_context() {
+            None => self.listed().data(),
             Some(context) => context.data(),
         }
-    }
-
-    /// Creates a handle to the same resource, in a context or in none.
-    fn with_context(&self, context: Option<&KeptContext<C>>) -> Self {
-        self.listed.holders().take_another();
-        Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
 
     /// Returns the name of the resource.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.listed.name()
+        self.listed().name()
     }
 
     /// Returns the name of the context, if the handle is to a context.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
-        self.context.as_ref().map(|context| context.name().as_ref())
+        self.kept_context().map(|context| context.name().as_ref())
     }
 
     /// Returns the direction with which the resource was created.
     #[must_use]
     pub fn traffic_type(&self) -> TrafficType {
-        self.listed.traffic_type()
+        self.listed().traffic_type()
     }
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records
@@ -127,7 +121,7 @@ impl<C> Resource<C> {
     /// reading of the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
-        self.listed.holders().is_gone()
+        self.listed().holders().is_gone()
     }
 
     /// Returns a handle to the resource itself, without a context: to the node and the
@@ -144,12 +138,14 @@ impl<C> Resource<C> {
     /// ```
     #[must_use]
     pub fn without_context(&self) -> Self {
-        self.with_context(None)
+        let handle = self.listed().kept().reuse();
+        Self(handle.unwrap_or_else(|| Arc::new(self.0.in_context(None))))
     }
 
     /// Returns handles to the contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
-        self.listed.contexts().map(|context| self.with_context(Some(context)))
+        let contexts = self.listed().contexts();
+        contexts.map(|context| Self(Arc::new(self.0.in_context(Some(context)))))
     }
 }
 
@@ -186,20 +182,19 @@ impl<C: Clock + Clone> Resource<C> {
     /// # Ok::<_, leaparray::registry::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
-        if let Some(context) =
-            self.listed.contexts().find(|context| context.name().as_ref() == name)
-        {
-            return Ok(self.with_context(Some(context)));
+        let listed = self.listed();
+        if let Some(context) = listed.contexts().find(|it| it.name().as_ref() == name) {
+            return Ok(Self(self.0.of_context(context)));
         }
-        let geometry = &self.listed.common().geometry;
+        let geometry = &listed.common().geometry;
         let mut as_of = geometry.as_of();
-        let mut inherited = *self.listed.node().config();
-        let context = self.listed.context(name, inherited)?;
-        let resource = self.with_context(Some(context));
+        let mut inherited = *listed.node().config();
+        let context = listed.context(name, inherited)?;
+        let resource = Self(self.0.of_context(context));
         loop {
             as_of = geometry.catch_up(as_of, |config| resource.reconfigure(config));
             // The thread that lists the resource may pass an earlier change to it only now.
-            let current = *self.listed.node().config();
+            let current = *listed.node().config();
             if current == inherited || *resource.config() != inherited {
                 return Ok(resource);
             }
@@ -215,7 +210,7 @@ impl<C: Clock + Clone> Resource<C> {
     /// node, as in any sum of [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot(&self, now: Timestamp) -> NodeSnapshot {
-        self.listed.snapshot_at(now)
+        self.listed().snapshot_at(now)
     }
 }
 
@@ -224,24 +219,14 @@ impl<C> Deref for Resource<C> {
 
     #[inline]
     fn deref(&self) -> &ResourceNode<C> {
-        match &self.context {
-            None => self.listed.node(),
-            Some(context) => context.node(),
-        }
+        self.0.node()
     }
 }
 
 impl<C> Clone for Resource<C> {
     #[inline]
     fn clone(&self) -> Self {
-        self.with_context(self.context.as_ref())
-    }
-}
-
-impl<C> Drop for Resource<C> {
-    #[inline]
-    fn drop(&mut self) {
-        self.listed.holders().release();
+        Self(Arc::clone(&self.0))
     }
 }
 

@@ -3,9 +3,11 @@
 
 use std::fmt;
 use std::hint::spin_loop;
+use std::num::NonZero;
 use std::sync::{LockResult, TryLockError};
 
 use arc_swap::{ArcSwapOption, Guard};
+use crossbeam_utils::atomic::AtomicCell;
 use once_cell::race::OnceBox;
 
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -89,6 +91,38 @@ pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
 /// Returns the least number of shards of a keyed limiter of up to `max_keys` keys.
 pub(crate) fn least_shards(max_keys: usize) -> usize {
     max_keys.div_ceil(8).min(64)
+}
+
+/// A place for one value, which threads take out and put in.
+pub(crate) struct Place<T>(AtomicCell<Option<T>>);
+
+impl<T> Place<T> {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicCell::new(None))
+    }
+
+    /// Takes the value out.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.take()
+    }
+
+    /// Puts a value in, and drops the one that was there.
+    #[inline]
+    pub(crate) fn put(&self, value: T) {
+        drop(self.0.swap(Some(value)));
+    }
+}
+
+/// Returns the number of lanes among which threads are spread by their numbers: a power of two, of
+/// at least two for each processor, up to 64.
+pub(crate) fn lanes() -> usize {
+    // Asked once: the answer may come from files.
+    static LANES: OnceLock<usize> = OnceLock::new();
+    *LANES.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        (2 * processors).next_power_of_two().min(64)
+    })
 }
 
 /// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to some

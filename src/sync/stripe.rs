@@ -26,6 +26,12 @@ pub(crate) struct Stripe {
 }
 
 impl Stripe {
+    /// Returns the number that the thread has alone.
+    #[inline]
+    pub(crate) const fn number(self) -> usize {
+        self.number
+    }
+
     /// Returns the stripe after the next `passed` ones, to be taken modulo the number of stripes, a
     /// power of two.
     ///

@@ -171,6 +171,39 @@ fn value_of_a_removed_resource_is_dropped_after_its_last_handle() {
     assert_eq!([drops, drops_of_the_new].map(|drops| drops.load(Ordering::Relaxed)), [1, 1]);
 }
 
+/// A resource keeps handles for the look-ups of each thread.
+#[test]
+fn value_is_dropped_although_its_resource_was_looked_up_again() {
+    let looked_up = || {
+        let (registry, _) = registry();
+        let drops = insert_counted(&registry.resource("orders").unwrap());
+        let in_context = || registry.resource("orders").unwrap().in_context("web").unwrap();
+        let drops_of_the_context = insert_counted(&in_context());
+        together(|_| drop((registry.get("orders").unwrap(), in_context())));
+        (registry, [drops, drops_of_the_context])
+    };
+
+    let (evicting, drops) = looked_up();
+    assert_eq!(evicting.evict_idle_at(evicting.clock().now(), Duration::ZERO), 1);
+    assert!(drops.iter().all(|it| is_dropped_in_time(it, &evicting)), "evicted");
+
+    let (removing, drops) = looked_up();
+    assert!(removing.remove("orders"));
+    assert!(drops.iter().all(|it| is_dropped_in_time(it, &removing)), "removed");
+
+    let (dropped, drops) = looked_up();
+    drop(dropped);
+    assert_eq!(drops.map(|it| it.load(Ordering::Relaxed)), [1, 1], "with the registry");
+
+    let (dropped, drops) = looked_up();
+    let kept = dropped.get("orders").unwrap();
+    dropped.remove("orders");
+    drop(dropped);
+    assert_eq!(drops.each_ref().map(|it| it.load(Ordering::Relaxed)), [0, 0], "has a handle");
+    drop(kept);
+    assert_eq!(drops.map(|it| it.load(Ordering::Relaxed)), [1, 1], "with its last handle");
+}
+
 #[test]
 fn error_of_make_leaves_no_value() {
     let (registry, _) = registry();

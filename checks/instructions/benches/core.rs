@@ -35,8 +35,8 @@ use leaparray::flow::{
 use leaparray::metric::MetricBucket;
 use leaparray::time::CachedClock;
 use leaparray::{
-    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, ResourceNode, SlidingWindow,
-    Timestamp, WindowConfig,
+    Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig,
+    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -46,7 +46,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 36] = [
+const OPERATIONS: [Operation; 37] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -65,6 +65,7 @@ const OPERATIONS: [Operation; 36] = [
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
     ("enter_and_succeed_histogram_at", enter_and_succeed_histogram_at),
+    ("look_up_enter_and_succeed_at", look_up_enter_and_succeed_at),
     ("enter_and_succeed_elsewhere", enter_and_succeed_elsewhere),
     ("token_admitted_at", token_admitted_at),
     ("leaky_refused_at", leaky_refused_at),
@@ -120,6 +121,14 @@ fn enter_and_succeed_histogram_at(times: u64) {
     let config = NodeConfig::default().with_histogram(HistogramConfig::default());
     let node = ResourceNode::with_clock(config, ManualClock::new(NOW));
     repeat(times, |_| node.enter_at(black_box(NOW)).end_at(black_box(NOW), Outcome::Success));
+}
+
+fn look_up_enter_and_succeed_at(times: u64) {
+    let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
+    repeat(times, |_| {
+        let orders = registry.resource(black_box("GET /orders")).expect("room for a resource");
+        Entry::enter_at(orders, black_box(NOW)).end_at(black_box(NOW), Outcome::Success);
+    });
 }
 
 /// Requests that enter on this thread and end on another one. They are passed on in batches of

@@ -10,6 +10,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("record a success and its response time", "record_success_at"),
     ("record the same in a histogram", "record_success_histogram_at"),
     ("enter a `ResourceNode` and succeed", "enter_and_succeed_at"),
+    ("look a resource up by its name, enter it and succeed", "look_up_enter_and_succeed_at"),
     ("the first record of a thread in a bucket", "rollover"),
     ("read the rate of a second", "qps_at_2"),
     ("read four quantiles of a minute", "quantiles_at_120"),

@@ -191,7 +191,7 @@ impl<C: Clock + Clone> SeriesReader<C> {
         let mut listed = Vec::with_capacity(registry.len());
         registry.names.for_each(|it| {
             let incarnation = delisted.departed().incarnation(it);
-            listed.extend(Resource::take(it).map(|it| (incarnation, it)));
+            listed.extend(Resource::visit(it).map(|it| (incarnation, it)));
         });
         self.dropped.clone_from(delisted.departed().dropped());
         drop(delisted);

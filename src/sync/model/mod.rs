@@ -47,6 +47,32 @@ pub(crate) fn unique() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// A place for one value, which threads take out and put in. The mutex orders as a swap does that
+/// acquires and releases.
+pub(crate) struct Place<T>(Mutex<Option<T>>);
+
+impl<T> Place<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// Takes the value out.
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.lock().unwrap().take()
+    }
+
+    /// Puts a value in, and drops the one that was there.
+    pub(crate) fn put(&self, value: T) {
+        let before = self.0.lock().unwrap().replace(value);
+        drop(before);
+    }
+}
+
+/// Returns the number of lanes among which threads are spread: one, so that threads meet in it.
+pub(crate) const fn lanes() -> usize {
+    1
+}
+
 /// Creates a word of a cell that a model need not see, unless it calls [`show_all_words`].
 pub(crate) fn unmodelled_word(value: i64) -> AtomicI64 {
     AtomicI64::unmodelled(value)

@@ -8,7 +8,10 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
 use leaparray::time::CachedClock;
-use leaparray::{MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
+use leaparray::{
+    Entry, MonotonicClock, NodeConfig, Registry, RegistryConfig, ResourceNode, SlidingWindow,
+    Timestamp,
+};
 
 use super::crowd::Crowd;
 use super::{BUCKET_LEN, NOW, RT, config, window};
@@ -25,6 +28,7 @@ const FETCH_ADD: &str = "`AtomicI64::fetch_add`, one shared counter";
 const PRECISE: &str = "record one event, precise clock";
 const SUCCESS: &str = "record a success and its response time, precise clock";
 const ENTRY: &str = "enter a `ResourceNode` and succeed, precise clock";
+const LOOK_UP: &str = "look a resource up, enter it and succeed, precise clock";
 const CACHED: &str = "record one event, `CachedClock`";
 const GIVEN: &str = "record one event at a given time";
 const MANY: &str = "record in 1,000 windows in turn, precise clock";
@@ -86,6 +90,11 @@ fn more_than_one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize
     suite.add(SUCCESS, threads, move |_| one.record_success(black_box(RT)));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     suite.add(ENTRY, threads, move |_| node.enter().success());
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    suite.add(LOOK_UP, threads, move |_| {
+        let orders = registry.resource(black_box("GET /orders")).expect("room for one resource");
+        Entry::enter(orders).success();
+    });
     let many: Arc<[_]> = (0..WINDOWS).map(|_| window(2, clock)).collect();
     suite.add(MANY, threads, move |number| {
         many[(number % WINDOWS) as usize].add(Pass, black_box(1));
@@ -113,6 +122,7 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(Row::ratio(PRECISE, threads, RAW, 1.05));
         rows.push(Row::ratio(SUCCESS, threads, RAW, 1.05));
         rows.push(Row::ratio(ENTRY, threads, RAW, 2.1));
+        rows.push(Row::ratio(LOOK_UP, threads, RAW, None));
         rows.push(Row::ratio(MANY, threads, RAW, many));
         rows.push(Row::ratio(SAME_SET_512, threads, RAW, 1.5));
         rows.push(Row::ratio(SAME_SET_1024, threads, RAW, 1.5));
@@ -131,5 +141,7 @@ pub(crate) fn rows_with_threads() -> Vec<Row> {
             Row::new(case, Crowd::of(threads), Unit::RatioToOneThread, UNCHANGED_LIMIT)
         }));
     }
+    let two = Crowd::of(2);
+    rows.push(Row::new(LOOK_UP, two, Unit::RatioToOneThread, UNCHANGED_LIMIT));
     rows
 }

@@ -1,0 +1,82 @@
+//! A holder of a resource, which clones of a [`Resource`](super::Resource) share.
+
+use super::context::KeptContext;
+use super::listed::Listed;
+use crate::node::ResourceNode;
+use crate::sync::Arc;
+
+/// One of the [holders](super::holders::Holders) of a resource, until it is dropped.
+//
+// Aligned to a cache line, so that look-ups in different lanes change reference counts in different
+// lines. An allocator does not ensure that: a lane outlives the thread that has made its handle.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Handle<C> {
+    listed: Arc<Listed<C>>,
+    /// `None` for the node of the resource itself.
+    context: Option<KeptContext<C>>,
+}
+
+impl<C> Handle<C> {
+    /// Creates the first holder of a resource, which was [created](Listed::new) with one.
+    pub(super) fn first(listed: Listed<C>) -> Self {
+        Self { listed: Arc::new(listed), context: None }
+    }
+
+    /// Creates another holder, unless the resource is gone.
+    pub(super) fn take(listed: &Arc<Listed<C>>) -> Option<Self> {
+        listed.holders().take().then(|| Self { listed: Arc::clone(listed), context: None })
+    }
+
+    /// Returns a handle to a resource that was found, unless the resource is gone.
+    #[inline]
+    pub(super) fn find(listed: &Arc<Listed<C>>) -> Option<Arc<Self>> {
+        if listed.holders().is_gone() {
+            return None;
+        }
+        listed.kept().reuse().or_else(|| {
+            let handle = Arc::new(Self::take(listed)?);
+            listed.kept().keep(&handle);
+            Some(handle)
+        })
+    }
+
+    /// Creates another holder of this resource, in a context or in none.
+    pub(super) fn in_context(&self, context: Option<&KeptContext<C>>) -> Self {
+        self.listed.holders().take_another();
+        Self { listed: Arc::clone(&self.listed), context: context.cloned() }
+    }
+
+    /// Returns a handle to a context of this resource.
+    pub(super) fn of_context(&self, context: &KeptContext<C>) -> Arc<Self> {
+        context.kept().reuse().unwrap_or_else(|| {
+            let handle = Arc::new(self.in_context(Some(context)));
+            context.kept().keep(&handle);
+            handle
+        })
+    }
+
+    #[inline]
+    pub(super) const fn listed(&self) -> &Arc<Listed<C>> {
+        &self.listed
+    }
+
+    #[inline]
+    pub(super) const fn context(&self) -> Option<&KeptContext<C>> {
+        self.context.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn node(&self) -> &ResourceNode<C> {
+        match &self.context {
+            None => self.listed.node(),
+            Some(context) => context.node(),
+        }
+    }
+}
+
+impl<C> Drop for Handle<C> {
+    fn drop(&mut self) {
+        self.listed.holders().release();
+    }
+}
