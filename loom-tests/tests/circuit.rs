@@ -169,12 +169,9 @@ fn late_outcome(preemptions: usize, config: CircuitConfig) {
 /// is enough.
 #[test]
 fn late_outcome_counts_in_no_later_state() {
-    let configs = [of_last_calls(), of_window()];
-    for config in configs {
-        late_outcome(2, config);
-    }
+    late_outcome(2, of_last_calls());
     shadow_all_words();
-    for config in configs {
+    for config in [of_last_calls(), of_window()] {
         late_outcome(1, config);
     }
 }
