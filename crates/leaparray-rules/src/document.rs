@@ -1,6 +1,7 @@
 //! Rules in several texts.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::problem::{Fault, Problem, Problems};
@@ -53,6 +54,58 @@ impl Document {
             #[cfg(feature = "sentinel")]
             Format::Sentinel(sentinel) => sentinel.read(&self.text),
         }
+    }
+}
+
+/// All documents of a source at one time, in their order.
+///
+/// ```
+/// use leaparray_rules::{Document, Documents};
+///
+/// let one: Documents = "rule = []".to_owned().into();
+/// assert_eq!(one.iter().next(), Some(&Document::new("", "rule = []")));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Documents(Vec<Document>);
+
+impl Documents {
+    /// Returns the documents with the name and the format of their source, where they have none.
+    pub(crate) fn of_source(mut self, name: &str, format: Option<&Format>) -> Self {
+        for document in &mut self.0 {
+            if document.name.is_empty() {
+                name.clone_into(&mut document.name);
+            }
+            if let (Format::Toml, Some(format)) = (&document.format, format) {
+                document.format.clone_from(format);
+            }
+        }
+        self
+    }
+}
+
+impl Deref for Documents {
+    type Target = [Document];
+
+    fn deref(&self) -> &[Document] {
+        &self.0
+    }
+}
+
+impl FromIterator<Document> for Documents {
+    fn from_iter<I: IntoIterator<Item = Document>>(documents: I) -> Self {
+        Self(documents.into_iter().collect())
+    }
+}
+
+impl From<Document> for Documents {
+    fn from(document: Document) -> Self {
+        Self(vec![document])
+    }
+}
+
+impl From<String> for Documents {
+    fn from(text: String) -> Self {
+        Document::new("", text).into()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rules that follow a source.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -10,10 +11,13 @@ use std::time::{Duration, Instant};
 use leaparray::Registry;
 
 use crate::changes::Changes;
+use crate::document::Documents;
 use crate::limiter::RuleClock;
 use crate::rule::Rule;
 use crate::rules::{Rules, Shared, locked};
-use crate::source::{Event, Follow, FollowError, Follower, RulesStatus, SourceState, SourceStatus};
+use crate::source::{
+    Event, Follow, FollowError, Follower, Reading, RulesStatus, SourceState, SourceStatus, Wake,
+};
 use crate::text::RuleSet;
 
 /// The longest time between two readings of a text that has changed.
@@ -22,6 +26,9 @@ const CONFIRM: Duration = Duration::from_millis(50);
 /// The same for a text that is wrong, or that lacks a rule: a part of a file that is written slowly
 /// looks so.
 const CONFIRM_LOSS: Duration = Duration::from_secs(1);
+
+/// The longest time between two readings of a server that is away, if its interval is no longer.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// The number of readings after which a text that changes each time is not waited for.
 const ATTEMPTS: u32 = 40;
@@ -56,17 +63,23 @@ impl<C: RuleClock> Rules<C> {
     /// Returns a [`FollowError`] if the source has no good text to begin with. The rules are then
     /// unchanged, and the source is not followed.
     pub fn follow(&self, mut follow: Follow) -> Result<Changes, FollowError> {
-        let mut follower = Follower::default();
-        let rules = first(&mut follow, &mut follower)?;
+        let mut follower = Follower::new(follow.source.is_whole());
+        let (rules, state) = match first(&mut follow, &mut follower) {
+            Ok(rules) => (Some(rules), SourceState::Good),
+            Err(error) if follow.may_be_away => (None, error.into_state()?),
+            Err(error) => return Err(error),
+        };
         let name = follow.name.clone();
         let (sender, wakes) = sync_channel(1);
+        let sender = Arc::new(sender);
+        let wake = Wake::new(Arc::downgrade(&sender));
         let shared = Arc::downgrade(&self.shared);
         let thread = thread::Builder::new().name("leaparray-rules".to_owned());
         thread
-            .spawn(move || run(&shared, &wakes, &mut follow, &mut follower))
+            .spawn(move || run(&shared, &wakes, wake, &mut follow, &mut follower))
             .map_err(FollowError::Thread)?;
-        let changes = self.apply(&rules);
-        self.set_source(&name, SourceState::Good);
+        let changes = rules.map_or_else(Changes::default, |it| self.apply(&it));
+        self.set_source(&name, state);
         // The thread waits for this.
         let _ = sender.try_send(());
         locked(&self.shared.followers).push(sender);
@@ -111,41 +124,41 @@ impl<C: RuleClock> Rules<C> {
 
     fn set_source(&self, name: &str, state: SourceState) {
         let (name, now) = (name.to_owned(), self.registry().clock().now());
-        let status = SourceStatus { name, since: now, read_at: now, state };
-        locked(&self.shared.status).source = Some(status);
+        let source = &mut locked(&self.shared.status).source;
+        let (readings, failures) = source.as_ref().map_or((0, 0), |it| (it.readings, it.failures));
+        *source = Some(SourceStatus { name, since: now, read_at: now, readings, failures, state });
     }
 
-    fn set_read(&self) {
+    fn set_read(&self, has_failed: bool) {
         let now = self.registry().clock().now();
         if let Some(source) = &mut locked(&self.shared.status).source {
             source.read_at = now;
+            source.readings += 1;
+            source.failures += u64::from(has_failed);
         }
     }
 
-    /// Returns whether a text is good, ends with a line break, and has each rule that is in force:
-    /// whether it is no part of a file that is written slowly.
-    fn keeps_all(&self, text: &str) -> bool {
-        if !text.ends_with('\n') {
+    /// Returns whether documents are good, end with a line break, and have each rule that is in
+    /// force: whether none is a part of a file that is written slowly.
+    fn keeps_all(&self, documents: &Documents) -> bool {
+        if !documents.iter().all(|it| it.text.ends_with('\n')) {
             return false;
         }
-        let Ok(next) = RuleSet::parse(text) else { return false };
+        let Ok(next) = RuleSet::read(documents) else { return false };
         let names: HashSet<_> = next.rules().iter().map(|it| &it.name).collect();
         self.rules().iter().all(|it| names.contains(&it.name))
     }
 
-    /// Acts on a text, or on its absence.
-    fn act(&self, name: &str, reading: &Result<String, String>) -> Event {
+    /// Acts on documents, or on their absence.
+    fn act(&self, name: &str, reading: &Reading) -> Event {
         let (state, event) = match reading {
             Err(error) => {
                 let state = SourceState::Away { error: error.clone() };
                 (state, Event::Away { error: error.clone() })
             }
-            Ok(text) => match RuleSet::parse(text) {
+            Ok(documents) => match RuleSet::read(documents) {
                 Ok(rules) => (SourceState::Good, Event::Applied(self.apply(&rules))),
-                Err(problems) => {
-                    let problems = problems.in_source(name);
-                    (SourceState::Wrong(problems.clone()), Event::Wrong(problems))
-                }
+                Err(problems) => (SourceState::Wrong(problems.clone()), Event::Wrong(problems)),
             },
         };
         self.set_source(name, state);
@@ -157,12 +170,11 @@ impl<C: RuleClock> Rules<C> {
 fn first(follow: &mut Follow, follower: &mut Follower) -> Result<RuleSet, FollowError> {
     for _ in 0..ATTEMPTS {
         if let Some(reading) = follower.look(follow.read()) {
-            let source = || follow.name.clone();
-            let text = reading
-                .as_ref()
-                .map_err(|error| FollowError::Away { source: source(), error: error.clone() })?;
-            let rules = RuleSet::parse(text);
-            return rules.map_err(|it| FollowError::Wrong(it.in_source(&source())));
+            let documents = reading.as_ref().map_err(|error| FollowError::Away {
+                source: follow.name.clone(),
+                error: error.clone(),
+            })?;
+            return RuleSet::read(documents).map_err(FollowError::Wrong);
         }
         thread::sleep(CONFIRM);
     }
@@ -173,6 +185,7 @@ fn first(follow: &mut Follow, follower: &mut Follower) -> Result<RuleSet, Follow
 fn run<C: RuleClock>(
     shared: &Weak<Shared<C>>,
     wakes: &Receiver<()>,
+    wake: Wake,
     follow: &mut Follow,
     follower: &mut Follower,
 ) {
@@ -180,6 +193,10 @@ fn run<C: RuleClock>(
     if wakes.recv().is_err() {
         return;
     }
+    // A panic there leaves the source without wakes, and it is read at its interval.
+    let _ = catch_unwind(AssertUnwindSafe(|| follow.source.watch(wake)));
+    // The number of readings in a row without documents.
+    let mut failures = 0;
     // The time at which the pending text was first read, and for how long it has to stay the same.
     let mut pending: Option<(Instant, Duration)> = None;
     loop {
@@ -187,7 +204,8 @@ fn run<C: RuleClock>(
         // Not held while the source is read: the rules may be dropped then.
         let Some(shared) = shared.upgrade() else { return };
         let rules = Rules { shared };
-        rules.set_read();
+        rules.set_read(reading.is_err());
+        failures = if reading.is_err() { failures + 1 } else { 0 };
         rules.forget_gone();
         // However often it is read in between.
         let is_early = pending.is_some_and(|(since, time)| since.elapsed() < time);
@@ -196,15 +214,26 @@ fn run<C: RuleClock>(
                 let event = rules.act(&follow.name, reading);
                 follow.tell(&event);
             }
-            let text = follower.pending_text();
-            let time = text.map(|it| if rules.keeps_all(it) { CONFIRM } else { CONFIRM_LOSS });
+            let documents = follower.pending_documents();
+            let time = documents.map(|it| if rules.keeps_all(it) { CONFIRM } else { CONFIRM_LOSS });
             pending = time.map(|time| (Instant::now(), time));
         }
         drop(rules);
         let left = pending.map(|(since, time)| time.saturating_sub(since.elapsed()));
-        let pause = left.map_or(follow.interval, |it| it.min(follow.interval));
+        let interval = interval(follow, failures);
+        let pause = left.map_or(interval, |it| it.min(interval));
         if wakes.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
     }
+}
+
+/// Returns the time until the next reading, after that number of readings in a row without
+/// documents. A server that is away is asked less and less often.
+fn interval(follow: &Follow, failures: u32) -> Duration {
+    if !follow.source.is_whole() {
+        return follow.interval;
+    }
+    let factor = 1 << failures.saturating_sub(1).min(20);
+    follow.interval.saturating_mul(factor).min(LONGEST.max(follow.interval))
 }

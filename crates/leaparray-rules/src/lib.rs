@@ -28,7 +28,7 @@ mod tower;
 pub use caller::Caller;
 pub use changes::Changes;
 pub use condition::{Condition, Values};
-pub use document::{Document, Format};
+pub use document::{Document, Documents, Format};
 pub use explain::{Concerned, Explanation, WhyNot};
 pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::{RuleClock, RulePermit};
@@ -40,7 +40,9 @@ pub use rule::{KeySource, Rule, Traffic};
 pub use rules::{EnterError, RuleEntry, Rules};
 #[cfg(feature = "sentinel")]
 pub use sentinel::{Sentinel, SentinelKind, SentinelRules};
-pub use source::{Event, Follow, FollowError, RulesStatus, Source, SourceState, SourceStatus};
+pub use source::{
+    Event, Follow, FollowError, RulesStatus, Source, SourceError, SourceState, SourceStatus, Wake,
+};
 pub use text::RuleSet;
 #[cfg(feature = "axum")]
 pub use tower::RuleLayer;

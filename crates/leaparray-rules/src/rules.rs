@@ -100,7 +100,7 @@ pub(crate) struct Shared<C: RuleClock> {
     turn: Mutex<Turn<C>>,
     pub(crate) status: Mutex<RulesStatus>,
     /// Wakes the threads that follow sources. They end when it is dropped.
-    pub(crate) followers: Mutex<Vec<SyncSender<()>>>,
+    pub(crate) followers: Mutex<Vec<Arc<SyncSender<()>>>>,
 }
 
 /// The limiters that the registry watches, with the resources at which a page shows them, by the
@@ -266,9 +266,9 @@ impl<C: RuleClock> Rules<C> {
     ///     let text = "[[rule]]\nname = \"orders\"\nresource = \"orders\"\nlimit = ";
     ///     RuleSet::parse(&format!("{text}{limit:?}"))
     /// };
-    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 3")?).added[..], ["orders".into()]);
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 3")?).added[..], [Arc::from("orders")]);
     /// assert!(rules.enter("orders", ())?.is_admitted());
-    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 2")?).changed[..], ["orders".into()]);
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 2")?).changed[..], [Arc::from("orders")]);
     /// assert!(rules.enter("orders", ())?.is_admitted(), "two were left");
     /// assert!(rules.enter("orders", ())?.is_admitted(), "one is left");
     /// assert!(rules.enter("orders", ())?.is_refused());

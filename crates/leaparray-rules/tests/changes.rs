@@ -155,7 +155,7 @@ fn request_of_the_other_direction_is_told() {
     let text = text.replace("payments", "stock");
     rules.apply(&RuleSet::parse(&text).unwrap());
     assert!(rules.enter("stock", ()).unwrap().is_admitted(), "an inbound resource");
-    assert_eq!(rules.status().misdirected, ["r".into()]);
+    assert_eq!(rules.status().misdirected, [Arc::from("r")]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn registry_shows_the_rules_that_decide() {
     let own = Arc::new(leaparray::flow::ConcurrencyLimiter::new(99));
     registry.watch("mine", own).unwrap();
     let changes = rules.apply(&file(&[("mine", "in_flight = 3")]));
-    assert_eq!(changes.not_shown, ["mine".into()]);
+    assert_eq!(changes.not_shown, [Arc::from("mine")]);
     assert_eq!(admitted(&rules, 1), 1);
     let WatchedState::Quota(quota) = registry.watched()[0].state else { panic!("a quota") };
     assert_eq!(quota.limit, 99);

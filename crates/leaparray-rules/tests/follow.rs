@@ -43,13 +43,13 @@ fn file_is_followed_however_it_is_saved() {
     // Truncated and written.
     fs::write(&path, text(2)).unwrap();
     let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
-    assert_eq!(changes.changed, ["orders".into()]);
+    assert_eq!(changes.changed, [Arc::from("orders")]);
 
     // Replaced by a rename.
     fs::write(folder.path().join("new"), text(4)).unwrap();
     fs::rename(folder.path().join("new"), &path).unwrap();
     let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
-    assert_eq!(changes.changed, ["orders".into()]);
+    assert_eq!(changes.changed, [Arc::from("orders")]);
 
     // Away, and wrong: the last good rules stay.
     fs::remove_file(&path).unwrap();
@@ -141,5 +141,5 @@ fn half_of_a_file_does_not_count_however_often_it_is_read() {
     // What stays counts.
     fs::write(&path, text(2)).unwrap();
     let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
-    assert_eq!(changes.removed, ["other".into()]);
+    assert_eq!(changes.removed, [Arc::from("other")]);
 }

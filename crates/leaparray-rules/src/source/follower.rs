@@ -1,25 +1,33 @@
 //! When a reading of a source counts.
 
-/// The result of a reading: a text, or why there is none.
-pub(crate) type Reading = Result<String, String>;
+use crate::document::Documents;
+
+/// The result of a reading: documents, or why there are none.
+pub(crate) type Reading = Result<Documents, String>;
 
 /// Finds the readings on which to act: one that differs from the last of these, and that was read
 /// twice in a row. An editor that truncates a file and writes it again shows an empty file, or a
 /// half of it, for a moment. All errors are one reading: their texts may have a time or a number.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
+    /// Whether each reading is whole, and counts at once.
+    is_whole: bool,
     settled: Option<Reading>,
     pending: Option<Reading>,
 }
 
 impl Follower {
+    pub(crate) fn new(is_whole: bool) -> Self {
+        Self { is_whole, ..Self::default() }
+    }
+
     /// Takes a reading. Returns the one on which to act, if there is one.
     pub(crate) fn look(&mut self, reading: Reading) -> Option<&Reading> {
         if is_same(self.settled.as_ref(), &reading) {
             self.pending = None;
             return None;
         }
-        if !is_same(self.pending.as_ref(), &reading) {
+        if !self.is_whole && !is_same(self.pending.as_ref(), &reading) {
             self.pending = Some(reading);
             return None;
         }
@@ -33,9 +41,9 @@ impl Follower {
         is_same(self.pending.as_ref(), reading)
     }
 
-    /// Returns the text that a second reading has to confirm, if there is one.
-    pub(crate) fn pending_text(&self) -> Option<&str> {
-        self.pending.as_ref()?.as_deref().ok()
+    /// Returns the documents that a second reading has to confirm, if there are any.
+    pub(crate) fn pending_documents(&self) -> Option<&Documents> {
+        self.pending.as_ref()?.as_ref().ok()
     }
 }
 
@@ -53,7 +61,7 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "a reading")]
     fn text(text: &str) -> Reading {
-        Ok(text.to_owned())
+        Ok(text.to_owned().into())
     }
 
     fn away() -> Reading {
@@ -91,9 +99,17 @@ mod tests {
         assert_eq!(acted(&all), [text("old"), attempt(2)]);
         let mut follower = Follower::default();
         follower.look(attempt(1));
-        assert_eq!(follower.pending_text(), None, "it is not read again at once");
+        assert_eq!(follower.pending_documents(), None, "it is not read again at once");
         follower.look(text("new"));
-        assert_eq!(follower.pending_text(), Some("new"));
+        assert_eq!(follower.pending_documents(), text("new").as_ref().ok());
+    }
+
+    #[test]
+    fn reading_of_a_source_whose_readings_are_whole_counts_at_once() {
+        let mut follower = Follower::new(true);
+        let mut acts = |reading: Reading| follower.look(reading).is_some();
+        let all = [text("a"), text("a"), away(), away(), text("a"), text("b")];
+        assert_eq!(all.map(&mut acts), [true, false, true, false, true, true]);
     }
 
     #[test]

@@ -1,38 +1,109 @@
 //! The sources of rules, and the state of rules that follow one.
 
+mod directory;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod follower;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "redis")]
+mod redis;
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leaparray::Timestamp;
 
 use crate::changes::Changes;
+use crate::document::{Documents, Format};
 use crate::problem::Problems;
-pub(crate) use follower::Follower;
+pub(crate) use follower::{Follower, Reading};
 
-/// A place from which the text of rules is read, such as a [file](Follow::file). A closure is one.
+/// Why a source has no documents now.
+pub type SourceError = Box<dyn Error + Send + Sync>;
+
+/// A place from which the text of rules is read, such as a [file](Follow::file). One method is
+/// enough; a closure that returns a text is a source.
+///
+/// ```
+/// use leaparray::Registry;
+/// use leaparray_rules::{Documents, Follow, Rules, Source, SourceError};
+/// use std::sync::Arc;
+///
+/// /// The rules of a table of the program's database.
+/// struct Table;
+///
+/// impl Source for Table {
+///     fn read(&mut self) -> Result<Documents, SourceError> {
+///         Ok("rule = []".to_owned().into())
+///     }
+/// }
+///
+/// let rules = Rules::new(Arc::new(Registry::new()));
+/// rules.follow(Follow::source("the table", Table))?;
+/// assert_eq!(rules.status().source.map(|it| it.name).as_deref(), Some("the table"));
+/// # Ok::<_, leaparray_rules::FollowError>(())
+/// ```
 pub trait Source {
-    /// Reads the present text. It may take its time: no request waits for it.
+    /// Reads the present documents. It may take its time: no request waits for it. It ends some
+    /// day: an error is also an answer.
     ///
     /// # Errors
     ///
-    /// Returns why there is no text now. The last good rules stay in force.
-    fn read(&mut self) -> Result<String, Box<dyn Error + Send + Sync>>;
+    /// Returns why there are none now. The last good rules stay in force.
+    fn read(&mut self) -> Result<Documents, SourceError>;
+
+    /// Returns whether each reading is whole, so that it counts at once: that of a server is. Any
+    /// other reading counts when it was read twice in a row. By default, it is not.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// Called once, before the source is followed. A source that is told of changes starts to
+    /// [wake](Wake::wake) its follower then. By default, it does not.
+    fn watch(&mut self, wake: Wake) {
+        drop(wake);
+    }
 }
 
-impl<F, E> Source for F
+impl<F, D, E> Source for F
 where
-    F: FnMut() -> Result<String, E>,
-    E: Into<Box<dyn Error + Send + Sync>>,
+    F: FnMut() -> Result<D, E>,
+    D: Into<Documents>,
+    E: Into<SourceError>,
 {
-    fn read(&mut self) -> Result<String, Box<dyn Error + Send + Sync>> {
-        self().map_err(Into::into)
+    fn read(&mut self) -> Result<Documents, SourceError> {
+        self().map(Into::into).map_err(Into::into)
+    }
+}
+
+/// Has the source of a [`Follow`] read at once, instead of at the end of its interval.
+#[derive(Clone, Debug)]
+pub struct Wake(Weak<SyncSender<()>>);
+
+impl Wake {
+    pub(crate) const fn new(sender: Weak<SyncSender<()>>) -> Self {
+        Self(sender)
+    }
+
+    /// Has the source read. Returns whether it is still followed. Does not wait for the reading.
+    #[expect(clippy::must_use_candidate, reason = "the answer is for those that end then")]
+    pub fn wake(&self) -> bool {
+        // A full channel has a call that the thread has not seen yet.
+        self.0.upgrade().map(|it| it.try_send(())).is_some()
+    }
+
+    /// Returns whether the source is still followed. A thread that wakes the follower ends
+    /// otherwise.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }
 
@@ -50,7 +121,7 @@ where
 /// let follow = Follow::source("the program", source)
 ///     .every(Duration::from_secs(10))
 ///     .on_event(|event| println!("rules: {event}"));
-/// assert_eq!(rules.follow(follow)?.added[..], ["all".into()]);
+/// assert_eq!(rules.follow(follow)?.added[..], [Arc::from("all")]);
 /// # Ok::<_, leaparray_rules::FollowError>(())
 /// ```
 #[must_use]
@@ -58,6 +129,8 @@ pub struct Follow {
     pub(crate) name: String,
     pub(crate) source: Box<dyn Source + Send>,
     pub(crate) interval: Duration,
+    pub(crate) format: Option<Format>,
+    pub(crate) may_be_away: bool,
     pub(crate) on_event: Option<OnEvent>,
 }
 
@@ -82,12 +155,47 @@ impl Follow {
     /// Follows a source with a name for messages.
     pub fn source(name: &str, source: impl Source + Send + 'static) -> Self {
         let (name, source) = (name.to_owned(), Box::new(source));
-        Self { name, source, interval: Self::INTERVAL, on_event: None }
+        let interval = Self::INTERVAL;
+        Self { name, source, interval, format: None, may_be_away: false, on_event: None }
+    }
+
+    /// Follows the files of a directory whose names end with `.toml`, in the order of their names:
+    /// their rules are one list. A directory without such a file is away, so that one that is
+    /// replaced does not remove all rules.
+    pub fn directory(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let name = path.display().to_string();
+        Self::source(&name, move || directory::read(&path))
+    }
+
+    /// Sets the format of the documents, which is [TOML](Format::Toml) otherwise.
+    pub fn format(self, format: Format) -> Self {
+        Self { format: Some(format), ..self }
+    }
+
+    /// Follows the source also if it has no good text to begin with. The present rules are in force
+    /// until it has, and [`status`](crate::Rules::status) tells why. So a service can start while
+    /// its server of rules is away.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_rules::{Follow, Rules, SourceState};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// rules.follow(Follow::file("/no/such/file").may_be_away())?;
+    /// let source = rules.status().source.expect("it is followed");
+    /// assert!(matches!(source.state, SourceState::Away { .. }));
+    /// # Ok::<_, leaparray_rules::FollowError>(())
+    /// ```
+    pub fn may_be_away(self) -> Self {
+        Self { may_be_away: true, ..self }
     }
 
     /// Sets the time between two readings, by default a second, and at least a millisecond. A text
     /// that has changed is read again after 50 ms, and counts if it is the same; after
-    /// a second if it is wrong, or has fewer rules, as a file that is written slowly.
+    /// a second if it is wrong, or has fewer rules, as a file that is written slowly. While a
+    /// server is away, the time doubles with each reading, up to half a minute.
     pub fn every(self, interval: Duration) -> Self {
         Self { interval: interval.max(Self::SHORTEST), ..self }
     }
@@ -100,9 +208,10 @@ impl Follow {
     }
 
     /// Reads the source. A panic is an error.
-    pub(crate) fn read(&mut self) -> Result<String, String> {
+    pub(crate) fn read(&mut self) -> Reading {
         match catch_unwind(AssertUnwindSafe(|| self.source.read())) {
-            Ok(read) => read.map_err(|error| error.to_string()),
+            Ok(Ok(read)) => Ok(read.of_source(&self.name, self.format.as_ref())),
+            Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the source has panicked".to_owned()),
         }
     }
@@ -187,6 +296,10 @@ pub struct SourceStatus {
     /// The time of its last reading that ended, by the clock of the registry. A source that does
     /// not answer keeps it back.
     pub read_at: Timestamp,
+    /// The number of readings that ended.
+    pub readings: u64,
+    /// The number of these that returned no documents.
+    pub failures: u64,
     /// Its state.
     pub state: SourceState,
 }
@@ -229,6 +342,18 @@ pub enum FollowError {
     Wrong(Problems),
     /// No thread can be started.
     Thread(io::Error),
+}
+
+impl FollowError {
+    /// Returns the state of a source that has no good text to begin with.
+    pub(crate) fn into_state(self) -> Result<SourceState, Self> {
+        match self {
+            Self::Away { error, .. } => Ok(SourceState::Away { error }),
+            Self::Unsettled { .. } => Ok(SourceState::Away { error: self.to_string() }),
+            Self::Wrong(problems) => Ok(SourceState::Wrong(problems)),
+            Self::Thread(_) => Err(self),
+        }
+    }
 }
 
 impl fmt::Display for FollowError {

@@ -1,0 +1,149 @@
+//! A text of an HTTP server.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use leaparray_rules::{Event, Follow, FollowError, Rules};
+
+use crate::server::{Server, free_port};
+use crate::{away, changed, follow, next, rule};
+
+const OFTEN: Duration = Duration::from_millis(10);
+
+/// The answer of the server of the tests.
+#[derive(Clone, Default)]
+struct Answer {
+    status: u16,
+    tag: Option<&'static str>,
+    text: String,
+    /// Whether only a half of the text comes.
+    is_slow: bool,
+}
+
+/// Starts a server. Returns its URL, its answer, and the requests that it has seen: whether each
+/// had the tag.
+type Seen = Arc<Mutex<Vec<bool>>>;
+
+fn start(answer: Answer) -> (String, Arc<Mutex<Answer>>, Seen) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://user:secret@{}/limits.toml", listener.local_addr().unwrap());
+    let (answer, seen) = (Arc::new(Mutex::new(answer)), Seen::default());
+    let (given, list) = (Arc::clone(&answer), Arc::clone(&seen));
+    thread::spawn(move || {
+        let mut slow = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head: Vec<_> =
+                lines.map_while(Result::ok).take_while(|it| !it.is_empty()).collect();
+            let Answer { status, tag, text, is_slow } = given.lock().unwrap().clone();
+            let known = head.iter().find_map(|it| it.strip_prefix("if-none-match: "));
+            list.lock().unwrap().push(known.is_some());
+            let is_known = status == 200 && known.is_some() && known == tag;
+            let (status, text) = if is_known { (304, String::new()) } else { (status, text) };
+            let tag = tag.map_or_else(String::new, |it| format!("etag: {it}\r\n"));
+            let head = format!("HTTP/1.1 {status} x\r\n{tag}connection: close\r\n");
+            let length = format!("content-length: {}\r\n\r\n", text.len());
+            let sent = if is_slow { &text[..text.len() / 2] } else { &text };
+            let _ = stream.write_all(format!("{head}{length}{sent}").as_bytes());
+            if is_slow {
+                slow.push(stream);
+            }
+        }
+    });
+    (url, answer, seen)
+}
+
+fn good(tag: Option<&'static str>, burst: u64) -> Answer {
+    Answer { status: 200, tag, text: rule("a", burst), is_slow: false }
+}
+
+#[test]
+fn text_that_stays_is_not_sent_again() {
+    let (url, answer, seen) = start(good(Some("\"1\""), 1));
+    let (rules, events) = follow(Follow::http(url).every(OFTEN));
+    let name = rules.status().source.unwrap().name;
+    assert!(name.starts_with("http://127.0.0.1:"), "without its credentials: {name}");
+    *answer.lock().unwrap() = good(Some("\"2\""), 2);
+    assert_eq!(changed(&events), [Arc::from("a")]);
+    // A server that has no tags.
+    *answer.lock().unwrap() = good(None, 3);
+    assert_eq!(changed(&events), [Arc::from("a")]);
+    *answer.lock().unwrap() = good(None, 4);
+    assert_eq!(changed(&events), [Arc::from("a")]);
+    let seen = seen.lock().unwrap();
+    assert!(!seen[0] && seen[1], "{seen:?}");
+    assert!(!seen[seen.len() - 1], "{seen:?}");
+}
+
+#[test]
+fn server_with_another_status_or_that_is_slow_is_away() {
+    let (url, answer, _) = start(good(Some("\"1\""), 1));
+    let (rules, events) = follow(Follow::http_within(url, Duration::from_millis(300)).every(OFTEN));
+    for status in [404, 500, 204] {
+        *answer.lock().unwrap() = Answer { status, ..Answer::default() };
+        let error = away(&events);
+        assert!(error.contains(&format!("status {status}")), "{error}");
+        *answer.lock().unwrap() = good(Some("\"1\""), 1);
+        assert!(matches!(next(&events), Event::Applied(it) if it.is_empty()));
+    }
+    *answer.lock().unwrap() = Answer { is_slow: true, ..good(Some("\"2\""), 2) };
+    assert!(away(&events).contains("timeout"));
+    assert_eq!(rules.rules().len(), 1, "the last good ones");
+    *answer.lock().unwrap() = Answer { text: "rule = 1".to_owned(), ..good(Some("\"3\""), 2) };
+    let Event::Wrong(problems) = next(&events) else { panic!() };
+    assert!(problems.to_string().starts_with("http://127.0.0.1:"), "{problems}");
+    *answer.lock().unwrap() = good(Some("\"4\""), 2);
+    assert_eq!(changed(&events), [Arc::from("a")]);
+}
+
+#[test]
+fn server_that_is_away_to_begin_with_is_told() {
+    let url = format!("http://127.0.0.1:{}/", free_port());
+    let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+    let error = rules.follow(Follow::http(&url)).unwrap_err();
+    assert!(matches!(error, FollowError::Away { .. }), "{error}");
+    assert!(error.to_string().starts_with(&url), "{error}");
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn file_of_nginx_is_followed() {
+    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+    let root = folder.path().to_str().unwrap().to_owned();
+    let file = folder.path().join("limits.toml");
+    std::fs::write(&file, rule("a", 1)).unwrap();
+    let configuration = format!(
+        "daemon off; master_process off; pid {root}/pid; error_log {root}/error; events {{}} http {{ access_log \
+         {root}/access; client_body_temp_path {root}/b; proxy_temp_path {root}/p; \
+         fastcgi_temp_path {root}/f; uwsgi_temp_path {root}/u; scgi_temp_path {root}/s; server {{ \
+         listen 127.0.0.1:{port}; root {root}; }} }}"
+    );
+    let path = folder.path().join("nginx.conf");
+    std::fs::write(&path, configuration).unwrap();
+    let log = folder.path().join("access");
+    let arguments = ["-c", path.to_str().unwrap(), "-p", &root];
+    let test = "file_of_nginx_is_followed";
+    let Some(mut server) = Server::start(test, "nginx", port, folder, &arguments) else { return };
+    let url = format!("http://127.0.0.1:{port}/limits.toml");
+    let (rules, events) = follow(Follow::http(url).every(Duration::from_millis(50)));
+    // Its tag has the length and the second.
+    std::fs::write(&file, rule("a", 10)).unwrap();
+    assert_eq!(changed(&events), [Arc::from("a")]);
+    while rules.status().source.unwrap().readings < 5 {
+        thread::sleep(OFTEN);
+    }
+    let statuses = std::fs::read_to_string(&log).unwrap();
+    assert!(statuses.contains("\" 304 "), "{statuses}");
+    std::fs::remove_file(&file).unwrap();
+    assert!(away(&events).contains("status 404"));
+    std::fs::write(&file, rule("a", 100)).unwrap();
+    assert_eq!(changed(&events), [Arc::from("a")]);
+    server.kill();
+    away(&events);
+    server.start_again();
+    assert!(matches!(next(&events), Event::Applied(it) if it.is_empty()));
+}
