@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
-use leaparray::flow::{AdaptiveLimiter, LimiterExt};
+use leaparray::flow::{AdaptiveLimiter, Ask, FeedbackPermit, LimiterExt};
 use leaparray::{ManualClock, Outcome, Timestamp, shadow_all_words};
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
@@ -33,6 +33,9 @@ struct Told {
     begun: AtomicU64,
     /// Of them, those in epochs with the limit 1.
     begun_under_1: AtomicU64,
+    /// The permits taken in epochs, and those given back.
+    permits: AtomicU64,
+    returned: AtomicU64,
     epochs: AtomicU64,
 }
 
@@ -56,6 +59,8 @@ impl LimitAlgorithm for Script {
             if epoch.limit == 1 {
                 self.told.begun_under_1.fetch_add(epoch.begun, Ordering::Relaxed);
             }
+            self.told.permits.fetch_add(epoch.permits, Ordering::Relaxed);
+            self.told.returned.fetch_add(epoch.returned, Ordering::Relaxed);
             self.told.epochs.fetch_add(1, Ordering::Relaxed);
         }
         self.plan()
@@ -132,6 +137,30 @@ fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
         assert_eq!(told.begun_under_1.load(Ordering::Relaxed), 0);
         held.end_at(after(4), Outcome::Success);
         assert_eq!(limiter.in_use(), 0);
+    });
+}
+
+/// A thread gives two permits back and takes one, beside the thread that ends the second epoch.
+#[test]
+fn permits_taken_and_given_back_count_in_one_epoch_each() {
+    explore(Some(1), || {
+        let (limiter, told) = limiter(&[2]);
+        let held = FeedbackPermit::ask(limiter.clone(), &Ask::at(START).many(2)).at_once().unwrap();
+        assert!(limiter.try_acquire_at(after(1), u64::MAX).is_refused());
+        let other = limiter.clone();
+        let other = thread::spawn(move || {
+            held.end_at(after(1), Outcome::Exception);
+            FeedbackPermit::ask(other, &Ask::at(after(1))).at_once().expect("two are left")
+        });
+        // Ends the second epoch, of which the algorithm is told at the end of the third.
+        assert!(limiter.try_acquire_at(after(2), u64::MAX).is_refused());
+        drop(other.join().unwrap());
+        for epochs in [3, 4] {
+            assert!(limiter.try_acquire_at(after(epochs), u64::MAX).is_refused());
+        }
+        assert_eq!(told.epochs.load(Ordering::Relaxed), 3);
+        let counts = [&told.permits, &told.returned].map(|it| it.load(Ordering::Relaxed));
+        assert_eq!(counts, [3, 3], "taken, given back");
     });
 }
 

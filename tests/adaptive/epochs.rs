@@ -2,13 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
-use leaparray::flow::{FeedbackPermit, LimiterExt};
-use leaparray::{Clock, Outcome, Timestamp};
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
+use leaparray::{Clock, ManualClock, Outcome, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
 
@@ -37,6 +37,7 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
         limit: 4,
         peak_in_flight: 3,
         begun: 3,
+        mean_permits: 1.0,
         permits: 4,
         returned: 2,
         exceptions: 1,
@@ -359,4 +360,83 @@ fn algorithm_changes_between_calls_and_epochs() {
     of_epoch.accept();
     scene.call().accept();
     assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (5, 0));
+}
+
+/// 1,000 calls in a millisecond, 100,000 in an epoch.
+#[test]
+fn busy_epoch_measures_a_share_of_its_calls_and_counts_all_permits() {
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..400 {
+        for call in 0..1_000 {
+            let permits = 1 + call % 2;
+            let now = scene.clock.now();
+            scene.limiter.try_acquire_at(now, permits).at_once().unwrap().accept();
+        }
+        scene.clock.advance(millis(1));
+    }
+    // Each 24th of 100,000 calls.
+    let told = told.lock().unwrap();
+    let [first, second] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(first.begun, 100_000, "no rate is known");
+    assert!((4_000..4_300).contains(&second.begun), "{}", second.begun);
+    assert_eq!((second.permits, second.returned, second.unfinished), (150_000, 150_000, 0));
+    assert!((second.mean_permits - 1.5).abs() < 0.05, "{}", second.mean_permits);
+}
+
+/// The epoch that was to have 100,000 calls has 100.
+#[test]
+fn epoch_that_waits_for_calls_measures_all_of_them() {
+    let plan = LimitPlan::epoch(9, TENTH).until_calls(100, millis(60_000));
+    let script = Script::new([plan]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for step in 0..1_600 {
+        for _ in 0..if step < 200 { 1_000 } else { 1 } {
+            scene.call().accept();
+        }
+        scene.clock.advance(millis(1));
+    }
+    let told = told.lock().unwrap();
+    let slow = &told[2];
+    let length = slow.end.saturating_since(slow.start);
+    assert!(slow.begun >= 100 && length < millis(300), "{slow:?}");
+}
+
+/// A call begins with a reading, and ends with one only if it is measured.
+#[test]
+fn call_that_is_not_measured_ends_without_a_reading_of_the_clock() {
+    #[derive(Clone)]
+    struct Counting(ManualClock, Arc<AtomicU64>);
+    impl Clock for Counting {
+        fn now(&self) -> Timestamp {
+            self.1.fetch_add(1, Relaxed);
+            self.0.now()
+        }
+    }
+    let readings = Arc::new(AtomicU64::new(0));
+    let clock = Counting(ManualClock::new(NOON), readings.clone());
+    let limiter =
+        AdaptiveLimiter::with_clock(Script::new([LimitPlan::epoch(9, TENTH)]), clock.clone());
+    let mut read_in = [0; 3];
+    for tenth in &mut read_in {
+        let before = readings.load(Relaxed);
+        for call in 0..100_000_u64 {
+            match call % 4 {
+                0 => limiter.try_acquire().at_once().unwrap().accept(),
+                1 => limiter.try_acquire().at_once().unwrap().reject(),
+                2 => limiter.try_acquire().at_once().unwrap().cancel(),
+                _ => drop(limiter.try_acquire().at_once().unwrap()),
+            }
+        }
+        *tenth = readings.load(Relaxed) - before;
+        clock.0.advance(TENTH);
+    }
+    assert_eq!(limiter.in_use(), 0);
+    let [first, second, third] = read_in;
+    assert!((200_000..200_010).contains(&first), "{read_in:?}");
+    for read in [second, third] {
+        assert!((104_000..104_300).contains(&read), "{read_in:?}");
+    }
 }

@@ -51,13 +51,14 @@ impl<A: LimitAlgorithm> Scene<A> {
 }
 
 /// An epoch, as an algorithm was told. Of the times, the shortest and the longest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Told {
     start: Timestamp,
     end: Timestamp,
     limit: u64,
     peak_in_flight: u64,
     begun: u64,
+    mean_permits: f64,
     permits: u64,
     returned: u64,
     exceptions: u64,
@@ -101,6 +102,7 @@ impl LimitAlgorithm for Script {
                 limit: epoch.limit,
                 peak_in_flight: epoch.peak_in_flight,
                 begun: epoch.begun,
+                mean_permits: epoch.mean_permits,
                 permits: epoch.permits,
                 returned: epoch.returned,
                 exceptions: epoch.exceptions,

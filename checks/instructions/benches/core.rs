@@ -84,6 +84,7 @@ const OPERATIONS: [Operation; 37] = [
     ("circuit_open_at", circuit_open_at),
     ("count_window_success", count_window_success),
     ("adaptive_accepted_at", adaptive_accepted_at),
+    ("adaptive_busy_accepted_at", adaptive_busy_accepted_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -382,10 +383,22 @@ fn count_window_success(times: u64) {
 
 fn adaptive_accepted_at(times: u64) {
     let limiter = AdaptiveLimiter::with_clock(Headroom::default(), ManualClock::new(NOW));
+    accept_adaptive(&limiter, NOW, times);
+}
+
+/// As before, of 50 million calls in a second, of which some thousands in a plan are measured.
+fn adaptive_busy_accepted_at(times: u64) {
+    let limiter = AdaptiveLimiter::with_clock(Headroom::default(), ManualClock::new(NOW));
+    let start = black_box(NOW);
+    accept_adaptive(&limiter, start, 1_000_000);
+    accept_adaptive(&limiter, start.saturating_add(Duration::from_millis(20)), times);
+}
+
+fn accept_adaptive(limiter: &AdaptiveLimiter<Headroom, ManualClock>, now: Timestamp, times: u64) {
     repeat(times, |_| {
         limiter
-            .try_acquire_at(black_box(NOW), 1)
-            .map(|permit| permit.end_at(black_box(NOW), Outcome::Success))
+            .try_acquire_at(black_box(now), 1)
+            .map(|permit| permit.end_at(black_box(now), Outcome::Success))
     });
     assert_eq!(limiter.in_use(), 0);
 }

@@ -19,6 +19,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("`Keyed` admits", "keyed_admitted_at"),
     ("a call through `CircuitBreaker`", "circuit_accepted_at"),
     ("a call through `AdaptiveLimiter`", "adaptive_accepted_at"),
+    ("a call through `AdaptiveLimiter`, 50 million in a second", "adaptive_busy_accepted_at"),
 ];
 
 /// What a layer of `leaparray-tower` adds: the difference of two operations of its baseline.

@@ -46,7 +46,8 @@ pub(in crate::flow) mod sealed {
             None
         }
 
-        fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome);
+        /// Ends a request at the time `now`, which the controller reads if it needs the time.
+        fn end(&self, now: impl FnOnce() -> Timestamp, admission: Admission, outcome: Outcome);
     }
 }
 
@@ -198,8 +199,7 @@ where
         // Set before the clock is read: if the clock panics here, it would panic again in `drop`,
         // which aborts the process.
         self.drops.end();
-        let now = now(self.controller.clock());
-        self.controller.end(now, self.admission, outcome);
+        self.controller.end(|| now(self.controller.clock()), self.admission, outcome);
     }
 
     #[cold]

@@ -7,8 +7,8 @@ mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 
-pub(in crate::flow) use concurrency::CountedPermits;
 pub use concurrency::{ConcurrencyLimiter, ConcurrencyPermit};
+pub(in crate::flow) use concurrency::{CountedPermits, PermitCount};
 pub use fixed_window_limiter::FixedWindowLimiter;
 pub(in crate::flow) use fixed_window_limiter::Interval;
 pub use leaky_bucket::LeakyBucket;

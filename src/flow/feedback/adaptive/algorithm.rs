@@ -119,8 +119,8 @@ impl LimitPlan {
         Self { limit, next: Next::Epoch { length, until, longest: length } }
     }
 
-    /// Extends the epoch until `calls` calls have begun in it, but not beyond the length `longest`.
-    /// A plan for each call stays as it is.
+    /// Extends the epoch until `calls` [measured](EpochCalls) calls have begun in it, but not
+    /// beyond the length `longest`. A plan for each call stays as it is.
     ///
     /// ```
     /// use leaparray::flow::adaptive::LimitPlan;
@@ -134,15 +134,15 @@ impl LimitPlan {
         self.until(Until { calls, permits: 0, ended_within: None }, longest)
     }
 
-    /// Like [`until_calls`](Self::until_calls), and also until these calls have taken `permits`
-    /// permits. At the limit, as many permits as the limit are taken in each mean response time.
+    /// Like [`until_calls`](Self::until_calls), and also until calls have taken `permits` permits.
+    /// At the limit, as many permits as the limit are taken in each mean response time.
     pub const fn until_permits(self, calls: u64, permits: u64, longest: Duration) -> Self {
         self.until(Until { calls, permits, ended_within: None }, longest)
     }
 
-    /// Extends the epoch until all calls of the epoch before it have ended, or after the time
-    /// `patience` until half of them have, but not beyond the length `longest`. The algorithm is
-    /// told of them at the end of this epoch, so it learns at least the lower half of their
+    /// Extends the epoch until all measured calls of the epoch before it have ended, or after the
+    /// time `patience` until half of them have, but not beyond the length `longest`. The algorithm
+    /// is told of them at the end of this epoch, so it learns at least the lower half of their
     /// response times, however long they are. A plan for each call stays as it is.
     pub const fn until_ended(self, patience: Duration, longest: Duration) -> Self {
         self.until(Until { calls: 0, permits: 0, ended_within: Some(patience) }, longest)
@@ -192,6 +192,11 @@ pub struct EndedCall {
 /// An algorithm is told of an epoch at the end of the next one, when most of its calls have ended.
 /// A call that begins in an epoch was admitted under the limit of this epoch or of a later one. So
 /// the response times are the result of this limit, also just after the limit has changed.
+///
+/// While more than 8,192 calls come in an epoch, a share of them is *measured*: about 4,096 calls,
+/// or as many as the plan wants permits if that is more. The share is set at the start of the
+/// epoch, by the rate of the one before. If the epoch lasts longer than the length of its plan, the
+/// rest of its calls are measured. The other calls count only in the permits, and in the peak.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EpochCalls<'a> {
@@ -207,28 +212,29 @@ pub struct EpochCalls<'a> {
     pub limit: u64,
     /// The highest number of permits in use during the epoch.
     pub peak_in_flight: u64,
-    /// The number of calls that began in the epoch and were not cancelled.
-    pub begun: u64,
-    /// The permits of the calls that began in the epoch, including cancelled calls.
+    /// The permits that were taken in the epoch, by all calls.
     pub permits: u64,
     /// The permits that were given back in the epoch, of whichever calls. While the limit is
     /// reached, that is the throughput, also if the limit has changed at the start of the epoch.
     pub returned: u64,
+    /// The number of measured calls that began in the epoch and were not cancelled.
+    pub begun: u64,
+    /// The mean permits of the measured calls, including cancelled calls; at least 1.
+    pub mean_permits: f64,
     /// The number of those calls that have ended with an exception.
     pub exceptions: u64,
     /// The response times of those calls that have succeeded. A call that fails may do so at once,
     /// or after a time-out: its time tells nothing of the backend.
     pub response_times: &'a LatencyHistogram,
-    /// The times after which calls that began in the epoch were cancelled. Each is a lower bound:
-    /// without the cancellation, the call would have taken longer, if it reached the backend.
+    /// The times after which measured calls that began in the epoch were cancelled. Each is a lower
+    /// bound: without the cancellation, the call would have taken longer, if it reached the
+    /// backend.
     pub cancelled: &'a LatencyHistogram,
-    /// The number of calls that have begun in the current epoch, which follows this one.
-    pub begun_since: u64,
 }
 
 impl EpochCalls<'_> {
-    /// Returns the number of calls that began in the epoch and have not ended. Each of them has
-    /// taken at least the time since the end of the epoch.
+    /// Returns the number of measured calls that began in the epoch and have not ended. Each of
+    /// them has taken at least the time since the end of the epoch.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.begun.saturating_sub(self.response_times.count() + self.exceptions)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::algorithm::EpochCalls;
+use super::range::float;
 use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::MetricEvent;
 use crate::node::Outcome;
@@ -35,8 +36,9 @@ pub(super) struct Past {
     pub(super) end: Timestamp,
     pub(super) limit: u64,
     pub(super) peak: u64,
-    /// The permits in use at its start and at its end.
-    pub(super) in_use: [u64; 2],
+    /// The permits that were taken and given back in it.
+    pub(super) permits: u64,
+    pub(super) returned: u64,
 }
 
 impl Epochs {
@@ -85,18 +87,19 @@ impl Epochs {
         }
     }
 
-    /// Returns the number of calls that have begun in an epoch, including cancelled calls.
+    /// Returns the number of measured calls that have begun in an epoch, including cancelled calls.
     pub(super) fn begun(&self, epoch: u64) -> u64 {
         self.one.at(time_of(epoch)).sum(MetricEvent::Pass)
     }
 
-    /// Returns the permits of the calls that have begun in an epoch.
-    pub(super) fn permits(&self, epoch: u64) -> u64 {
-        self.begun(epoch) + self.one.at(time_of(epoch)).sum(Self::MORE_PERMITS)
+    /// Returns the mean permits of these calls, at least 1.
+    pub(super) fn mean_permits(&self, epoch: u64) -> f64 {
+        let more = self.one.at(time_of(epoch)).sum(Self::MORE_PERMITS);
+        1.0 + float(more) / float(self.begun(epoch).max(1))
     }
 
-    /// Returns whether at least one in `of` calls of an epoch has ended, apart from cancelled
-    /// calls.
+    /// Returns whether at least one in `of` measured calls of an epoch has ended, apart from
+    /// cancelled calls.
     pub(super) fn has_ended(&self, epoch: u64, of: u64) -> bool {
         // Each call is counted as begun before it is counted as ended, so the ends are read first.
         let [success, exceptions, cancelled] =
@@ -120,10 +123,8 @@ impl Epochs {
         let [exceptions, cancelled] = [MetricEvent::Exception, MetricEvent::Cancelled]
             .map(|event| self.one.at(at).sum(event));
         let begun = self.begun(epoch).saturating_sub(cancelled);
-        let permits = self.permits(epoch);
-        let Past { start, end, limit, peak: peak_in_flight, in_use: [before, after] } = past;
-        let returned = (permits + before).saturating_sub(after);
-        let begun_since = self.begun(epoch + 1);
+        let mean_permits = self.mean_permits(epoch);
+        let Past { start, end, limit, peak: peak_in_flight, permits, returned } = past;
         EpochCalls {
             now,
             start,
@@ -131,12 +132,12 @@ impl Epochs {
             limit,
             peak_in_flight,
             begun,
+            mean_permits,
             permits,
             returned,
             exceptions,
             response_times: &times.ended,
             cancelled: &times.cancelled,
-            begun_since,
         }
     }
 }

@@ -11,6 +11,7 @@ mod error;
 mod headroom;
 mod plan;
 mod range;
+mod sample;
 mod token;
 
 use std::fmt;
@@ -33,6 +34,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use epochs::Epochs;
 use plan::Planner;
+use sample::Sampling;
 use token::Token;
 
 /// A limiter of the calls in flight whose limit follows the capacity of the backend.
@@ -54,8 +56,10 @@ use token::Token;
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use
 /// do not exceed a limit that applied during it, unless one call takes all of them: a call for more
 /// permits than the limit is admitted while no permit is in use, since the limit may rise, and
-/// learns from the calls that are admitted. An algorithm learns the number of calls in flight at
-/// each admission, so that number is one atomic, and threads compete for its cache line. A
+/// learns from the calls that are admitted. While more than some thousands of calls come in the
+/// time of a plan, an algorithm learns from a share of them: see
+/// [`EpochCalls`](EpochCalls). The end of another call reads no clock. The permits are
+/// counted exactly, in one atomic, for whose cache line threads compete. A
 /// [`ConcurrencyLimiter`](crate::flow::ConcurrencyLimiter) divides its permits among threads, and
 /// this limiter does not. A request for several permits is one call to the algorithm. One for more
 /// permits than the [highest limit](LimitAlgorithm::highest_limit) is refused for the reason
@@ -107,6 +111,8 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     /// refused.
     peak: AtomicU64,
     epochs: Epochs,
+    /// The calls that are measured.
+    sample: Sampling,
     /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
     planner: Mutex<Planner<A>>,
     /// The latest time in nanoseconds at which a call found an epoch over, and the planner held by
@@ -154,6 +160,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             epoch: AtomicU64::new(first.epoch),
             peak: AtomicU64::new(0),
             epochs: Epochs::new(),
+            sample: Sampling::of_all(),
             planner: Mutex::new(planner),
             held_at: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
@@ -198,22 +205,28 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         }
         // Acquire: pairs with the Release in `publish`. Loaded before the limit.
         let epoch = self.epoch.load(Ordering::Acquire);
-        let in_use = match self.permits.take(permits) {
-            Ok(in_use) => in_use,
+        // Before the permit is taken: later loads would wait for that read-modify-write.
+        let (sample, peak) = (self.sample.get(), self.peak.load(Ordering::Relaxed));
+        let count = match self.permits.take(permits) {
+            Ok(count) => count,
             Err(refusal) => {
                 // A call that the limit can never admit does not show that the limit is reached.
                 if refusal.reason != Reason::MoreThanLimit {
-                    self.raise_peak(self.permits.limit());
+                    self.raise_peak(peak, self.permits.limit());
                 }
                 return Err(refusal);
             }
         };
         let token = if due == Self::EACH_CALL {
-            Token::of_call(in_use, permits)
+            Token::of_call(count.in_use(), permits)
         } else {
-            self.raise_peak(in_use);
-            self.epochs.begin(epoch, permits);
-            Token::of_epoch(epoch, permits)
+            self.raise_peak(peak, count.in_use());
+            if sample.has(count) {
+                self.epochs.begin(epoch, permits);
+                Token::of_epoch(epoch, permits)
+            } else {
+                Token::unmeasured(permits)
+            }
         };
         Ok(Admission { start: now, token: token.0 })
     }
@@ -226,10 +239,30 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         due != Self::EACH_CALL && due.wrapping_sub(now.as_nanos()).wrapping_sub(1) >= Self::AHEAD
     }
 
-    /// Raises the peak to `in_use`. Most calls only read it.
     #[inline]
-    fn raise_peak(&self, in_use: u64) {
-        if in_use > self.peak.load(Ordering::Relaxed) {
+    fn end_measured(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+        let token = Token(admission.token);
+        let response_time = now.saturating_since(admission.start);
+        if let Some(in_flight) = token.in_flight() {
+            self.permits.give_back(token.permits());
+            if outcome != Outcome::Cancelled {
+                let is_exception = outcome == Outcome::Exception;
+                self.plan_after_call(EndedCall { now, response_time, is_exception, in_flight });
+            }
+            return;
+        }
+        self.epochs.end(token.epoch(), outcome, response_time);
+        self.permits.give_back(token.permits());
+        if Self::is_due(self.due.load(Ordering::Relaxed), now) {
+            self.plan_after_epoch(now);
+        }
+    }
+
+    /// Raises the peak, which was found to be `peak`, to `in_use`. Most calls only read it. If an
+    /// epoch has ended since the peak was read, the call counts in its peak.
+    #[inline]
+    fn raise_peak(&self, peak: u64, in_use: u64) {
+        if in_use > peak {
             self.peak.fetch_max(in_use, Ordering::Relaxed);
         }
     }
@@ -258,27 +291,18 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
         // the limit was reached, as a refusal does.
         let refusal = decision.refusal().filter(|_| ask.is_first());
         if refusal.is_some_and(|it| it.reason != Reason::MoreThanLimit) {
-            self.raise_peak(self.permits.limit());
+            self.raise_peak(self.peak.load(Ordering::Relaxed), self.permits.limit());
         }
         Some(decision)
     }
 
-    #[inline]
-    fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+    #[inline(always)]
+    fn end(&self, now: impl FnOnce() -> Timestamp, admission: Admission, outcome: Outcome) {
         let token = Token(admission.token);
-        let response_time = now.saturating_since(admission.start);
-        if let Some(in_flight) = token.in_flight() {
+        if token.is_unmeasured() {
             self.permits.give_back(token.permits());
-            if outcome != Outcome::Cancelled {
-                let is_exception = outcome == Outcome::Exception;
-                self.plan_after_call(EndedCall { now, response_time, is_exception, in_flight });
-            }
-            return;
-        }
-        self.epochs.end(token.epoch(), outcome, response_time);
-        self.permits.give_back(token.permits());
-        if Self::is_due(self.due.load(Ordering::Relaxed), now) {
-            self.plan_after_epoch(now);
+        } else {
+            self.end_measured(now(), admission, outcome);
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::AdaptiveLimiter;
 use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next, Until};
 use super::epochs::{EpochTimes, Past};
-use super::range::LimitRange;
+use super::range::{LimitRange, float, floor};
+use crate::flow::limiters::PermitCount;
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 
@@ -27,8 +28,8 @@ pub(super) struct Planner<A> {
     epoch: u64,
     /// The start of the current epoch.
     start: Timestamp,
-    /// The permits in use at its start.
-    in_use: u64,
+    /// The permits at its start.
+    count: PermitCount,
     /// The epoch before it.
     previous: Option<Past>,
     times: EpochTimes,
@@ -48,8 +49,8 @@ impl<A: LimitAlgorithm> Planner<A> {
     pub(super) fn new(mut algorithm: A, now: Timestamp) -> Self {
         let most = algorithm.highest_limit().clamp(1, LimitRange::MAX);
         let plan = algorithm.first_plan();
-        let times = EpochTimes::default();
-        Self { algorithm, most, plan, epoch: 1, start: now, in_use: 0, previous: None, times }
+        let (times, count) = (EpochTimes::default(), PermitCount::default());
+        Self { algorithm, most, plan, epoch: 1, start: now, count, previous: None, times }
     }
 
     pub(super) fn first(&mut self) -> Published {
@@ -108,7 +109,9 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let plan = algorithm.resume(planner.plan.limit);
         (planner.algorithm, planner.most, planner.previous) = (algorithm, most, None);
         self.permits.set_most(most);
-        self.peak.store(self.permits.in_use(), Ordering::Relaxed);
+        planner.count = self.permits.count();
+        self.peak.store(planner.count.in_use(), Ordering::Relaxed);
+        self.sample.take_all();
         let now = self.bounded(self.clock.now());
         self.publish(planner.begin(plan, now));
     }
@@ -136,7 +139,9 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             self.due.store(Planner::<A>::due(now, left), Ordering::Relaxed);
             return;
         }
-        if elapsed < longest && !self.has(planner.epoch, until, elapsed) {
+        if elapsed < longest && !self.has(planner, until, elapsed) {
+            // Fewer calls come than the sample was made for.
+            self.sample.take_all();
             self.due.store(Planner::<A>::due(now, elapsed / 8), Ordering::Relaxed);
             return;
         }
@@ -155,21 +160,34 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         };
         // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a
         // call raises at the same time may count in either epoch.
-        let now_in_use = self.permits.in_use();
-        let peak = self.peak.swap(now_in_use, Ordering::Relaxed);
-        let in_use = [mem::replace(&mut planner.in_use, now_in_use), now_in_use];
+        let count = self.permits.count();
+        let peak = self.peak.swap(count.in_use(), Ordering::Relaxed);
+        let before = mem::replace(&mut planner.count, count);
+        let (permits, returned) = (count.taken_since(before), count.returned_since(before));
         // The epoch ends later if calls came while a thread held the planner. Relaxed: which of two
         // epochs such a call counts in does not matter.
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
         let (start, end) = (planner.start, end.max(held_at));
-        planner.previous = Some(Past { start, end, limit, peak, in_use });
+        planner.previous = Some(Past { start, end, limit, peak, permits, returned });
+        let calls = float(permits) / self.epochs.mean_permits(planner.epoch);
+        self.draw_sample(calls / end.saturating_since(start).as_secs_f64(), plan);
         self.publish(planner.begin(plan, now.max(held_at)));
     }
 
+    /// Draws a sample of the calls of an epoch, of which about `rate` come in a second. If the
+    /// epoch lasts longer than its shortest length, the rest of its calls are measured.
+    fn draw_sample(&self, rate: f64, plan: LimitPlan) {
+        let Next::Epoch { length, until, .. } = plan.next else { return self.sample.take_all() };
+        let length = length.max(Planner::<A>::SHORTEST);
+        let calls = floor(rate * length.as_secs_f64());
+        self.sample.take(until.calls.max(until.permits), calls);
+    }
+
     /// Returns whether an epoch has what it waits for.
-    fn has(&self, epoch: u64, until: Until, elapsed: Duration) -> bool {
+    fn has(&self, planner: &Planner<A>, until: Until, elapsed: Duration) -> bool {
+        let epoch = planner.epoch;
         self.epochs.begun(epoch) >= until.calls
-            && (until.permits == 0 || self.epochs.permits(epoch) >= until.permits)
+            && self.permits.count().taken_since(planner.count) >= until.permits
             && until.ended_within.is_none_or(|patience| {
                 let share = if elapsed < patience { 1 } else { 2 };
                 self.epochs.has_ended(epoch - 1, share)
@@ -185,8 +203,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             return;
         }
         self.held_at.store(0, Ordering::Relaxed);
-        planner.in_use = self.permits.in_use();
-        self.peak.store(planner.in_use, Ordering::Relaxed);
+        planner.count = self.permits.count();
+        self.peak.store(planner.count.in_use(), Ordering::Relaxed);
         // The lengths of the epochs about the step tell nothing.
         planner.previous = None;
         self.publish(planner.begin(planner.plan, now));
@@ -210,7 +228,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             planner.plan.limit = plan.limit.clamp(1, planner.most);
             self.permits.set_limit(planner.plan.limit);
         } else {
-            planner.previous = None;
+            (planner.previous, planner.count) = (None, self.permits.count());
             self.publish(planner.begin(plan, self.bounded(call.now)));
         }
     }

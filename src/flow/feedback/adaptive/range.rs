@@ -1,6 +1,7 @@
 //! The range of the limit.
 
 use crate::flow::feedback::adaptive::AdaptiveConfigError;
+use crate::flow::limiters::PermitCount;
 
 /// The lowest, the first and the highest limit of an algorithm.
 ///
@@ -24,7 +25,7 @@ pub struct LimitRange {
 
 impl LimitRange {
     /// The highest limit: a permit keeps its number of permits in 24 bits.
-    pub const MAX: u64 = (1 << 24) - 1;
+    pub const MAX: u64 = PermitCount::MOST;
 
     /// Creates a range.
     ///

@@ -1,6 +1,7 @@
 //! The part of an admission that a permit keeps.
 
-/// `{ for each call: 1, epoch or permits in use: 39, permits: 24 }`.
+/// `{ for each call: 1, epoch or permits in use: 39, permits: 24 }`. The number is 0 for a call
+/// that is not measured.
 ///
 /// At one epoch in a millisecond, the number of the epoch wraps around after 17 years. The call is
 /// then counted as late.
@@ -15,6 +16,17 @@ impl Token {
     #[inline]
     pub(super) const fn of_call(in_use: u64, permits: u64) -> Self {
         Self(Self::of_epoch(in_use, permits).0 | Self::EACH_CALL)
+    }
+
+    /// The token of a call that is not measured: no epoch has the number 0.
+    #[inline]
+    pub(super) const fn unmeasured(permits: u64) -> Self {
+        Self(permits)
+    }
+
+    #[inline]
+    pub(super) const fn is_unmeasured(self) -> bool {
+        self.0 >> Self::PERMIT_BITS == 0
     }
 
     #[inline]
@@ -50,5 +62,8 @@ mod tests {
         assert_eq!((epoch.in_flight(), epoch.epoch(), epoch.permits()), (None, number, permits));
         let call = Token::of_call(7, 3);
         assert_eq!((call.in_flight(), call.permits()), (Some(7), 3));
+        let unmeasured = Token::unmeasured(permits);
+        assert_eq!((unmeasured.is_unmeasured(), unmeasured.permits()), (true, permits));
+        assert!(![epoch, call, Token::of_call(0, 0)].iter().any(|it| it.is_unmeasured()));
     }
 }

@@ -401,8 +401,8 @@ impl<C: Clock, R: RandomSource> Decide for AdaptiveBreaker<C, R> {
     }
 
     #[inline(always)]
-    fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
-        self.count(now, admission, outcome);
+    fn end(&self, now: impl FnOnce() -> Timestamp, admission: Admission, outcome: Outcome) {
+        self.count(now(), admission, outcome);
     }
 }
 

@@ -73,7 +73,8 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
 
     /// Counts the outcome of a request, if it was admitted in the present generation.
     #[inline(always)]
-    fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+    fn end(&self, now: impl FnOnce() -> Timestamp, admission: Admission, outcome: Outcome) {
+        let now = now();
         let found = self.load();
         if found.generation().token() != admission.token {
             return;

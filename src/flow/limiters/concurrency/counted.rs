@@ -1,5 +1,7 @@
 //! Permits in use that each admission counts.
 
+use crossbeam_utils::CachePadded;
+
 use super::quota;
 use crate::flow::contract::{Decision, Quota, Refusal, Retry};
 use crate::node::Reason;
@@ -13,20 +15,70 @@ use crate::time::Timestamp;
 /// fairness of Kubernetes. Otherwise a limit below all requests would admit none, and learn
 /// nothing.
 ///
-/// The number is in one word, so threads compete for its cache line. Permits in stripes would
-/// have no number at the time of an admission.
+/// The number is in one word, so threads compete for its cache line, which has nothing else.
+/// Permits in stripes would have no number at the time of an admission.
 #[derive(Debug)]
 pub(in crate::flow) struct CountedPermits {
     limit: AtomicU64,
     /// Changes only with the algorithm of the limit. A decision that finds an old `limit` beside a
     /// new `most`, or the reverse, is one of the two that it could have been.
     most: AtomicU64,
-    in_use: AtomicU64,
+    /// A [`PermitCount`].
+    count: CachePadded<AtomicU64>,
+}
+
+/// The permits taken so far, and those in use of them, at one moment.
+///
+/// `{ taken, modulo 2⁴⁰: 40, in use: 24 }`. The permits taken are in the upper bits, where the
+/// wrap carries into nothing. An admission adds to both parts by the one compare-exchange that it
+/// needs anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::flow) struct PermitCount(u64);
+
+impl PermitCount {
+    const IN_USE_BITS: u32 = 24;
+    /// The highest limit.
+    pub(in crate::flow) const MOST: u64 = (1 << Self::IN_USE_BITS) - 1;
+
+    /// A count of which only the permits taken are known.
+    #[cfg(all(test, not(loom)))]
+    pub(in crate::flow) const fn of_taken(taken: u64) -> Self {
+        Self(taken << Self::IN_USE_BITS)
+    }
+
+    const fn with(self, permits: u64) -> Self {
+        Self(self.0.wrapping_add(permits << Self::IN_USE_BITS | permits))
+    }
+
+    #[inline]
+    pub(in crate::flow) const fn in_use(self) -> u64 {
+        self.0 & Self::MOST
+    }
+
+    /// Returns the number of permits that were taken so far, modulo 2⁴⁰.
+    #[inline]
+    pub(in crate::flow) const fn taken(self) -> u64 {
+        self.0 >> Self::IN_USE_BITS
+    }
+
+    /// Returns the number of permits that were taken after an earlier count, if they are less than
+    /// 2⁴⁰.
+    pub(in crate::flow) const fn taken_since(self, earlier: Self) -> u64 {
+        // Subtracted where the wrap is that of the word.
+        (self.0 & !Self::MOST).wrapping_sub(earlier.0 & !Self::MOST) >> Self::IN_USE_BITS
+    }
+
+    /// Returns the number of permits that were given back after an earlier count.
+    pub(in crate::flow) const fn returned_since(self, earlier: Self) -> u64 {
+        self.taken_since(earlier) + earlier.in_use() - self.in_use()
+    }
 }
 
 impl CountedPermits {
+    /// Permits with a limit, which moves up to `most`, at most [`PermitCount::MOST`].
     pub(in crate::flow) fn new(limit: u64, most: u64) -> Self {
-        Self { limit: AtomicU64::new(limit), most: AtomicU64::new(most), in_use: AtomicU64::new(0) }
+        let count = CachePadded::new(AtomicU64::new(0));
+        Self { limit: AtomicU64::new(limit), most: AtomicU64::new(most), count }
     }
 
     #[inline]
@@ -45,8 +97,12 @@ impl CountedPermits {
     }
 
     #[inline]
+    pub(in crate::flow) fn count(&self) -> PermitCount {
+        PermitCount(self.count.load(Ordering::Relaxed))
+    }
+
     pub(in crate::flow) fn in_use(&self) -> u64 {
-        self.in_use.load(Ordering::Relaxed)
+        self.count().in_use()
     }
 
     pub(in crate::flow) fn quota_at(&self, now: Timestamp) -> Quota {
@@ -59,24 +115,25 @@ impl CountedPermits {
         refusal.map_or(Decision::Admitted(()), Decision::Refused)
     }
 
-    /// Takes `permits` permits, and returns the number of permits in use with them.
+    /// Takes `permits` permits, and returns the count with them.
     #[inline]
-    pub(in crate::flow) fn take(&self, permits: u64) -> Result<u64, Refusal> {
-        let mut in_use = self.in_use.load(Ordering::Relaxed);
+    pub(in crate::flow) fn take(&self, permits: u64) -> Result<PermitCount, Refusal> {
+        let mut count = self.count();
         loop {
-            if let Some(refusal) = self.refuse(in_use, permits) {
+            if let Some(refusal) = self.refuse(count.in_use(), permits) {
                 return Err(refusal);
             }
+            let with = count.with(permits);
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an
             // earlier request happens after everything that was done under that permit.
-            match self.in_use.compare_exchange_weak(
-                in_use,
-                in_use + permits,
+            match self.count.compare_exchange_weak(
+                count.0,
+                with.0,
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok(in_use + permits),
-                Err(found) => in_use = found,
+                Ok(_) => return Ok(with),
+                Err(found) => count = PermitCount(found),
             }
         }
     }
@@ -95,7 +152,29 @@ impl CountedPermits {
 
     #[inline]
     pub(in crate::flow) fn give_back(&self, permits: u64) {
+        // The permits are part of those in use, so nothing is borrowed from the permits taken.
+        //
         // Release: pairs with the Acquire in `take`.
-        self.in_use.fetch_sub(permits, Ordering::Release);
+        self.count.fetch_sub(permits, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::PermitCount;
+
+    #[test]
+    fn permits_taken_wrap_around_and_leave_those_in_use() {
+        let before = PermitCount(u64::MAX << PermitCount::IN_USE_BITS | 5);
+        let after = before.with(7);
+        assert_eq!((after.in_use(), after.taken(), after.taken_since(before)), (12, 6, 7));
+        let returned = PermitCount(after.0 - 9);
+        assert_eq!((returned.in_use(), returned.returned_since(before)), (3, 9));
+    }
+
+    #[test]
+    fn highest_limit_fits() {
+        let all = PermitCount::default().with(PermitCount::MOST);
+        assert_eq!((all.in_use(), all.taken()), (PermitCount::MOST, PermitCount::MOST));
     }
 }

@@ -9,7 +9,7 @@ mod tests;
 
 use crossbeam_utils::CachePadded;
 
-pub(in crate::flow) use counted::CountedPermits;
+pub(in crate::flow) use counted::{CountedPermits, PermitCount};
 pub use permit::ConcurrencyPermit;
 
 use held::Held;

@@ -140,8 +140,7 @@ struct High {
 impl High {
     fn of(profile: Profile, epoch: &EpochCalls<'_>) -> Self {
         let rate = float(epoch.returned) / length(epoch).as_secs_f64().max(1e-9);
-        let weight = float(epoch.permits) / float(epoch.begun.max(1));
-        Self { profile, rate, weight: weight.max(1.0) }
+        Self { profile, rate, weight: epoch.mean_permits }
     }
 
     /// Returns how many permits of calls that queue `base` lacks: by the median and by the second
