@@ -508,8 +508,9 @@ impl<C> Drop for Registry<C> {
         // A kept handle refers to its resource, which would otherwise never be dropped. Those of
         // the resources that are removed and still in the map are among these.
         self.names.for_each(|listed| listed.release_kept());
-        let released = self.delisted().with_holders().cloned().collect::<Vec<_>>();
-        released.iter().for_each(|listed| listed.release_kept());
+        for listed in self.delisted().with_holders() {
+            listed.release_kept();
+        }
     }
 }
 
