@@ -7,8 +7,9 @@
 # deadline. It then reports DEADLINE_EXCEEDED, and the status and the message of the refusal are
 # lost. Without the pushback, or with a negative one, the refusal is reported at once.
 # Version: grpcio 1.85.3 (of PyPI), as a server and as a client.
-# Here: the refusals of leaparray-tower have a pushback, so such a client sees its deadline expire
-# at a server that is only busy, and its circuit breaker counts exceptions.
+# Here: the refusals of leaparray-tower have a pushback. If the next attempt would come after the
+# deadline of the call, it is -1, since the client would otherwise see its deadline expire at a
+# server that is only busy, and its circuit breaker would count an exception.
 . "$(dirname "$0")/lib.sh"
 
 python_packages grpcio==1.85.3

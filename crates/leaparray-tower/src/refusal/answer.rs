@@ -1,14 +1,15 @@
 //! The responses to refused requests.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use leaparray::flow::{Reason, Refusal};
+use leaparray::flow::{Reason, Refusal, Retry};
 
 use super::{Refuse, Refused};
-use crate::grpc::Code;
+use crate::grpc::{Code, timeout};
 
 /// Answers refused requests, with an empty body.
 ///
@@ -34,7 +35,9 @@ use crate::grpc::Code;
 ///
 /// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead
 /// of 429. Its response also has the time until the next attempt in `grpc-retry-pushback-ms`, in
-/// milliseconds.
+/// milliseconds. If the request can never succeed, or not before the deadline of the call, the
+/// number is -1: a client must not retry, and reports the refusal at once. With a later time, some
+/// clients wait for the deadline and report that.
 ///
 /// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
 ///
@@ -72,8 +75,8 @@ pub struct Answer;
 impl<B, E> Refuse<B, E> for Answer {
     type Error = E;
 
-    fn refuse(&self, refused: &Refused, _request: &Parts) -> Result<Response<Option<B>>, E> {
-        Ok(if refused.is_grpc { grpc(refused) } else { http(refused) })
+    fn refuse(&self, refused: &Refused, request: &Parts) -> Result<Response<Option<B>>, E> {
+        Ok(if refused.is_grpc { grpc(refused, request) } else { http(refused) })
     }
 
     fn error(error: E) -> E {
@@ -102,22 +105,35 @@ fn http<B>(refused: &Refused) -> Response<Option<B>> {
     response
 }
 
-fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
+fn grpc<B>(refused: &Refused, request: &Parts) -> Response<Option<B>> {
     let mut response = Response::new(None);
     let headers = response.headers_mut();
     let code = if is_unavailable(refused) { Code::UNAVAILABLE } else { Code::RESOURCE_EXHAUSTED };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert("grpc-status", code.number().into());
     headers.insert("grpc-message", message(&refused.refusal));
-    if let Some(at) = refused.refusal.retry_at() {
-        let wait = at.saturating_since(refused.at);
-        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        // As for `Refused::retry_after`: zero would say that the call may be repeated at once.
-        let millis = if millis == 0 { 1_000 } else { millis };
-        headers.insert("grpc-retry-pushback-ms", millis.into());
+    if let Some(pushback) = pushback(refused, timeout(&request.headers)) {
+        headers.insert("grpc-retry-pushback-ms", pushback.into());
     }
     refused.add_headers(headers);
     response
+}
+
+/// Returns the milliseconds until a client may retry; -1 if it must not; `None` if the limiter does
+/// not know.
+fn pushback(refused: &Refused, timeout: Option<Duration>) -> Option<i64> {
+    let at = match refused.refusal.retry() {
+        Retry::At(at) => at,
+        Retry::Never => return Some(-1),
+        _ => return None,
+    };
+    let wait = at.saturating_since(refused.at);
+    if timeout.is_some_and(|timeout| wait >= timeout) {
+        return Some(-1);
+    }
+    let millis = i64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+    // As for `Refused::retry_after`: zero would say that the call may be repeated at once.
+    Some(if millis == 0 { 1_000 } else { millis })
 }
 
 /// Returns the reason, after the name of the limiter if it has one, as a message of gRPC, in which

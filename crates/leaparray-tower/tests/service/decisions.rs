@@ -74,6 +74,34 @@ fn refused_request_of_grpc_gets_a_status_of_grpc() {
     assert_eq!(header("ratelimit-policy"), "\"default\";q=5;w=60");
 }
 
+/// The window has room after a minute.
+#[test]
+fn client_of_grpc_is_told_not_to_retry_after_its_deadline() {
+    let registry = registry();
+    let clock = registry.clock();
+    let never = Arc::new(
+        FixedWindowLimiter::with_clock(Duration::from_secs(60), 0, clock.clone()).unwrap(),
+    );
+    let calls = [
+        (full_window(clock), None, "60000"),
+        (full_window(clock), Some("60001m"), "60000"),
+        (full_window(clock), Some("1M"), "-1"),
+        (full_window(clock), Some("5S"), "-1"),
+        (full_window(clock), Some("five"), "60000"),
+        (never, Some("1H"), "-1"),
+    ];
+    for (limiter, timeout, pushback) in calls {
+        let mut service = layer(&registry).limit(limiter).layer(unreachable());
+        let mut request = Request::post("/").header("content-type", "application/grpc");
+        if let Some(timeout) = timeout {
+            request = request.header("grpc-timeout", timeout);
+        }
+        let response = poll_now(service.call(request.body(()).unwrap())).unwrap();
+        assert_eq!(response.headers()["grpc-status"], "8");
+        assert_eq!(response.headers()["grpc-retry-pushback-ms"], pushback, "{timeout:?}");
+    }
+}
+
 #[test]
 fn refusal_of_a_named_limiter_names_it_to_a_client_of_grpc() {
     let registry = registry();
