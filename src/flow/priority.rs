@@ -378,6 +378,10 @@ where
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.classes.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.classes.limiter.account().note_wait(permits)
+    }
 }
 
 /// The permit of a request of a class. Dropping it gives the permits back.

@@ -89,6 +89,11 @@ impl Account for Witness {
         self.note("wake_on_answer");
         true
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.note("note_wait");
+        Some(Box::new(permits))
+    }
 }
 
 /// Asks each question. `lacks` are the methods that the wrapper does not pass on, by its
@@ -120,6 +125,8 @@ fn check<L: Limiter>(name: &str, witness: &Witness, limiter: &L, lacks: &[&str])
     saw("is_as_new_at");
     assert!(limiter.account().wake_on_answer(Waker::noop()), "{name}");
     saw("wake_on_answer");
+    assert!(limiter.account().note_wait(3).is_some(), "{name}");
+    saw("note_wait");
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn leases_of_buckets_overshoot_in_any_interval() {
     assert!(worst.in_any_interval > 0.02, "{worst:?}");
 }
 
-/// Requests that wait use the rate of a limit in any interval, but for the bucket by which its
-/// window is longer.
+/// Requests that wait use the rate of a limit in any interval: a process uses a permit again one
+/// interval after its last use, however far it is from the server.
 #[test]
 fn any_second_is_used_by_requests_that_wait() {
     let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
@@ -68,7 +68,7 @@ fn any_second_is_used_by_requests_that_wait() {
     let scenario = Scenario { nodes: 8, workers: 100, waits, round_trips, ..scenario };
     let worst = worst(Strategy::Leases, &scenario, 2);
     assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
-    assert!(worst.utilisation >= 0.96, "{worst:?}");
+    assert!(worst.utilisation >= 0.98, "{worst:?}");
 }
 
 #[test]
@@ -102,18 +102,21 @@ fn large_requests_are_admitted_at_half_load() {
     }
 }
 
-/// A thousand nodes with one waiting request each share a limit for fewer of them than that, or for
-/// as many in a second. Most of them wait for their turn, and do not ask in each bucket.
+/// A thousand nodes with one waiting request each share a limit for fewer of them than that in a
+/// second, for as many, or for more. They take turns, and do not ask in each bucket or for each
+/// request.
 #[test]
-fn nodes_that_wait_do_not_ask_in_each_bucket() {
-    for limit in [100, 1_000] {
-        let config = LeaseConfig::of_buckets(limit, 10, Duration::from_secs(1)).expect("valid");
+fn nodes_that_wait_take_turns() {
+    let second = Duration::from_secs(1);
+    for (limit, least) in [(100, 0.95), (1_000, 0.95), (3_000, 0.95), (10_000, 0.8)] {
+        let config = LeaseConfig::of_buckets(limit, 10, second).expect("valid");
         let (waits, round_trips) = (Waits::Window, RoundTrips::BelowHalfAWindow);
         let scenario = Scenario { workers: 1, waits, round_trips, ..scenario(500, Faults::NONE) };
         let worst =
             worst(Strategy::Leases, &Scenario { config, nodes: 1_000, secs: 4, ..scenario }, 1);
         assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
-        assert!(worst.operations <= 2_000.0 && worst.utilisation >= 0.95, "{limit}: {worst:?}");
+        assert!(worst.operations <= 2_000.0, "{limit}: {worst:?}");
+        assert!(worst.utilisation >= least, "{limit}: {worst:?}");
     }
 }
 
@@ -130,7 +133,7 @@ fn far_nodes_get_their_shares() {
         let worst = worst(Strategy::Leases, &Scenario { waits, round_trips, ..scenario }, 3);
         assert_eq!(worst.overshoot.to_bits(), 0.0_f64.to_bits());
         assert!(worst.fairness >= 0.9 && worst.most_share <= 1.1, "{worst:?}");
-        assert!(worst.utilisation >= 0.95, "{worst:?}");
+        assert!(worst.utilisation >= 0.98, "{worst:?}");
     }
 }
 

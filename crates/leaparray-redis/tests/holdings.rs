@@ -397,3 +397,72 @@ fn start_is_counted_from_the_answer_that_grants() {
     assert!(holdings.on_answer(1_900, &Answer { ahead, ..answer(asked.seq, OLD, 600, 0, 1) }));
     assert_eq!(holdings.next_start(1_900), Some(3_300));
 }
+
+/// Uses two permits at 300, which are charged in bucket 0, and is granted three of the buckets 2 to
+/// 3 of a window of `config`, by an answer of `epoch` that takes from 400 to 1,500.
+fn granted_where_two_leave(config: LeaseConfig, epoch: Epoch) -> Holdings {
+    let mut holdings = Holdings::new(config, 1);
+    exchange(&mut holdings, 0, OLD, 250, 2);
+    assert!(holdings.take(300, 2));
+    let asked = holdings.ask(400, 3, 1, u64::MAX).expect("none is in flight");
+    assert_eq!(asked.moves, [Move { from: 1, to: Some(0), count: 2 }]);
+    let from = u64::from(config.buckets());
+    let ahead = vec![Ahead { from, bucket: from + 1, count: 3 }];
+    assert!(holdings.on_answer(1_500, &Answer { ahead, ..answer(asked.seq, epoch, 700, 0, 1) }));
+    holdings
+}
+
+/// Two of the permits begin when two that the node has used leave the window: they are used an
+/// interval after these, in the microsecond after that of the last use. The third one has to wait
+/// until the server has certainly reached the bucket.
+#[test]
+fn permits_follow_those_of_the_node_after_an_interval() {
+    let mut holdings = granted_where_two_leave(*holdings(0).config(), OLD);
+    assert_eq!((holdings.in_hand(2_300), holdings.in_hand(2_301)), (0, 2));
+    assert_eq!((holdings.in_hand(2_799), holdings.in_hand(2_800)), (2, 3));
+    // By the earliest answer that it could be, the server is in bucket 2.
+    assert!(holdings.take(2_301, 1));
+    assert_eq!(report(&mut holdings, 2_301), [Move { from: 3, to: Some(2), count: 1 }]);
+    let slow = holdings.config().with_drift_ppm(100_000).unwrap();
+    let holdings = granted_where_two_leave(slow, OLD);
+    assert_eq!((holdings.in_hand(2_700), holdings.in_hand(2_701)), (0, 2));
+}
+
+/// The window of a limit in any interval has a bucket more than an interval touches. The permits
+/// are charged at most that bucket before the one in which they begin.
+#[test]
+fn permits_of_any_interval_follow_those_of_the_node() {
+    let config = LeaseConfig::new(100, Duration::from_millis(2)).unwrap();
+    let config = config.with_validity(4).and_then(|it| it.with_drift_ppm(0)).unwrap();
+    let mut holdings = granted_where_two_leave(config, OLD);
+    assert_eq!((holdings.in_hand(2_300), holdings.in_hand(2_301)), (0, 2));
+    // By an answer that shows an earlier time of the server, too.
+    let asked = holdings.ask(2_302, 0, 1, u64::MAX).expect("none is in flight");
+    assert!(holdings.on_answer(2_303, &answer(asked.seq, OLD, 1_100, 0, 1)));
+    assert!(holdings.take(2_304, 1));
+    assert_eq!(report(&mut holdings, 2_304), [Move { from: 4, to: Some(2), count: 1 }]);
+}
+
+/// The server counts on the charge of permits until their bucket begins, also if they are in hand
+/// before.
+#[test]
+fn permits_that_follow_are_not_returned_before_their_bucket() {
+    let mut holdings = granted_where_two_leave(*holdings(0).config(), OLD);
+    let early = holdings.ask(2_400, 0, 1, 0).expect("none is in flight");
+    assert_eq!((early.moves, holdings.in_hand(2_400)), (vec![], 2));
+    holdings.on_lost();
+    let late = holdings.ask(2_800, 0, 1, 0).expect("none is in flight");
+    assert_eq!(late.moves, [Move { from: 3, to: None, count: 3 }]);
+}
+
+/// Each permit that was used is followed once, and none of an epoch that has ended.
+#[test]
+fn permit_is_followed_once() {
+    let config = *holdings(0).config();
+    let mut holdings = granted_where_two_leave(config, OLD);
+    let asked = holdings.ask(1_600, 3, 1, u64::MAX).expect("none is in flight");
+    let ahead = vec![Ahead { from: 2, bucket: 3, count: 2 }];
+    assert!(holdings.on_answer(1_700, &Answer { ahead, ..answer(asked.seq, OLD, 800, 0, 1) }));
+    assert_eq!((holdings.in_hand(2_301), holdings.in_hand(2_900)), (2, 5));
+    assert_eq!(granted_where_two_leave(config, NEW).in_hand(2_301), 0);
+}

@@ -257,23 +257,48 @@ fn server_restored_from_its_memory_grants_the_limit_once_more() {
     assert_eq!((answer.granted, answer.open_in), (0, 4 * B));
 }
 
-/// 200 nodes lack a permit in a window of two buckets. 64 may ask in each bucket, and the asks of
-/// the others are spread evenly.
+/// 500 nodes lack a permit in a window of two buckets of 100 ms. 180 may ask in each bucket, one
+/// after another. The asks of the others are spread evenly over the buckets.
 #[test]
 fn nodes_that_lack_permits_take_turns() {
-    let (mut ledger, epoch) = opened(with_limit(4));
-    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 4, &[])).granted, 4);
+    const BUCKET: u64 = 100_000;
+    let config = LeaseConfig::of_buckets(1_000, 2, Duration::from_millis(200)).expect("valid");
+    let (mut ledger, epoch) = opened(config);
+    let opened = 5 * BUCKET;
+    assert_eq!(ledger.lease(opened, 1, &ask(1, 1, epoch, 1_000, &[])).granted, 1_000);
     let mut turn = |time, node| {
         let answer = ledger.lease(time, 1, &ask(node, 1, epoch, 1, &[]));
         assert_eq!(answer.granted, 0);
-        answer.retry_in / B
+        answer.retry_in
     };
-    let turns: Vec<_> = (100..300).map(|node| turn(OPEN, node)).collect();
-    assert_eq!(turns[..128], [[1; 64], [2; 64]].concat());
-    assert_eq!(turns[128..], [1, 2].repeat(36));
-    // In the next bucket, 100 nodes are due in the one after it.
-    let turns: Vec<_> = (300..303).map(|node| turn(OPEN + B, node)).collect();
-    assert_eq!(turns, [2; 3]);
+    let times: Vec<_> = (100..600).map(|node| turn(opened, node)).collect();
+    let spread = |first: u64| (0..180).map(move |it| first * BUCKET + it * 250);
+    assert_eq!(times[..360], spread(1).chain(spread(2)).collect::<Vec<_>>());
+    let buckets: Vec<_> = times.iter().map(|it| it / BUCKET).collect();
+    assert_eq!(buckets[360..], [1, 2].repeat(70));
+    // In the next bucket, 250 nodes are due in the one after it.
+    let buckets = [700, 701, 702].map(|node| turn(opened + BUCKET, node) / BUCKET);
+    assert_eq!(buckets, [2; 3]);
+}
+
+/// A node whose requests wait takes its turn also after it has got all, if the next bucket is full.
+#[test]
+fn node_takes_its_turn_among_many_others() {
+    const BUCKET: u64 = 100_000;
+    let config = LeaseConfig::of_buckets(1_000, 2, Duration::from_millis(200)).expect("valid");
+    let (mut ledger, epoch) = opened(config);
+    let opened = 5 * BUCKET;
+    let granted = ledger.lease(opened, 1, &ask(1, 1, epoch, 1_000, &[]));
+    let bucket = granted.bucket;
+    for node in 100..280 {
+        ledger.lease(opened, 1, &ask(node, 1, epoch, 1, &[]));
+    }
+    let returned = [Move { from: bucket, to: None, count: 10 }];
+    ledger.lease(opened, 1, &ask(1, 2, epoch, 0, &returned));
+    let waits = Ask { horizon: 1, weight: 1, ..ask(2, 1, epoch, 1, &[]) };
+    let answer = ledger.lease(opened, 1, &waits);
+    assert_eq!((answer.granted, answer.retry_in), (1, 2 * BUCKET));
+    assert_eq!(ledger.lease(opened, 1, &ask(3, 1, epoch, 1, &[])).retry_in, 0);
 }
 
 #[test]

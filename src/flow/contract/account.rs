@@ -75,6 +75,16 @@ pub trait Account {
     fn wake_on_answer(&self, _waker: &Waker) -> bool {
         false
     }
+
+    /// Notes that a request waits for `permits` permits, until the returned note is dropped. A
+    /// queue holds a note of each request that waits in it, also of those that have not asked yet.
+    ///
+    /// A limiter that gets its permits from elsewhere, such as the limit of a fleet, asks by these
+    /// for its share. By default, there is no note: most limiters decide without it. A limiter that
+    /// contains others passes the call on to each.
+    fn note_wait(&self, _permits: u64) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
 }
 
 /// The account of a limiter that has nothing to tell.

@@ -119,4 +119,8 @@ impl<L: Limiter> Account for Named<L> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.limiter.account().note_wait(permits)
+    }
 }

@@ -87,6 +87,10 @@ where
     fn wake_on_answer(&self, state: &OwnLimiter<L>, waker: &Waker) -> bool {
         state.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, state: &OwnLimiter<L>, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        state.limiter.account().note_wait(permits)
+    }
 }
 
 impl<K, P, S, L> Keyed<K, P, S>

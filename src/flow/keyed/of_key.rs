@@ -96,6 +96,10 @@ where
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.limiter.wake_on_answer(&*self.key, waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.limiter.note_wait(&*self.key, permits)
+    }
 }
 
 impl<L, Q: fmt::Debug> fmt::Debug for OfKey<L, Q> {

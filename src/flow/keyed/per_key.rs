@@ -77,6 +77,12 @@ pub trait KeyRule {
     fn wake_on_answer(&self, _state: &Self::State, _waker: &Waker) -> bool {
         false
     }
+
+    /// Notes that a request of the key waits, as
+    /// [`Account::note_wait`](crate::flow::Account::note_wait).
+    fn note_wait(&self, _state: &Self::State, _permits: u64) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
 }
 
 /// A rule is applied under the lock of the shard, and the word is stored plainly.

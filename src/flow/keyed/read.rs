@@ -90,17 +90,38 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
+        let wake = |rule: &L::Rule, state: &_| rule.wake_on_answer(state, waker);
+        self.with_stored(key, wake).unwrap_or(false)
+    }
+
+    /// Notes that a request of a key waits for permits.
+    pub(super) fn note_wait<Q>(&self, key: &Q, permits: u64) -> Option<Box<dyn Send + Sync>>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.with_stored(key, |rule, state| rule.note_wait(state, permits))?
+    }
+
+    /// Returns what `read` finds in the stored state of a key, or in the state that keys without a
+    /// place share; `None` if there is neither.
+    fn with_stored<Q, T>(
+        &self,
+        key: &Q,
+        read: impl FnOnce(&L::Rule, &<L::Rule as KeyRule>::State) -> T,
+    ) -> Option<T>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            return table.terms.rule.wake_on_answer(table.keys.value(slot), waker);
+            return Some(read(&table.terms.rule, table.keys.value(slot)));
         }
         drop(table);
-        // A key that has no place waits for no answer, unless it shares a state.
-        self.overflow.as_ref().is_some_and(|shared| {
-            let Shared { state, terms } = &*locked(shared);
-            terms.rule.wake_on_answer(state, waker)
-        })
+        let Shared { state, terms } = &*locked(self.overflow.as_ref()?);
+        Some(read(&terms.rule, state))
     }
 
     /// Returns the time, or the horizon if it is earlier.

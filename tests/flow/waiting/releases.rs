@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -412,4 +412,66 @@ fn request_that_wakes_with_a_panic_leaves_the_queue() {
     assert_eq!(queue.waiting(), 0);
     drop(held);
     queue.acquire_by(1, ms(0), |_| ()).unwrap();
+}
+
+/// Refuses each request until an answer arrives, and counts for how many permits requests wait.
+#[derive(Default)]
+struct Counts(Arc<AtomicU64>);
+
+struct Counted(Arc<AtomicU64>, u64);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+impl Limiter for Counts {
+    type Permit = ();
+
+    fn decide(&self, ask: &Ask<'_>) -> Decision {
+        match ask.permits() {
+            0 => Decision::Admitted(()),
+            _ => Decision::Refused(Refusal::new(Reason::LimitReached, Retry::OnAnswer)),
+        }
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl Account for Counts {
+    fn wake_on_answer(&self, _waker: &Waker) -> bool {
+        true
+    }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.0.fetch_add(permits, Ordering::Relaxed);
+        Some(Box::new(Counted(Arc::clone(&self.0), permits)))
+    }
+}
+
+/// The limiter is told of each request that waits, once, also of those behind the head, and until
+/// the request gives up. A request without a place is not noted.
+#[test]
+fn limiter_is_told_for_how_many_permits_requests_wait() {
+    let waiting = Arc::new(AtomicU64::new(0));
+    let noted = || waiting.load(Ordering::Relaxed);
+    let queue = WaitQueue::new(Counts(Arc::clone(&waiting))).with_capacity(2);
+    let wait = |permits| Box::pin(queue.acquire_with(permits, Duration::MAX, never));
+    let [mut head, mut next, mut third] = [wait(3), wait(4), wait(5)];
+    for _ in 0..3 {
+        assert!(head.as_mut().poll(&mut context()).is_pending());
+        assert!(next.as_mut().poll(&mut context()).is_pending());
+        queue.recheck();
+    }
+    assert_eq!(noted(), 7);
+    assert!(third.as_mut().poll(&mut context()).is_ready());
+    assert!(wait(0).as_mut().poll(&mut context()).is_ready());
+    assert_eq!(noted(), 7);
+    drop(head);
+    assert_eq!(noted(), 4);
+    drop(next);
+    assert_eq!(noted(), 0);
 }

@@ -9,7 +9,7 @@ local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), 
 local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local want, validity = math.min(tonumber(ARGV[9]), limit), tonumber(ARGV[10])
 local horizon, weight = math.min(tonumber(ARGV[11]), v), math.min(tonumber(ARGV[12]), limit)
-local FIRST_MOVE, MAX_MOVES, FEW_ASKS, UNIT, MOST = 13, 64, 64, 4096, 2 ^ 52
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, SPACING, UNIT, MOST = 13, 64, 64, 1800, 250, 4096, 2 ^ 52
 local pack, unpacked, floor, min, max = cmsgpack.pack, cmsgpack.unpack, math.floor, math.min, math.max
 -- The buckets of a step: see `LeaseConfig::step`. The permits of a bucket if the limit is used evenly.
 local steps, pace = max(floor(min(floor(n * b / 10), 100000) / b), 1), math.ceil(limit / n)
@@ -126,6 +126,7 @@ if is_new then
   end
 
   ahead, share = {}, { this_step, 0, 0, max(known[4], k), known[5] }
+  local is_lacking = false
   if granted < want and open_in == 0 then
     share[2], share[3] = weight, horizon > 0 and 1 or 0
     lacking[known_steps] = min(lacking[known_steps] + weight, MOST)
@@ -148,7 +149,13 @@ if is_new then
         for _, number in ipairs({ from, to, count }) do ahead[#ahead + 1] = number end
       end
     end
-    local room, turn, least = max(floor(limit / n), floor(FEW_ASKS / steps)), nil, steps
+    is_lacking = true
+  elseif granted < want then
+    retry_in = open_in
+  end
+  local room = min(max(floor(limit * 3 / n / 2), floor(FEW_ASKS / steps)), max(floor(MOST_ASKS * b / 1000000), 1))
+  if is_lacking or horizon > 0 and open_in == 0 and due[steps] >= room then
+    local turn, least = nil, steps
     for i = steps, n do
       if due[i] < due[least] then least = i end
       if due[i] < room then
@@ -157,10 +164,8 @@ if is_new then
       end
     end
     turn = turn or least
+    retry_in = (k + turn) * b + due[turn] % room * min(SPACING, floor(b / room)) - now
     due[turn] = due[turn] + 1
-    retry_in = (k + turn) * b - now
-  elseif granted < want then
-    retry_in = open_in
   end
   redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket, ahead, share), 'PX', kept_for)
 else

@@ -1,9 +1,11 @@
 //! The permits that a node has in hand.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use super::LeaseConfig;
-use super::message::{Answer, Ask, Epoch, MAX_MOVES, Move};
+use super::message::{Ahead, Answer, Ask, Epoch, MAX_MOVES, Move};
+use super::node::micros;
 
 /// The permits that a node has in hand, and what it has to report about them. All that the limit
 /// needs of a node is here: [`Node`](super::Node) only decides when to ask, and for how much.
@@ -42,21 +44,37 @@ pub struct Holdings {
     leases: Vec<Lease>,
     /// Moves of the current epoch that are still to be sent.
     moves: Moves,
+    /// The permits of the current epoch that were used, by the bucket of their charge and the time
+    /// of their use in quarters of a bucket, without those that another permit
+    /// [follows](Self::grant_ahead).
+    used: BTreeMap<(u64, u64), Used>,
     in_flight: Option<InFlight>,
 }
 
 /// The permits to move from a bucket to another one, or to none.
 type Moves = BTreeMap<(u64, Option<u64>), u64>;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Lease {
     bucket: u64,
     epoch: Epoch,
+    /// The bucket from which on the server counts on them, if they were granted ahead.
+    begins: u64,
     /// The local time before which the permits must not be used.
     starts: u64,
+    /// The local time before which they must not be returned.
+    begun: u64,
     /// The local time from which the permits must not be used.
     ends: u64,
     permits: u64,
+}
+
+/// Permits that were used and are charged in one bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Used {
+    count: u64,
+    /// The local time of the last use.
+    last: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +97,7 @@ impl Holdings {
             anchor: None,
             leases: Vec::new(),
             moves: BTreeMap::new(),
+            used: BTreeMap::new(),
             in_flight: None,
         }
     }
@@ -164,7 +183,7 @@ impl Holdings {
         if self.in_hand(now) < count {
             return false;
         }
-        let at_most = self.bucket_at_most();
+        let (at_most, sooner) = (self.bucket_at_most(), self.sooner());
         let mut missing = count;
         let latest = self.latest;
         for lease in self.leases.iter_mut().filter(|it| it.starts <= latest) {
@@ -173,9 +192,14 @@ impl Holdings {
             missing -= taken;
             // The permits of an earlier epoch are charged nowhere in this one.
             let is_charged = Some(lease.epoch) == self.epoch;
-            let to = at_most.min(lease.bucket);
-            if taken > 0 && is_charged && to < lease.bucket {
-                add_move(&mut self.moves, lease.bucket, Some(to), taken);
+            if taken > 0 && is_charged {
+                let to = at_most.max(lease.begins.saturating_sub(sooner)).min(lease.bucket);
+                if to < lease.bucket {
+                    add_move(&mut self.moves, lease.bucket, Some(to), taken);
+                }
+                let quarter = latest / (self.config.bucket_micros() / 4).max(1);
+                let used = self.used.entry((to, quarter)).or_default();
+                *used = Used { count: used.count.saturating_add(taken), last: latest };
             }
         }
         self.leases.retain(|it| it.permits > 0);
@@ -194,7 +218,7 @@ impl Holdings {
         // server has granted it to another node.
         let mut excess = self.in_hand(now).saturating_sub(keep);
         let latest = self.latest;
-        for lease in self.leases.iter_mut().filter(|it| it.starts <= latest) {
+        for lease in self.leases.iter_mut().filter(|it| it.begun <= latest) {
             let returned = excess.min(lease.permits);
             excess -= returned;
             if returned > 0 && Some(lease.epoch) == self.epoch {
@@ -234,18 +258,64 @@ impl Holdings {
         if self.epoch != Some(answer.epoch) {
             self.epoch = Some(answer.epoch);
             self.moves.clear();
+            self.used.clear();
         }
         self.anchor = Some((in_flight.sent, answer.now));
-        self.grant(in_flight.sent, answer, answer.bucket, 0, answer.granted);
+        let lease = Lease {
+            bucket: answer.bucket,
+            epoch: answer.epoch,
+            begins: 0,
+            starts: 0,
+            begun: 0,
+            ends: 0,
+            permits: answer.granted,
+        };
+        self.grant(in_flight.sent, answer.now, lease);
         for it in &answer.ahead {
-            let starts = self.start_of(it.from, answer.now);
-            self.grant(in_flight.sent, answer, it.bucket, starts, it.count);
+            self.grant_ahead(in_flight.sent, answer, it);
         }
         // Nothing is charged any more in buckets that have left the window.
         let first = (answer.now / self.config.bucket_micros() + 1)
             .saturating_sub(u64::from(self.config.buckets()));
         self.moves.retain(|(from, _), _| *from >= first);
+        self.used.retain(|(bucket, _), _| *bucket >= first);
         true
+    }
+
+    /// Adds permits that were granted ahead to what is in hand.
+    ///
+    /// When their bucket begins, the charges of the bucket a window before it leave the window. As
+    /// many of the permits as are charged there by this node follow these: they may be used one
+    /// interval after, by the clock of the node. The others may be used when the server has
+    /// certainly reached the bucket. See the [module](super) for why the limit holds.
+    fn grant_ahead(&mut self, sent: u64, answer: &Answer, ahead: &Ahead) {
+        let begun = self.start_of(ahead.from, answer.now);
+        let after = self.ahead_of(micros(self.config.interval()));
+        let lease = Lease {
+            bucket: ahead.bucket,
+            epoch: answer.epoch,
+            begins: ahead.from,
+            starts: begun,
+            begun,
+            ends: 0,
+            permits: ahead.count,
+        };
+        let mut left = ahead.count;
+        if let Some(leaves) = ahead.from.checked_sub(self.config.buckets().into()) {
+            let mut used = mem::take(&mut self.used);
+            for (_, used) in used.range_mut((leaves, 0)..=(leaves, u64::MAX)) {
+                // The last use was in this microsecond.
+                let starts = used.last.saturating_add(1).saturating_add(after);
+                if starts < begun {
+                    let permits = used.count.min(left);
+                    self.grant(sent, answer.now, Lease { starts, permits, ..lease });
+                    used.count -= permits;
+                    left -= permits;
+                }
+            }
+            self.used = used;
+        }
+        self.grant(sent, answer.now, Lease { permits: left, ..lease });
     }
 
     /// Gives up the ask in flight. It may have arrived, or may still arrive, so its moves are not
@@ -254,25 +324,25 @@ impl Holdings {
         self.in_flight = None;
     }
 
-    /// Adds a lease to what is in hand.
-    fn grant(&mut self, sent: u64, answer: &Answer, bucket: u64, starts: u64, granted: u64) {
-        let epoch = answer.epoch;
-        if granted == 0 {
+    /// Adds a lease to what is in hand, and sets its end.
+    fn grant(&mut self, sent: u64, server: u64, lease: Lease) {
+        if lease.permits == 0 {
             return;
         }
         // Counted from the time of the ask: the server read its clock later, and the answer may
         // have been on its way for any time.
-        let end = bucket.saturating_add(1).saturating_mul(self.config.bucket_micros());
-        let valid_for = end.saturating_sub(answer.now);
+        let end = lease.bucket.saturating_add(1).saturating_mul(self.config.bucket_micros());
+        let valid_for = end.saturating_sub(server);
         let ends = sent.saturating_add(valid_for - self.drift_of(valid_for));
-        let at = self.leases.partition_point(|it| it.bucket < bucket);
+        let lease = Lease { ends, ..lease };
+        let at = self.leases.partition_point(|it| it.bucket < lease.bucket);
         match self.leases.get_mut(at) {
             // The earlier end holds for both, so that there are few leases.
-            Some(it) if it.bucket == bucket && it.epoch == epoch && it.starts == starts => {
-                it.permits = it.permits.saturating_add(granted);
+            Some(it) if it.is_like(&lease) => {
+                it.permits = it.permits.saturating_add(lease.permits);
                 it.ends = it.ends.min(ends);
             }
-            _ => self.leases.insert(at, Lease { bucket, epoch, starts, ends, permits: granted }),
+            _ => self.leases.insert(at, lease),
         }
         self.advance(self.latest);
     }
@@ -286,7 +356,7 @@ impl Holdings {
         self.leases.retain(|it| {
             let usable = latest < it.ends;
             // Before its start, the server counts on its charge.
-            if !usable && it.starts <= latest && Some(it.epoch) == epoch {
+            if !usable && it.begun <= latest && Some(it.epoch) == epoch {
                 add_move(moves, it.bucket, None, it.permits);
             }
             usable
@@ -298,6 +368,13 @@ impl Holdings {
     fn bucket_at_most(&self) -> u64 {
         let Some((sent, server)) = self.anchor else { return u64::MAX };
         server.saturating_add(self.ahead_of(self.latest - sent)) / self.config.bucket_micros()
+    }
+
+    /// Returns by how many buckets a permit that was granted ahead may be charged before the bucket
+    /// in which it begins: by as many as the window is longer than the interval of the limit.
+    fn sooner(&self) -> u64 {
+        let interval = self.config.bucket_len() * (self.config.buckets() - 1);
+        u64::from(self.config.interval() <= interval)
     }
 
     /// Returns the first local time at which the server has certainly reached a bucket, if an
@@ -343,6 +420,14 @@ impl Holdings {
         let ppm = u128::from(self.config.drift_ppm());
         let drift = (u128::from(micros) * ppm).div_ceil(1_000_000);
         u64::try_from(drift).unwrap_or(u64::MAX)
+    }
+}
+
+impl Lease {
+    /// Whether the permits of both may be used in the same times, but for their ends.
+    fn is_like(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.bucket, it.epoch, it.begins, it.starts, it.begun);
+        key(self) == key(other)
     }
 }
 

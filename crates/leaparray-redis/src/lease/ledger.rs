@@ -70,6 +70,12 @@ struct Charges {
 /// As many nodes may ask in each step, also if it has fewer permits: they cost the server little.
 const FEW_ASKS: u64 = 64;
 
+/// At most as many nodes that lack permits are told to ask in a second.
+const MOST_ASKS: u64 = 1_800;
+
+/// The time between two of these asks in a bucket, in microseconds.
+const SPACING: u64 = 250;
+
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
@@ -251,10 +257,11 @@ impl Ledger {
             Last { expires, seq, nonce, epoch, granted, bucket, ahead: ahead.clone(), share };
         self.last.insert(ask.node, last);
         self.mark = Some(mark);
+        let is_turn = granted < want || ask.horizon > 0 && charges.demand.is_crowded(&config, k);
         let retry_in = match () {
-            () if granted == want => 0,
-            () if answer.open_in > 0 => answer.open_in,
-            () => charges.demand.turn(&config, k) * b - now,
+            () if is_open && is_turn => charges.demand.turn(&config, k) - now,
+            () if granted < want => answer.open_in,
+            () => 0,
         };
         Answer { granted, ahead, retry_in, free: answer.free - granted, ..answer }
     }
@@ -459,23 +466,41 @@ impl Demand {
         }
     }
 
-    /// Returns the bucket in which a node that lacks permits is to ask again: the next one, from a
-    /// step on, that has a permit for each node that was told the same. If none has, the asks are
-    /// spread evenly over a window.
+    /// Returns whether so many nodes take turns that the next bucket in which one may ask has no
+    /// room. Then a node with requests that wait takes its turn also if it got all that it wanted:
+    /// otherwise, it would ask for each request.
+    fn is_crowded(&self, config: &LeaseConfig, k: u64) -> bool {
+        let next = k + u64::from(config.step());
+        self.due.get(&next).is_some_and(|due| *due >= room(config))
+    }
+
+    /// Returns the time at which a node that lacks permits is to ask again: in the next bucket, from
+    /// a step on, that has a permit for each node that was told the same. If none has, the asks are
+    /// spread evenly over a window. The asks of a bucket do not come at once, so that other clients
+    /// of the server need not wait for all of them.
     fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
         let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
-        // The permits that a bucket has to grant if the limit is used evenly.
-        let room = (config.limit() / n).max(FEW_ASKS / step);
+        let room = room(config);
         let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
         let mut buckets = k + step..=k + n;
         let least = buckets.clone().min_by_key(due).unwrap_or(k + n);
         let turn = buckets.find(|it| due(it) < room).unwrap_or(least);
-        *self.due.entry(turn).or_default() += 1;
-        turn
+        let due = self.due.entry(turn).or_default();
+        let place = *due % room;
+        *due += 1;
+        turn * config.bucket_micros() + place * SPACING.min(config.bucket_micros() / room)
     }
 }
 
 /// Returns the permits that a bucket has if the limit is used evenly.
 fn pace(config: &LeaseConfig) -> u64 {
     config.limit().div_ceil(config.buckets().into())
+}
+
+/// Returns how many nodes that lack permits are told to ask in a bucket: half as many again as it
+/// has permits to grant if the limit is used evenly.
+fn room(config: &LeaseConfig) -> u64 {
+    let room = config.limit() * 3 / u64::from(config.buckets()) / 2;
+    let room = room.max(FEW_ASKS / u64::from(config.step()));
+    room.min((MOST_ASKS * config.bucket_micros() / 1_000_000).max(1))
 }

@@ -34,6 +34,23 @@
 //! permit or with a later bucket is at most L, and each other permit that was or will be used in
 //! the window is in that sum.
 //!
+//! A permit that begins in bucket s may also *follow* one that the same node has used, and that is
+//! charged in bucket s - n: that charge leaves the window when s begins. The node may then use the
+//! permit one interval after the last use that is charged there, by its own clock, whether or not
+//! the server has reached s. So the time that messages take costs nothing of the rate. It charges
+//! the permit in s - 1 or later if the window has a bucket more than the interval, and in s or later
+//! otherwise, and does not return it before the server has certainly reached s. Each use is followed
+//! once.
+//!
+//! Take any interval, and the window that ends with its last bucket. If a permit is used in the
+//! interval that begins after this window, then the use that it follows is not in the interval, and
+//! its charge is in the window. So the sum of the window has one permit for each use in the
+//! interval, and the argument above holds with the charge of the followed use in place of the
+//! permit. That charge is counted there: the permit of the followed use begins in the window or
+//! before. It begins in s - n + 1 at the latest, by the bucket of its charge, and the server grants
+//! ahead for less than n buckets, so it has reached s - n + 1 before the grant of the permit that
+//! begins in s.
+//!
 //! Each [`Answer`] names an [`Epoch`] of the server's state. When state may have been lost, the
 //! server begins a new epoch, and grants nothing until all leases of earlier epochs have ended and
 //! their uses have left the window.

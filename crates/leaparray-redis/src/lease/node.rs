@@ -59,6 +59,8 @@ pub struct Node {
     retry_at: u64,
     /// The last round trip.
     round_trip: u64,
+    /// For how long the last answer told the node to wait before it asks again.
+    turn_in: u64,
 }
 
 /// The permits that requests have got and lacked since the node was last told.
@@ -100,6 +102,7 @@ impl Node {
             is_unsure: true,
             retry_at: 0,
             round_trip: 0,
+            turn_in: 0,
         }
     }
 
@@ -200,6 +203,12 @@ impl Node {
         let in_hand = self.lasting(now.saturating_add(gap));
         // The requests that lack permits may be those for which some are kept.
         let needed = flow.saturating_add(self.missing.max(self.waiting).max(spare));
+        // Until the answer to the next ask is there, and a bucket and a round trip further: the node
+        // may use permits that follow its own by so much before the server reaches their bucket.
+        let horizon = self.step().max(self.round_trip).max(self.turn_in);
+        let horizon = horizon.saturating_add(self.round_trip.saturating_mul(2));
+        let coming = if self.waiting > 0 { self.needs(horizon.saturating_mul(2)) } else { 0 };
+        let needed = needed.max(coming.saturating_add(self.waiting));
         let ahead = self.holdings.ahead(now);
         let want = needed.saturating_sub(in_hand).saturating_sub(ahead);
         let want = want.min(config.limit());
@@ -215,9 +224,7 @@ impl Node {
         // A request that lacks permits needs those in hand, too.
         let keep = target.saturating_add(needed);
         let ask = self.holdings.ask(now, want, validity, keep)?;
-        // Until the answer to the next ask is there.
-        let horizon = self.step().max(self.round_trip).saturating_add(self.round_trip);
-        let horizon = horizon.div_ceil(bucket);
+        let horizon = horizon.div_ceil(bucket) + 1;
         let horizon = if self.waiting > 0 { horizon } else { 0 };
         let weight = if self.waiting > 0 { self.waiting } else { needed };
         let ask = Ask { horizon, weight, ..ask };
@@ -286,6 +293,7 @@ impl Node {
             let wait = answer.retry_in.max(answer.open_in);
             let after = wait.saturating_add(self.round_trip / 4);
             self.retry_at = if wait == 0 { 0 } else { sent.saturating_add(after) };
+            self.turn_in = answer.retry_in;
             self.is_unsure = answer.open_in > 0;
             // As many stay free for the other nodes.
             let kept = self.holdings.in_hand(now).min(self.spare.size);
@@ -462,6 +470,6 @@ impl Demand {
 }
 
 /// Returns a time in microseconds.
-fn micros(time: std::time::Duration) -> u64 {
+pub(super) fn micros(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

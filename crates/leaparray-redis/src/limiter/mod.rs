@@ -281,6 +281,11 @@ impl<C: Clock> Account for LeasedLimiter<C> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.inner.shared.wake_on_answer(waker)
     }
+
+    /// Counts a request among those that wait, by which the server shares what becomes free.
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        Some(Box::new(self.inner.shared.waits(permits)))
+    }
 }
 
 impl<C> Clone for LeasedLimiter<C> {

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -64,12 +64,12 @@ pub(super) struct Shared<C> {
 
 /// A request that waits for longer than an answer.
 #[derive(Debug)]
-pub(super) struct Waits<'a> {
-    waiting: &'a AtomicU64,
+pub(super) struct Waits {
+    waiting: Arc<AtomicU64>,
     permits: u64,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for Waits {
     fn drop(&mut self) {
         self.waiting.fetch_sub(self.permits, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ struct Demand {
     /// Permits of requests that were refused or wait.
     lacked: AtomicU64,
     /// The permits for which requests wait for longer than an answer, at present.
-    waiting: AtomicU64,
+    waiting: Arc<AtomicU64>,
     /// Permits that were taken by requests whose demand was counted before.
     retried: AtomicU64,
     /// The most permits of a request, if it is more than a few.
@@ -215,6 +215,8 @@ impl<C: Clock> Shared<C> {
             return Decision::Admitted(());
         }
         // Not short: the driver asks for this request, if not for another one.
+        // Permits that were granted ahead may be there before.
+        let retry_at = retry_at.min(self.begins());
         let retry = if is_short { Retry::At(retry_at) } else { Retry::OnAnswer };
         let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
         Decision::Refused(Refusal::new(reason, retry))
@@ -263,8 +265,8 @@ impl<C: Clock> Shared<C> {
     }
 
     /// Counts a request among those that wait for longer than an answer, until it is dropped.
-    pub(super) fn waits(&self, permits: u64) -> Waits<'_> {
-        let waiting = &self.demand.waiting;
+    pub(super) fn waits(&self, permits: u64) -> Waits {
+        let waiting = Arc::clone(&self.demand.waiting);
         waiting.fetch_add(permits, Ordering::Relaxed);
         Waits { waiting, permits }
     }

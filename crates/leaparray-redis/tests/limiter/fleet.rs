@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use leaparray::flow::LimiterExt;
+use leaparray::flow::{LimiterExt, WaitQueue};
 use leaparray::{Clock, Timestamp};
 use tokio::task::LocalSet;
 use tokio::time::sleep;
@@ -126,8 +126,7 @@ async fn number_that_is_taken_is_given_up() {
 
 /// Two processes of 40 waiting workers, one of them far from the server: each gets its share of a
 /// limit in any second, and no second has more than the limit.
-#[tokio::test(start_paused = true)]
-async fn far_limiter_gets_its_share_of_any_second() {
+async fn far_limiter_gets_its_share(is_queue: bool) {
     let clock = Simulated::start();
     let network = Network::new(clock);
     let config = LeaseConfig::new(400, Duration::from_secs(1)).unwrap();
@@ -139,11 +138,19 @@ async fn far_limiter_gets_its_share_of_any_second() {
         nodes.spawn_local(async move {
             let limiter = LeasedLimiter::builder("orders", config).with_clock(clock);
             let limiter = limiter.start(network).unwrap();
+            let queue = Rc::new(WaitQueue::new(limiter.clone()));
             for _ in 0..40 {
-                let (limiter, used) = (limiter.clone(), Rc::clone(&used));
+                let (limiter, queue) = (limiter.clone(), Rc::clone(&queue));
+                let used = Rc::clone(&used);
                 tokio::task::spawn_local(async move {
                     loop {
-                        if limiter.acquire_within(Duration::from_secs(2)).await.is_ok() {
+                        let most = Duration::from_secs(2);
+                        let is_admitted = if is_queue {
+                            queue.acquire_with(1, most, sleep).await.is_ok()
+                        } else {
+                            limiter.acquire_within(most).await.is_ok()
+                        };
+                        if is_admitted {
                             used.borrow_mut().push((clock.now(), node));
                         }
                         sleep(Duration::from_millis(1)).await;
@@ -158,9 +165,20 @@ async fn far_limiter_gets_its_share_of_any_second() {
     let ended = |at| used.partition_point(|it| it.0.saturating_since(at) < config.interval());
     let most = used.iter().enumerate().map(|(first, it)| ended(it.0) - first).max().unwrap();
     assert_eq!(most, 400);
-    let late: Vec<_> = used.iter().filter(|it| it.0 >= Timestamp::from_secs(64)).collect();
+    let late: Vec<_> = used.iter().filter(|it| it.0 >= Timestamp::from_secs(66)).collect();
     let far = late.iter().filter(|it| it.1 == 1).count();
-    let rate = late.len() / 8;
-    assert!(rate >= 360, "{rate} in a second");
+    let rate = late.len() / 6;
+    assert!(rate >= 380, "{rate} in a second");
     assert!((far * 20).abs_diff(late.len() * 10) <= late.len(), "{far} of {}", late.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn far_limiter_gets_its_share_of_any_second() {
+    far_limiter_gets_its_share(false).await;
+}
+
+/// The limiter is told of the requests that wait in the queue.
+#[tokio::test(start_paused = true)]
+async fn far_queue_gets_its_share_of_any_second() {
+    far_limiter_gets_its_share(true).await;
 }

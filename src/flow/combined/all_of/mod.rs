@@ -175,4 +175,10 @@ impl<T: Members> Account for AllOf<T> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         !self.holds_for_each(|account| !account.wake_on_answer(waker))
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        let mut notes = Vec::new();
+        self.0.each_account(&mut |account| notes.extend(account.note_wait(permits)));
+        (!notes.is_empty()).then(|| Box::new(notes) as Box<dyn Send + Sync>)
+    }
 }

@@ -118,6 +118,11 @@ impl<'a, L: Limiter, N: Passed> Attempts<'a, L, N> {
         self.until.saturating_since(self.clock().max(self.now))
     }
 
+    /// Notes in the limiter that the request waits, until the note is dropped.
+    pub(super) fn note_wait(&self) -> Option<Box<dyn Send + Sync>> {
+        self.queue.limiter.account().note_wait(self.permits)
+    }
+
     /// Wakes `waker` once, when the limiter has an answer from elsewhere. Returns whether one is to
     /// come.
     pub(super) fn wake_on_answer(&self, waker: &Waker) -> bool {

@@ -326,6 +326,10 @@ impl<L: Limiter> Account for WaitQueue<L> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.limiter.account().note_wait(permits)
+    }
 }
 
 impl<L: fmt::Debug> fmt::Debug for WaitQueue<L> {

@@ -23,6 +23,8 @@ pub(super) struct Waiting<'a, L, N> {
     awaits_release: bool,
     /// The waker that the limiter gets for an answer from elsewhere; made when it is needed.
     waker: Option<Waker>,
+    /// The limiter counts the request among those that wait.
+    _note: Option<Box<dyn Send + Sync>>,
     has_deadline: bool,
     is_expired: bool,
 }
@@ -67,12 +69,14 @@ impl<'a, L: Limiter, N: Passed> Waiting<'a, L, N> {
             _ => Plan::Ask,
         };
         let awaits_release = matches!(next, Some(Next::AwaitRelease | Next::SleepOrRelease(_)));
+        let note = attempts.note_wait();
         Ok(Self {
             place,
             attempts,
             plan,
             awaits_release,
             waker: None,
+            _note: note,
             has_deadline,
             is_expired: false,
         })

@@ -86,4 +86,8 @@ impl<L: Limiter> Account for PerRequest<L> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.0.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.0.account().note_wait(permits)
+    }
 }

@@ -237,6 +237,10 @@ impl<L: Limiter<Permit = ()>> Account for Settling<L> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.limiter.account().note_wait(permits)
+    }
 }
 
 lend!(CostReservation, [L: Limiter<Permit = ()>] Settling<L>);

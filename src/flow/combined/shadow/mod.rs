@@ -269,6 +269,10 @@ where
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.limiter.account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.limiter.account().note_wait(permits)
+    }
 }
 
 impl<L: fmt::Debug, R: Deref<Target = Rollout>> fmt::Debug for Shadow<L, R> {
