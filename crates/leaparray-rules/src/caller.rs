@@ -32,7 +32,7 @@ use crate::rule::KeySource;
 /// ```
 pub trait Caller {
     /// A key.
-    type Key: Deref<Target = str>;
+    type Key: Deref<Target = str> + Clone;
 
     /// Returns the key from that source; `None` if the request has none. It is never asked for
     /// [`KeySource::Resource`].

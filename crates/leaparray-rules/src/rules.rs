@@ -1,11 +1,12 @@
 //! The rules of a registry, and how they are changed.
+#![expect(clippy::inline_always, reason = "out of line, the rules of a request go through memory")]
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use leaparray::flow::{Decision, LimiterExt, Refusal};
@@ -16,7 +17,7 @@ use crate::caller::Caller;
 use crate::changes::Changes;
 use crate::limit::Limit;
 use crate::limiter::{RuleClock, RuleLimiter, Watched};
-use crate::plan::{Active, Admission, Kept, Pin, Plan, RulePermits};
+use crate::plan::{Active, Admission, Kept, Plan, RulePermits};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::text::RuleSet;
@@ -71,18 +72,22 @@ use crate::text::RuleSet;
 /// 1. what falls (limits, rates, bursts, waits), and the share of requests rises for which a rule
 ///    is enforced,
 /// 2. the list of rules is replaced,
-/// 3. the decisions by the former list, which are in flight, end,
-/// 4. what rises, and the settings that have no order: those of breakers and adaptive limits.
+/// 3. what rises, and the settings that have no order: those of breakers and adaptive limits.
 ///
-/// So a request that is admitted was admitted by each rule of its version with the numbers of that
-/// version, or lower ones. In particular, no request is admitted by the former number of one rule
-/// and the new number of another, if neither version admits it. A request that is refused during a
-/// change was refused by a number of one of the two versions. A decision beside the change of a
-/// breaker or an adaptive limit is by its former settings or by the new ones.
+/// A decision that began before step 2 and ends after it is taken back if it may be by numbers of
+/// two versions, and the request is decided by the new one. So a request that is admitted was
+/// admitted by each rule of its version with the numbers of that version, or lower ones. In
+/// particular, no request is admitted by the former number of one rule and the new number of
+/// another, if neither version admits it. A request that is refused during a change was refused by
+/// a number of one of the two versions. A decision beside the change of a breaker or an adaptive
+/// limit is by its former settings or by the new ones.
 ///
-/// Step 3 waits for threads that are stopped in the middle of a decision for at most a second, and
-/// no request waits for it. After that, the change goes on, and the decision of such a thread can
-/// be by numbers of both versions.
+/// A change waits for no request, and no request for a change. A request that is decided twice is
+/// charged twice by a rule whose permits cannot be given back: by one with a key, and by a bucket
+/// that was changed.
+///
+/// A thread keeps the version by which it has decided last, with its limiters, until it decides
+/// again or ends.
 ///
 /// # The registry
 ///
@@ -94,8 +99,11 @@ pub struct Rules<C: RuleClock = MonotonicClock> {
 }
 
 pub(crate) struct Shared<C: RuleClock> {
-    registry: Arc<Registry<C>>,
-    plan: ArcSwap<Pin<C>>,
+    pub(crate) registry: Arc<Registry<C>>,
+    pub(crate) plan: ArcSwap<Plan<C>>,
+    /// The version of the plan. Its own allocation: threads compare it with the plans that they
+    /// keep, also when the rules are gone.
+    pub(crate) newest: Arc<AtomicU64>,
     /// The thread that changes the rules has the lock. No request takes it.
     turn: Mutex<Turn<C>>,
     pub(crate) status: Mutex<RulesStatus>,
@@ -226,18 +234,17 @@ impl<C: RuleClock> Rules<C> {
     /// The time for which a rule that is gone can come back to its state.
     const KEEP: Duration = Duration::from_secs(3_600);
 
-    /// The longest time for which a change waits for decisions in flight.
-    const PATIENCE: Duration = Duration::from_secs(1);
-
     /// Creates rules for the resources of a registry: at first none. The limiters read its clock.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        let plan = Arc::new(Plan::new(Box::default(), None));
-        let plan = ArcSwap::from_pointee(Pin(plan));
-        let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
-        let status = RulesStatus::default();
-        let (status, followers) = (Mutex::new(status), Mutex::default());
-        Self { shared: Arc::new(Shared { registry, plan, turn, status, followers }) }
+        let newest = Arc::new(AtomicU64::new(0));
+        let shared = |home: &_| {
+            let plan = ArcSwap::from_pointee(Plan::first(&newest, home));
+            let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
+            let (status, followers) = (Mutex::default(), Mutex::default());
+            Shared { registry, plan, newest, turn, status, followers }
+        };
+        Self { shared: Arc::new_cyclic(shared) }
     }
 
     /// Returns the registry.
@@ -250,7 +257,7 @@ impl<C: RuleClock> Rules<C> {
     #[must_use]
     pub fn rules(&self) -> Vec<Arc<Rule>> {
         let plan = self.shared.plan.load();
-        plan.0.rules.iter().map(|it| Arc::clone(&it.rule)).collect()
+        plan.rules.iter().map(|it| Arc::clone(&it.rule)).collect()
     }
 
     /// Replaces the rules; see [Changes](Self#changes). Other threads may ask at the same time.
@@ -277,7 +284,7 @@ impl<C: RuleClock> Rules<C> {
     #[expect(clippy::must_use_candidate, reason = "a report")]
     pub fn apply(&self, rules: &RuleSet) -> Changes {
         let mut turn = locked(&self.shared.turn);
-        let before = Arc::clone(&self.shared.plan.load().0);
+        let before = self.shared.plan.load_full();
         let clock = self.shared.registry.clock();
         let now = clock.now();
         turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
@@ -289,8 +296,9 @@ impl<C: RuleClock> Rules<C> {
         for step in &steps {
             step.begin(clock);
         }
-        let former = self.shared.plan.swap(Arc::new(Pin(Arc::new(plan))));
-        wait_for_decisions(&former, Self::PATIENCE);
+        let plan = Arc::new(plan);
+        self.shared.plan.store(Arc::clone(&plan));
+        plan.set_newest();
         for step in &steps {
             step.end(clock);
         }
@@ -364,8 +372,7 @@ impl<C: RuleClock> Rules<C> {
         changes.removed = former.keys().copied().map(Arc::from).collect();
         changes.removed.sort_unstable();
         replaced.extend(former.into_values().cloned());
-        let plan = Plan::new(active, Some(before));
-        Prepared { plan, steps, carries, gone: replaced, changes }
+        Prepared { plan: before.next(active), steps, carries, gone: replaced, changes }
     }
 
     /// Has the registry watch the limiters of the present rules, and no others. Returns the names
@@ -375,7 +382,7 @@ impl<C: RuleClock> Rules<C> {
         let plan = self.shared.plan.load();
         let mut before = std::mem::take(watched);
         let mut not_shown = Vec::new();
-        for active in &plan.0.rules {
+        for active in &plan.rules {
             let rule = &active.rule;
             // On a page, a rule for one resource is shown there.
             let resource = match &rule.resources[..] {
@@ -405,8 +412,7 @@ impl<C: RuleClock> Rules<C> {
     /// Returns the rules that concern a request of a resource, as one limiter: for
     /// [`LimiterExt::enter`], [`ask`](LimiterExt::ask), and their forms with a time.
     ///
-    /// Use it for one decision, and at once, without a call of [`apply`](Self::apply) or an
-    /// `.await` in between: a change of the rules waits for it, for up to a second.
+    /// Use it for one decision, while you hold the resource.
     ///
     /// ```
     /// use leaparray::flow::{Ask, LimiterExt};
@@ -429,14 +435,14 @@ impl<C: RuleClock> Rules<C> {
     /// assert_eq!([admits("acme"), admits("acme"), admits("globex")], [true, false, true]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use = "it is for one decision, at once: a change of the rules waits for it"]
-    #[inline]
+    #[must_use]
+    #[inline(always)]
     pub fn limiter<A: Caller + ?Sized>(
         &self,
         resource: &Resource<C>,
         caller: &A,
     ) -> Admission<A::Key, C> {
-        Admission::new(Kept::Pinned(self.shared.plan.load()), resource, caller)
+        Admission::new(Kept::newest(&self.shared), resource, caller)
     }
 
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or
@@ -502,20 +508,6 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until no decision by a plan is in flight, which requests no longer load.
-fn wait_for_decisions<C: RuleClock>(former: &Arc<Pin<C>>, patience: Duration) {
-    let begin = Instant::now();
-    let mut pause = Duration::from_micros(1);
-    // The swap has counted each request that has the plan as an owner of it.
-    while Arc::strong_count(former) > 1 && begin.elapsed() < patience {
-        std::thread::sleep(pause);
-        pause = (2 * pause).min(Duration::from_millis(1));
-    }
-    // Acquire: pairs with the Release with which the requests have dropped the plan. None of them
-    // reads a number that is set after this.
-    fence(Ordering::Acquire);
-}
-
 impl<C: RuleClock> Clone for Rules<C> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
@@ -525,7 +517,7 @@ impl<C: RuleClock> Clone for Rules<C> {
 impl<C: RuleClock> fmt::Debug for Rules<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.shared.plan.load();
-        let names = plan.0.rules.iter().map(|it| &it.rule.name);
+        let names = plan.rules.iter().map(|it| &it.rule.name);
         f.debug_list().entries(names).finish()
     }
 }

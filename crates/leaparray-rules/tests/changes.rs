@@ -1,12 +1,12 @@
 //! Changes of the rules, also while requests are decided.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leaparray::flow::LimiterExt;
 use leaparray::flow::watch::WatchedState;
-use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray::flow::{Ask, LimiterExt};
+use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{Changes, RuleSet, Rules};
 
 fn rules() -> (ManualClock, Rules<ManualClock>) {
@@ -331,44 +331,226 @@ fn limits_hold_while_they_change() {
     assert_eq!(held.len(), 3);
 }
 
-/// A change waits for a decision that is in flight before it raises a limit, and lowers one at
-/// once.
+/// The rates, too: in an interval that is longer than the test, no more than the larger limit. A
+/// window loses no permit. A bucket cannot give those back that were taken before it was changed.
 #[test]
-fn change_raises_limits_after_the_decisions_by_the_former_list() {
+fn rates_hold_while_they_change() {
+    // A bucket is not filled by a higher burst.
+    for (kind, totals) in [
+        ("limit = \"N per day\"", 3_000..=3_000),
+        ("limit = \"N per day, bursts of N\"", 1_000..=2_000),
+    ] {
+        let (_, rules) = rules();
+        let version = |limit: u64, more: &str| {
+            let kind = kind.replace('N', &limit.to_string());
+            file(&[("all", &kind), ("more", more)])
+        };
+        let none = "in_flight = 1000";
+        let versions =
+            [version(2_000, none), version(3_000, none), version(3_000, "limit = \"0 per day\"")];
+        rules.apply(&versions[0]);
+        let (is_over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        if let Ok(entry) = rules.try_enter("a", ()) {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                            entry.success();
+                        }
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            for change in 0..1_000 {
+                rules.apply(&versions[change % 3]);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        rules.apply(&versions[1]);
+        let rest = admitted(&rules, 9_000) as u64;
+        let total = passed.into_inner() + rest;
+        assert!(totals.contains(&total), "{kind}: {total}");
+    }
+}
+
+/// Returns the limits and the windows of the quotas that the registry shows.
+fn shown(rules: &Rules<ManualClock>) -> Vec<(u64, Option<Duration>, u64)> {
+    let watched = rules.registry().watched();
+    let quotas = watched.iter().map(|it| match it.state {
+        WatchedState::Quota(quota) => (quota.limit, quota.window, quota.remaining),
+        _ => panic!("a quota"),
+    });
+    quotas.collect()
+}
+
+/// The version before admits no second request, and the next one none at all: a decision that
+/// combines the old list with the new number would admit it.
+#[test]
+fn decision_by_half_of_two_versions_is_taken_back_and_made_anew() {
+    for (before, after, left) in [
+        ("in_flight = 1", "in_flight = 7", 6),
+        ("limit = \"1 per hour\"", "limit = \"7 per hour\"", 6),
+    ] {
+        let (_, rules) = rules();
+        rules.apply(&file(&[("a rises", before)]));
+        let held = rules.try_enter("a", ()).unwrap();
+        let resource = rules.registry().resource("a").unwrap();
+        let admission = rules.limiter(&resource, &());
+        rules.apply(&file(&[("a rises", after), ("b is new", "limit = \"0 per hour\"")]));
+        let refusal = admission.try_acquire().refusal().expect(after);
+        assert_eq!(refusal.limiter(), Some("b is new"), "{after}");
+        assert_eq!(shown(&rules)[0].2, left, "{after}: nothing is charged");
+        drop(held);
+    }
+}
+
+#[test]
+fn decision_stands_beside_a_change_of_other_rules_and_of_one_number() {
+    let of_key = |name, burst: u64| {
+        let limit = format!("key = \"client\"\nlimit = \"1 per hour, bursts of {burst}\"");
+        (name, limit)
+    };
+    let versions = |burst: u64, other: u64| {
+        let [(a, a_limit), (b, b_limit)] = [of_key("a", burst), of_key("b", 9)];
+        let other =
+            format!("[[rule]]\nname = \"other\"\nresource = \"other\"\nin_flight = {other}\n");
+        let text = [(a, a_limit), (b, b_limit)].map(|(name, limit)| {
+            format!("[[rule]]\nname = \"{name}\"\nresource = \"a\"\n{limit}\n")
+        });
+        RuleSet::parse(&format!("{}{other}", text.concat())).unwrap()
+    };
+    for next in [versions(3, 8), versions(5, 7)] {
+        let (_, rules) = rules();
+        rules.apply(&versions(3, 7));
+        let resource = rules.registry().resource("a").unwrap();
+        let admission = rules.limiter(&resource, &"ann");
+        rules.apply(&next);
+        assert!(admission.try_acquire().is_admitted());
+        // A permit of a key cannot be given back: a decision that is made anew takes another one.
+        assert_eq!(admitted(&rules, 9), 2);
+    }
+}
+
+#[test]
+fn change_and_its_return_are_two_changes() {
+    let (_, rules) = rules();
+    let low = file(&[("r", "in_flight = 1")]);
+    let high = file(&[("r", "in_flight = 2"), ("none", "limit = \"0 per hour\"")]);
+    rules.apply(&low);
+    let resource = rules.registry().resource("a").unwrap();
+    let admission = rules.limiter(&resource, &());
+    let again = admission.clone();
+    rules.apply(&high);
+    rules.apply(&low);
+    let permit = admission.try_acquire().at_once().unwrap();
+    assert!(again.try_acquire().is_refused(), "one in flight");
+    drop(permit);
+    assert!(again.try_acquire().is_admitted(), "its first decision was given back once");
+}
+
+/// A clock that calls a closure at one of its readings: a change in the middle of a decision.
+#[derive(Clone, Default)]
+struct Hooked(Arc<Mutex<Option<Hook>>>);
+
+struct Hook {
+    readings_before: usize,
+    call: Box<dyn FnOnce() + Send>,
+}
+
+impl Clock for Hooked {
+    fn now(&self) -> Timestamp {
+        let hook = self.0.lock().unwrap().take();
+        match hook {
+            Some(Hook { readings_before: 0, call }) => call(),
+            Some(Hook { readings_before, call }) => {
+                let hook = Hook { readings_before: readings_before - 1, call };
+                *self.0.lock().unwrap() = Some(hook);
+            }
+            None => {}
+        }
+        Timestamp::from_secs(3_600)
+    }
+}
+
+/// The first version and the last one have a limit of 1, which is in use. The one in between has a
+/// limit of 2, and refuses each request by another rule.
+#[test]
+fn number_of_a_version_in_between_admits_no_request() {
+    let mut was_called = false;
+    for readings_before in 0..6 {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        let reads_clock = ("c", "limit = \"9 per hour, bursts of 9\"");
+        let one = file(&[("r", "in_flight = 1"), reads_clock]);
+        rules.apply(&one);
+        let resource = rules.registry().resource("a").unwrap();
+        let _held = rules.try_enter("a", ()).unwrap();
+        let admission = rules.limiter(&resource, &());
+        let none = ("none", "limit = \"0 per hour\"");
+        rules.apply(&file(&[("r", "in_flight = 2"), reads_clock, none]));
+        let call = {
+            let rules = rules.clone();
+            Box::new(move || drop(rules.apply(&one)))
+        };
+        *clock.0.lock().unwrap() = Some(Hook { readings_before, call });
+        // Later than the clock by more than any lead, so that the bucket reads it.
+        let ask = Ask::at(Timestamp::from_secs(1 << 30));
+        assert!(admission.ask(&ask).is_refused(), "after {readings_before} readings");
+        was_called |= readings_before > 0 && clock.0.lock().unwrap().is_none();
+        // The hook has a handle to the rules, whose registry has the clock.
+        clock.0.lock().unwrap().take();
+    }
+    assert!(was_called, "the bucket reads the clock more than once");
+}
+
+#[test]
+fn keys_and_refunds_are_those_of_the_version_that_has_decided() {
+    let (_, rules) = rules();
+    let keyed = |name, burst| {
+        (name, format!("key = \"client\"\nlimit = \"1 per hour, bursts of {burst}\""))
+    };
+    let apply = |name, burst| {
+        let (name, limit) = keyed(name, burst);
+        rules.apply(&file(&[(name, &limit)]));
+    };
+    apply("old", 1);
+    let resource = rules.registry().resource("a").unwrap();
+    let [ann, bob] = ["ann", "bob"].map(|key| rules.limiter(&resource, &key));
+    apply("new", 1);
+    assert!(ann.try_acquire().is_admitted());
+    assert_eq!(ann.try_acquire().refusal().unwrap().limiter(), Some("new"));
+    assert!(bob.try_acquire().is_admitted(), "another key");
+    // The limiter of the new version gets the permit back, and not that of the old one.
+    rules.apply(&file(&[("all", "limit = \"2 per hour, bursts of 2\"")]));
+    let admission = rules.limiter(&resource, &"ann");
+    rules.apply(&file(&[("all 2", "limit = \"3 per hour, bursts of 3\"")]));
+    let now = rules.registry().clock().now();
+    assert!(admission.try_acquire_at(now, 1).is_admitted());
+    assert_eq!(shown(&rules)[0].2, 2);
+    assert!(admission.refund_at(now, 1, Duration::ZERO));
+    assert_eq!(shown(&rules)[0].2, 3);
+}
+
+/// A change lowers what falls before the list is replaced, and no decision holds it up.
+#[test]
+fn change_does_not_wait_for_a_decision() {
     let (_, rules) = rules();
     // Of the third rule, the rate rises and the burst falls.
-    let before = file(&[
+    rules.apply(&file(&[
         ("a falls", "in_flight = 5"),
         ("b rises", "in_flight = 1"),
         ("c", "limit = \"1 per hour, bursts of 9\""),
-    ]);
-    let after = file(&[
+    ]));
+    let resource = rules.registry().resource("a").unwrap();
+    let admission = rules.limiter(&resource, &());
+    rules.apply(&file(&[
         ("a falls", "in_flight = 2"),
         ("b rises", "in_flight = 7"),
         ("c", "limit = \"1 per second, bursts of 2\""),
-    ]);
-    rules.apply(&before);
-    let resource = rules.registry().resource("a").unwrap();
-    let decision = rules.limiter(&resource, &());
-    let change = std::thread::spawn({
-        let rules = rules.clone();
-        move || rules.apply(&after)
-    });
-    let hours = |hours: u64| Some(Duration::from_secs(3_600 * hours));
-    let limits = || {
-        let watched = rules.registry().watched();
-        let quotas = watched.iter().map(|it| match it.state {
-            WatchedState::Quota(quota) => (quota.limit, quota.window),
-            _ => panic!("a quota"),
-        });
-        quotas.collect::<Vec<_>>()
-    };
-    // Bounded by the patience of the change, which is a second.
-    while limits()[2] == (9, hours(9)) {
-        std::thread::yield_now();
-    }
-    assert_eq!(limits(), [(2, None), (1, None), (2, hours(2))]);
-    drop(decision);
-    change.join().unwrap();
-    assert_eq!(limits(), [(2, None), (7, None), (2, Some(Duration::from_secs(2)))]);
+    ]));
+    let seconds = Some(Duration::from_secs(2));
+    assert_eq!(shown(&rules), [(2, None, 2), (7, None, 7), (2, seconds, 2)]);
+    assert!(admission.try_acquire().is_admitted());
 }

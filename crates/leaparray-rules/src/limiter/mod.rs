@@ -1,4 +1,5 @@
 //! The limiters of rules.
+#![expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
 
 mod asked;
 mod one;
@@ -6,7 +7,7 @@ mod per_key;
 mod permit;
 
 use leaparray::flow::shadow::Rollout;
-use leaparray::flow::{Ask, Limiter};
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
 use leaparray::{Clock, ManualClock, Timestamp};
 
 use crate::limit::Limit;
@@ -20,6 +21,25 @@ pub use permit::RulePermit;
 pub trait RuleClock: Clock + Clone + Send + Sync + 'static {}
 
 impl<C: Clock + Clone + Send + Sync + 'static> RuleClock for C {}
+
+/// The name of a rule, by which the limiter of each request is named.
+pub(crate) type RuleName = Named<Nothing>;
+
+/// A limiter that has nothing but its name.
+#[derive(Clone, Copy)]
+pub(crate) struct Nothing;
+
+impl Limiter for Nothing {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Admitted(())
+    }
+}
+
+pub(crate) fn name(name: &str) -> RuleName {
+    Nothing.named(name)
+}
 
 /// The limiter of a rule. It is changed in place, and outlives the plans that it is in.
 pub(crate) enum RuleLimiter<C: RuleClock> {
@@ -65,6 +85,22 @@ impl<C: RuleClock> RuleLimiter<C> {
         let left = one.rate_quota(now).map_or(0, |it| it.remaining);
         // Without a permit that would have to end.
         drop(one.decide(&Ask::at(now).many(permits.min(left))));
+    }
+
+    /// Decides on a request with that key, in the name of a rule. `permits` makes the permits: a
+    /// decision without one is not passed on through memory.
+    #[inline(always)]
+    pub(crate) fn decide_named<T>(
+        &self,
+        name: &RuleName,
+        key: &str,
+        ask: &Ask<'_>,
+        permits: impl FnOnce(RulePermit<C>) -> T,
+    ) -> Decision<T> {
+        match self {
+            Self::One(one) => one.decide_named(name, ask, permits),
+            Self::PerKey(keys) => keys.decide_named(name, key, ask, permits),
+        }
     }
 
     /// Returns the limiter for a request with that key, as far as it is enforced.

@@ -10,7 +10,7 @@ use leaparray::flow::{
 
 use leaparray::Timestamp;
 
-use super::{RuleClock, RulePermit};
+use super::{RuleClock, RuleName, RulePermit};
 use crate::limit::{self, Limit};
 
 /// A limiter of one state.
@@ -110,6 +110,27 @@ impl<C: RuleClock> One<C> {
                 breaker.reconfigure(limit::adaptive_breaker(k, min_requests).expect(CHECKED));
             }
             _ => unreachable!("a limiter is changed to its own kind"),
+        }
+    }
+
+    /// Decides in the name of a rule.
+    #[inline(always)]
+    pub(super) fn decide_named<T>(
+        &self,
+        name: &RuleName,
+        ask: &Ask<'_>,
+        permits: impl FnOnce(RulePermit<C>) -> T,
+    ) -> Decision<T> {
+        let nothing = RulePermit::nothing();
+        match self {
+            Self::Window(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            Self::Bucket(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            Self::WarmUp(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            Self::Pace(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            Self::InFlight(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
+            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
+            Self::Breaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
+            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
         }
     }
 

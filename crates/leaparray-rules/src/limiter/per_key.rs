@@ -6,7 +6,7 @@ use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{Account, Ask, Decision, Keyed, LeakyBucket, Limiter, TokenBucket};
 
 use super::one::One;
-use super::{RuleClock, RulePermit};
+use super::{RuleClock, RuleName, RulePermit};
 use crate::limit::Limit;
 
 /// A limiter for each key. Buckets have a word for each, and the other kinds a limiter.
@@ -77,6 +77,23 @@ impl<C: RuleClock> PerKey<C> {
             Self::Bucket(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
             Self::Pace(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
             Self::Each { keys, .. } => keys.of_key(key).decide(ask),
+        }
+    }
+
+    /// Decides in the name of a rule.
+    #[inline(always)]
+    pub(super) fn decide_named<T>(
+        &self,
+        name: &RuleName,
+        key: &str,
+        ask: &Ask<'_>,
+        permits: impl FnOnce(RulePermit<C>) -> T,
+    ) -> Decision<T> {
+        let nothing = RulePermit::nothing();
+        match self {
+            Self::Bucket(it) => name.over(it.of_key(key)).decide(ask).map(|()| permits(nothing)),
+            Self::Pace(it) => name.over(it.of_key(key)).decide(ask).map(|()| permits(nothing)),
+            Self::Each { keys, .. } => name.over(keys.of_key(key)).decide(ask).map(permits),
         }
     }
 

@@ -30,6 +30,11 @@ impl<C: RuleClock> RulePermit<C> {
     }
 
     #[inline]
+    pub(crate) const fn is_nothing(&self) -> bool {
+        matches!(self.0, Given::Nothing)
+    }
+
+    #[inline]
     fn inner(&mut self) -> Option<&mut dyn Permit> {
         match &mut self.0 {
             Given::Nothing => None,

@@ -3,117 +3,151 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota};
 use leaparray::{MonotonicClock, Outcome, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
-use super::index::Member;
-use super::{MemberKey, Pin, Plan, RuleList};
+use super::index::{Member, Place, RuleList};
+use super::{Active, Kept, MemberKey};
 use crate::caller::Caller;
 use crate::limiter::{Asked, RuleClock, RulePermit};
+use crate::rule::KeySource;
 
 /// The rules that concern a request, as one limiter: it admits the request if each of them does,
 /// and charges none of them if one refuses it. See
 /// [`Rules::limiter`](crate::Rules::limiter).
 ///
-/// Its rules are those of one version. It is meant for one decision: while one exists, a change of
-/// the rules waits before it raises a limit. A clone is not waited for.
+/// Its rules are those of one version. If they are changed while it decides, such that the decision
+/// may be by numbers of two versions, it takes the decision back and decides by the newest version.
 pub struct Admission<K, C: RuleClock = MonotonicClock> {
     plan: Kept<C>,
-    /// The place of its list in the index.
-    place: usize,
+    place: Place,
+    /// The address of the resource's name, by which the resource is found again.
+    resource: usize,
     /// The name of the resource, if a rule has it as its key.
-    name: Option<Arc<str>>,
-    keys: SmallVec<[Option<K>; 3]>,
+    name: Option<Name>,
+    keys: Keys<K>,
+    /// The same request by a newer plan, after a decision by this one was taken back.
+    later: OnceLock<Box<Self>>,
 }
 
-/// The plan of a request.
-pub(crate) enum Kept<C: RuleClock> {
-    /// During its decision, which a change of the rules waits for.
-    Pinned(Guard<Arc<Pin<C>>>),
-    /// For longer.
-    Owned(Arc<Plan<C>>),
-}
+/// The name of a resource.
+type Name = Arc<str>;
 
-impl<C: RuleClock> Deref for Kept<C> {
-    type Target = Plan<C>;
-
-    #[inline]
-    fn deref(&self) -> &Plan<C> {
-        match self {
-            Self::Pinned(pin) => &pin.0,
-            Self::Owned(plan) => plan,
-        }
-    }
-}
+/// The keys of a request, from the sources of a list of rules.
+type Keys<K> = SmallVec<[Option<K>; 3]>;
 
 impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     /// Finds the rules of a request, and their keys.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
     where
         A: Caller<Key = K> + ?Sized,
     {
         let place = plan.index.place_of(resource);
-        let RuleList { sources, has_name, .. } = plan.index.list(place);
-        let mut keys = SmallVec::new();
-        if !sources.is_empty() {
-            keys.extend(sources.iter().map(|source| caller.key(source)));
-        }
-        let name = has_name.then(|| resource.series_key().name);
-        Self { plan, place, name, keys }
+        let (name, keys) = match place {
+            Place::Alone(_) => (None, SmallVec::new()),
+            Place::List(list) => Self::find_keys(plan.index.list(list), resource, caller),
+        };
+        let (resource, later) = (resource.name().as_ptr().addr(), OnceLock::new());
+        Self { plan, place, resource, name, keys, later }
+    }
+
+    /// Returns the name of the resource, if a rule of the list has it as its key, and the keys.
+    fn find_keys<A>(list: &RuleList, resource: &Resource<C>, caller: &A) -> (Option<Name>, Keys<K>)
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let name = list.has_name.then(|| resource.series_key().name);
+        (name, list.sources.iter().map(|source| caller.key(source)).collect())
     }
 
     /// Returns whether no rule concerns the request.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let list = self.list();
-        if list.has_conditions() {
-            self.members().next().is_none()
-        } else {
-            list.members.is_empty()
+        match self.list() {
+            None => false,
+            Some(list) if list.has_conditions() => self.members().next().is_none(),
+            Some(list) => list.members.is_empty(),
         }
     }
 
     /// Returns the names of the rules that concern the request, in the order in which they are
     /// asked.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.members().map(|it| &*self.plan.rules[it.rule].rule.name)
+        self.rules().map(|it| &*it.rule.name)
     }
 
+    /// Returns the list of the rules of the resource, unless it has one rule without a key.
     #[inline]
-    fn list(&self) -> &RuleList {
-        self.plan.index.list(self.place)
+    fn list(&self) -> Option<&RuleList> {
+        match self.place {
+            Place::Alone(_) => None,
+            Place::List(place) => Some(self.plan.index.list(place)),
+        }
     }
 
-    /// Returns the limiter of a member.
+    /// Returns the rules that concern the request.
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        let key = |place: usize| self.keys[place].as_deref();
+        let rule = |member: &Member| &*self.plan.rules[member.rule].rule;
+        let list = self.list();
+        let members = self.plan.index.members(self.place).iter();
+        members.filter(move |it| list.is_none_or(|list| list.holds(it, rule(it), key)))
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Active<C>> {
+        self.members().map(|member| &self.plan.rules[member.rule])
+    }
+
+    /// Returns the key of a member.
     #[inline]
-    fn asked(&self, member: &Member) -> Named<Asked<'_, C>> {
+    fn key(&self, member: &Member) -> &str {
         let key = match member.key {
             MemberKey::None => None,
             MemberKey::Resource => self.name.as_deref(),
             MemberKey::Source(place) => self.keys[place].as_deref(),
         };
         // Requests without a key count together: one that leaves it out gains nothing.
-        self.plan.rules[member.rule].asked(key.unwrap_or_default())
+        key.unwrap_or_default()
     }
 
-    /// Returns the rules that concern the request.
-    fn members(&self) -> impl Iterator<Item = &Member> {
-        let list = self.list();
-        let key = |place: usize| self.keys[place].as_deref();
-        let rule = |member: &Member| &*self.plan.rules[member.rule].rule;
-        list.members.iter().filter(move |it| list.holds(it, rule(it), key))
+    /// Returns the limiter of a member.
+    #[inline]
+    fn asked(&self, member: &Member) -> Named<Asked<'_, C>> {
+        self.plan.rules[member.rule].asked(self.key(member))
     }
 
     fn each(&self) -> impl Iterator<Item = Named<Asked<'_, C>>> {
         self.members().map(|member| self.asked(member))
+    }
+
+    fn all(&self) -> AllOf<Vec<Named<Asked<'_, C>>>> {
+        AllOf::new(self.each().collect())
+    }
+
+    /// Decides by up to three rules without an allocation.
+    #[inline(always)]
+    fn decide_by_plan(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        if let Place::Alone(rule) = self.place {
+            return self.plan.rules[rule].decide("", ask);
+        }
+        self.decide_by_list(ask)
+    }
+
+    fn decide_by_list(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        match self.list() {
+            Some(list) if list.has_conditions() => {
+                let members: SmallVec<[&Member; 3]> = self.members().collect();
+                self.decide_by(&members, ask)
+            }
+            _ => self.decide_by(self.plan.index.members(self.place), ask),
+        }
     }
 
     #[inline]
@@ -125,41 +159,133 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         let asked = |member: &M| self.asked(member.borrow());
         match members {
             [] => Decision::Admitted(RulePermits(Held::Nothing)),
-            [a] => asked(a).decide(ask).map(|a| RulePermits(Held::One(a))),
+            [a] => {
+                let a = a.borrow();
+                self.plan.rules[a.rule].decide(self.key(a), ask)
+            }
             [a, b] => AllOf::new((asked(a), asked(b)))
                 .decide(ask)
-                .map(|both| RulePermits(Held::Two(both))),
+                .map(|(a, b)| RulePermits::of_all([a, b])),
             [a, b, c] => AllOf::new((asked(a), asked(b), asked(c)))
                 .decide(ask)
-                .map(|all| RulePermits(Held::Three(all))),
+                .map(|(a, b, c)| RulePermits::of_all([a, b, c])),
             all => AllOf::new(all.iter().map(asked).collect::<Vec<_>>())
                 .decide(ask)
-                .map(|all| RulePermits(Held::Many(all))),
+                .map(RulePermits::of_all),
         }
     }
 
-    fn all(&self) -> AllOf<Vec<Named<Asked<'_, C>>>> {
-        AllOf::new(self.each().collect())
+    /// Gives back the permits of a decision by this plan.
+    fn give_back(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+        let mut one = self.each();
+        match (one.next(), one.next()) {
+            // The wait of one rule is its own.
+            (Some(one), None) => one.account().refund(ask, wait),
+            _ => self.all().account().refund(ask, wait),
+        }
+    }
+
+    /// Returns the request by the plan by which it was decided.
+    fn latest(&self) -> &Self {
+        let mut latest = self;
+        while let Some(later) = latest.later.get() {
+            latest = later;
+        }
+        latest
     }
 }
 
-impl<K: Deref<Target = str>, C: RuleClock> Limiter for Admission<K, C> {
+impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
+    /// Decides anew if a decision by this plan may have read a number of a newer one.
+    #[cold]
+    #[inline(never)]
+    fn reconsider(
+        &self,
+        ask: &Ask<'_>,
+        decision: Decision<RulePermits<C>>,
+    ) -> Decision<RulePermits<C>> {
+        // Without the rules, there is no other version. A resource that is not listed any more
+        // has the same rules as before.
+        let Some(next) = self.by_newest_plan().filter(|it| !self.decides_as(it)) else {
+            return decision;
+        };
+        if let Ok(delayed) = decision.into_result() {
+            let (mut permits, wait) = delayed.into_parts();
+            // As in an `AllOf`, one of the two has no effect.
+            self.give_back(ask, wait);
+            permits.withdraw_at(ask.now());
+        }
+        self.later.get_or_init(|| Box::new(next)).decide(&ask.again())
+    }
+
+    /// Returns the same request by the newest plan. A key that no rule of this plan has asked for
+    /// is missing: the request counts with others that lack it.
+    fn by_newest_plan(&self) -> Option<Self> {
+        let home = self.plan.home.upgrade()?;
+        let plan = home.plan.load_full();
+        let mut listed = home.registry.iter();
+        let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
+        let sources = self.list().map_or(&[][..], |it| &it.sources);
+        let keys = Known { sources, keys: &self.keys };
+        Some(Self::new(Kept::from(plan), &resource, &keys))
+    }
+
+    /// Returns whether each decision by this plan, beside the changes up to the next one, is one by
+    /// the rules of this plan or of the next one.
+    fn decides_as(&self, next: &Self) -> bool {
+        let mut changed = 0;
+        let (mut rules, mut next_rules) = (self.rules(), next.rules());
+        let are_same = loop {
+            match (rules.next(), next_rules.next()) {
+                (None, None) => break true,
+                (Some(rule), Some(next))
+                    if Arc::ptr_eq(&rule.limiter, &next.limiter)
+                        && rule.rule.mode == next.rule.mode =>
+                {
+                    // A rule that was changed and changed back is another one.
+                    changed += usize::from(!Arc::ptr_eq(&rule.rule, &next.rule));
+                }
+                _ => break false,
+            }
+        };
+        // If one rule has changed once, its number is of one of the two versions.
+        are_same && (changed == 0 || changed == 1 && next.plan.version == self.plan.version + 1)
+    }
+}
+
+/// The keys that are known of a request.
+struct Known<'a, K> {
+    sources: &'a [KeySource],
+    keys: &'a [Option<K>],
+}
+
+impl<K: Deref<Target = str> + Clone> Caller for Known<'_, K> {
+    type Key = K;
+
+    fn key(&self, source: &KeySource) -> Option<K> {
+        let place = self.sources.iter().position(|it| it == source)?;
+        self.keys[place].clone()
+    }
+}
+
+impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
     type Permit = RulePermits<C>;
 
-    /// Decides by up to three rules without an allocation.
-    #[inline]
+    #[inline(always)]
     fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        let list = self.list();
-        if list.has_conditions() {
-            let members: SmallVec<[&Member; 3]> = self.members().collect();
-            self.decide_by(&members, ask)
-        } else {
-            self.decide_by(&list.members, ask)
+        if let Some(later) = self.later.get() {
+            return later.decide(ask);
         }
+        let decision = self.decide_by_plan(ask);
+        // A refusal is by a number of a version that was in force since the request came.
+        if decision.is_refused() || self.plan.has_decided() {
+            return decision;
+        }
+        self.reconsider(ask, decision)
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        self.all().peek(ask)
+        self.latest().all().peek(ask)
     }
 
     #[inline]
@@ -171,44 +297,37 @@ impl<K: Deref<Target = str>, C: RuleClock> Limiter for Admission<K, C> {
 /// The account of all rules, as an [`AllOf`] of them has it.
 impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
     fn now(&self) -> Timestamp {
-        let mut times = self.each().map(|it| it.account().now());
+        let mut times = self.latest().each().map(|it| it.account().now());
         times.find(|it| *it > Timestamp::MIN).unwrap_or(Timestamp::MIN)
     }
 
     fn quota(&self, now: Timestamp) -> Option<Quota> {
-        self.all().account().quota(now)
+        self.latest().all().account().quota(now)
     }
 
     fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.each().for_each(|it| it.account().each_quota(now, visit));
+        self.latest().each().for_each(|it| it.account().each_quota(now, visit));
     }
 
     fn is_as_new(&self, now: Timestamp) -> bool {
-        self.all().account().is_as_new(now)
+        self.latest().all().account().is_as_new(now)
     }
 
     fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
-        let mut one = self.each();
-        match (one.next(), one.next()) {
-            // The wait of one rule is its own.
-            (Some(one), None) => one.account().refund(ask, wait),
-            _ => self.all().account().refund(ask, wait),
-        }
+        self.latest().give_back(ask, wait)
     }
 
     fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.all().account().wake_on_answer(waker)
+        self.latest().all().account().wake_on_answer(waker)
     }
 }
 
 impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {
     fn clone(&self) -> Self {
-        let plan = match &self.plan {
-            Kept::Pinned(pin) => &pin.0,
-            Kept::Owned(plan) => plan,
-        };
-        let (place, name, keys) = (self.place, self.name.clone(), self.keys.clone());
-        Self { plan: Kept::Owned(Arc::clone(plan)), place, name, keys }
+        let Self { plan, place, resource, name, keys, later } = self;
+        let (name, keys, later) = (name.clone(), keys.clone(), later.clone());
+        let plan = Kept::from(Arc::clone(plan));
+        Self { plan, place: *place, resource: *resource, name, keys, later }
     }
 }
 
@@ -221,50 +340,61 @@ pub struct RulePermits<C: RuleClock = MonotonicClock>(Held<C>);
 enum Held<C: RuleClock> {
     Nothing,
     One(RulePermit<C>),
-    Two((RulePermit<C>, RulePermit<C>)),
-    Three((RulePermit<C>, RulePermit<C>, RulePermit<C>)),
+    Two([RulePermit<C>; 2]),
     Many(Vec<RulePermit<C>>),
+}
+
+impl<C: RuleClock> RulePermits<C> {
+    /// Returns the permits of a request of one rule.
+    #[inline]
+    pub(super) fn of(permit: RulePermit<C>) -> Self {
+        Self(if permit.is_nothing() { Held::Nothing } else { Held::One(permit) })
+    }
+
+    /// Returns those of the permits that have to end. Up to two need no allocation.
+    fn of_all(permits: impl IntoIterator<Item = RulePermit<C>>) -> Self {
+        let mut permits = permits.into_iter().filter(|it| !it.is_nothing());
+        Self(match (permits.next(), permits.next(), permits.next()) {
+            (Some(a), Some(b), Some(c)) => {
+                Held::Many([a, b, c].into_iter().chain(permits).collect())
+            }
+            (Some(a), Some(b), None) => Held::Two([a, b]),
+            (Some(a), ..) => Held::One(a),
+            (None, ..) => Held::Nothing,
+        })
+    }
+
+    #[inline]
+    fn permits(&mut self) -> &mut [RulePermit<C>] {
+        match &mut self.0 {
+            Held::Nothing => &mut [],
+            Held::One(permit) => std::slice::from_mut(permit),
+            Held::Two(permits) => permits,
+            Held::Many(permits) => permits,
+        }
+    }
 }
 
 impl<C: RuleClock> Permit for RulePermits<C> {
     #[inline]
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        match &mut self.0 {
-            Held::Nothing => {}
-            Held::One(permit) => permit.end_at(now, outcome),
-            Held::Two(permits) => permits.end_at(now, outcome),
-            Held::Three(permits) => permits.end_at(now, outcome),
-            Held::Many(permits) => permits.end_at(now, outcome),
-        }
+        self.permits().iter_mut().for_each(|it| it.end_at(now, outcome));
     }
 
     #[inline]
     fn withdraw_at(&mut self, now: Timestamp) {
-        match &mut self.0 {
-            Held::Nothing => {}
-            Held::One(permit) => permit.withdraw_at(now),
-            Held::Two(permits) => permits.withdraw_at(now),
-            Held::Three(permits) => permits.withdraw_at(now),
-            Held::Many(permits) => permits.withdraw_at(now),
-        }
+        self.permits().iter_mut().for_each(|it| it.withdraw_at(now));
     }
 
     #[inline]
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        match &mut self.0 {
-            Held::Nothing => {}
-            Held::One(permit) => permit.drop_at(now, outcome),
-            Held::Two(permits) => permits.drop_at(now, outcome),
-            Held::Three(permits) => permits.drop_at(now, outcome),
-            Held::Many(permits) => permits.drop_at(now, outcome),
-        }
+        self.permits().iter_mut().for_each(|it| it.drop_at(now, outcome));
     }
 }
 
 impl<K, C: RuleClock> fmt::Debug for Admission<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = &self.plan.index.list(self.place).members;
-        let names = members.iter().map(|it| &self.plan.rules[it.rule].rule.name);
-        f.debug_list().entries(names).finish()
+        let members = self.plan.index.members(self.place).iter();
+        f.debug_list().entries(members.map(|it| &self.plan.rules[it.rule].rule.name)).finish()
     }
 }

@@ -32,7 +32,9 @@ pub(crate) struct Index {
     targets: Vec<Target>,
     inbound: Side,
     outbound: Side,
-    /// The lists of rules that resources have found. Each is listed once.
+    /// Each rule as the only one of a resource, and without a key.
+    alone: Box<[Member]>,
+    /// The other lists of rules that resources have found. Each is listed once.
     lists: boxcar::Vec<RuleList>,
     places: Mutex<HashMap<RuleList, usize>>,
 }
@@ -74,6 +76,15 @@ pub(crate) struct Member {
     conditions: (usize, usize),
 }
 
+/// Where the rules of a resource are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has one rule, without a key and without conditions: the one with that place in the plan.
+    Alone(usize),
+    /// It has the list with that place.
+    List(usize),
+}
+
 /// Where a rule finds its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MemberKey {
@@ -85,7 +96,7 @@ pub(crate) enum MemberKey {
     Source(usize),
 }
 
-/// The result of a resource's last look-up: the number of an index, and the place of a list in it.
+/// The result of a resource's last look-up: the number of an index, and a place in it.
 #[derive(Default)]
 struct Found(AtomicU64);
 
@@ -93,7 +104,32 @@ impl Found {
     /// The bits of the place. So many lists have a number; others are looked up for each request.
     const PLACE_BITS: u32 = 24;
 
-    const PLACE: u64 = (1 << Self::PLACE_BITS) - 1;
+    /// The bit of a place that is one of a rule.
+    const ALONE: u64 = 1 << (Self::PLACE_BITS - 1);
+
+    /// Returns the place in the index with that number, if the last look-up was there.
+    #[inline]
+    fn place(&self, id: u64) -> Option<Place> {
+        // Acquire: pairs with the Release in `set`, so that the list of the place is there.
+        let word = self.0.load(Ordering::Acquire);
+        if word >> Self::PLACE_BITS != id {
+            return None;
+        }
+        let place = (word & (Self::ALONE - 1)) as usize;
+        Some(if word & Self::ALONE == 0 { Place::List(place) } else { Place::Alone(place) })
+    }
+
+    fn set(&self, id: u64, place: Place) {
+        let (place, alone) = match place {
+            Place::Alone(rule) => (rule as u64, Self::ALONE),
+            Place::List(list) => (list as u64, 0),
+        };
+        if place < Self::ALONE {
+            // A thread with an older index may replace the place of a newer one, which is then
+            // found again.
+            self.0.store(id << Self::PLACE_BITS | alone | place, Ordering::Release);
+        }
+    }
 }
 
 impl Index {
@@ -101,9 +137,11 @@ impl Index {
         /// From 1, so that no index has the number of a resource that has found nothing. With 40
         /// bits, they suffice for 34 years of 1,000 changes a second.
         static IDS: AtomicU64 = AtomicU64::new(1);
+        let targets: Vec<_> = rules.clone().map(Target::of).collect();
         Self {
             id: IDS.fetch_add(1, Ordering::Relaxed),
-            targets: rules.clone().map(Target::of).collect(),
+            alone: (0..targets.len()).map(Member::alone).collect(),
+            targets,
             inbound: Side::new(TrafficType::Inbound, rules.clone()),
             outbound: Side::new(TrafficType::Outbound, rules),
             lists: boxcar::Vec::new(),
@@ -123,31 +161,40 @@ impl Index {
         &self.lists[place]
     }
 
-    /// Returns the place of the rules of a resource.
+    /// Returns the rules at a place, in the order in which they are asked.
     #[inline]
-    pub(crate) fn place_of<C>(&self, resource: &Resource<C>) -> usize {
-        let found = resource.data_or_insert_with(Found::default);
-        // Acquire: pairs with the Release in `find_for`, so that the list of the place is there.
-        let word = found.0.load(Ordering::Acquire);
-        if word >> Found::PLACE_BITS == self.id {
-            return (word & Found::PLACE) as usize;
+    pub(crate) fn members(&self, place: Place) -> &[Member] {
+        match place {
+            Place::Alone(rule) => std::slice::from_ref(&self.alone[rule]),
+            Place::List(place) => &self.list(place).members,
         }
-        self.find_for(resource.traffic_type(), resource.name(), found)
+    }
+
+    /// Returns the place of the rules of a resource.
+    #[inline(always)]
+    pub(crate) fn place_of<C>(&self, resource: &Resource<C>) -> Place {
+        let found = resource.data::<Found>().and_then(|it| it.place(self.id));
+        found.unwrap_or_else(|| self.find_for(resource))
     }
 
     #[cold]
-    fn find_for(&self, traffic: TrafficType, name: &str, found: &Found) -> usize {
-        let list = self.find(traffic, name);
+    fn find_for<C>(&self, resource: &Resource<C>) -> Place {
+        let list = self.find(resource.traffic_type(), resource.name());
+        let place = match &*list.members {
+            [Member { rule, key: MemberKey::None, .. }] if !list.has_conditions() => {
+                Place::Alone(*rule)
+            }
+            _ => Place::List(self.place_of_list(list)),
+        };
+        resource.data_or_insert_with(Found::default).set(self.id, place);
+        place
+    }
+
+    fn place_of_list(&self, list: RuleList) -> usize {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let known = places.get(&list).copied();
         let place = known.unwrap_or_else(|| self.lists.push(list.clone()));
         places.insert(list, place);
-        drop(places);
-        if place as u64 <= Found::PLACE {
-            // A thread with an older index may replace the place of a newer one, which is then
-            // found again.
-            found.0.store(self.id << Found::PLACE_BITS | place as u64, Ordering::Release);
-        }
         place
     }
 
@@ -185,6 +232,12 @@ impl Index {
         let has_name = members.iter().any(|it| it.key == MemberKey::Resource);
         let (sources, conditions) = (sources.into(), conditions.into());
         RuleList { members, sources, conditions, has_name }
+    }
+}
+
+impl Member {
+    const fn alone(rule: usize) -> Self {
+        Self { rule, key: MemberKey::None, conditions: (0, 0) }
     }
 }
 

@@ -1,28 +1,38 @@
 //! The rules in force.
+#![expect(
+    clippy::inline_always,
+    reason = "out of line, the plan and the decision go through memory"
+)]
 
 mod admission;
 mod index;
+mod kept;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Weak};
 
 use leaparray::flow::shadow::{Mode, Rollout};
-use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
+use leaparray::flow::{Ask, Decision, Limiter, Named};
 
-use crate::limiter::{Asked, RuleClock, RuleLimiter};
+use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
 use crate::rule::Rule;
-pub(crate) use admission::Kept;
+use crate::rules::Shared;
 pub use admission::{Admission, RulePermits};
-pub(crate) use index::{Index, Member, MemberKey, RuleList};
+pub(crate) use index::{Index, Member, MemberKey};
+pub(crate) use kept::Kept;
 
-/// The rules of one version. A request loads one plan, and is decided by the rules of that plan.
+/// The rules of one version. A request is decided by the rules of one plan.
 pub(crate) struct Plan<C: RuleClock> {
     pub(crate) rules: Box<[Active<C>]>,
     pub(crate) index: Arc<Index>,
+    /// Greater than the version of the plan before.
+    pub(crate) version: u64,
+    /// The version of the newest plan of the same rules. It is set after that plan is published,
+    /// and before a number of it rises.
+    newest: Arc<AtomicU64>,
+    /// The rules of which this is a version.
+    home: Weak<Shared<C>>,
 }
-
-/// The plan that requests load. Its references are those of requests whose decision is in flight:
-/// what lasts longer than a decision keeps the plan within.
-pub(crate) struct Pin<C: RuleClock>(pub(crate) Arc<Plan<C>>);
 
 /// A rule with its limiter.
 pub(crate) struct Active<C: RuleClock> {
@@ -30,27 +40,45 @@ pub(crate) struct Active<C: RuleClock> {
     pub(crate) limiter: Arc<RuleLimiter<C>>,
     /// How far the limiter is enforced; `None` if it was always enforced as a whole.
     pub(crate) rollout: Option<Arc<Rollout>>,
-    name: Named<Nothing>,
-}
-
-/// A limiter for the name of a rule, by which the limiter of each request is named.
-#[derive(Clone, Copy)]
-struct Nothing;
-
-impl Limiter for Nothing {
-    type Permit = ();
-
-    fn decide(&self, _ask: &Ask<'_>) -> Decision {
-        Decision::Admitted(())
-    }
+    name: RuleName,
 }
 
 impl<C: RuleClock> Plan<C> {
-    pub(crate) fn new(rules: Box<[Active<C>]>, before: Option<&Self>) -> Self {
+    /// Creates a plan without rules.
+    pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Shared<C>>) -> Self {
+        let (newest, home) = (Arc::clone(newest), Weak::clone(home));
+        let index = Arc::new(Index::new(std::iter::empty()));
+        Self { rules: Box::default(), index, version: 0, newest, home }
+    }
+
+    /// Creates the plan after this one.
+    pub(crate) fn next(&self, rules: Box<[Active<C>]>) -> Self {
         let all = || rules.iter().map(|it| &*it.rule);
-        let kept = before.map(|it| &it.index).filter(|it| it.is_of(all()));
-        let index = kept.map_or_else(|| Arc::new(Index::new(all())), Arc::clone);
-        Self { rules, index }
+        let index = if self.index.is_of(all()) {
+            Arc::clone(&self.index)
+        } else {
+            Index::new(all()).into()
+        };
+        let (newest, home) = (Arc::clone(&self.newest), Weak::clone(&self.home));
+        Self { rules, index, version: self.version + 1, newest, home }
+    }
+
+    /// Returns whether a decision by this plan, which this thread has made, has read no number of a
+    /// newer plan that has risen.
+    #[inline]
+    fn has_decided(&self) -> bool {
+        // Acquire: pairs with the Release in `set_newest`. If the decision has read a number that
+        // has risen since, the load returns a newer version.
+        fence(Ordering::Acquire);
+        self.newest.load(Ordering::Relaxed) == self.version
+    }
+
+    /// Has each decision by an older plan be reconsidered that reads a number which is set after
+    /// this.
+    pub(crate) fn set_newest(&self) {
+        self.newest.store(self.version, Ordering::Release);
+        // Release: pairs with the Acquire in `has_decided`.
+        fence(Ordering::Release);
     }
 }
 
@@ -65,7 +93,7 @@ impl<C: RuleClock> Active<C> {
             let is_whole = rule.mode == Mode::Enforce;
             (!is_whole).then(|| Arc::new(Rollout::new(rule.mode)))
         });
-        Self { rule: Arc::clone(rule), limiter, rollout, name: Nothing.named(&rule.name) }
+        Self { rule: Arc::clone(rule), limiter, rollout, name: limiter::name(&rule.name) }
     }
 
     /// Returns how far the limiter is enforced; `None` if it is as a whole. In each version by the
@@ -73,6 +101,15 @@ impl<C: RuleClock> Active<C> {
     #[inline]
     pub(crate) fn rollout(&self) -> Option<&Arc<Rollout>> {
         if self.rule.mode == Mode::Enforce { None } else { self.rollout.as_ref() }
+    }
+
+    /// Decides on a request with that key, which has no other rule.
+    #[inline(always)]
+    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        if self.rollout().is_some() {
+            return self.asked(key).decide(ask).map(RulePermits::of);
+        }
+        self.limiter.decide_named(&self.name, key, ask, RulePermits::of)
     }
 
     /// Returns the limiter for a request with that key, with the name of the rule.
