@@ -17,6 +17,8 @@ mod overload;
 mod pattern;
 mod plan;
 mod problem;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod quantity;
 mod rule;
 mod rules;
@@ -38,6 +40,8 @@ pub use overload::Overload;
 pub use pattern::Pattern;
 pub use plan::{Admission, RulePermits};
 pub use problem::{Fault, Problem, Problems};
+#[cfg(feature = "prometheus")]
+pub use prometheus::RulesCollector;
 pub use quantity::{Per, QuantityError};
 pub use rule::{KeySource, Rule, Traffic};
 pub use rules::{EnterError, RuleEntry, Rules};
