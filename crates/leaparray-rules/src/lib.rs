@@ -12,9 +12,13 @@ mod explain;
 mod follow;
 mod limit;
 mod limiter;
+mod machine;
+mod overload;
 mod pattern;
 mod plan;
 mod problem;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod quantity;
 mod rule;
 mod rules;
@@ -32,9 +36,12 @@ pub use document::{Document, Documents, Format};
 pub use explain::{Concerned, Explanation, WhyNot};
 pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::{RuleClock, RulePermit};
+pub use overload::Overload;
 pub use pattern::Pattern;
 pub use plan::{Admission, RulePermits};
 pub use problem::{Fault, Problem, Problems};
+#[cfg(feature = "prometheus")]
+pub use prometheus::RulesCollector;
 pub use quantity::{Per, QuantityError};
 pub use rule::{KeySource, Rule, Traffic};
 pub use rules::{EnterError, RuleEntry, Rules};

@@ -10,7 +10,9 @@ use leaparray::flow::circuit::{CircuitConfigError, RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, WarmUpConfig, WarmUpError};
 use leaparray::time::ConfigError;
 
+use crate::overload::Overload;
 use crate::quantity::{Per, Time};
+use crate::rule::Quoted;
 
 /// The limiter of a rule, with its numbers. Its text is the part of the rule that names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +86,8 @@ pub enum Limit {
         /// The number of requests up to which none is refused.
         min_requests: u64,
     },
+    /// Refuses requests by a measure of something else than what it has admitted.
+    Refuse(Overload),
 }
 
 /// A circuit breaker.
@@ -184,6 +188,8 @@ impl Limit {
             (Self::AdaptiveInFlight { .. }, Self::AdaptiveInFlight { .. })
             | (Self::Breaker(_), Self::Breaker(_))
             | (Self::AdaptiveBreaker { .. }, Self::AdaptiveBreaker { .. }) => self.clone(),
+            // It has no state to keep.
+            (Self::Refuse(overload), Self::Refuse(to)) if overload == to => self.clone(),
             _ => return None,
         })
     }
@@ -321,6 +327,7 @@ impl fmt::Display for Limit {
             Self::AdaptiveBreaker { k, min_requests } => {
                 write!(f, "breaker = {{ k = {k:?}, min_requests = {min_requests} }}")
             }
+            Self::Refuse(overload) => write!(f, "refuse = {}", Quoted(overload)),
         }
     }
 }

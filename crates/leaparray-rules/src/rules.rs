@@ -326,7 +326,6 @@ impl<C: RuleClock> Rules<C> {
 
     /// Makes the next plan. Changes nothing.
     fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
-        let clock = self.shared.registry.clock();
         let mut former: HashMap<&str, &Active<C>> =
             before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
         let (mut steps, mut carries) = (Vec::new(), Vec::new());
@@ -357,7 +356,7 @@ impl<C: RuleClock> Rules<C> {
                     }
                     return next;
                 }
-                let limiter = Arc::new(RuleLimiter::new(rule, clock));
+                let limiter = Arc::new(RuleLimiter::new(rule, &self.shared.registry));
                 if let Some(known) = known {
                     carries.push(Carry::new(&known.limiter, &limiter));
                 }

@@ -160,7 +160,7 @@ such as \"/api/*\", or a list of them
 f:13: rule \"orders\": in_flight: -1 is out of range; write a number, \"adaptive\", or a table \
 such as { min = 1, first = 20, max = 10000 }
 f:15: lacks a name; write `name`
-f:15: lacks a limiter; write one of `limit`, `pace`, `in_flight`, `breaker`
+f:15: lacks a limiter; write one of `limit`, `pace`, `in_flight`, `breaker`, `refuse`
 f:17: key: \"x api key\" is no name of a header; write \"client\", \"client/24\", \"resource\", \
 \"header:NAME\" or \"extension:NAME\"",
     );

@@ -61,6 +61,7 @@ fn limiter() -> impl Strategy<Value = String> {
         (rate(), time()).prop_map(|(rate, it)| format!("pace = \"{rate}\"\nmax_wait = \"{it}\"")),
         (0_u64..1_000).prop_map(|it| format!("in_flight = {it}")),
         Just("in_flight = { min = 2, first = 3, max = 4 }".to_owned()),
+        Just("refuse = \"from 5 per second at a \\\"b\\\"\"".to_owned()),
         Just("breaker = { k = 2.25, min_requests = 7 }".to_owned()),
         breaker(),
     ]

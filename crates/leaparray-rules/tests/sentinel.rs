@@ -148,6 +148,24 @@ fn flow_rule_of_a_regular_expression_counts_each_resource() {
     assert_eq!([admitted("pay.v1/a"), admitted("pay.v1/b"), admitted("payxv1/a")], [2, 2, 9]);
 }
 
+#[test]
+fn flow_rule_of_a_related_resource_gives_way_to_it() {
+    let (clock, rules) = flow("\"count\":3,\"strategy\":1,\"refResource\":\"write\"");
+    assert_eq!(admitted(&rules, NOBODY), 50);
+    for _ in 0..3 {
+        rules.try_enter("write", NOBODY).unwrap().success();
+    }
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(admitted(&rules, NOBODY), 50);
+    let fields = "\"count\":1,\"grade\":0,\"strategy\":1,\"refResource\":\"write\"";
+    let (_, rules) = flow(fields);
+    let held = rules.try_enter("write", NOBODY).unwrap();
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    held.success();
+    assert_eq!(admitted(&rules, NOBODY), 50);
+}
+
 /// Ends calls, of which the first ones fail.
 fn calls(rules: &Rules<ManualClock>, failures: usize, all: usize) {
     for number in 0..all {
@@ -241,6 +259,21 @@ fn system_rule_limits_all_inbound_requests_together() {
     assert_eq!(held.iter().filter(|it| it.is_ok()).count(), 2);
 }
 
+#[test]
+fn system_rule_refuses_inbound_requests_above_its_response_time() {
+    let (clock, rules) = rules(SentinelKind::System, "[{\"avgRt\":20,\"highestCpuUsage\":1}]");
+    let slow = rules.try_enter("pay", NOBODY).unwrap();
+    clock.advance(Duration::from_millis(21));
+    slow.success();
+    clock.advance(Duration::from_millis(100));
+    assert_eq!(admitted(&rules, NOBODY), 0);
+    assert!(rules.enter_outbound("out", ()).unwrap().is_admitted());
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(admitted(&rules, NOBODY), 50);
+    let problem = problems(SentinelKind::System, "[{\"highestSystemLoad\":4}]");
+    assert!(problem.starts_with("f:1: rule \"system\": highestSystemLoad: 4 is not kept"));
+}
+
 fn param(fields: &str) -> (ManualClock, Rules<ManualClock>) {
     let json = format!("[{{\"resource\":\"pay\",\"paramIdx\":1,{fields}}}]");
     rules(SentinelKind::ParamFlow, &json)
@@ -283,7 +316,7 @@ fn all_problems_name_the_rule_the_field_and_the_value() {
         {\"resource\": \"pay\", \"count\": -1,
          \"clusterMode\": true},
         {\"resource\": \"buy\", \"count\": 5, \"strategy\": 1,
-         \"refResource\": \"pay\"},
+         \"controlBehavior\": 2, \"refResource\": \"pay\"},
         7,
         {\"count\": 5, \"grade\": 1},
         {\"resource\": \"sell\", \"grade\": 3, \"count\": \"many\"},
@@ -295,8 +328,8 @@ fn all_problems_name_the_rule_the_field_and_the_value() {
 f:2: rule \"flow pay\": count: -1 is no limit; write a number from 0 on
 f:3: rule \"flow pay\": clusterMode: true is not kept: a limit over a cluster is none of one \
 process; write false
-f:4: rule \"flow buy\": strategy: 1 is not kept: a rule counts the requests that it limits, and not \
-those of `refResource`; write 0
+f:5: rule \"flow buy\": controlBehavior: 2 is not kept: a limit by another resource refuses at once; \
+write 0
 f:6: 7 is no rule; write an object for each rule
 f:7: lacks a resource; write `resource`
 f:8: rule \"flow sell\": count: \"many\" is no number; write a number

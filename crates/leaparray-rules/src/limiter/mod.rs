@@ -2,17 +2,21 @@
 #![expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
 
 mod asked;
+mod gate;
 mod one;
 mod per_key;
 mod permit;
 
+use std::sync::Arc;
+
 use leaparray::flow::shadow::Rollout;
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
-use leaparray::{Clock, ManualClock, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
+use gate::Gate;
 use one::One;
 use per_key::PerKey;
 pub use permit::RulePermit;
@@ -51,13 +55,20 @@ pub(crate) enum RuleLimiter<C: RuleClock> {
 
 /// Returns why a limit cannot be made, if it cannot.
 pub(crate) fn check(limit: &Limit) -> Result<(), String> {
+    if let Limit::Refuse(overload) = limit {
+        return overload.check();
+    }
     // A clock of the process takes longer to make than the limiter.
     One::new(limit, &ManualClock::new(Timestamp::MIN)).map(drop)
 }
 
 impl<C: RuleClock> RuleLimiter<C> {
     /// Creates the limiter of a rule that was checked.
-    pub(crate) fn new(rule: &Rule, clock: &C) -> Self {
+    pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>) -> Self {
+        if let Limit::Refuse(overload) = &rule.limit {
+            return Self::One(One::Gate(Gate::new(overload.clone(), Arc::clone(registry))));
+        }
+        let clock = registry.clock();
         match rule.key {
             None => Self::One(One::known(&rule.limit, clock)),
             Some(_) => Self::PerKey(PerKey::new(&rule.limit, rule.max_keys, clock)),

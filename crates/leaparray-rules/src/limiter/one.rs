@@ -10,6 +10,7 @@ use leaparray::flow::{
 
 use leaparray::Timestamp;
 
+use super::gate::Gate;
 use super::{RuleClock, RuleName, RulePermit};
 use crate::limit::{self, Limit};
 
@@ -23,6 +24,7 @@ pub(crate) enum One<C: RuleClock> {
     AdaptiveInFlight(Arc<AdaptiveLimiter<Headroom, C>>),
     Breaker(Arc<CircuitBreaker<C>>),
     AdaptiveBreaker(Arc<AdaptiveBreaker<C>>),
+    Gate(Gate<C>),
 }
 
 /// Why a limit that was checked can be made: the checks depend on nothing but the limit.
@@ -75,6 +77,7 @@ impl<C: RuleClock> One<C> {
                 let config = limit::adaptive_breaker(k, min_requests).map_err(text)?;
                 Ok(Self::AdaptiveBreaker(Arc::new(AdaptiveBreaker::with_clock(config, clock))))
             }
+            Limit::Refuse(_) => Err("a gate is made with its registry".to_owned()),
         }
     }
 
@@ -109,6 +112,8 @@ impl<C: RuleClock> One<C> {
             (Self::AdaptiveBreaker(breaker), &Limit::AdaptiveBreaker { k, min_requests }) => {
                 breaker.reconfigure(limit::adaptive_breaker(k, min_requests).expect(CHECKED));
             }
+            // It is changed to nothing but itself.
+            (Self::Gate(_), Limit::Refuse(_)) => {}
             _ => unreachable!("a limiter is changed to its own kind"),
         }
     }
@@ -131,6 +136,7 @@ impl<C: RuleClock> One<C> {
             Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
             Self::Breaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
             Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
+            Self::Gate(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
         }
     }
 
@@ -165,6 +171,7 @@ impl<C: RuleClock> Limiter for One<C> {
             Self::AdaptiveInFlight(it) => it.decide(ask).map(Into::into),
             Self::Breaker(it) => it.decide(ask).map(Into::into),
             Self::AdaptiveBreaker(it) => it.decide(ask).map(Into::into),
+            Self::Gate(it) => it.decide(ask).map(|()| RulePermit::nothing()),
         }
     }
 
@@ -179,6 +186,7 @@ impl<C: RuleClock> Limiter for One<C> {
             Self::AdaptiveInFlight(it) => it.peek(ask),
             Self::Breaker(it) => it.peek(ask),
             Self::AdaptiveBreaker(it) => it.peek(ask),
+            Self::Gate(it) => it.peek(ask),
         }
     }
 
@@ -193,6 +201,7 @@ impl<C: RuleClock> Limiter for One<C> {
             Self::AdaptiveInFlight(it) => it.account(),
             Self::Breaker(it) => it.account(),
             Self::AdaptiveBreaker(it) => it.account(),
+            Self::Gate(it) => it.account(),
         }
     }
 }

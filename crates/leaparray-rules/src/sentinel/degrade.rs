@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fields::{self, Fields};
-use super::{Reading, Target};
+use super::{Reading, Target, percent};
 use crate::limit::{Breaker, Counted, Failures, Limit, Percent};
 use crate::rule::{KeySource, Traffic};
 
@@ -66,9 +66,4 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
 /// 1.
 fn slow_share(ratio: f64) -> Percent {
     if ratio >= 1.0 { Percent::AtLeast(100.0) } else { Percent::Above(percent(ratio)) }
-}
-
-/// Returns the percent of a ratio, as it is written: 7, and not 7.000000000000001.
-fn percent(ratio: f64) -> f64 {
-    (ratio * 1e11).round() / 1e9
 }

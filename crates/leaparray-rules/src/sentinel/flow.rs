@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::fields::{self, Fields};
 use super::{NOTHING, Reading, Target};
 use crate::limit::Limit;
+use crate::overload::Overload;
+use crate::problem::Fault;
 use crate::quantity::Per;
 use crate::rule::{KeySource, Traffic};
 
@@ -41,11 +43,7 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields
     }
     match fields.whole("strategy", DIRECT, "0, 1 or 2") {
         DIRECT => {}
-        1 => fields.report_not_kept(
-            "strategy",
-            "a rule counts the requests that it limits, and not those of `refResource`",
-            "0",
-        ),
+        1 => return relate(reading, fields, &name, target),
         2 => fields.report_not_kept("strategy", "a rule concerns all contexts", "0"),
         _ => fields.report_not_kept("strategy", "there is no such strategy", "0, 1 or 2"),
     }
@@ -59,6 +57,28 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields
         _ => return fields.report_not_kept("grade", "there is no such grade", "0 or 1"),
     };
     reading.add(fields, "count", &name, target, limit);
+}
+
+/// Reads a rule by which a resource gives way to another one: it refuses requests while the other
+/// one is at the limit.
+fn relate(reading: &mut Reading<'_>, fields: &Fields<'_>, name: &str, mut target: Target) {
+    let Some(resource) = fields.filled("refResource") else {
+        let fault = Fault::Missing { what: "the related resource", one_of: &["refResource"] };
+        return fields.report_fault("", fault);
+    };
+    // Of all requests that it concerns, each is compared with the same measure.
+    target.key = None;
+    let name = format!("{name} beside {resource}");
+    let (resource, limit) = (resource.into(), fields::floor(fields.limit()));
+    let overload = match fields.whole("grade", 1, "0 or 1") {
+        THREADS => Overload::InFlight { resource, limit },
+        _ => Overload::Rate { resource, limit },
+    };
+    if fields.whole("controlBehavior", 0, "0") != 0 {
+        let reason = "a limit by another resource refuses at once";
+        fields.report_not_kept("controlBehavior", reason, "0");
+    }
+    reading.add(fields, "count", &name, target, Limit::Refuse(overload));
 }
 
 fn of_rate(fields: &Fields<'_>, count: f64) -> Limit {

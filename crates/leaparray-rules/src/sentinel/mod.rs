@@ -331,3 +331,8 @@ const NOTHING: Limit = Limit::Window {
     rate: Per { count: 0, interval: std::time::Duration::from_secs(1) },
     buckets: None,
 };
+
+/// Returns the percent of a ratio, as it is written: 7, and not 7.000000000000001.
+fn percent(ratio: f64) -> f64 {
+    (ratio * 1e11).round() / 1e9
+}

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::fields::{self, Fields};
-use super::{Reading, Target};
+use super::{Reading, Target, percent};
 use crate::limit::Limit;
+use crate::overload::Overload;
 use crate::pattern::Pattern;
 use crate::quantity::Per;
 use crate::rule::Traffic;
@@ -23,14 +24,21 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
         let limit = Limit::InFlight { limit: fields::floor(threads) };
         reading.add(fields, "maxThread", "system maxThread", target(), limit);
     }
-    for field in ["avgRt", "highestSystemLoad", "highestCpuUsage"] {
-        if limit(field).is_some() {
-            let reason = "no rule has such a limit";
-            fields.report_not_kept(
-                field,
-                reason,
-                "-1, and an `in_flight = \"adaptive\"` for \"*\"",
-            );
+    if let Some(time) = limit("avgRt") {
+        let time = Duration::try_from_secs_f64(time / 1e3).unwrap_or(Duration::MAX);
+        let limit = Limit::Refuse(Overload::ResponseTime(time));
+        reading.add(fields, "avgRt", "system avgRt", target(), limit);
+    }
+    if let Some(usage) = limit("highestCpuUsage") {
+        if usage > 1.0 {
+            fields.report("highestCpuUsage", format!("{usage} is no share"), "0 to 1");
         }
+        let limit = Limit::Refuse(Overload::Cpu(percent(usage)));
+        reading.add(fields, "highestCpuUsage", "system highestCpuUsage", target(), limit);
+    }
+    if limit("highestSystemLoad").is_some() {
+        let reason = "it limits the requests in flight by an estimate of what the service can do";
+        let right = "-1, and a rule with `in_flight = \"adaptive\"` for \"*\"";
+        fields.report_not_kept("highestSystemLoad", reason, right);
     }
 }

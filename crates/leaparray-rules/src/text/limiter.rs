@@ -5,11 +5,12 @@ use toml::de::DeValue;
 use super::fields::{Fields, Value};
 use crate::limit::{Breaker, Counted, Failures, Limit, Percent};
 use crate::limiter;
+use crate::overload::Overload;
 use crate::problem::Fault;
 use crate::quantity::{self, Per, QuantityError, Time, number};
 
 /// The keys of which each rule has one.
-const LIMITERS: &[&str] = &["limit", "pace", "in_flight", "breaker"];
+const LIMITERS: &[&str] = &["limit", "pace", "in_flight", "breaker", "refuse"];
 
 const RATE: &str = "a rate such as \"1000 per second\" or \"5 per 10s\"";
 const LIMIT: &str =
@@ -44,6 +45,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Option<Limit> {
         "limit" => limit(fields),
         "pace" => pace(fields),
         "in_flight" => in_flight(fields),
+        "refuse" => refuse(fields),
         _ => breaker(fields),
     }?;
     if let Err(error) = limiter::check(&limit) {
@@ -81,6 +83,13 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         period,
         cold_factor: cold_factor.unwrap_or(Limit::COLD_FACTOR),
     })
+}
+
+fn refuse(fields: &Fields<'_>) -> Option<Limit> {
+    if fields.has("key") {
+        fields.report("key", fields.line_of("key"), Fault::Beside { other: "refuse" });
+    }
+    fields.parsed("refuse", Overload::RIGHT, str::parse).map(Limit::Refuse)
 }
 
 fn buckets(fields: &Fields<'_>) -> Option<usize> {

@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "max_wait",
     "in_flight",
     "breaker",
+    "refuse",
 ];
 
 /// Rules that were checked as a whole: their names differ, and each can be made. Plain data.
