@@ -126,6 +126,29 @@ fn resource_that_is_seen_removed_is_not_found() {
     });
 }
 
+/// A handle asks for a context while its registry is dropped. Loom notices if the context keeps a
+/// handle, which would keep the resource for ever.
+#[test]
+fn context_keeps_no_handle_beyond_its_registry() {
+    for is_kept in [false, true] {
+        context_beside_the_drop_of_its_registry(is_kept);
+    }
+}
+
+fn context_beside_the_drop_of_its_registry(is_kept: bool) {
+    explore(Some(3), move || {
+        let config = RegistryConfig::default().node(node_config(1, 1));
+        let registry = Registry::with_clock(config, ManualClock::new(Timestamp::MIN));
+        let held = registry.resource("a").unwrap();
+        if is_kept {
+            drop(held.in_context("web").unwrap());
+        }
+        let other = thread::spawn(move || drop(held.in_context("web").unwrap()));
+        drop(registry);
+        other.join().unwrap();
+    });
+}
+
 #[test]
 fn record_beside_an_eviction_is_not_lost() {
     explore(Some(2), || {
@@ -144,25 +167,31 @@ fn record_beside_an_eviction_is_not_lost() {
 }
 
 /// One thread records in a resource while another evicts idle resources. The resource was idle when
-/// the eviction began, and is not evicted after the record.
+/// the eviction began, and is not evicted after the record. A look-up leaves a handle that the
+/// resource keeps, and a visit leaves none.
 #[test]
 fn resource_that_was_just_recorded_in_is_not_evicted() {
-    explore(Some(3), || {
-        let registry = registry(2);
-        drop(registry.resource("a"));
-        let other = {
-            let registry = registry.clone();
-            thread::spawn(move || {
-                let resource = registry.resource("a").unwrap();
-                resource.block_many_at(start(8), 1);
-            })
-        };
-        // A resource is idle if it was last recorded in before bucket 8.
-        registry.evict_idle_at(start(9), Duration::from_millis(1));
-        other.join().unwrap();
-        let seen = registry.get("a").map(|listed| listed.at(start(8)).long().sum(Block));
-        assert_eq!(seen, Some(1), "evicted with the new record");
-    });
+    let look_up = |registry: &Model| registry.resource("a").unwrap();
+    let visit = |registry: &Model| match registry.iter().next() {
+        Some(visited) => visited,
+        // Evicted before the visit.
+        None => registry.resource("a").unwrap(),
+    };
+    for find in [look_up, visit] {
+        explore(Some(3), move || {
+            let registry = registry(2);
+            drop(registry.resource("a"));
+            let other = {
+                let registry = registry.clone();
+                thread::spawn(move || find(&registry).block_many_at(start(8), 1))
+            };
+            // A resource is idle if it was last recorded in before bucket 8.
+            registry.evict_idle_at(start(9), Duration::from_millis(1));
+            other.join().unwrap();
+            let seen = registry.get("a").map(|listed| listed.at(start(8)).long().sum(Block));
+            assert_eq!(seen, Some(1), "evicted with the new record");
+        });
+    }
 }
 
 /// The last holder records twice while another thread evicts. At the second record its cell is

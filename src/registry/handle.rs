@@ -42,18 +42,24 @@ impl<C> Handle<C> {
     }
 
     /// Creates another holder of this resource, in a context or in none.
-    pub(super) fn in_context(&self, context: Option<&KeptContext<C>>) -> Self {
+    pub(super) fn another(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
         Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
 
-    /// Returns a handle to a context of this resource.
-    pub(super) fn of_context(&self, context: &KeptContext<C>) -> Arc<Self> {
-        context.kept().reuse().unwrap_or_else(|| {
-            let handle = Arc::new(self.in_context(Some(context)));
-            context.kept().keep(&handle);
+    /// Returns a handle to this resource, in a context or in none.
+    pub(super) fn in_context(&self, context: Option<&KeptContext<C>>) -> Arc<Self> {
+        let kept = context.map_or_else(|| self.listed.kept(), |context| context.kept());
+        let handle = kept.reuse().unwrap_or_else(|| {
+            let handle = Arc::new(self.another(context));
+            kept.keep(&handle);
             handle
-        })
+        });
+        // Unlike a look-up, this may happen beside the drop of the registry, or after it.
+        if self.listed.common().is_dropped() {
+            kept.release();
+        }
+        handle
     }
 
     #[inline]

@@ -27,7 +27,8 @@ use crate::sync::{Arc, Place, RacyOnce, lanes, stripe};
 ///
 /// A kept handle refers to the resource that keeps it. The handles are released before an eviction,
 /// when the registry is dropped, and, for a removed resource, each time that the registry looks
-/// whether the resource has holders.
+/// whether the resource has holders. A thread that has another handle may ask it for one in a
+/// context beside the drop of the registry, or later: it then releases what it has kept.
 pub(crate) struct KeptHandles<C>(RacyOnce<Lanes<C>>);
 
 /// The lanes that have been used. Their number is a power of two.

@@ -45,7 +45,7 @@ use std::fmt;
 
 use crate::node::{NodeConfig, OnDrop};
 use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
+use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use capacity::Capacity;
 use delisted::Delisted;
@@ -117,6 +117,8 @@ struct Common {
     next_id: NextId,
     /// The number of refused resources and contexts.
     refused: AtomicU64,
+    /// Whether the registry is dropped: 1 or 0.
+    dropped: AtomicU64,
 }
 
 /// The result of [`Registry::clear`].
@@ -139,6 +141,21 @@ impl Common {
     /// one as refused. A look-up of a name that is listed does not need this.
     fn check_name(&self, name: &str) -> Result<(), NotListed> {
         if name::is_valid(name) { Ok(()) } else { Err(self.refuse(NotListed::InvalidName)) }
+    }
+
+    /// Notes that the registry is dropped, before it releases the handles that are kept.
+    fn begin_drop(&self) {
+        self.dropped.store(1, Ordering::Relaxed);
+        // SeqCst: pairs with the fence in `is_dropped`. Of this thread and one that has kept a
+        // handle, one at least sees what the other has written: this one the handle, or that one
+        // that the registry is dropped.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Returns whether the registry is dropped, for a thread that has just kept a handle.
+    fn is_dropped(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.dropped.load(Ordering::Relaxed) != 0
     }
 
     /// Counts a refusal, and returns its error.
@@ -198,6 +215,7 @@ impl<C: Clock + Clone> Registry<C> {
                 on_drop: config.on_drop,
                 next_id: NextId::new(),
                 refused: AtomicU64::new(0),
+                dropped: AtomicU64::new(0),
             }),
             delisted: Mutex::new(Delisted::new()),
             left: AtomicU64::new(0),
@@ -505,6 +523,7 @@ impl<C> Registry<C> {
 
 impl<C> Drop for Registry<C> {
     fn drop(&mut self) {
+        self.common.begin_drop();
         // A kept handle refers to its resource, which would otherwise never be dropped. Those of
         // the resources that are removed and still in the map are among these.
         self.names.for_each(|listed| listed.release_kept());

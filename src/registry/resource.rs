@@ -138,14 +138,13 @@ impl<C> Resource<C> {
     /// ```
     #[must_use]
     pub fn without_context(&self) -> Self {
-        let handle = self.listed().kept().reuse();
-        Self(handle.unwrap_or_else(|| Arc::new(self.0.in_context(None))))
+        Self(self.0.in_context(None))
     }
 
     /// Returns handles to the contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
         let contexts = self.listed().contexts();
-        contexts.map(|context| Self(Arc::new(self.0.in_context(Some(context)))))
+        contexts.map(|context| Self(Arc::new(self.0.another(Some(context)))))
     }
 }
 
@@ -184,13 +183,13 @@ impl<C: Clock + Clone> Resource<C> {
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
         let listed = self.listed();
         if let Some(context) = listed.contexts().find(|it| it.name().as_ref() == name) {
-            return Ok(Self(self.0.of_context(context)));
+            return Ok(Self(self.0.in_context(Some(context))));
         }
         let geometry = &listed.common().geometry;
         let mut as_of = geometry.as_of();
         let mut inherited = *listed.node().config();
         let context = listed.context(name, inherited)?;
-        let resource = Self(self.0.of_context(context));
+        let resource = Self(self.0.in_context(Some(context)));
         loop {
             as_of = geometry.catch_up(as_of, |config| resource.reconfigure(config));
             // The thread that lists the resource may pass an earlier change to it only now.

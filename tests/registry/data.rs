@@ -199,6 +199,7 @@ fn value_is_dropped_although_its_resource_was_looked_up_again() {
     let kept = dropped.get("orders").unwrap();
     dropped.remove("orders");
     drop(dropped);
+    drop((kept.in_context("web").unwrap(), kept.without_context()));
     assert_eq!(drops.each_ref().map(|it| it.load(Ordering::Relaxed)), [0, 0], "has a handle");
     drop(kept);
     assert_eq!(drops.map(|it| it.load(Ordering::Relaxed)), [1, 1], "with its last handle");
