@@ -18,7 +18,7 @@ import asyncio
 from aiolimiter import AsyncLimiter
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """Its time goes on by a millisecond each time that nothing else is to be done."""
+    """A loop whose time advances by a millisecond each time that it is idle."""
 
     now = 0.0
 
