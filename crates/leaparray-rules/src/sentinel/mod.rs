@@ -85,8 +85,8 @@ impl FromStr for SentinelKind {
 ///
 /// Each rule becomes one or several [`Rule`]s, which decide as Sentinel documents it. A rule that
 /// cannot be kept is a [problem](Problems) that names the field; Sentinel would load the others and
-/// write a warning. The [guide](leaparray::guide::sentinel) has a table of the fields, of what they
-/// become, and of the differences.
+/// write a warning. The [guide](https://docs.rs/leaparray/latest/leaparray/guide/sentinel/) has a
+/// table of the fields, of what they become, and of the differences.
 ///
 /// ```
 /// use leaparray_rules::{Sentinel, SentinelKind};

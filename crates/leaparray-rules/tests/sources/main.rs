@@ -15,7 +15,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use leaparray::Registry;
-use leaparray_rules::{Event, Follow, Rules, SourceState};
+#[cfg(any(feature = "etcd", feature = "redis"))]
+use leaparray_rules::SourceState;
+use leaparray_rules::{Event, Follow, Rules};
 
 /// The time after which something has not happened.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -60,6 +62,7 @@ fn changed(events: &Receiver<Event>) -> Vec<Arc<str>> {
     }
 }
 
+#[cfg(any(feature = "etcd", feature = "redis"))]
 fn state(rules: &Rules) -> SourceState {
     rules.status().source.expect("it is followed").state
 }
