@@ -373,8 +373,8 @@ impl Charges {
         let validity = u64::from(config.validity());
         let part = share.weight * UNIT / self.demand.weights().all.max(1);
         let (mut ahead, mut want) = (Vec::new(), want);
-        // Less than a window: if the clock steps back unseen, the node uses the permits before their
-        // bucket. A permit that is used from now on leaves no window that ends with it.
+        // Less than a window: if the clock steps back unseen, the node uses the permits before
+        // their bucket. A permit that is used from now on leaves no window that ends with it.
         let horizon = ask.horizon.min(validity).min(u64::from(config.buckets()) - 1);
         for from in share.to + 1..=k + horizon {
             let unused = usize::try_from(from - k).map_or(0, |index| free.from(index));
@@ -474,10 +474,10 @@ impl Demand {
         self.due.get(&next).is_some_and(|due| *due >= room(config))
     }
 
-    /// Returns the time at which a node that lacks permits is to ask again: in the next bucket, from
-    /// a step on, that has a permit for each node that was told the same. If none has, the asks are
-    /// spread evenly over a window. The asks of a bucket do not come at once, so that other clients
-    /// of the server need not wait for all of them.
+    /// Returns the time at which a node that lacks permits is to ask again: in the next bucket,
+    /// from a step on, that has a permit for each node that was told the same. If none has, the
+    /// asks are spread evenly over a window. The asks of a bucket do not come at once, so that
+    /// other clients of the server need not wait for all of them.
     fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
         let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
         let room = room(config);

@@ -38,9 +38,9 @@
 //! charged in bucket s - n: that charge leaves the window when s begins. The node may then use the
 //! permit one interval after the last use that is charged there, by its own clock, whether or not
 //! the server has reached s. So the time that messages take costs nothing of the rate. It charges
-//! the permit in s - 1 or later if the window has a bucket more than the interval, and in s or later
-//! otherwise, and does not return it before the server has certainly reached s. Each use is followed
-//! once.
+//! the permit in s - 1 or later if the window has a bucket more than the interval, and in s or
+//! later otherwise, and does not return it before the server has certainly reached s. Each use is
+//! followed once.
 //!
 //! Take any interval, and the window that ends with its last bucket. If a permit is used in the
 //! interval that begins after this window, then the use that it follows is not in the interval, and
