@@ -119,6 +119,10 @@ impl<C: RuleClock> Rules<C> {
         };
         let rules = self.rules().into_iter().filter(is_misdirected);
         status.misdirected = rules.map(|rule| Arc::clone(&rule.name)).collect();
+        let plan = self.shared.plan.load();
+        let counts =
+            plan.rules.iter().map(|it| (Arc::clone(&it.rule.name), it.limiter.without_key()));
+        status.without_key = counts.filter(|(_, requests)| *requests > 0).collect();
         status
     }
 

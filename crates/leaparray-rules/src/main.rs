@@ -1,4 +1,5 @@
-//! Checks files of rules, prints them, and explains which of them concern a request.
+//! Checks files of rules, prints them and their schema, and explains which of them concern a
+//! request.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
@@ -12,11 +13,13 @@ usage: leaparray-rules check FILE...
        leaparray-rules print FILE...
        leaparray-rules explain FILE... RESOURCE [--outbound] [--header NAME=VALUE]
                        [--client ADDRESS] [--extension NAME=VALUE]
+       leaparray-rules schema
 
 check    tells each problem of files of rules in a line
 print    prints the rules as one file
 explain  tells which rules concern a request of a resource such as \"GET /orders\", in the order
          in which they are asked, and why
+schema   prints a JSON schema of the files, for editors
 
 instead of a FILE, or beside it:
 --sentinel KIND=FILE  a file of Sentinel's JSON: flow, degrade, system, authority or paramFlow
@@ -56,6 +59,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
             let (rules, request) = (options.rules(files)?, &options.request);
             Ok(rules.explain(request.traffic, resource, request).to_string())
         }
+        ["schema"] => Ok(RuleSet::SCHEMA.to_owned()),
         ["help" | "-h" | "--help"] => Ok(USAGE.to_owned()),
         _ => Err(USAGE.to_owned()),
     }

@@ -135,6 +135,19 @@ fn rule_that_comes_back_within_an_hour_takes_its_state_up_again() {
 }
 
 #[test]
+fn requests_without_the_key_are_counted() {
+    let (_, rules) = rules();
+    let key = "key = \"header:x-app\"\nlimit = \"2 per hour, bursts of 2\"";
+    let only = "only = { \"header:x-plan\" = \"free\" }\nkey = \"client\"\nin_flight = 9";
+    rules.apply(&file(&[("r", key), ("all", "in_flight = 9"), ("free", only)]));
+    assert_eq!(admitted(&rules, 1), 1);
+    assert_eq!(rules.status().without_key, []);
+    let answers = [(); 3].map(|()| rules.try_enter("a", ()).is_ok());
+    assert_eq!(answers, [true, true, false]);
+    assert_eq!(rules.status().without_key, [("r".into(), 3)]);
+}
+
+#[test]
 fn keys_without_room_share_one_limit() {
     let (_, rules) = rules();
     rules.apply(&file(&[(

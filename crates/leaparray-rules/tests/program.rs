@@ -152,3 +152,9 @@ fn wrong_use_is_told() {
     }
     assert_eq!(run("", &["--help"]).0, 0);
 }
+
+#[test]
+fn schema_is_printed() {
+    let (status, written) = run("", &["schema"]);
+    assert_eq!((status, written.trim_end()), (0, leaparray_rules::RuleSet::SCHEMA.trim_end()));
+}

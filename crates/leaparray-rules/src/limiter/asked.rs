@@ -27,7 +27,7 @@ impl<'a, C: RuleClock> Asked<'a, C> {
         let shadow = Shadow::with_rollout(Self { limiter, key, rollout: None }, rollout);
         match limiter {
             RuleLimiter::One(_) => shadow,
-            RuleLimiter::PerKey(_) => shadow.of_key(key),
+            RuleLimiter::PerKey { .. } => shadow.of_key(key),
         }
     }
 
@@ -35,7 +35,7 @@ impl<'a, C: RuleClock> Asked<'a, C> {
         match (self.rollout, self.limiter) {
             (Some(rollout), _) => read(self.shadow(rollout).account()),
             (None, RuleLimiter::One(one)) => read(one.account()),
-            (None, RuleLimiter::PerKey(keys)) => keys.with_account(self.key, read),
+            (None, RuleLimiter::PerKey { keys, .. }) => keys.with_account(self.key, read),
         }
     }
 }
@@ -51,7 +51,7 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
                 decision.map(|permit| permit.unwrap_or(RulePermit::nothing()))
             }
             (None, RuleLimiter::One(one)) => one.decide(ask),
-            (None, RuleLimiter::PerKey(keys)) => keys.decide(self.key, ask),
+            (None, RuleLimiter::PerKey { keys, .. }) => keys.decide(self.key, ask),
         }
     }
 
@@ -60,7 +60,7 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
         match (self.rollout, self.limiter) {
             (Some(rollout), _) => self.shadow(rollout).peek(ask),
             (None, RuleLimiter::One(one)) => one.peek(ask),
-            (None, RuleLimiter::PerKey(keys)) => keys.peek(self.key, ask),
+            (None, RuleLimiter::PerKey { keys, .. }) => keys.peek(self.key, ask),
         }
     }
 
@@ -125,7 +125,7 @@ impl<C: RuleClock> Watch for Watched<C> {
         let limiter = self.limiter.upgrade()?;
         let state = match &*limiter {
             RuleLimiter::One(one) => one.watched(),
-            RuleLimiter::PerKey(keys) => keys.watched(),
+            RuleLimiter::PerKey { keys, .. } => keys.watched(),
         }?;
         let Some(rollout) = &self.rollout else { return Some(state) };
         let shadow = Shadow::with_rollout(Shown(state), &**rollout);

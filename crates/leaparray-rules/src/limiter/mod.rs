@@ -8,6 +8,7 @@ mod per_key;
 mod permit;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::flow::shadow::Rollout;
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
@@ -50,7 +51,11 @@ pub(crate) enum RuleLimiter<C: RuleClock> {
     /// One limit for all requests.
     One(One<C>),
     /// A limit for each key.
-    PerKey(PerKey<C>),
+    PerKey {
+        keys: PerKey<C>,
+        /// The number of requests that lacked the key.
+        without_key: AtomicU64,
+    },
 }
 
 /// Returns why a limit cannot be made, if it cannot.
@@ -71,7 +76,10 @@ impl<C: RuleClock> RuleLimiter<C> {
         let clock = registry.clock();
         match rule.key {
             None => Self::One(One::known(&rule.limit, clock)),
-            Some(_) => Self::PerKey(PerKey::new(&rule.limit, rule.max_keys, clock)),
+            Some(_) => Self::PerKey {
+                keys: PerKey::new(&rule.limit, rule.max_keys, clock),
+                without_key: AtomicU64::new(0),
+            },
         }
     }
 
@@ -79,7 +87,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     pub(crate) fn set(&self, limit: &Limit, clock: &C) {
         match self {
             Self::One(one) => one.set(limit),
-            Self::PerKey(keys) => keys.set(limit, clock),
+            Self::PerKey { keys, .. } => keys.set(limit, clock),
         }
     }
 
@@ -98,6 +106,22 @@ impl<C: RuleClock> RuleLimiter<C> {
         drop(one.decide(&Ask::at(now).many(permits.min(left))));
     }
 
+    /// Counts a request that lacks the key.
+    pub(crate) fn count_without_key(&self) {
+        if let Self::PerKey { without_key, .. } = self {
+            // Relaxed: the number orders nothing.
+            without_key.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of requests that lacked the key.
+    pub(crate) fn without_key(&self) -> u64 {
+        match self {
+            Self::One(_) => 0,
+            Self::PerKey { without_key, .. } => without_key.load(Ordering::Relaxed),
+        }
+    }
+
     /// Decides on a request with that key, in the name of a rule. `permits` makes the permits: a
     /// decision without one is not passed on through memory.
     #[inline(always)]
@@ -110,7 +134,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     ) -> Decision<T> {
         match self {
             Self::One(one) => one.decide_named(name, ask, permits),
-            Self::PerKey(keys) => keys.decide_named(name, key, ask, permits),
+            Self::PerKey { keys, .. } => keys.decide_named(name, key, ask, permits),
         }
     }
 

@@ -12,7 +12,7 @@ use leaparray::{MonotonicClock, Outcome, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
 use super::index::{Member, Place, RuleList};
-use super::{Active, Kept, MemberKey};
+use super::{Active, Kept, MemberKey, Plan};
 use crate::caller::Caller;
 use crate::limiter::{Asked, RuleClock, RulePermit};
 use crate::rule::KeySource;
@@ -48,22 +48,56 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     where
         A: Caller<Key = K> + ?Sized,
     {
+        Self::find(plan, resource, caller, true)
+    }
+
+    /// Finds the rules and the keys. `counts` is whether a key that is missing is counted.
+    #[inline(always)]
+    fn find<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A, counts: bool) -> Self
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
         let place = plan.index.place_of(resource);
         let (name, keys) = match place {
             Place::Alone(_) => (None, SmallVec::new()),
-            Place::List(list) => Self::find_keys(plan.index.list(list), resource, caller),
+            Place::List(list) => Self::find_keys(&plan, list, resource, caller, counts),
         };
         let (resource, later) = (resource.name().as_ptr().addr(), OnceLock::new());
         Self { plan, place, resource, name, keys, later }
     }
 
     /// Returns the name of the resource, if a rule of the list has it as its key, and the keys.
-    fn find_keys<A>(list: &RuleList, resource: &Resource<C>, caller: &A) -> (Option<Name>, Keys<K>)
+    fn find_keys<A>(
+        plan: &Plan<C>,
+        list: usize,
+        resource: &Resource<C>,
+        caller: &A,
+        counts: bool,
+    ) -> (Option<Name>, Keys<K>)
     where
         A: Caller<Key = K> + ?Sized,
     {
+        let list = plan.index.list(list);
         let name = list.has_name.then(|| resource.series_key().name);
-        (name, list.sources.iter().map(|source| caller.key(source)).collect())
+        let keys: Keys<K> = list.sources.iter().map(|source| caller.key(source)).collect();
+        if counts && keys.iter().any(Option::is_none) {
+            Self::count_without_key(plan, list, &keys);
+        }
+        (name, keys)
+    }
+
+    /// Counts a request at the rules whose key it lacks.
+    #[cold]
+    fn count_without_key(plan: &Plan<C>, list: &RuleList, keys: &[Option<K>]) {
+        for member in &list.members {
+            let Active { rule, limiter, .. } = &plan.rules[member.rule];
+            if let MemberKey::Source(place) = member.key
+                && keys[place].is_none()
+                && list.holds(member, rule, |place| keys[place].as_deref())
+            {
+                limiter.count_without_key();
+            }
+        }
     }
 
     /// Returns whether no rule concerns the request.
@@ -227,7 +261,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
         let sources = self.list().map_or(&[][..], |it| &it.sources);
         let keys = Known { sources, keys: &self.keys };
-        Some(Self::new(Kept::from(plan), &resource, &keys))
+        Some(Self::find(Kept::from(plan), &resource, &keys, false))
     }
 
     /// Returns whether each decision by this plan, beside the changes up to the next one, is one by

@@ -283,6 +283,9 @@ pub struct RulesStatus {
     /// no request: for example a rule with `outbound`, for a name that was first used for a request
     /// of this service.
     pub misdirected: Vec<Arc<str>>,
+    /// The rules with a key that requests lacked, with the number of these requests: they count
+    /// together. For example the rules for `client` in a service that is not told the addresses.
+    pub without_key: Vec<(Arc<str>, u64)>,
 }
 
 /// The state of a source that is followed.

@@ -12,6 +12,16 @@ use crate::quantity::{self, Per, QuantityError, Time, number};
 /// The keys of which each rule has one.
 const LIMITERS: &[&str] = &["limit", "pace", "in_flight", "breaker", "refuse"];
 
+/// The keys of an adaptive limit of the requests in flight.
+pub(super) const IN_FLIGHT_KEYS: &[&str] = &["min", "first", "max"];
+
+/// The keys of a circuit breaker.
+pub(super) const CIRCUIT: &[&str] =
+    &["failures", "slow", "within", "buckets", "last_calls", "wait", "probes"];
+
+/// The keys of an adaptive breaker.
+pub(super) const ADAPTIVE: &[&str] = &["k", "min_requests"];
+
 const RATE: &str = "a rate such as \"1000 per second\" or \"5 per 10s\"";
 const LIMIT: &str =
     "a rate such as \"1000 per second\", \"5 per 10s\" or \"50 per minute, bursts of 10\"";
@@ -118,7 +128,7 @@ fn in_flight(fields: &Fields<'_>) -> Option<Limit> {
             Some(Limit::AdaptiveInFlight { min, first, max })
         }
         DeValue::Table(_) => {
-            let table = fields.table(&value, "in_flight.", &["min", "first", "max"])?;
+            let table = fields.table(&value, "in_flight.", IN_FLIGHT_KEYS)?;
             table.report_unknown();
             let number = |key, default| {
                 let given = || table.whole(key, "a number of requests");
@@ -145,9 +155,6 @@ fn wrong(fields: &Fields<'_>, value: &Value<'_>, right: &'static str) -> Option<
 }
 
 fn breaker(fields: &Fields<'_>) -> Option<Limit> {
-    const CIRCUIT: &[&str] =
-        &["failures", "slow", "within", "buckets", "last_calls", "wait", "probes"];
-    const ADAPTIVE: &[&str] = &["k", "min_requests"];
     let value = fields.get("breaker")?;
     let (k, min_requests) = (1.5, 5);
     match value.found {
