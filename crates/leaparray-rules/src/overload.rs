@@ -1,4 +1,4 @@
-//! What a rule refuses requests by, other than what it has admitted: plain data.
+//! A measure by which a rule refuses requests, other than its own counts: plain data.
 
 use std::fmt;
 use std::str::FromStr;

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use ureq::Agent;
 
-use super::http::{PATIENCE, agent, without_credentials};
+use super::http::{PATIENCE, agent, configured, without_credentials};
 use super::{Follow, Source, SourceError, Wake};
 use crate::document::{Document, Documents};
 
@@ -147,12 +147,9 @@ impl Source for Etcd {
 
 /// Wakes the follower at each change, until the connection ends.
 fn watch(endpoint: &str, range: &Value, wake: &Wake) -> Result<(), SourceError> {
-    let config = Agent::config_builder()
-        .timeout_connect(Some(PATIENCE))
-        .timeout_per_read(Some(SILENCE))
-        .build();
+    let agent = configured(|it| it.timeout_connect(Some(PATIENCE)).timeout_per_read(Some(SILENCE)));
     let request = json!({ "create_request": range }).to_string();
-    let response = Agent::from(config).post(format!("{endpoint}/v3/watch")).send(request)?;
+    let response = agent.post(format!("{endpoint}/v3/watch")).send(request)?;
     // The first line says that the watch has begun. A change before it is read then.
     for line in BufReader::new(response.into_body().into_reader()).lines() {
         line?;

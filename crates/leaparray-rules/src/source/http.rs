@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use ureq::Agent;
+use ureq::config::ConfigBuilder;
 use ureq::http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use ureq::http::{StatusCode, Uri};
+#[cfg(feature = "https")]
+use ureq::tls::TlsConfig;
+use ureq::typestate::AgentScope;
 
 use super::{Follow, Source, SourceError};
 use crate::document::Documents;
 
 /// The time after which a server that has not answered is away.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+type Builder = ConfigBuilder<AgentScope>;
 
 /// The longest text.
 const LONGEST: u64 = 64 << 20;
@@ -55,11 +61,20 @@ impl Follow {
 
 /// Returns an agent that leaves statuses to its caller.
 pub(super) fn agent(patience: Option<Duration>) -> Agent {
+    configured(|it| it.timeout_global(patience))
+}
+
+/// Returns such an agent with time-outs.
+pub(super) fn configured(time_outs: impl FnOnce(Builder) -> Builder) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_global(patience)
         .user_agent(concat!("leaparray-rules/", env!("CARGO_PKG_VERSION")));
-    config.build().into()
+    // Those that the system trusts: a server of rules may have a certificate of its company.
+    #[cfg(feature = "https")]
+    let config = config.tls_config(
+        TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build(),
+    );
+    time_outs(config).build().into()
 }
 
 /// Returns a URL as messages may have it.

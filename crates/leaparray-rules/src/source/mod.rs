@@ -93,7 +93,7 @@ impl Wake {
     }
 
     /// Has the source read. Returns whether it is still followed. Does not wait for the reading.
-    #[expect(clippy::must_use_candidate, reason = "the answer is for those that end then")]
+    #[expect(clippy::must_use_candidate, reason = "a thread that wakes often may ignore it")]
     pub fn wake(&self) -> bool {
         // A full channel has a call that the thread has not seen yet.
         self.0.upgrade().map(|it| it.try_send(())).is_some()
