@@ -466,3 +466,54 @@ fn permit_is_followed_once() {
     assert_eq!((holdings.in_hand(2_301), holdings.in_hand(2_900)), (2, 5));
     assert_eq!(granted_where_two_leave(config, NEW).in_hand(2_301), 0);
 }
+
+/// Takes six permits of bucket 1 at 300 and at 1,100: three are charged in bucket 0, and three in
+/// bucket 1.
+fn with_uses() -> Holdings {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 250, 7);
+    assert!(holdings.take(300, 3) && holdings.take(1_100, 3));
+    holdings
+}
+
+/// While the lease is there and the use is not reported, they are in hand again. Afterwards, their
+/// charge is taken back.
+#[test]
+fn unused_permits_are_given_back_where_they_are_charged() {
+    let mut holdings = with_uses();
+    assert_eq!((holdings.give_back(1_100, 300, 2), holdings.in_hand(1_100)), (2, 3));
+    assert_eq!(report(&mut holdings, 1_100), [Move { from: 1, to: Some(0), count: 1 }]);
+    holdings.on_lost();
+    assert_eq!((holdings.give_back(1_200, 300, 2), holdings.in_hand(1_200)), (1, 3));
+    assert_eq!(report(&mut holdings, 1_200), [Move { from: 0, to: None, count: 1 }]);
+}
+
+/// The charge of a permit that was taken at 301 or later is in bucket 1.
+#[test]
+fn unused_permits_are_given_back_in_no_later_bucket_than_that_of_their_charge() {
+    let mut holdings = with_uses();
+    assert_eq!(holdings.give_back(1_200, 301, 5), 3);
+    let ended = report(&mut holdings, 1_750);
+    let expected =
+        [Move { from: 1, to: None, count: 1 + 3 }, Move { from: 1, to: Some(0), count: 3 }];
+    assert_eq!(ended, expected);
+    assert_eq!(holdings.give_back(1_750, 1_101, 1), 0, "nothing was taken since");
+}
+
+/// A charge that has left the window, or is of a lost epoch, or that another permit follows.
+#[test]
+fn permits_whose_charge_is_gone_are_not_given_back() {
+    let mut holdings = with_uses();
+    exchange(&mut holdings, 2_000, OLD, 2_250, 0);
+    assert_eq!((holdings.give_back(2_100, 300, 1), holdings.give_back(2_100, 301, 1)), (0, 1));
+    let mut holdings = with_uses();
+    exchange(&mut holdings, 1_200, NEW, 1_450, 0);
+    assert_eq!(holdings.give_back(1_300, 1_100, 1), 0);
+    let mut holdings = granted_where_two_leave(*holdings.config(), OLD);
+    assert_eq!(holdings.give_back(1_600, 300, 1), 0);
+    let mut holdings = with_uses();
+    holdings.rename(2);
+    exchange(&mut holdings, 1_200, OLD, 1_450, 1);
+    assert!(holdings.take(1_250, 1));
+    assert_eq!((holdings.give_back(1_300, 1_100, 1), holdings.give_back(1_300, 1_201, 1)), (0, 1));
+}

@@ -13,11 +13,11 @@ use std::time::Duration;
 /// interval into 50 buckets and takes one more into the window: an interval begins and ends within
 /// buckets, so it touches at most 51 of them. A permit is free again one to 1.02 intervals after
 /// its use, so the server can grant 98 % of the rate. In intervals below 50 ms, with buckets of a
-/// millisecond, it is the less, the fewer buckets there are: 91 % in 10 ms. Less than that is used:
-/// a permit is unused on its way to the process. By requests that wait for a window, 96 % is used,
-/// and 88 % by 100 processes whose requests wait for one answer, with round trips of 50 ms. If that
-/// matters more than what is used between the ends of two buckets, take `of_buckets`, with 97 % in
-/// the last case.
+/// millisecond, it is the less, the fewer buckets there are: 91 % in 10 ms. A process uses a permit
+/// again one interval after its last use, which is sooner: by requests that wait for a window, 98 %
+/// is used. A permit is unused on its way to another process: 88 % is used by 100 processes whose
+/// requests wait for one answer, with round trips of 50 ms. If that matters more than what is used
+/// between the ends of two buckets, take `of_buckets`, with 97 % in that case.
 ///
 /// [`of_buckets`](Self::of_buckets) limits windows of given buckets. Up to twice the limit may then
 /// be used within little more than n − 1 bucket lengths, at the end of one bucket and the beginning

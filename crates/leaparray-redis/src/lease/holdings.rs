@@ -48,6 +48,8 @@ pub struct Holdings {
     /// of their use in quarters of a bucket, without those that another permit
     /// [follows](Self::grant_ahead).
     used: BTreeMap<(u64, u64), Used>,
+    /// The last use that is not in `used` any more.
+    forgotten: Option<u64>,
     in_flight: Option<InFlight>,
 }
 
@@ -75,6 +77,8 @@ struct Used {
     count: u64,
     /// The local time of the last use.
     last: u64,
+    /// The bucket from which on the server counts on all of them.
+    begins: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +102,7 @@ impl Holdings {
             leases: Vec::new(),
             moves: BTreeMap::new(),
             used: BTreeMap::new(),
+            forgotten: None,
             in_flight: None,
         }
     }
@@ -199,11 +204,58 @@ impl Holdings {
                 }
                 let quarter = latest / (self.config.bucket_micros() / 4).max(1);
                 let used = self.used.entry((to, quarter)).or_default();
-                *used = Used { count: used.count.saturating_add(taken), last: latest };
+                let count = used.count.saturating_add(taken);
+                *used = Used { count, last: latest, begins: used.begins.max(lease.begins) };
             }
         }
         self.leases.retain(|it| it.permits > 0);
         true
+    }
+
+    /// Gives back up to `count` permits that were taken at `taken` or later, and whose request did
+    /// not use them after all. Returns how many: none if their charge has left the window, if they
+    /// are of a lost epoch, or if permits that were granted ahead [follow](super) them.
+    ///
+    /// Those whose use is not reported are in hand again. The others are returned with the next
+    /// ask.
+    pub fn give_back(&mut self, now: u64, taken: u64, count: u64) -> u64 {
+        self.advance(now);
+        let Some((sent, server)) = self.anchor else { return 0 };
+        let Some(epoch) = self.epoch else { return 0 };
+        if self.forgotten.is_some_and(|last| taken <= last) {
+            return 0;
+        }
+        // The charge may be in any of these buckets. In each window to come that has the first
+        // one, it is a charge too many, so the limit holds without one of those of that bucket.
+        let Some(bucket) = self.used.iter().find(|it| it.1.last >= taken).map(|it| it.0.0) else {
+            return 0;
+        };
+        let here = (bucket, 0)..=(bucket, u64::MAX);
+        let begins = self.used.range(here.clone()).map(|it| it.1.begins).max().unwrap_or_default();
+        let all = self.used.range(here.clone()).map(|it| it.1.count).sum::<u64>().min(count);
+        let mut left = all;
+        for ((from, _), permits) in
+            self.moves.clone().into_iter().filter(|it| it.0.1 == Some(bucket))
+        {
+            let permits = permits.min(left);
+            sub_move(&mut self.moves, from, Some(bucket), permits);
+            let begun = self.start_of(begins, server);
+            let lease = Lease { bucket: from, epoch, begins, starts: 0, begun, ends: 0, permits };
+            self.grant(sent, server, lease);
+            left -= permits;
+        }
+        // The server counts on the charge of permits that begin later.
+        if begins.saturating_mul(self.config.bucket_micros()) <= server {
+            add_move(&mut self.moves, bucket, None, left);
+            left = 0;
+        }
+        let mut given = all - left;
+        for (_, used) in self.used.range_mut(here) {
+            let permits = used.count.min(given);
+            used.count -= permits;
+            given -= permits;
+        }
+        all - left
     }
 
     /// Asks for `want` permits at `now`, by a lease whose last bucket is `validity` buckets after
@@ -243,7 +295,8 @@ impl Holdings {
     /// is reported: if another process has a copy of the memory of this one, it may use the permits
     /// in hand.
     pub fn rename(&mut self, node: u64) {
-        *self = Self { latest: self.latest, ..Self::new(self.config, node) };
+        let forgotten = Some(self.latest);
+        *self = Self { latest: self.latest, forgotten, ..Self::new(self.config, node) };
     }
 
     /// Takes the answer to the ask in flight. Returns whether it was: any other answer is ignored.
@@ -259,6 +312,7 @@ impl Holdings {
             self.epoch = Some(answer.epoch);
             self.moves.clear();
             self.used.clear();
+            self.forgotten = Some(self.latest);
         }
         self.anchor = Some((in_flight.sent, answer.now));
         let lease = Lease {
@@ -278,7 +332,14 @@ impl Holdings {
         let first = (answer.now / self.config.bucket_micros() + 1)
             .saturating_sub(u64::from(self.config.buckets()));
         self.moves.retain(|(from, _), _| *from >= first);
-        self.used.retain(|(bucket, _), _| *bucket >= first);
+        let forgotten = &mut self.forgotten;
+        self.used.retain(|(bucket, _), used| {
+            let is_kept = *bucket >= first;
+            if !is_kept {
+                *forgotten = (*forgotten).max(Some(used.last));
+            }
+            is_kept
+        });
         true
     }
 
@@ -432,6 +493,16 @@ impl Lease {
 }
 
 fn add_move(moves: &mut Moves, from: u64, to: Option<u64>, count: u64) {
+    if count == 0 {
+        return;
+    }
     let sum = moves.entry((from, to)).or_default();
     *sum = sum.saturating_add(count);
+}
+
+fn sub_move(moves: &mut Moves, from: u64, to: Option<u64>, count: u64) {
+    if let Some(sum) = moves.get_mut(&(from, to)) {
+        *sum -= count;
+    }
+    moves.retain(|_, sum| *sum > 0);
 }

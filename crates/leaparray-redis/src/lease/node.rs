@@ -150,6 +150,12 @@ impl Node {
         self.spare.note(now, at_once.max(few), self.holdings.config());
     }
 
+    /// Gives back permits that were taken at `taken` or later and not used: see
+    /// [`Holdings::give_back`].
+    pub fn give_back(&mut self, now: u64, taken: u64, count: u64) -> u64 {
+        self.holdings.give_back(now, taken, count)
+    }
+
     /// Decides again on a request that has waited for an answer. It does not count as new demand.
     pub fn retry(&mut self, now: u64, count: u64) -> bool {
         let granted = self.holdings.take(now, count);

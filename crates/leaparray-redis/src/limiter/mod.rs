@@ -276,6 +276,16 @@ impl<C: Clock> Account for LeasedLimiter<C> {
         Some(Quota::new(shared.limit, shared.in_hand(now), None).with_window(shared.window))
     }
 
+    /// Gives back permits of a request that was decided at the time of `ask`, and that has not used
+    /// them. They are in hand again if their use is not reported, and returned to the server
+    /// otherwise, until their use would have left the window. If only a part is given back, the
+    /// result is `false`. Permits of a request that entered a node are not given back: it was
+    /// decided by another clock than the node's.
+    fn refund(&self, ask: &flow::Ask<'_>, wait: Duration) -> bool {
+        let shared = &self.inner.shared;
+        wait.is_zero() && ask.node().is_none() && shared.give_back(ask.now(), ask.permits())
+    }
+
     /// Wakes `waker` once, after the next answer of the server, or when it is given up. Returns
     /// whether there is one to come.
     fn wake_on_answer(&self, waker: &Waker) -> bool {

@@ -511,6 +511,19 @@ impl<C: Clock> Shared<C> {
         }
     }
 
+    /// Gives back permits that were taken at `taken` or later, as far as that is possible. Returns
+    /// whether all were.
+    pub(super) fn give_back(&self, taken: Timestamp, permits: u64) -> bool {
+        // A request that was admitted without a lease has no permits to return, and a child would
+        // return those of its parent.
+        if self.is_open || self.reserve.is_some() || self.is_forked() {
+            return false;
+        }
+        let taken = taken.as_micros();
+        let give = |node: &mut Node, now| node.give_back(now, taken, permits) == permits;
+        self.with_node(&mut self.lock(), self.clock.now(), give)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Node> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }

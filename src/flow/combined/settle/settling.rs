@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::book::Settlement;
 use super::limiter::Unsettled;
 use super::reservation::{CostReservation, sealed::Costs};
-use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota, Refusal, Retry, lend};
+use crate::flow::contract::{Account, Ask, Decision, Limiter, Passed, Quota, Refusal, Retry, lend};
 use crate::flow::watch::WatchedState;
 use crate::node::Reason;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
@@ -17,8 +17,10 @@ use crate::time::Timestamp;
 /// such as a bucket or the limit of a fleet.
 ///
 /// - A lower cost is [given back](Account::refund) as far as that limiter gives back: a window only
-///   in the bucket in which the estimate was taken, and a token bucket less the tokens that it has
-///   added since. A [`CostLimiter`](super::CostLimiter) gives all of it back.
+///   in the bucket in which the estimate was taken, a token bucket less the tokens that it has
+///   added since, and the limit of a fleet while the estimate is in its window, unless the request
+///   has entered a node, or permits of the next window follow those of the estimate. A
+///   [`CostLimiter`](super::CostLimiter) gives all of it back.
 /// - A higher cost becomes a debt, which is paid by taking permits from the limiter: at once, as
 ///   far as it has any, and before each later request. While there is a debt, requests are refused.
 ///   So the level of a bucket is below zero, in effect.
@@ -71,6 +73,24 @@ pub struct Settling<L> {
 pub struct Taken {
     now: Timestamp,
     permits: u64,
+    has_node: bool,
+}
+
+/// The node of a request that has entered one.
+struct SomeNode;
+
+impl Passed for SomeNode {
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn passed_since(&self, _start: Timestamp, _now: Timestamp) -> u64 {
+        0
+    }
+
+    fn bucket_end(&self, _now: Timestamp) -> Timestamp {
+        Timestamp::MAX
+    }
 }
 
 impl<L: Limiter<Permit = ()>> Settling<L> {
@@ -157,7 +177,7 @@ impl<L: Limiter<Permit = ()>> Settling<L> {
             }
         }
         ask.decided_by(&self.limiter).at_once()?;
-        Ok(Taken { now: ask.now(), permits: ask.permits() })
+        Ok(Taken { now: ask.now(), permits: ask.permits(), has_node: ask.node().is_some() })
     }
 
     fn foretold(&self, ask: &Ask<'_>) -> Option<Decision> {
@@ -200,6 +220,7 @@ impl<L: Limiter<Permit = ()>> Costs for Settling<L> {
         let Some(excess) = cost.checked_sub(mark.permits) else {
             let unused = mark.permits - cost;
             let ask = Ask::at(mark.now).many(unused);
+            let ask = if mark.has_node { ask.over(&SomeNode) } else { ask };
             let is_given_back = self.limiter.account().refund(&ask, Duration::ZERO);
             let given_back = if is_given_back { unused } else { 0 };
             return Settlement { given_back, ..Settlement::default() };
