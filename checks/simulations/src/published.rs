@@ -91,14 +91,19 @@ const WHICH: &str = "\
   such as the load of the processors.
 ";
 
+/// A title, the ends of the axis, and what is drawn.
+type Plot = (&'static str, [f64; 2], fn(&Score) -> f64);
+
 /// Returns the page.
 #[must_use]
 pub fn page(results: &[Results]) -> String {
     let mut text = HEAD.to_owned();
     for Results { name, scores } in results {
-        text += &format!("## {name}\n\n");
+        text += "## ";
+        text += name;
+        text += "\n\n";
         text += &table(scores);
-        let plots: [(&str, [f64; 2], fn(&Score) -> f64); 3] = [
+        let plots: [Plot; 3] = [
             ("goodput, % of the best fixed limit's", [0.0, 100.0], |it| 100.0 * it.goodput),
             ("quantile 0.99, × that of the best fixed limit", [0.0, 10.0], |it| it.p99),
             ("seconds to settle, 20 if it does not", [0.0, 20.0], seconds),
@@ -173,7 +178,10 @@ fn plot(
             _ => '·',
         };
         let marks: String = (0..WIDTH).map(mark).collect();
-        text += &format!("{:NAMES$}{marks}\n", name(*algorithm));
+        text += &name(*algorithm);
+        text += &" ".repeat(NAMES - name(*algorithm).len());
+        text += &marks;
+        text.push('\n');
     }
     text
 }
