@@ -45,6 +45,11 @@ pub mod backends {
     #![doc = include_str!("../docs/guide/backends.md")]
 }
 
+/// Adaptive limits beside published ones: goodput, response times, time to settle.
+pub mod adaptive_limits {
+    #![doc = include_str!("../docs/guide/adaptive_limits.md")]
+}
+
 /// Budgets of retries and hedges, classes that give way, and fair shares of tenants.
 pub mod sharing {
     #![doc = include_str!("../docs/guide/sharing.md")]

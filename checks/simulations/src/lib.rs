@@ -7,6 +7,7 @@ pub mod backend;
 pub mod fleet;
 pub mod histories;
 pub mod parallel;
+pub mod published;
 mod queue;
 pub mod report;
 pub mod scenarios;

@@ -1,7 +1,7 @@
-//! Writes `docs/SIMULATIONS.md`, or with `--check` compares it with the results. With `search N`,
-//! searches N random histories of each family of controllers instead.
-//! Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or if a check
-//! of the fleet windows fails.
+//! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, or with `--check` compares
+//! them with the results. With `search N`, searches N random histories of each family of
+//! controllers instead. Fails if the limits of `Headroom` or the leases miss a goal, if leases
+//! overshoot, or if a check of the fleet windows fails.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::{env, fs, io};
 use leaparray_simulations::histories::controllers::{self, Family};
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel, shares, storms, windows};
+use leaparray_simulations::{fleet, parallel, published, shares, storms, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -34,6 +34,8 @@ fn main() -> ExitCode {
     let storms = storms::run_all();
     println!("tenants that share a limit");
     let shares = shares::run_all();
+    println!("published algorithms");
+    let published = published::run_all();
     let mut missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
     missed.extend(fleet.missed());
     missed.extend(windows.missed());
@@ -42,11 +44,14 @@ fn main() -> ExitCode {
     for line in &missed {
         eprintln!("missed: {line}");
     }
+    let numbers = path.with_file_name("guide").join("adaptive_limits.md");
     let page = page(&results, &fleet, &windows, &storms) + &shares::section(&shares);
-    let done = if is_check { check(&path, &page) } else { fs::write(&path, page) };
-    if let Err(error) = done {
-        eprintln!("docs/SIMULATIONS.md: {error}");
-        return ExitCode::from(2);
+    for (path, page) in [(path, page), (numbers, published::page(&published))] {
+        let done = if is_check { check(&path, &page) } else { fs::write(&path, page) };
+        if let Err(error) = done {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::from(2);
+        }
     }
     ExitCode::from(u8::from(!missed.is_empty()))
 }

@@ -59,14 +59,16 @@ pub fn heavier_than_the_limit() -> History {
     History { range: range(1, 20, 200), past: vec![past], health }
 }
 
-/// A clock that shows a time an hour ahead, for one call.
+/// A tenth of the workers, and then a clock that shows a time an hour ahead, for one call, which
+/// ends an epoch.
 #[must_use]
 pub fn clock_step() -> History {
     let lengths = Lengths::Exponential(Duration::from_millis(10));
     let health = Stage::healthy(100, 0.8, lengths, [1, 1]);
     let ahead = Duration::from_secs(3_600);
-    let past = Stage { step: ahead, length: Duration::from_secs(1), ..health };
-    History { range: range(4, 20, 10_000), past: vec![past], health }
+    let few = Stage { workers: 10, length: Duration::from_secs(1), ..health };
+    let past = vec![few, Stage { step: ahead, length: Duration::from_secs(2), ..health }];
+    History { range: range(4, 20, 10_000), past, health }
 }
 
 /// Calls for 11 permits, so that some permits of the limit stay free while it is reached, and

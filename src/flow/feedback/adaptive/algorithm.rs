@@ -193,10 +193,10 @@ pub struct EndedCall {
 /// A call that begins in an epoch was admitted under the limit of this epoch or of a later one. So
 /// the response times are the result of this limit, also just after the limit has changed.
 ///
-/// While more than 8,192 calls come in an epoch, a share of them is *measured*: about 4,096 calls,
+/// While more than 4,096 calls come in an epoch, a share of them is *measured*: about 2,048 calls,
 /// or as many as the plan wants permits if that is more. The share is set at the start of the
-/// epoch, by the rate of the one before. If the epoch lasts longer than the length of its plan, the
-/// rest of its calls are measured. The other calls count only in the permits, and in the peak.
+/// epoch, by the calls of the two before. If the epoch lasts longer than the length of its plan,
+/// the rest of its calls are measured. The other calls count only in the permits, and in the peak.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EpochCalls<'a> {

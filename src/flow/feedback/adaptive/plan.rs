@@ -168,19 +168,23 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         // epochs such a call counts in does not matter.
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
         let (start, end) = (planner.start, end.max(held_at));
-        planner.previous = Some(Past { start, end, limit, peak, permits, returned });
-        let calls = float(permits) / self.epochs.mean_permits(planner.epoch);
-        self.draw_sample(calls / end.saturating_since(start).as_secs_f64(), plan);
+        let past = Past { start, end, limit, peak, permits, returned };
+        let former = planner.previous.replace(past);
+        let permits = former.map_or(permits, |it| it.permits.max(permits));
+        self.draw_sample(float(permits) / self.epochs.mean_permits(planner.epoch), plan);
         self.publish(planner.begin(plan, now.max(held_at)));
     }
 
-    /// Draws a sample of the calls of an epoch, of which about `rate` come in a second. If the
-    /// epoch lasts longer than its shortest length, the rest of its calls are measured.
-    fn draw_sample(&self, rate: f64, plan: LimitPlan) {
-        let Next::Epoch { length, until, .. } = plan.next else { return self.sample.take_all() };
-        let length = length.max(Planner::<A>::SHORTEST);
-        let calls = floor(rate * length.as_secs_f64());
-        self.sample.take(until.calls.max(until.permits), calls);
+    /// Draws a sample of the calls of an epoch, if there are at least as many as in the last two:
+    /// of these, one may wait, and the other measure. If fewer come than the epoch waits for, the
+    /// rest of its calls are measured.
+    fn draw_sample(&self, calls: f64, plan: LimitPlan) {
+        match plan.next {
+            Next::EachCall => self.sample.take_all(),
+            Next::Epoch { until, .. } => {
+                self.sample.take(until.calls.max(until.permits), floor(calls));
+            }
+        }
     }
 
     /// Returns whether an epoch has what it waits for.

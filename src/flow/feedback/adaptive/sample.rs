@@ -36,7 +36,7 @@ impl Sample {
 
 impl Sampling {
     /// The calls that are measured in an epoch, if it does not ask for more.
-    const CALLS: u64 = 4_096;
+    const CALLS: u64 = 2_048;
 
     pub(super) fn of_all() -> Self {
         Self { highest: AtomicU64::new(Sample::ALL.0) }
@@ -56,7 +56,7 @@ impl Sampling {
         self.set(Sample::ALL);
     }
 
-    /// Measures about 4,096 of `calls` calls, or `wanted` if that is more.
+    /// Measures about 2,048 of `calls` calls, or `wanted` if that is more.
     pub(super) fn take(&self, wanted: u64, calls: u64) {
         let parts = calls / wanted.max(Self::CALLS);
         self.set(Sample(u64::MAX / parts.max(1)));
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn sample_has_its_share_of_each_rhythm() {
         let sampling = Sampling::of_all();
-        for (calls, parts) in [(4_095, 1), (40_960, 10), (409_600, 100), (4_096_000, 1_000)] {
+        for (calls, parts) in [(2_047, 1), (20_480, 10), (204_800, 100), (2_048_000, 1_000)] {
             sampling.take(20, calls);
             for step in [1, 2, 3, 10, 64, 1_000, 1 << 16] {
                 let has = |&call: &u64| sampling.get().has(PermitCount::of_taken(call * step));

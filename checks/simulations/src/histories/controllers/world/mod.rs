@@ -1,5 +1,8 @@
 //! The callers of a controller, in simulated time.
 
+mod asked;
+mod checks;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::pin::Pin;
@@ -10,17 +13,14 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use leaparray::flow::circuit::CircuitState;
-use leaparray::flow::keyed::OfKey;
-use leaparray::flow::watch::WatchedState;
-use leaparray::flow::{
-    Ask, BoxLimiter, BoxPermit, Decision, Keyed, Limiter, Reason, Refusal, Retry, WaitQueue,
-};
+use leaparray::flow::{Ask, Reason, Refusal};
 use leaparray::time::ForwardClock;
 use leaparray::{Clock, ManualClock, Outcome, Permit, Timestamp};
 
 use super::course::{Course, Period, Step};
 use super::executor::{Ready, Timers};
-use super::subject::{Base, SimCircuit, SimClock, Subject, Way, float};
+use super::subject::{SimCircuit, SimClock, Subject, Way, float};
+use asked::{Asked, plain};
 
 /// The requests of the judged time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,14 +32,6 @@ pub(super) struct Counts {
     /// The permits × seconds of the calls that were asked for, and of the calls in flight.
     pub(super) offered_work: f64,
     pub(super) work: f64,
-}
-
-type Keys = Keyed<u64, (Box<dyn Fn() -> BoxLimiter>, SimClock)>;
-
-enum Asked {
-    Direct(BoxLimiter),
-    Queue(Rc<WaitQueue<BoxLimiter>>),
-    Keys(Box<Keys>),
 }
 
 /// The end of a request.
@@ -134,40 +126,15 @@ pub(super) fn simulate_from(
     (world.counts, world.broken)
 }
 
-/// Returns a decision without its permit.
-fn plain<P>(decision: &Decision<P>) -> Decision {
-    match decision {
-        Decision::Admitted(_) => Decision::Admitted(()),
-        Decision::Wait(delayed) => Decision::after((), delayed.wait()),
-        Decision::Refused(refusal) => Decision::Refused(*refusal),
-    }
-}
-
 impl World {
     fn new(subject: Subject, seed: u64) -> Self {
         let now = Timestamp::from_secs(1_000_000);
         let source = ManualClock::new(now);
         let clock = ForwardClock::new(source.clone());
-        let mut circuit = None;
-        let mut grain = Duration::from_nanos(1);
-        let asked = match subject.way {
-            Way::PerKey { max_keys, keep } => {
-                let (base, of_keys) = (subject.base, clock.clone());
-                let make = Box::new(move || base.build(&of_keys, seed).0) as Box<dyn Fn() -> _>;
-                let keys = Keys::new((make, clock.clone()), max_keys).expect("a cap");
-                Asked::Keys(Box::new(keys.with_keep(keep)))
-            }
-            way => {
-                let limiter;
-                (limiter, circuit) = subject.base.build(&clock, seed);
-                if let Way::Queue { newest_first, capacity, grain: of_timers } = way {
-                    grain = of_timers;
-                    let queue = WaitQueue::new(limiter).with_capacity(capacity);
-                    Asked::Queue(Rc::new(if newest_first { queue.newest_first() } else { queue }))
-                } else {
-                    Asked::Direct(limiter)
-                }
-            }
+        let (asked, circuit) = Asked::build(subject, &clock, seed);
+        let grain = match subject.way {
+            Way::Queue { grain, .. } => grain,
+            _ => Duration::from_nanos(1),
         };
         let timers = Timers::new(grain);
         timers.set(now);
@@ -191,12 +158,6 @@ impl World {
             broken: None,
             starved: None,
             before_step: 0,
-        }
-    }
-
-    fn break_by(&mut self, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(what());
         }
     }
 
@@ -288,7 +249,7 @@ impl World {
     }
 
     fn ask_and_end(&mut self, ask: &Ask<'_>, key: u64) {
-        if let Ok(delayed) = self.decide(ask, key).into_result() {
+        if let Ok(delayed) = self.asked.decide(ask, key).into_result() {
             let (mut permit, _) = delayed.into_parts();
             permit.end_at(ask.now(), Outcome::Success);
         }
@@ -297,23 +258,6 @@ impl World {
             queue.recheck();
         }
         self.poll();
-    }
-
-    /// Asks the limiter, beside the queue if there is one.
-    fn decide(&mut self, ask: &Ask<'_>, key: u64) -> Decision<BoxPermit> {
-        match &self.asked {
-            Asked::Direct(limiter) => limiter.decide(ask),
-            Asked::Queue(queue) => queue.limiter().decide(ask),
-            Asked::Keys(keys) => OfKey::new(&**keys, &key).decide(ask),
-        }
-    }
-
-    fn peek(&self, ask: &Ask<'_>, key: u64) -> Option<Decision> {
-        match &self.asked {
-            Asked::Direct(limiter) => limiter.peek(ask),
-            Asked::Queue(queue) => queue.limiter().peek(ask),
-            Asked::Keys(keys) => OfKey::new(&**keys, &key).peek(ask),
-        }
     }
 
     fn meddle(&mut self, request: &Request, rng: &mut Rng) {
@@ -363,8 +307,8 @@ impl World {
         }
         let ask = Ask::at(now).many(request.weight);
         let ask = if waits { ask } else { ask.at_once() };
-        let foretold = if peeks { self.peek(&ask.again(), request.key) } else { None };
-        let decision = self.decide(&ask, request.key);
+        let foretold = if peeks { self.asked.peek(&ask.again(), request.key) } else { None };
+        let decision = self.asked.decide(&ask, request.key);
         if let Some(foretold) = foretold
             && foretold != plain(&decision)
         {
@@ -406,11 +350,7 @@ impl World {
         let now = self.clock.now();
         if request.fate == Fate::Refund {
             let ask = Ask::at(asked).many(request.weight);
-            match &self.asked {
-                Asked::Direct(limiter) => limiter.account().refund(&ask, wait),
-                Asked::Queue(queue) => Limiter::account(&**queue).refund(&ask, wait),
-                Asked::Keys(keys) => OfKey::new(&**keys, &request.key).account().refund(&ask, wait),
-            };
+            self.asked.refund(&ask, request.key, wait);
         }
         match request.fate {
             Fate::Success => permit.end_at(now, Outcome::Success),
@@ -442,112 +382,6 @@ impl World {
         }
         self.check_head();
         self.check_books();
-    }
-
-    /// The head of a queue does not wait, for more than a tick, for what its limiter would give.
-    fn check_head(&mut self) {
-        let Way::Queue { newest_first, grain, .. } = self.subject.way else { return };
-        if let Base::Adaptive(_) = self.subject.base {
-            // A limit that has risen wakes no request: the next permit that is given back does.
-            return;
-        }
-        let mut waiting = self.waiters.iter();
-        let head = if newest_first { waiting.next_back() } else { waiting.next() };
-        let starved = head.filter(|(number, waiter)| {
-            if **number <= self.before_step {
-                return false;
-            }
-            let ask = Ask::at(self.clock.now()).many(waiter.request.weight).at_once();
-            self.peek(&ask.again(), 0).is_some_and(|it| it.is_admitted())
-        });
-        let starved = starved.map(|(&number, _)| match self.starved {
-            Some((other, since)) if other == number => (number, since),
-            _ => (number, self.now),
-        });
-        self.starved = starved;
-        if let Some((_, since)) = starved {
-            let waited = self.now.saturating_since(since);
-            if waited > grain + Duration::from_micros(1) {
-                self.break_by(|| format!("the head waits for {waited:?} for a free permit"));
-            }
-        }
-    }
-
-    /// No permit is lost or doubled.
-    fn check_books(&mut self) {
-        let Base::Concurrency(limit) = self.subject.base else { return };
-        let account = match &self.asked {
-            Asked::Direct(limiter) => limiter.account(),
-            Asked::Queue(queue) => queue.limiter().account(),
-            Asked::Keys(_) => return,
-        };
-        let quota = account.quota(self.clock.now()).expect("a limit in flight");
-        let in_flight = self.in_flight;
-        if quota.limit != limit || quota.limit - quota.remaining != in_flight {
-            self.break_by(|| format!("{in_flight} permits in flight: {quota:?}"));
-        }
-    }
-
-    /// Lets all calls and all waiting requests end, and checks the end.
-    fn drain(&mut self) {
-        if let (Some(circuit), true) = (&self.circuit, self.broken.is_none()) {
-            let state = circuit.state();
-            if state != CircuitState::Closed {
-                self.break_by(|| format!("{state} in health"));
-            }
-        }
-        if let Asked::Direct(limiter) = &self.asked
-            && let WatchedState::Breaker { drop_probability, .. } =
-                limiter.account().watched_at(self.clock.now())
-            && drop_probability > 0.0
-        {
-            self.break_by(|| format!("{drop_probability} are dropped in health"));
-        }
-        while let Some(next) = self.next_event() {
-            self.run_until(next);
-        }
-        let waiting = self.waiters.len();
-        if waiting > 0 {
-            self.break_by(|| format!("{waiting} requests wait for nothing"));
-        }
-        if let Asked::Queue(queue) = &self.asked {
-            let listed = queue.waiting();
-            if listed > 0 {
-                self.break_by(|| format!("{listed} requests are listed in an empty queue"));
-            }
-        }
-        self.check_books();
-        self.check_retry();
-    }
-
-    /// A request that comes again when its refusal says so is admitted.
-    fn check_retry(&mut self) {
-        if let Asked::Keys(_) = self.asked {
-            return;
-        }
-        let weight = 1;
-        for can_wait in [false, true] {
-            let ask = |now| {
-                let ask = Ask::at(now).many(weight);
-                if can_wait { ask } else { ask.at_once() }
-            };
-            let mut permits = Vec::new();
-            for _ in 0..100_000 {
-                match self.decide(&ask(self.clock.now()), 0) {
-                    Decision::Refused(refusal) => {
-                        let Retry::At(retry) = refusal.retry() else { break };
-                        let wait = retry.saturating_since(self.clock.now());
-                        self.advance(self.now.saturating_add(wait));
-                        let again = plain(&self.decide(&ask(self.clock.now()), 0));
-                        if again.is_refused() {
-                            self.break_by(|| format!("{refusal:?}, and then {again:?}"));
-                        }
-                        break;
-                    }
-                    decision => permits.push(decision),
-                }
-            }
-        }
     }
 }
 
