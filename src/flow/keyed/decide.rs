@@ -80,12 +80,14 @@ where
                 return self.decide_known(&mut table, slot, ask);
             }
             if table.keys.is_full() || !self.room.take() {
-                drop(table);
                 return self.decide_without_room(ask);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let (rule, since) = (&table.terms.rule, self.new_since(&table.terms));
+        let Some(since) = self.since_of_new(&table.terms, ask.now()) else {
+            return self.decide_without_room(ask);
+        };
+        let rule = &table.terms.rule;
         let mut state = rule.new_state(since);
         // The first question to this state, also if the request has peeked at a temporary one.
         let decision = ask.settled(rule.decide(&mut state, &ask.first()));
@@ -131,24 +133,38 @@ where
                 return Some(act(table.keys.slot_mut(slot).value));
             }
             if table.keys.is_full() || !self.room.take() {
-                drop(table);
-                return self.overflow.as_ref().map(|it| act(&mut super::locked(it).state));
+                return self.with_shared(act);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let state = table.terms.rule.new_state(self.new_since(&table.terms));
+        let Some(since) = self.since_of_new(&table.terms, now) else {
+            return self.with_shared(act);
+        };
+        let state = table.terms.rule.new_state(since);
         let slot = table.keys.insert(hash.tag(), key.to_owned(), state);
         place.keep();
         Some(act(table.keys.slot_mut(slot).value))
     }
 
+    /// Calls `act` with the shared state, under the lock of the key's shard as in
+    /// [`decide_without_room`](Self::decide_without_room).
+    fn with_shared<T>(&self, act: impl FnOnce(&mut <L::Rule as KeyRule>::State) -> T) -> Option<T> {
+        self.overflow.as_ref().map(|shared| {
+            let Shared { state, is_used, .. } = &mut *super::locked(shared);
+            *is_used = true;
+            act(state)
+        })
+    }
+
     /// Decides on a request of a key for which there is no room: by the shared state, or with a
-    /// refusal.
+    /// refusal. The caller has the lock of the key's shard, so that no other thread can insert the
+    /// key before this decision.
     #[cold]
     fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<PermitOf<L>> {
         let decision = match &self.overflow {
             Some(shared) => {
-                let Shared { state, terms } = &mut *super::locked(shared);
+                let Shared { state, terms, is_used } = &mut *super::locked(shared);
+                *is_used = true;
                 ask.settled(terms.rule.decide(state, ask))
             }
             None => Decision::Refused(Refusal::new(Reason::NO_ROOM_FOR_KEY, Retry::Unknown)),

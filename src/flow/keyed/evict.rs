@@ -4,9 +4,9 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use super::per_key::KeyRule;
-use super::shard::{Shard, Table, Terms};
-use super::{Keyed, PerKey};
-use crate::sync::Ordering;
+use super::shard::{Shard, Shared, Table, Terms};
+use super::{Keyed, PerKey, locked};
+use crate::sync::{Arc, Ordering};
 use crate::time::Timestamp;
 
 impl<K, L: PerKey, S> Keyed<K, L, S> {
@@ -118,6 +118,29 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     pub(super) fn new_since(&self, terms: &Terms<L::Rule>) -> Timestamp {
         // Relaxed: as in `remove_idle`.
         Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed)).max(terms.since)
+    }
+
+    /// Returns the time from which on the state of a key that is inserted at `now` is as new;
+    /// `None` if the key shares a state, and goes on to do so, since it is not known when that
+    /// state is as new.
+    ///
+    /// A key may have taken permits of the shared state, which is as new no earlier than the key
+    /// alone would be.
+    pub(super) fn since_of_new(
+        &self,
+        terms: &Arc<Terms<L::Rule>>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let since = self.new_since(terms);
+        let Some(shared) = &self.overflow else { return Some(since) };
+        let Shared { state, terms: of_shared, is_used } = &*locked(shared);
+        if !is_used {
+            return Some(since);
+        }
+        // While the settings change, those of the shared state are the last ones.
+        let has_same_terms = Arc::ptr_eq(terms, of_shared);
+        let as_new = has_same_terms.then(|| of_shared.rule.as_new_at(state, now))?;
+        Some(since.max(as_new?))
     }
 
     /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a

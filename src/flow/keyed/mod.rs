@@ -49,8 +49,10 @@
 //! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's
 //! keys, one in as many as there are shards. A request for which there is no room examines another
 //! shard only if that is not locked. The state that keys without a place share has a lock of its
-//! own. These are the only locks on the path of a decision in this crate; a table of generic keys
-//! that are removed without a lock needs an allocation for each key, or unsafe code.
+//! own, which is taken under the lock of the key's shard: so no key is inserted between the look-up
+//! that does not find it and its decision by the shared state. These are the only locks on the path
+//! of a decision in this crate; a table of generic keys that are removed without a lock needs an
+//! allocation for each key, or unsafe code.
 
 mod any_limiter;
 mod change;
@@ -329,9 +331,13 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
 
     /// Lets all keys for which there is no room share one more state of the limit, in place of a
     /// refusal. If one of them takes all of it, the others are refused: among them are clients that
-    /// are new while an attacker fills the cap. A key for which there is room again has a state of
-    /// its own, as new: it may have taken the limit from the shared state shortly before, and then
-    /// takes up to the limit once more.
+    /// are new while an attacker fills the cap.
+    ///
+    /// A key for which there is room again gets a state of its own. It may have taken permits of
+    /// the shared state before, so it has no more than is left there, until both are as new: a key
+    /// gets no more than the limit. The time from which the shared state is as new may be unknown,
+    /// as for a limiter [of another kind](Self#any-limiter). Keys that get room in the
+    /// meantime then go on to share it.
     ///
     /// ```
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
@@ -348,7 +354,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     pub fn with_overflow(self) -> Self {
         let terms = Arc::clone(&locked(&self.current));
         let state = terms.rule.new_state(terms.since);
-        Self { overflow: Some(Mutex::new(Shared { state, terms })), ..self }
+        Self { overflow: Some(Mutex::new(Shared { state, terms, is_used: false })), ..self }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as

@@ -56,6 +56,8 @@ impl<K, R: KeyRule> Shard<K, R> {
 pub(super) struct Shared<R: KeyRule> {
     pub(super) state: R::State,
     pub(super) terms: Arc<Terms<R>>,
+    /// Whether a key may have taken permits of it.
+    pub(super) is_used: bool,
 }
 
 /// The hash of a key, in parts.
