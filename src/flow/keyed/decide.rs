@@ -29,7 +29,7 @@ where
         let now = Timestamp::from_nanos(self.horizon.bound(ask.now().as_nanos(), &self.clock));
         let mut table = self.shard(hash).lock();
         match table.keys.find(hash.tag(), key) {
-            Some(slot) => self.decide_known(&mut table, slot, &ask.of_key(now)),
+            Some(slot) => self.decide_known(&mut table, key, slot, &ask.of_key(now)),
             // Built here: a question that is passed to another function lies in memory.
             None => self.decide_unknown(table, hash, key, &ask.of_key(now)),
         }
@@ -37,20 +37,26 @@ where
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn decide_known(
+    fn decide_known<Q>(
         &self,
         table: &mut Table<K, L::Rule>,
+        key: &Q,
         slot: usize,
         ask: &Ask<'_>,
-    ) -> Decision<PermitOf<L>> {
+    ) -> Decision<PermitOf<L>>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
         let Table { keys, terms } = table;
+        let rule = &terms.of(key).rule;
         let mut found = keys.slot_mut(slot);
         // The key has come back.
-        if !found.is_marked() && is_as_new(&terms.rule, found.value, ask.now()) {
+        if !found.is_marked() && is_as_new(rule, found.value, ask.now()) {
             found.mark();
             self.room.add_known();
         }
-        let decision = ask.settled(terms.rule.decide(found.value, ask));
+        let decision = ask.settled(rule.decide(found.value, ask));
         if decision.is_refused() {
             keys.count(slot);
         }
@@ -77,17 +83,17 @@ where
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
             if let Some(slot) = table.keys.find(hash.tag(), key) {
-                return self.decide_known(&mut table, slot, ask);
+                return self.decide_known(&mut table, key, slot, ask);
             }
             if table.keys.is_full() || !self.room.take() {
                 return self.decide_without_room(ask);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let Some(since) = self.since_of_new(&table.terms, ask.now()) else {
+        let Some(since) = self.since_of_new(&table.terms, key, ask.now()) else {
             return self.decide_without_room(ask);
         };
-        let rule = &table.terms.rule;
+        let rule = &table.terms.of(key).rule;
         let mut state = rule.new_state(since);
         // The first question to this state, also if the request has peeked at a temporary one.
         let decision = ask.settled(rule.decide(&mut state, &ask.first()));
@@ -137,10 +143,10 @@ where
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let Some(since) = self.since_of_new(&table.terms, now) else {
+        let Some(since) = self.since_of_new(&table.terms, key, now) else {
             return self.with_shared(act);
         };
-        let state = table.terms.rule.new_state(since);
+        let state = table.terms.of(key).rule.new_state(since);
         let slot = table.keys.insert(hash.tag(), key.to_owned(), state);
         place.keep();
         Some(act(table.keys.slot_mut(slot).value))
@@ -165,7 +171,7 @@ where
             Some(shared) => {
                 let Shared { state, terms, is_used } = &mut *super::locked(shared);
                 *is_used = true;
-                ask.settled(terms.rule.decide(state, ask))
+                ask.settled(terms.all.rule.decide(state, ask))
             }
             None => Decision::Refused(Refusal::new(Reason::NO_ROOM_FOR_KEY, Retry::Unknown)),
         };

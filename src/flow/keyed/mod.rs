@@ -68,6 +68,7 @@ mod stats;
 mod word;
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::PoisonError;
@@ -78,7 +79,7 @@ pub use of_key::OfKey;
 pub(in crate::flow) use per_key::PerKey;
 use per_key::{KeyRule, PermitOf};
 use room::Room;
-use shard::{KeyHash, Shard, Shared, Terms};
+use shard::{KeyHash, Limit, Shard, Shared, Terms};
 use stats::Counts;
 pub use stats::{KeyedCounts, RefusedKey};
 
@@ -188,6 +189,13 @@ impl Reason {
 /// [`for_each_limiter`](Self::for_each_limiter) visits the limiters that a function has made. No
 /// change forgets what a key has taken.
 ///
+/// # Keys with limits of their own
+///
+/// A plan, or a tenant that pays for more, has [settings of its own](Self::set_own_limit_at), which
+/// stay while the settings of all keys change. If a function makes the limiters, change
+/// [the one of a key](Self::limiter_of), and keep that `Arc`: a key stays while its limiter is
+/// held, and would otherwise get a limiter as all others after it was evicted.
+///
 /// # The cap
 ///
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all
@@ -232,12 +240,12 @@ pub struct Keyed<K, L: PerKey, S = RandomState> {
     keep: Duration,
     shards: Box<[Shard<K, L::Rule>]>,
     /// The state of the keys without a place.
-    overflow: Option<Mutex<Shared<L::Rule>>>,
+    overflow: Option<Mutex<Shared<K, L::Rule>>>,
     room: Room,
     /// The latest time from which on the state of an evicted key was as new, in nanoseconds.
     evicted_until: AtomicU64,
     /// The settings that were set last. The thread that changes them has the lock.
-    current: Mutex<Arc<Terms<L::Rule>>>,
+    current: Mutex<Arc<Terms<K, L::Rule>>>,
     counts: Counts,
 }
 
@@ -290,7 +298,8 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         }
         let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
         let (rule, clock, lead) = limiter.into_parts();
-        let terms = Arc::new(Terms { rule, since: Timestamp::MIN });
+        let all = Limit { rule, since: Timestamp::MIN };
+        let terms = Arc::new(Terms { all, own: Arc::new(HashMap::new()) });
         Ok(Self {
             clock,
             hasher,
@@ -353,7 +362,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     #[must_use]
     pub fn with_overflow(self) -> Self {
         let terms = Arc::clone(&locked(&self.current));
-        let state = terms.rule.new_state(terms.since);
+        let state = terms.all.rule.new_state(terms.all.since);
         Self { overflow: Some(Mutex::new(Shared { state, terms, is_used: false })), ..self }
     }
 

@@ -33,7 +33,7 @@ where
             // This may be the first question of the request to the shared state. A place may become
             // free for the key until the decision, and then no refusal of the shared state counts.
             let Shared { state, terms, .. } = &*locked(self.overflow.as_ref()?);
-            terms.rule.peek(state, &ask).filter(Decision::is_admitted)
+            terms.all.rule.peek(state, &ask).filter(Decision::is_admitted)
         })
     }
 
@@ -117,11 +117,11 @@ where
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            return Some(read(&table.terms.rule, table.keys.value(slot)));
+            return Some(read(&table.terms.of(key).rule, table.keys.value(slot)));
         }
         drop(table);
         let Shared { state, terms, .. } = &*locked(self.overflow.as_ref()?);
-        Some(read(&terms.rule, state))
+        Some(read(&terms.all.rule, state))
     }
 
     /// Returns the time, or the horizon if it is earlier.
@@ -145,13 +145,14 @@ where
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         let terms = &table.terms;
+        let rule = &terms.of(key).rule;
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            return Some(read(&terms.rule, table.keys.value(slot), true));
+            return Some(read(rule, table.keys.value(slot), true));
         }
         if self.room.is_full() || table.keys.is_full() {
             return None;
         }
-        let since = self.since_of_new(terms, now)?;
-        Some(read(&terms.rule, &terms.rule.new_state(since), false))
+        let since = self.since_of_new(terms, key, now)?;
+        Some(read(rule, &rule.new_state(since), false))
     }
 }
