@@ -52,8 +52,8 @@ fn assert_conserved(reader: &mut SeriesReader<ManualClock>, registry: &Tested) {
     }
 }
 
-/// The counts of a removed resource with a handle are in the readings of a reader that is made after
-/// the removal, also once the handle is gone and the name is listed again.
+/// The counts of a removed resource with a handle are in the readings of a reader that is made
+/// after the removal, also once the handle is gone and the name is listed again.
 #[test]
 fn removed_resource_that_is_held_has_its_series_in_a_later_reader() {
     let (registry, _) = registry();

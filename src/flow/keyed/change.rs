@@ -64,9 +64,10 @@ where
     }
 
     /// Gives a key settings of its own now; see [`set_own_limit_at`](Self::set_own_limit_at).
-    pub fn set_own_limit(&self, key: K, limiter: L)
+    pub fn set_own_limit<Q>(&self, key: &Q, limiter: L)
     where
-        K: Clone,
+        K: Borrow<Q> + Clone,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
         self.set_own_limit_at(self.clock.now(), key, limiter);
     }
@@ -96,7 +97,7 @@ where
     /// let bucket = |burst| TokenBucket::with_clock(rate, burst, clock.clone());
     /// let limiter = Keyed::<String, _>::new(bucket(10), 1_000)?;
     /// assert!(limiter.of_key("ann").try_acquire_many(8).is_admitted());
-    /// limiter.set_own_limit("ann".to_owned(), bucket(50));
+    /// limiter.set_own_limit("ann", bucket(50));
     /// assert!(limiter.of_key("ann").try_acquire_many(3).is_refused(), "two are left");
     /// clock.advance(Duration::from_secs(5));
     /// assert!(limiter.of_key("ann").try_acquire_many(50).is_admitted());
@@ -104,13 +105,15 @@ where
     /// assert!(limiter.unset_own_limit("ann"));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_own_limit_at(&self, now: Timestamp, key: K, limiter: L)
+    pub fn set_own_limit_at<Q>(&self, now: Timestamp, key: &Q, limiter: L)
     where
-        K: Clone,
+        K: Borrow<Q> + Clone,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
         let now = self.horizon.bound(now.as_nanos(), &self.clock);
         let mut current = locked(&self.current);
-        let limit = self.changed(current.of(&key), limiter, now);
+        let limit = self.changed(current.of(key), limiter, now);
+        let key = key.to_owned();
         let mut own = HashMap::clone(&current.own);
         own.insert(key.clone(), limit);
         let (all, own) = (current.all, Arc::new(own));
@@ -176,11 +179,21 @@ where
         now: u64,
     ) {
         let next = Arc::new(next);
-        let concerns = |key: &K| of.map_or_else(|| !next.own.contains_key(key), |of| of == key);
         for shard in &self.shards {
             let Table { keys, terms } = &mut *shard.lock();
-            for (key, word) in keys.entries_mut().filter(|(key, _)| concerns(key)) {
-                carry(word, &terms.of(key).rule, &next.of(key).rule, now);
+            match of {
+                None => {
+                    let others = keys.entries_mut().filter(|(key, _)| !next.own.contains_key(key));
+                    for (_, word) in others {
+                        carry(word, &terms.all.rule, &next.all.rule, now);
+                    }
+                }
+                Some(key) => {
+                    if let Some(slot) = keys.find(self.hash(key).tag(), key) {
+                        let word = keys.slot_mut(slot).value;
+                        carry(word, &terms.of(key).rule, &next.of(key).rule, now);
+                    }
+                }
             }
             *terms = Arc::clone(&next);
             let is_here = |(key, _): &mut (K, Word)| ptr::eq(shard, self.shard(self.hash(key)));

@@ -184,14 +184,14 @@ fn key_has_a_limit_of_its_own_while_the_others_change() {
     let taken = |key: u64, now| {
         (0..100).take_while(|_| limiter.try_acquire_at(&key, at(now), 1).is_admitted()).count()
     };
-    limiter.set_own_limit_at(at(60_000), 1, bucket(10));
+    limiter.set_own_limit_at(at(60_000), &1, bucket(10));
     assert_eq!([1, 2].map(|key| taken(key, 60_000)), [2, 2], "a change adds no tokens");
     assert_eq!([1, 2].map(|key| taken(key, 61_000)), [10, 2]);
     assert_eq!(limiter.evict_at(at(62_000), 100), 2);
     assert_eq!([1, 2].map(|key| taken(key, 62_000)), [10, 2], "its settings are kept");
     limiter.reconfigure_at(at(63_000), bucket(5));
     assert_eq!([1, 2].map(|key| taken(key, 63_300)), [10, 5]);
-    limiter.set_own_limit_at(at(63_300), 1, bucket(3));
+    limiter.set_own_limit_at(at(63_300), &1, bucket(3));
     assert_eq!(taken(1, 70_000), 3, "a change of its own");
     assert!(limiter.unset_own_limit_at(at(70_000), &1));
     assert!(!limiter.unset_own_limit_at(at(70_000), &1));
@@ -208,14 +208,14 @@ fn change_of_one_key_forgives_nothing() {
         let ask = |permits, now| limiter.try_acquire_at(&1, at(now), permits).is_admitted();
         assert!(ask(5, 60_000));
         let _ = limiter.evict_at(at(60_500), 100);
-        limiter.set_own_limit_at(at(60_500), 1, bucket(20));
+        limiter.set_own_limit_at(at(60_500), &1, bucket(20));
         assert!(!ask(6, 60_500) && ask(5, 60_500), "{keep:?}");
         let _ = limiter.evict_at(at(62_500), 100);
         // It has 20, and 5 of all.
         assert!(limiter.unset_own_limit_at(at(62_500), &1));
         assert!(!ask(6, 62_500) && ask(5, 62_500), "{keep:?}");
         let _ = limiter.evict_at(at(63_000), 100);
-        limiter.set_own_limit_at(at(63_000), 1, bucket(1));
+        limiter.set_own_limit_at(at(63_000), &1, bucket(1));
         let _ = limiter.evict_at(at(63_000), 100);
         assert!(limiter.unset_own_limit_at(at(63_000), &1));
         assert!(!ask(2, 63_000) && ask(1, 63_000), "as a bucket that was changed twice: {keep:?}");
@@ -238,7 +238,7 @@ fn own_limits_change_beside_decisions() {
             })
             .collect();
         for burst in (1..200).map(|it| 5 + it % 7) {
-            limiter.set_own_limit_at(at(60_000), 1, bucket(burst));
+            limiter.set_own_limit_at(at(60_000), &1, bucket(burst));
             let _ = limiter.evict_at(at(60_000), 100);
             assert!(limiter.unset_own_limit_at(at(60_000), &1));
         }
