@@ -228,14 +228,14 @@ impl<K, V> KeyTable<K, V> {
         Some(slot)
     }
 
-    /// Returns the value of a slot, if it has a key.
-    pub(crate) fn value_in(&self, slot: usize) -> Option<&V> {
-        self.entries[slot].as_ref().map(|(_, value)| value)
+    /// Returns the key of a slot and its value, if it has one.
+    pub(crate) fn entry_in(&self, slot: usize) -> Option<&(K, V)> {
+        self.entries[slot].as_ref()
     }
 
-    /// Returns each value.
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.entries.iter_mut().flatten().map(|(_, value)| value)
+    /// Returns each key with its value.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().flatten().map(|(key, value)| (&*key, value))
     }
 
     /// Inserts a key that the table does not have, with a count of 0 and without a mark. Returns

@@ -70,10 +70,10 @@ pub enum WatchedState {
     Panicked,
 }
 
-/// A number of a [`WatchedState`], by which exporters name a metric.
+/// A number of a [`WatchedState`], by which exporters name a metric: a gauge, or a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum WatchedGauge {
+pub enum WatchedMetric {
     /// The limit of a quota.
     Limit,
     /// The remaining permits of a quota.
@@ -101,8 +101,8 @@ pub enum WatchedGauge {
     ShadowEnforced,
 }
 
-impl WatchedGauge {
-    /// Every gauge.
+impl WatchedMetric {
+    /// Every metric.
     pub const ALL: &[Self] = &[
         Self::Limit,
         Self::LimitRemaining,
@@ -116,6 +116,21 @@ impl WatchedGauge {
         Self::ShadowWouldDelay,
         Self::ShadowEnforced,
     ];
+
+    /// Returns whether it is a count that grows while the limiter exists, and not a gauge. An
+    /// exporter names it as a counter.
+    ///
+    /// ```
+    /// use leaparray::flow::watch::WatchedMetric;
+    ///
+    /// assert!(WatchedMetric::ShadowWouldRefuse.is_counter());
+    /// // The count of a key that comes back after its eviction begins at 0.
+    /// assert!(!WatchedMetric::LimiterKeyRefusals.is_counter());
+    /// ```
+    #[must_use]
+    pub const fn is_counter(self) -> bool {
+        matches!(self, Self::ShadowWouldRefuse | Self::ShadowWouldDelay | Self::ShadowEnforced)
+    }
 
     /// Returns the name in snake case, without a prefix.
     #[must_use]
@@ -184,53 +199,53 @@ impl WatchedState {
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
-    /// use leaparray::flow::watch::{Watch, WatchedGauge};
+    /// use leaparray::flow::watch::{Watch, WatchedMetric};
     /// use std::sync::Arc;
     ///
     /// let limiter = Arc::new(ConcurrencyLimiter::new(20));
     /// let state = limiter.watched().expect("it exists");
     /// let mut values = Vec::new();
-    /// state.for_each_gauge(&mut |gauge, label, value| values.push((gauge, label, value as u64)));
-    /// let expected = [(WatchedGauge::Limit, None, 20), (WatchedGauge::LimitRemaining, None, 20)];
-    /// assert_eq!(values, expected);
+    /// state.for_each_metric(&mut |metric, label, value| values.push((metric, label, value)));
+    /// let expected = [WatchedMetric::Limit, WatchedMetric::LimitRemaining];
+    /// assert_eq!(values, expected.map(|metric| (metric, None, 20.0)));
     /// ```
-    pub fn for_each_gauge<'a>(
+    pub fn for_each_metric<'a>(
         &'a self,
-        visit: &mut dyn FnMut(WatchedGauge, Option<(&'static str, &'a str)>, f64),
+        visit: &mut dyn FnMut(WatchedMetric, Option<(&'static str, &'a str)>, f64),
     ) {
         match self {
             Self::Nothing | Self::Panicked => {}
             Self::Quota(quota) => {
-                visit(WatchedGauge::Limit, None, float(quota.limit));
-                visit(WatchedGauge::LimitRemaining, None, float(quota.remaining));
+                visit(WatchedMetric::Limit, None, float(quota.limit));
+                visit(WatchedMetric::LimitRemaining, None, float(quota.remaining));
             }
             Self::Breaker { drop_probability } => {
-                visit(WatchedGauge::BreakerDropProbability, None, *drop_probability);
+                visit(WatchedMetric::BreakerDropProbability, None, *drop_probability);
             }
             Self::Circuit { snapshot, .. } => {
                 for (state, label) in STATES {
                     let value = f64::from(u8::from(state == snapshot.state));
-                    visit(WatchedGauge::CircuitState, Some(("state", label)), value);
+                    visit(WatchedMetric::CircuitState, Some(("state", label)), value);
                 }
             }
             Self::Keyed { counts, top_refused } => {
-                visit(WatchedGauge::LimiterKeys, None, float(counts.keys as u64));
+                visit(WatchedMetric::LimiterKeys, None, float(counts.keys as u64));
                 for RefusedKey { key, refusals } in top_refused {
                     let label = Some(("key", key.as_str()));
-                    visit(WatchedGauge::LimiterKeyRefusals, label, float(*refusals));
+                    visit(WatchedMetric::LimiterKeyRefusals, label, float(*refusals));
                 }
             }
             Self::Shadow { mode, counts, limiter } => {
                 for name in Mode::NAMES {
                     let value = f64::from(u8::from(name == mode.name()));
-                    visit(WatchedGauge::ShadowMode, Some(("mode", name)), value);
+                    visit(WatchedMetric::ShadowMode, Some(("mode", name)), value);
                 }
                 let parts = mode.enforced().parts_per_million();
-                visit(WatchedGauge::ShadowEnforcedShare, None, f64::from(parts) / 1e6);
-                visit(WatchedGauge::ShadowWouldRefuse, None, float(counts.would_refuse));
-                visit(WatchedGauge::ShadowWouldDelay, None, float(counts.would_delay));
-                visit(WatchedGauge::ShadowEnforced, None, float(counts.enforced));
-                limiter.for_each_gauge(visit);
+                visit(WatchedMetric::ShadowEnforcedShare, None, f64::from(parts) / 1e6);
+                visit(WatchedMetric::ShadowWouldRefuse, None, float(counts.would_refuse));
+                visit(WatchedMetric::ShadowWouldDelay, None, float(counts.would_delay));
+                visit(WatchedMetric::ShadowEnforced, None, float(counts.enforced));
+                limiter.for_each_metric(visit);
             }
         }
     }

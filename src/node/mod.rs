@@ -12,6 +12,7 @@ mod reason;
 mod recorded;
 mod reserve;
 mod reserved;
+mod response;
 mod seconds;
 #[cfg(feature = "serde")]
 mod serde_config;
@@ -28,6 +29,7 @@ pub use permit::{Outcome, Permit};
 pub use reading::NodeReading;
 pub use reason::{Reason, Refusals};
 pub use reserve::Reservation;
+pub use response::{ResponseClass, Responses};
 pub use seconds::SecondsCursor;
 pub(crate) use seconds::{number_of, oldest_second};
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
@@ -42,6 +44,7 @@ use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use generation::Generation;
 use reason::RefusalCounters;
+use response::ResponseCounters;
 
 /// The metrics of one resource, such as a route or a method: the requests that passed, were
 /// blocked, succeeded or failed, their response times, and the number of requests in flight. Counts
@@ -79,6 +82,7 @@ pub struct ResourceNode<C = MonotonicClock> {
     current: AtomicUsize,
     on_drop: AtomicOnDrop,
     refusals: RefusalCounters,
+    responses: ResponseCounters,
 }
 
 impl<C> fmt::Debug for ResourceNode<C> {
@@ -110,6 +114,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             current: AtomicUsize::new(0),
             on_drop: AtomicOnDrop::new(OnDrop::default()),
             refusals: RefusalCounters::new(),
+            responses: ResponseCounters::new(),
         }
     }
 
@@ -223,6 +228,32 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[must_use]
     pub fn refusals(&self) -> Refusals {
         self.refusals.get()
+    }
+
+    /// Counts a response by the class of its status, which is apart from the events: a response
+    /// with the status 404 is a [success](MetricEvent::Success) by default, and only its class
+    /// tells it from one with the status 200. The layer of `leaparray-tower` counts each response
+    /// of its service.
+    ///
+    /// ```
+    /// use leaparray::node::ResponseClass;
+    /// use leaparray::{NodeConfig, ResourceNode};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// let request = node.enter();
+    /// node.count_response(ResponseClass::of_status(404));
+    /// request.success();
+    /// assert_eq!(node.responses()[ResponseClass::ClientError], 1);
+    /// ```
+    #[inline]
+    pub fn count_response(&self, class: ResponseClass) {
+        self.responses.add(class);
+    }
+
+    /// Returns the responses by class, since the node was made.
+    #[must_use]
+    pub fn responses(&self) -> Responses {
+        self.responses.get()
     }
 
     /// Counts passes, and one more request in flight.

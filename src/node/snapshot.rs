@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reason::Refusals;
+use super::response::Responses;
 use super::{NodeReading, ResourceNode};
 use crate::histogram::LatencyQuantiles;
 use crate::metric::{MetricEvent, MetricTotals};
@@ -51,6 +52,8 @@ pub struct NodeSnapshot {
     pub previous: Option<WindowSnapshot>,
     /// The refused permits by reason, since the node was made.
     pub refusals: Refusals,
+    /// The responses by class, since the node was made.
+    pub responses: Responses,
     /// The highest rate of success in one bucket of the short window, per second. Each sum is
     /// divided by the length of the bucket, although the newest bucket is still filling.
     pub max_success_qps: f64,
@@ -192,6 +195,7 @@ impl<C: Clock + Clone> NodeReading<'_, C> {
             concurrency: node.concurrency(),
             reserved: self.reserved(),
             refusals: node.refusals(),
+            responses: node.responses(),
             short: window(short),
             long: window(long),
             previous: short.keeps_previous().then(previous),

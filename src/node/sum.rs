@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 
 use super::reason::Refusals;
+use super::response::Responses;
 use super::snapshot::{NodeSnapshot, WindowSnapshot};
 use crate::time::Timestamp;
 
@@ -14,6 +15,7 @@ impl NodeSnapshot {
             concurrency: 0,
             reserved: 0,
             refusals: Refusals::default(),
+            responses: Responses::default(),
             short: WindowSnapshot::default(),
             long: WindowSnapshot::default(),
             previous: None,
@@ -25,8 +27,8 @@ impl NodeSnapshot {
 impl AddAssign<&Self> for NodeSnapshot {
     /// Adds another snapshot, as if one node had recorded the requests of both.
     ///
-    /// Counts, response times, requests in flight, reserved and refused permits are added; the sums
-    /// saturate. The timestamp is the later of the two. The peaks are lower bounds:
+    /// Counts, response times, requests in flight, reserved and refused permits and responses are
+    /// added; the sums saturate. The timestamp is the later of the two. The peaks are lower bounds:
     /// [`max_success_qps`](Self::max_success_qps) and
     /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because
     /// it is not known whether both nodes had their peaks at the same time.
@@ -61,12 +63,14 @@ impl AddAssign<&Self> for NodeSnapshot {
             concurrency,
             reserved,
             refusals,
+            responses,
             short,
             long,
             previous,
             max_success_qps,
         } = other;
         self.refusals += refusals;
+        self.responses += responses;
         self.timestamp = self.timestamp.max(*timestamp);
         self.concurrency = self.concurrency.saturating_add(*concurrency);
         self.reserved = self.reserved.saturating_add(*reserved);

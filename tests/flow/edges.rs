@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use leaparray::Timestamp;
-use leaparray::WindowConfig;
 use leaparray::flow::{
     ConcurrencyLimiter, Decision, LeakyBucket, Limiter, LimiterExt, Rate, RateError, Reason, Retry,
     SlidingWindowLimiter, TokenBucket,
 };
+use leaparray::{ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
 
 use crate::{at, ms};
@@ -98,6 +97,43 @@ proptest! {
             prop_assert_eq!(bucket.quota_at(later).unwrap().remaining, 0);
         }
     }
+}
+
+/// At any rate, it is as a full bucket of which all tokens were taken at once.
+#[test]
+fn bucket_that_starts_empty_is_as_one_that_was_emptied() {
+    let second = Duration::from_secs(1);
+    let rates = [(1, second), (3, second), (1_000_000_000, second), (7, Duration::from_nanos(22))];
+    for (permits, interval) in rates {
+        for capacity in [0, 1, 5, 1_000] {
+            let clock = ManualClock::new(Timestamp::from_secs(60));
+            let rate = Rate::new(permits, interval).unwrap();
+            let full = TokenBucket::with_clock(rate, capacity, clock.clone());
+            let empty = TokenBucket::with_clock(rate, capacity, clock.clone()).starting_empty();
+            assert!(full.try_acquire_many(capacity).is_admitted());
+            for nanos in [0, 1, 333_333_333, 333_333_334, 1_000_000_000, 5_000_000_000] {
+                let now = Timestamp::from_secs(60).saturating_add(Duration::from_nanos(nanos));
+                let remaining = |it: &TokenBucket<_>| it.quota_at(now).map(|it| it.remaining);
+                assert_eq!(remaining(&empty), remaining(&full), "{rate:?} {capacity} {nanos}");
+            }
+        }
+    }
+    // A token a year, and 584 years: it is never full.
+    let (clock, year) = (ManualClock::new(Timestamp::MIN), second * 3_600 * 24 * 365);
+    let yearly = TokenBucket::with_clock(Rate::new(1, year).unwrap(), 1_000, clock.clone());
+    let yearly = yearly.starting_empty().with_max_lead(Duration::MAX);
+    let before = Timestamp::from_nanos(Timestamp::MIN.saturating_add(year).as_nanos() - 1);
+    assert!(yearly.try_acquire_at(before, 1).is_refused());
+    for years in 1..=250 {
+        let now = Timestamp::MIN.saturating_add(year * years);
+        assert!(yearly.try_acquire_at(now, 1).is_admitted(), "{years}");
+        assert!(yearly.try_acquire_at(now, 1).is_refused(), "{years}");
+    }
+    // Its tokens would be added after the end of time.
+    let slowest = Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap();
+    let empty = TokenBucket::new(slowest, 5).starting_empty();
+    assert_eq!(empty.try_acquire().refusal().unwrap().retry(), Retry::Never);
+    assert_eq!(TokenBucket::new(slowest, 0).starting_empty().capacity(), 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::shadow::{Mode, Rollout, Shadow, Share};
-use leaparray::flow::watch::{Watch, WatchedGauge, WatchedState};
+use leaparray::flow::watch::{Watch, WatchedMetric, WatchedState};
 use leaparray::flow::{
     AllOf, Ask, ConcurrencyLimiter, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter,
     LimiterExt, Reason, Refusal, Retry, SlidingWindowLimiter, TokenBucket, WaitQueue,
@@ -314,15 +314,18 @@ fn gauges_tell_a_shadow_from_a_limit() {
     assert_eq!((0..8).filter(|_| limiter.try_acquire().is_refused()).count(), 2);
     let mut values = Vec::new();
     let state = limiter.watched().unwrap();
-    state.for_each_gauge(&mut |gauge, label, value| {
+    state.for_each_metric(&mut |gauge, label, value| {
         values.push((gauge, label.map(|(_, text)| text.to_owned()), value));
     });
     let of = |wanted| values.iter().filter(move |(gauge, ..)| *gauge == wanted);
-    let modes: Vec<_> = of(WatchedGauge::ShadowMode).filter(|it| it.2 > 0.0).collect();
+    let modes: Vec<_> = of(WatchedMetric::ShadowMode).filter(|it| it.2 > 0.0).collect();
     assert_eq!((modes.len(), modes[0].1.as_deref()), (1, Some("requests")));
     let value = |wanted| of(wanted).map(|it| it.2).sum::<f64>();
-    assert!((value(WatchedGauge::ShadowEnforcedShare) - 0.25).abs() < 1e-9);
-    assert_eq!((value(WatchedGauge::ShadowWouldRefuse), of(WatchedGauge::Limit).count()), (6.0, 1));
+    assert!((value(WatchedMetric::ShadowEnforcedShare) - 0.25).abs() < 1e-9);
+    assert_eq!(
+        (value(WatchedMetric::ShadowWouldRefuse), of(WatchedMetric::Limit).count()),
+        (6.0, 1)
+    );
     let rollout = limiter.rollout().watched();
     assert!(matches!(rollout, Some(WatchedState::Shadow { counts, .. }) if counts.enforced == 2));
 }

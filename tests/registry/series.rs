@@ -52,6 +52,26 @@ fn assert_conserved(reader: &mut SeriesReader<ManualClock>, registry: &Tested) {
     }
 }
 
+/// The counts of a removed resource with a handle are in the readings of a reader that is made
+/// after the removal, also once the handle is gone and the name is listed again.
+#[test]
+fn removed_resource_that_is_held_has_its_series_in_a_later_reader() {
+    let (registry, _) = registry();
+    succeed(&registry, "a", 5);
+    let held = registry.resource("a").unwrap();
+    assert!(registry.remove("a"));
+    let mut reader = registry.series();
+    let of_a = |reader: &mut SeriesReader<_>| sums(reader, &registry).get(&key("a", None)).copied();
+    assert_eq!(of_a(&mut reader), Some(5));
+    held.enter().success();
+    assert_eq!(of_a(&mut reader), Some(6));
+    drop(held);
+    assert_eq!(of_a(&mut reader), Some(6));
+    succeed(&registry, "a", 1);
+    assert_eq!(of_a(&mut reader), Some(7));
+    assert_conserved(&mut reader, &registry);
+}
+
 /// Resources are listed, recorded in, evicted, removed and read at random, by two readers. Handles
 /// of some are kept, and record after the removal.
 #[test]

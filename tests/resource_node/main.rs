@@ -5,6 +5,7 @@ mod endings;
 mod geometry;
 mod in_flight;
 mod readings;
+mod responses;
 mod unfinished;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

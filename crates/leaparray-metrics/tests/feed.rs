@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leaparray::node::ResponseClass;
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
     Timestamp, TrafficType,
@@ -82,6 +83,28 @@ fn publication_feeds_what_is_new() {
         ("leaparray_in_flight orders  inbound".to_owned(), 0.0),
     ];
     assert_eq!(third, HashMap::from(expected));
+}
+
+#[test]
+fn new_responses_are_fed_by_class() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let orders = registry.resource("orders").unwrap();
+    let responses = || {
+        let numbers = publish(&feed).numbers;
+        let of = |class: &str| {
+            numbers.get(&format!("leaparray_responses orders  inbound {class}")).copied()
+        };
+        ["1xx", "2xx", "3xx", "4xx", "5xx"].map(of)
+    };
+    assert_eq!(responses(), [None; 5]);
+    for status in [200, 404, 404] {
+        orders.count_response(ResponseClass::of_status(status));
+    }
+    assert_eq!(responses(), [0.0, 1.0, 0.0, 2.0, 0.0].map(Some));
+    orders.count_response(ResponseClass::ClientError);
+    assert_eq!(responses(), [None, None, None, Some(1.0), None]);
+    assert_eq!(responses(), [None; 5]);
 }
 
 #[test]
@@ -462,6 +485,35 @@ fn watched_limiters_are_fed() {
     let gone = publish(&feed).numbers;
     assert!(gone.len() == 4 && gone.values().all(|value| *value == 0.0), "{gone:?}");
     assert!(publish(&feed).numbers.is_empty());
+}
+
+/// A count that grows is a counter, which is fed what is new: nothing from before the feed, and all
+/// of another limiter that has its name later.
+#[test]
+fn counts_of_a_shadow_are_counters() {
+    use leaparray::flow::shadow::{Mode, Shadow};
+    use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
+
+    let registry = registry();
+    let tried = || Arc::new(Shadow::new(ConcurrencyLimiter::new(0), Mode::Shadow));
+    let ask = |tried: &Shadow<_>, times| {
+        (0..times).for_each(|_| assert!(tried.try_acquire().is_admitted()));
+    };
+    let first = tried();
+    registry.watch("tried", Arc::clone(&first)).unwrap();
+    ask(&first, 7);
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let would_refuse = || publish(&feed).numbers["leaparray_shadow_would_refuse tried"];
+    ask(&first, 2);
+    assert_eq!(would_refuse(), 2.0);
+    assert_eq!(would_refuse(), 0.0);
+    ask(&first, 1);
+    assert_eq!(would_refuse(), 1.0);
+    registry.unwatch("tried");
+    let second = tried();
+    registry.watch("tried", Arc::clone(&second)).unwrap();
+    ask(&second, 3);
+    assert_eq!(would_refuse(), 3.0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The names of metrics and attributes.
 
-use leaparray::flow::watch::WatchedGauge;
+use leaparray::flow::watch::WatchedMetric;
 use leaparray::registry::{SeriesKey, WatchedLimiter};
 use leaparray::{MetricEvent, TrafficType};
 
@@ -9,8 +9,17 @@ pub(crate) fn counter(event: MetricEvent) -> String {
     format!("leaparray.{event}")
 }
 
+/// The name and the description of the counter of responses by class.
+pub(crate) const RESPONSES: [&str; 2] =
+    ["leaparray.responses", "Responses by the class of their status"];
+/// The attribute with the class.
+pub(crate) const CODE: &str = "leaparray.code";
+
 pub(crate) const PERMITS: &str = "{permit}";
 pub(crate) const REQUESTS: &str = "{request}";
+pub(crate) const RESPONSE_UNIT: &str = "{response}";
+/// The unit of a metric of the watched limiters.
+pub(crate) const ONE: &str = "1";
 
 /// The kind of a resource, which decides the names of its metrics: those of the semantic
 /// conventions for HTTP, or those of this crate.
@@ -87,20 +96,26 @@ pub(crate) fn attributes(key: &SeriesKey, mut add: impl FnMut(&'static str, &str
     add("leaparray.kind", if is_outbound { "outbound" } else { "inbound" });
 }
 
+/// Returns the value of a counter of the watched limiters.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number")]
+pub(crate) const fn count(value: f64) -> u64 {
+    value as u64
+}
+
 /// Returns the name of a metric of the watched limiters.
-pub(crate) fn watched_name(gauge: WatchedGauge) -> String {
-    format!("leaparray.{}", gauge.name())
+pub(crate) fn watched_name(metric: WatchedMetric) -> String {
+    format!("leaparray.{}", metric.name())
 }
 
 /// Calls `take` with the attributes and the value of a number of each watched limiter that has it.
 pub(crate) fn watched(
-    gauge: WatchedGauge,
+    metric: WatchedMetric,
     limiters: &[WatchedLimiter],
     mut take: impl FnMut(&[(String, &str)], f64),
 ) {
     for WatchedLimiter { name, state, .. } in limiters {
-        state.for_each_gauge(&mut |found, label, value| {
-            if found == gauge {
+        state.for_each_metric(&mut |found, label, value| {
+            if found == metric {
                 let mut attributes = vec![("leaparray.limiter".to_owned(), &**name)];
                 attributes.extend(label.map(|(key, text)| (format!("leaparray.{key}"), text)));
                 take(&attributes, value);

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use leaparray::flow::watch::WatchedGauge;
+use leaparray::flow::watch::WatchedMetric;
 use leaparray::registry::{SeriesKey, WatchedLimiter};
 use leaparray::{Clock, MetricEvent, Registry};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
-use crate::convention::{self, Kind, PERMITS, REQUESTS};
+use crate::convention::{self, CODE, Kind, ONE, PERMITS, REQUESTS, RESPONSE_UNIT, RESPONSES};
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each
-/// event, the requests in flight, and gauges of the limiters that the registry
-/// [watches](Registry::watch). The README has their names.
+/// event, the responses by class, the requests in flight, and the numbers of the limiters that the
+/// registry [watches](Registry::watch). The README has their names.
 ///
 /// The instruments do not keep the registry alive. Once it is dropped, they report no points.
 /// OpenTelemetry cannot remove them, so call this once for each registry and meter.
@@ -77,6 +77,22 @@ where
         });
         counter.build();
     }
+    let (weak, of_responses) = (Arc::downgrade(registry), Arc::clone(&series));
+    let [name, description] = RESPONSES;
+    let counter = meter.u64_observable_counter(name).with_description(description);
+    let counter = counter.with_unit(RESPONSE_UNIT).with_callback(move |observer| {
+        let Some(registry) = weak.upgrade() else { return };
+        let mut series = of_responses.lock().unwrap_or_else(PoisonError::into_inner);
+        let reading = series.read(&registry);
+        for series in reading.iter().filter(|it| it.counts().responses.sum() > 0) {
+            for (class, count) in series.counts().responses.iter() {
+                let mut attributes = attributes(series.key());
+                attributes.push(KeyValue::new(CODE, class.name()));
+                observer.observe(count, &attributes);
+            }
+        }
+    });
+    counter.build();
     for kind in Kind::ALL {
         let (registry, series) = (Arc::downgrade(registry), Arc::clone(&series));
         let gauge = meter.i64_observable_up_down_counter(kind.in_flight());
@@ -94,53 +110,65 @@ where
         gauge.build();
     }
     let watched = Arc::new(Watched::default());
-    for &gauge in WatchedGauge::ALL {
+    for &metric in WatchedMetric::ALL {
+        let (name, description) = (convention::watched_name(metric), metric.description());
         let (registry, watched) = (Arc::downgrade(registry), Arc::clone(&watched));
-        let instrument = meter.f64_observable_gauge(convention::watched_name(gauge));
-        let instrument = instrument.with_description(gauge.description());
-        let instrument = instrument.with_callback(move |observer| {
+        let observe = move |take: &mut dyn FnMut(&[KeyValue], f64)| {
             let Some(registry) = registry.upgrade() else { return };
-            let limiters = watched.read(gauge, &registry);
-            convention::watched(gauge, &limiters, |attributes, value| {
+            let limiters = watched.read(metric, &registry);
+            convention::watched(metric, &limiters, |attributes, value| {
                 let pairs = attributes.iter();
                 let pairs = pairs.map(|(key, text)| KeyValue::new(key.clone(), (*text).to_owned()));
-                observer.observe(value, &pairs.collect::<Vec<_>>());
+                take(&pairs.collect::<Vec<_>>(), value);
             });
-        });
-        instrument.build();
+        };
+        if metric.is_counter() {
+            let counter = meter.u64_observable_counter(name).with_description(description);
+            let counter = counter.with_unit(ONE).with_callback(move |observer| {
+                observe(&mut |pairs, value| observer.observe(convention::count(value), pairs));
+            });
+            counter.build();
+        } else {
+            let gauge = meter.f64_observable_gauge(name).with_description(description);
+            let gauge = gauge.with_unit(ONE).with_callback(move |observer| {
+                observe(&mut |pairs, value| observer.observe(value, pairs));
+            });
+            gauge.build();
+        }
     }
 }
 
-/// One reading of the watched limiters for all gauges of a collection.
+/// One reading of the watched limiters for all metrics of a collection.
 #[derive(Default)]
 struct Watched(Mutex<Option<WatchedReading>>);
 
 struct WatchedReading {
     at: Instant,
     limiters: Arc<[WatchedLimiter]>,
-    /// The gauges that were observed.
-    observed: Vec<WatchedGauge>,
+    /// The metrics that were observed.
+    observed: Vec<WatchedMetric>,
 }
 
 impl Watched {
-    /// The most time between two gauges of a collection.
+    /// The most time between two metrics of a collection.
     const MAX_AGE: Duration = Duration::from_millis(100);
 
-    /// Returns the reading of this collection. A collection observes each gauge at most once, so
-    /// this reads again for a gauge that was observed. It also does so after the maximum age: a
-    /// view may drop different gauges for two readers.
-    fn read<C>(&self, gauge: WatchedGauge, registry: &Registry<C>) -> Arc<[WatchedLimiter]> {
+    /// Returns the reading of this collection. A collection observes each metric at most once, so
+    /// this reads again for a metric that was observed. It also does so after the maximum age: a
+    /// view may drop different metrics for two readers.
+    fn read<C>(&self, metric: WatchedMetric, registry: &Registry<C>) -> Arc<[WatchedLimiter]> {
         if let Some(reading) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-            && !reading.observed.contains(&gauge)
+            && !reading.observed.contains(&metric)
             && reading.at.elapsed() < Self::MAX_AGE
         {
-            reading.observed.push(gauge);
+            reading.observed.push(metric);
             return Arc::clone(&reading.limiters);
         }
         // Without the lock: this calls code of the user.
         let limiters: Arc<[_]> = registry.watched().into();
         let at = Instant::now();
-        let reading = WatchedReading { at, limiters: Arc::clone(&limiters), observed: vec![gauge] };
+        let reading =
+            WatchedReading { at, limiters: Arc::clone(&limiters), observed: vec![metric] };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
         limiters
     }

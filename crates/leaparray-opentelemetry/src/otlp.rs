@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaparray::flow::watch::WatchedGauge;
+use leaparray::flow::watch::WatchedMetric;
 use leaparray::registry::{Series, SeriesKey, SeriesReader, WatchedLimiter};
 use leaparray::{Clock, LatencyHistogram, MetricEvent, MonotonicClock, Registry};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -21,7 +21,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource as Source;
 
-use crate::convention::{self, Kind, PERMITS, REQUESTS};
+use crate::convention::{self, CODE, Kind, ONE, PERMITS, REQUESTS, RESPONSE_UNIT, RESPONSES};
 
 /// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters
 /// of each resource and each context, the requests in flight, and the response times of those with
@@ -29,7 +29,8 @@ use crate::convention::{self, Kind, PERMITS, REQUESTS};
 /// so no resolution is lost. Response times that were recorded under a
 /// [geometry](leaparray::ResourceNode::reconfigure) without a histogram have no bin, and are not
 /// in the point: its count is then below that of the requests that ended. The limiters that the
-/// registry [watches](Registry::watch) have gauges.
+/// registry [watches](Registry::watch) have gauges and counters. The start of such a counter is
+/// not known: the limiter has begun at 0 at an earlier time.
 ///
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost`
 /// encodes it, or the request of its gRPC service. The service sends it.
@@ -78,9 +79,10 @@ struct Last<C> {
 #[derive(Default)]
 struct Points {
     counters: [Vec<NumberDataPoint>; MetricEvent::OF_PERMITS.len()],
+    responses: Vec<NumberDataPoint>,
     in_flight: [Vec<NumberDataPoint>; Kind::ALL.len()],
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
-    /// In the order of [`WatchedGauge::ALL`].
+    /// In the order of [`WatchedMetric::ALL`].
     watched: Vec<Vec<NumberDataPoint>>,
 }
 
@@ -181,12 +183,18 @@ impl Points {
             attributes: attributes.clone(),
             start_time_unix_nano: times.start,
             time_unix_nano: times.now,
-            value: Some(Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX))),
+            value: Some(integer(value)),
             ..Default::default()
         };
         for (points, event) in self.counters.iter_mut().zip(MetricEvent::OF_PERMITS) {
             points.push(number(counts.totals.sum(*event)));
         }
+        let responses = counts.responses.iter().filter(|_| counts.responses.sum() > 0);
+        self.responses.extend(responses.map(|(class, count)| {
+            let mut point = number(count);
+            point.attributes.push(attribute(CODE, class.name()));
+            point
+        }));
         let kind = Kind::of(series.key()) as usize;
         self.in_flight[kind].push(number(series.in_flight()));
         if let Some(histogram) = counts.histogram() {
@@ -196,14 +204,19 @@ impl Points {
     }
 
     fn add_watched(&mut self, limiters: &[WatchedLimiter], now: u64) {
-        for &gauge in WatchedGauge::ALL {
+        for &metric in WatchedMetric::ALL {
             let mut points = Vec::new();
-            convention::watched(gauge, limiters, |attributes, value| {
+            convention::watched(metric, limiters, |attributes, value| {
                 let attributes = attributes.iter();
+                let value = if metric.is_counter() {
+                    integer(convention::count(value))
+                } else {
+                    Number::AsDouble(value)
+                };
                 points.push(NumberDataPoint {
                     attributes: attributes.map(|(key, text)| attribute(key, *text)).collect(),
                     time_unix_nano: now,
-                    value: Some(Number::AsDouble(value)),
+                    value: Some(value),
                     ..Default::default()
                 });
             });
@@ -232,12 +245,17 @@ impl Points {
             let data = Data::ExponentialHistogram(histogram);
             metric(kind.response_time(), kind.response_time_description(), "s", data)
         });
-        let watched = self.watched.into_iter().zip(WatchedGauge::ALL);
-        let watched = watched.map(|(data_points, &gauge)| {
-            let data = Data::Gauge(Gauge { data_points });
-            metric(&convention::watched_name(gauge), gauge.description(), "1", data)
+        let watched = self.watched.into_iter().zip(WatchedMetric::ALL);
+        let watched = watched.map(|(data_points, &of)| {
+            let is_counter = of.is_counter();
+            let gauge = |data_points| Data::Gauge(Gauge { data_points });
+            let data = if is_counter { sum(data_points, true) } else { gauge(data_points) };
+            metric(&convention::watched_name(of), of.description(), ONE, data)
         });
-        let metrics = counters.chain(in_flight).chain(response_times).chain(watched);
+        let [name, description] = RESPONSES;
+        let responses = metric(name, description, RESPONSE_UNIT, sum(self.responses, true));
+        let metrics =
+            counters.chain([responses]).chain(in_flight).chain(response_times).chain(watched);
         metrics.filter(has_points).collect()
     }
 }
@@ -250,6 +268,11 @@ fn metric(name: &str, description: &str, unit: &str, data: Data) -> Metric {
         data: Some(data),
         ..Default::default()
     }
+}
+
+/// Returns a count, at most `i64::MAX`.
+fn integer(count: u64) -> Number {
+    Number::AsInt(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn has_points(metric: &Metric) -> bool {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::flow::circuit::CircuitState;
-use leaparray::flow::watch::{Watch, WatchedGauge, WatchedState};
-use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
+use leaparray::flow::shadow::{Mode, Shadow};
+use leaparray::flow::watch::{Watch, WatchedMetric, WatchedState};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter, LimiterExt};
+use leaparray::node::ResponseClass;
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
@@ -97,6 +99,7 @@ fn instruments_have_the_lifetime_totals() {
     let route = registry.resource("GET /orders").unwrap();
     route.enter().success();
     route.enter().exception();
+    route.count_response(ResponseClass::ClientError);
     registry.resource("jobs").unwrap().in_context("night").unwrap().enter().success();
     let in_flight = route.enter();
     let values = pipeline.collect();
@@ -104,6 +107,8 @@ fn instruments_have_the_lifetime_totals() {
         ("leaparray.pass /orders GET inbound", 3),
         ("leaparray.success /orders GET inbound", 1),
         ("leaparray.exception /orders GET inbound", 1),
+        ("leaparray.responses /orders 4xx GET inbound", 1),
+        ("leaparray.responses /orders 2xx GET inbound", 0),
         ("http.server.active_requests /orders GET inbound", 1),
         ("leaparray.success inbound jobs night", 1),
         ("leaparray.success inbound jobs", 0),
@@ -280,24 +285,28 @@ fn collection_reads_each_limiter_once() {
         pipeline.collect();
         let readings = readings.load(Ordering::Relaxed);
         // More than one if the thread was stopped between two gauges.
-        assert!((1..WatchedGauge::ALL.len() as u64).contains(&readings), "{readings}");
+        assert!((1..WatchedMetric::ALL.len() as u64).contains(&readings), "{readings}");
     }
 }
 
 #[test]
-fn watched_limiters_have_gauges() {
+fn watched_limiters_have_gauges_and_counters() {
     let (registry, pipeline) = (registry(), Pipeline::new());
     leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("tests"));
     let breaker = Arc::new(CircuitBreaker::new(CircuitConfig::default()));
     registry.watch("database", Arc::downgrade(&breaker)).unwrap();
     registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
     breaker.set_state_at(breaker.clock().now(), CircuitState::ForcedOpen).unwrap();
+    let tried = Shadow::new(ConcurrencyLimiter::new(0), Mode::Shadow);
+    assert!(tried.try_acquire().is_admitted());
+    registry.watch("tried", tried).unwrap();
     let values = pipeline.collect();
     for (name, expected) in [
         ("leaparray.limit jobs", 3),
         ("leaparray.limit_remaining jobs", 3),
         ("leaparray.circuit_state database forced_open", 1),
         ("leaparray.circuit_state closed database", 0),
+        ("leaparray.shadow_would_refuse tried", 1),
     ] {
         assert_eq!(values.get(name), Some(&expected), "{name}: {values:?}");
     }

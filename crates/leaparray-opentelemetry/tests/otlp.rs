@@ -11,6 +11,7 @@ use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
     ConcurrencyLimiter, FixedWindowLimiter, Keyed, LimiterExt, Rate, TokenBucket,
 };
+use leaparray::node::ResponseClass;
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
     TrafficType,
@@ -328,7 +329,24 @@ fn limiters_are_read_without_the_lock() {
 }
 
 #[test]
-fn watched_limiters_have_gauges() {
+fn responses_have_their_class_as_code() {
+    let registry = registry();
+    let source = OtlpSource::new(Arc::clone(&registry));
+    registry.resource("jobs").unwrap().enter().success();
+    assert!(!metrics(&source, 4_000).contains_key("leaparray.responses"));
+    for status in [200, 404, 404] {
+        let class = ResponseClass::of_status(status);
+        registry.resource("orders").unwrap().count_response(class);
+    }
+    let metrics = metrics(&source, 4_001);
+    let points = points(&metrics["leaparray.responses"], true).iter();
+    let points = points.map(|it| (texts(&it.attributes).last().unwrap().1, number(it)));
+    let expected = [("1xx", 0), ("2xx", 1), ("3xx", 0), ("4xx", 2), ("5xx", 0)];
+    assert!(points.eq(expected), "{metrics:?}");
+}
+
+#[test]
+fn watched_limiters_have_gauges_and_counters() {
     let registry = registry();
     let source = OtlpSource::new(Arc::clone(&registry));
     registry.watch("jobs", Arc::new(ConcurrencyLimiter::new(3))).unwrap();
@@ -353,6 +371,9 @@ fn watched_limiters_have_gauges() {
     assert_eq!(point("leaparray.limit_remaining"), (vec!["jobs"], 3.0));
     assert_eq!(point("leaparray.limiter_keys"), (vec!["clients"], 2.0));
     assert_eq!(point("leaparray.limiter_key_refusals"), (vec!["clients", "8"], 2.0));
-    assert_eq!(point("leaparray.shadow_would_refuse"), (vec!["tried"], 1.0));
+    let [would_refuse] = points(&metrics["leaparray.shadow_would_refuse"], true) else {
+        panic!("{metrics:?}")
+    };
+    assert_eq!((texts(&would_refuse.attributes)[0].1, number(would_refuse)), ("tried", 1));
     assert!(!metrics.contains_key("leaparray.circuit_state"));
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use leaparray::flow::watch::WatchedGauge;
+use leaparray::flow::watch::WatchedMetric;
 use leaparray::node::WindowSnapshot;
 use leaparray::registry::WatchedLimiter;
 use leaparray::{MetricEvent, TrafficType};
@@ -18,6 +18,7 @@ pub(crate) enum Family {
     /// The permits or requests of a resource by event.
     Event(MetricEvent),
     Refusals,
+    Responses,
     ResponseTime,
     InFlight,
     /// Like [`Event`](Self::Event), of all resources that the registry has had.
@@ -25,7 +26,7 @@ pub(crate) enum Family {
     Resources,
     ResourcesRefused,
     /// A number of the watched limiters.
-    Watched(WatchedGauge),
+    Watched(WatchedMetric),
     WindowRate,
     WindowResponseTime,
 }
@@ -58,9 +59,9 @@ impl Family {
 
     /// Returns all families, in the order of the exposition.
     fn all() -> impl Iterator<Item = Self> {
-        let of_resources = [Self::Refusals, Self::ResponseTime, Self::InFlight];
+        let of_resources = [Self::Refusals, Self::Responses, Self::ResponseTime, Self::InFlight];
         let of_lists = [Self::Resources, Self::ResourcesRefused];
-        let watched = WatchedGauge::ALL.iter().copied().map(Self::Watched);
+        let watched = WatchedMetric::ALL.iter().copied().map(Self::Watched);
         let windows = [Self::WindowRate, Self::WindowResponseTime];
         let of_permits = || MetricEvent::OF_PERMITS.iter().copied();
         let events = of_permits().map(Self::Event);
@@ -73,8 +74,9 @@ impl Family {
         let name = match self {
             Self::Event(event) => return format!("leaparray_{event}").into(),
             Self::RegistryEvent(event) => return format!("leaparray_registry_{event}").into(),
-            Self::Watched(gauge) => return format!("leaparray_{}", gauge.name()).into(),
+            Self::Watched(metric) => return format!("leaparray_{}", metric.name()).into(),
             Self::Refusals => "leaparray_refusals",
+            Self::Responses => "leaparray_responses",
             Self::ResponseTime => "leaparray_response_time_seconds",
             Self::InFlight => "leaparray_in_flight",
             Self::Resources => "leaparray_resources",
@@ -89,13 +91,14 @@ impl Family {
         match self {
             Self::Event(event) | Self::RegistryEvent(event) => event.description(),
             Self::Refusals => "Refused permits by reason",
+            Self::Responses => "Responses by the class of their status",
             Self::ResponseTime => "Response times",
             Self::InFlight => "Requests in flight",
             Self::Resources => "Listed resources",
             Self::ResourcesRefused => {
                 "Refused look-ups of resources and contexts: no room, or an invalid name"
             }
-            Self::Watched(gauge) => gauge.description(),
+            Self::Watched(metric) => metric.description(),
             Self::WindowRate => "Permits per second in the window, by event",
             Self::WindowResponseTime => "Quantiles of the response times in the window",
         }
@@ -103,9 +106,12 @@ impl Family {
 
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Self::Event(_) | Self::RegistryEvent(_) | Self::Refusals | Self::ResourcesRefused => {
-                Kind::Counter
-            }
+            Self::Event(_)
+            | Self::RegistryEvent(_)
+            | Self::Refusals
+            | Self::Responses
+            | Self::ResourcesRefused => Kind::Counter,
+            Self::Watched(metric) if metric.is_counter() => Kind::Counter,
             Self::ResponseTime => Kind::Histogram,
             _ => Kind::Gauge,
         }
@@ -118,13 +124,14 @@ impl Family {
             Self::ResponseTime => response_times(reading, take),
             Self::InFlight => each(reading, |row| Value::Gauge(float(row.in_flight)), take),
             Self::Refusals => refusals(reading, take),
+            Self::Responses => responses(reading, take),
             Self::RegistryEvent(event) => reading.lifetime.iter().try_for_each(|(kind, totals)| {
                 let labels = Labels::NONE.with("kind", name_of(*kind));
                 take(&labels, Value::Counter(totals.sum(event)))
             }),
             Self::Resources => take(&Labels::NONE, Value::Gauge(float(reading.resources as u64))),
             Self::ResourcesRefused => take(&Labels::NONE, Value::Counter(reading.refused)),
-            Self::Watched(gauge) => watched(gauge, reading, take),
+            Self::Watched(metric) => watched(metric, reading, take),
             Self::WindowRate => windows(reading, |labels, window| {
                 MetricEvent::OF_PERMITS.iter().try_for_each(|event| {
                     let rate = Value::Gauge(window.qps(*event));
@@ -179,19 +186,35 @@ fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     Ok(())
 }
 
+/// Calls `take` with the responses by class of each row that has some, also with those that are 0.
+fn responses<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+    for row in reading.rows.iter().filter(|row| row.responses.sum() > 0) {
+        for (class, count) in row.responses.iter() {
+            take(&labels_of(row).with("code", class.name()), Value::Counter(count))?;
+        }
+    }
+    Ok(())
+}
+
 /// Calls `take` with a number of each watched limiter that has it.
-fn watched<C>(gauge: WatchedGauge, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+fn watched<C>(metric: WatchedMetric, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     let mut taken = Ok(());
     for WatchedLimiter { name, state, .. } in &reading.watched {
         let labels = Labels::NONE.with("limiter", name);
-        state.for_each_gauge(&mut |found, label, value| {
-            if found == gauge && taken.is_ok() {
+        state.for_each_metric(&mut |found, label, value| {
+            if found == metric && taken.is_ok() {
                 let labels = label.map_or(labels, |(name, value)| labels.with(name, value));
-                taken = take(&labels, Value::Gauge(value));
+                taken = take(&labels, watched_value(metric, value));
             }
         });
     }
     taken
+}
+
+/// Returns a number as a sample. A count is a whole number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+const fn watched_value<'a>(metric: WatchedMetric, value: f64) -> Value<'a> {
+    if metric.is_counter() { Value::Counter(value as u64) } else { Value::Gauge(value) }
 }
 
 /// Calls `take` with the short and the long window of each row, and their labels.

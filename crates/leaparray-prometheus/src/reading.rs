@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
-use leaparray::node::{NodeSnapshot, Refusals};
+use leaparray::node::{NodeSnapshot, Refusals, Responses};
 use leaparray::registry::{SeriesCounts, SeriesKey, SeriesReader, WatchedLimiter};
 use leaparray::{Clock, MetricTotals, Registry, TrafficType};
 
@@ -33,6 +33,7 @@ pub(crate) struct Row {
     pub(crate) key: SeriesKey,
     pub(crate) totals: MetricTotals,
     pub(crate) refusals: Refusals,
+    pub(crate) responses: Responses,
     pub(crate) in_flight: u64,
     pub(crate) response_time: ResponseTime,
 }
@@ -124,6 +125,7 @@ impl<C: Clock + Clone> Reading<C> {
                 key: series.key().clone(),
                 totals: counts.totals.clone(),
                 refusals: counts.refusals,
+                responses: counts.responses,
                 in_flight: series.in_flight(),
                 response_time: ResponseTime::of(counts, bounds, buckets, native),
             });

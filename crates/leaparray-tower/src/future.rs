@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::{Limiter, LimiterExt, Quota};
-use leaparray::node::OnDrop;
+use leaparray::node::{OnDrop, ResponseClass};
 use leaparray::{Clock, Outcome, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
@@ -223,10 +223,12 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
             let now = request.entry().map_or(decided, |entry| entry.node().clock().now());
             headers::add_quotas(&mut head.headers, &quotas, now, None);
         }
-        if self.first_byte
-            && let Some(entry) = request.entry()
-        {
-            FirstByte::record(entry.node(), entry.started());
+        if let Some(entry) = request.entry() {
+            let class = ResponseClass::of_status(head.status.as_u16());
+            entry.node().count_response(class);
+            if self.first_byte {
+                FirstByte::record(entry.node(), entry.started());
+            }
         }
         let end = request.classify.head(&head);
         let unconfirmed = match (self.unconfirmed, request.entry()) {

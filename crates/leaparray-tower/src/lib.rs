@@ -43,7 +43,7 @@ pub use name::{Name, OTHER, OTHER_OUTBOUND, method_name};
 pub use refusal::Problem;
 pub use refusal::{Answer, CallError, Fail, Refuse, Refused, Spread};
 #[cfg(feature = "retry")]
-pub use retry::{AtOnce, RetryWithin, TowerBudget};
+pub use retry::{AtOnce, RetryLive, RetryWithin, TowerBudget};
 pub use service::ResourceService;
 pub use streams::open_streams;
 

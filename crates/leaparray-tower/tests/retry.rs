@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use leaparray::flow::LimiterExt;
-use leaparray::flow::budget::{Hedges, RetryBudget};
+use leaparray::flow::budget::{Hedges, LiveBudget, RetryBudget};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
-use leaparray_tower::{HedgeLayer, RetryWithin, TowerBudget};
+use leaparray_tower::{HedgeLayer, RetryLive, RetryWithin, TowerBudget};
 use tokio::time::{Instant, sleep};
 use tower::retry::backoff::{ExponentialBackoffMaker, MakeBackoff};
 use tower::retry::budget::Budget;
@@ -45,6 +45,39 @@ async fn failing_backend_gets_a_fifth_more_and_not_three_times_the_load() {
         assert_eq!(service.ready().await.unwrap().call(()).await, Err("failed"));
     }
     assert_eq!((attempts.load(Ordering::Relaxed), left(&budget)), (120, 0));
+}
+
+/// Ten requests are in flight while their first attempts fail, so two retries are admitted. They
+/// last until their results, and the requests until their responses.
+#[tokio::test]
+async fn retries_are_a_share_of_the_requests_in_flight() {
+    let budget = Arc::new(LiveBudget::new(0.2, 0).unwrap());
+    let (attempts, in_flight) = (AtomicU32::new(0), AtomicU32::new(0));
+    let failing = service_fn(|(): ()| {
+        attempts.fetch_add(1, Ordering::Relaxed);
+        let most = &in_flight;
+        let budget = &budget;
+        async move {
+            tokio::task::yield_now().await;
+            most.fetch_max(u32::try_from(budget.requests()).unwrap(), Ordering::Relaxed);
+            Err::<(), _>("failed")
+        }
+    });
+    let policy =
+        RetryLive::new(Arc::clone(&budget), 2, |(): &(), result: &Result<(), _>| result.is_err());
+    let service = ServiceBuilder::new().retry(policy).service(failing);
+    let calls = (0..10).map(|_| service.clone().oneshot(()));
+    let results = futures_util::future::join_all(calls).await;
+    assert!(results.iter().all(|it| *it == Err("failed")));
+    assert_eq!(in_flight.load(Ordering::Relaxed), 10);
+    assert_eq!(attempts.load(Ordering::Relaxed), 12);
+    assert_eq!((budget.requests(), budget.retries()), (0, 0));
+    // A future that is dropped is in flight until then.
+    let mut service = service;
+    let call = service.ready().await.unwrap().call(());
+    assert_eq!(budget.requests(), 1);
+    drop(call);
+    assert_eq!(budget.requests(), 0);
 }
 
 #[tokio::test(start_paused = true)]

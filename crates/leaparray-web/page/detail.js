@@ -111,6 +111,7 @@ export class DetailView {
   makeFacts() {
     const facts = element('aside', 'facts');
     this.reasons = addFacts(facts, 'Refused', 'by reason', ['reason', 'last s', '60 s', 'ever']);
+    this.responses = addFacts(facts, 'Responses', 'by status, since the start', []);
     this.control = addFacts(facts, 'Limits and breakers', '', []);
     this.ledger = addFacts(facts, 'Where every count is', 'since the start', []);
     return facts;
@@ -124,6 +125,7 @@ export class DetailView {
     this.showVerdict();
     this.showFigures();
     this.showReasons();
+    this.showResponses();
     this.showControllers();
     this.showLedger();
     this.moment.update();
@@ -188,6 +190,13 @@ export class DetailView {
     const zeroIf = (isKnown) => countCell(isKnown ? 0 : NaN);
     if (rows.length < store.reasons) rows.push([[others, 'zero'], zeroIf(store.knowsReasons(store.newest)), zeroIf(known > 0), zeroIf(ever !== undefined)]);
     fillTable(this.reasons, rows);
+  }
+
+  /** The responses by the class of their status, if the resource has some: a service that is not of HTTP has none. */
+  showResponses() {
+    const counts = this.detail?.message.responses ?? [];
+    this.responses.parentElement.parentElement.hidden = !counts.some((count) => count > 0);
+    fillTable(this.responses, counts.map((count, i) => [[`${i + 1}xx`], countCell(count)]));
   }
 
   showControllers() {

@@ -161,7 +161,7 @@ where
         let mut limiters = Vec::new();
         for shard in &self.shards {
             let mut table = shard.lock();
-            limiters.extend(table.keys.values_mut().map(|own| Arc::clone(&own.limiter)));
+            limiters.extend(table.keys.entries_mut().map(|(_, own)| Arc::clone(&own.limiter)));
             drop(table);
             limiters.drain(..).for_each(|limiter| visit(&limiter));
         }

@@ -29,7 +29,7 @@ where
         let now = Timestamp::from_nanos(self.horizon.bound(ask.now().as_nanos(), &self.clock));
         let mut table = self.shard(hash).lock();
         match table.keys.find(hash.tag(), key) {
-            Some(slot) => self.decide_known(&mut table, slot, &ask.of_key(now)),
+            Some(slot) => self.decide_known(&mut table, key, slot, &ask.of_key(now)),
             // Built here: a question that is passed to another function lies in memory.
             None => self.decide_unknown(table, hash, key, &ask.of_key(now)),
         }
@@ -37,20 +37,26 @@ where
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn decide_known(
+    fn decide_known<Q>(
         &self,
         table: &mut Table<K, L::Rule>,
+        key: &Q,
         slot: usize,
         ask: &Ask<'_>,
-    ) -> Decision<PermitOf<L>> {
+    ) -> Decision<PermitOf<L>>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
         let Table { keys, terms } = table;
+        let rule = &terms.of(key).rule;
         let mut found = keys.slot_mut(slot);
         // The key has come back.
-        if !found.is_marked() && is_as_new(&terms.rule, found.value, ask.now()) {
+        if !found.is_marked() && is_as_new(rule, found.value, ask.now()) {
             found.mark();
             self.room.add_known();
         }
-        let decision = ask.settled(terms.rule.decide(found.value, ask));
+        let decision = ask.settled(rule.decide(found.value, ask));
         if decision.is_refused() {
             keys.count(slot);
         }
@@ -77,15 +83,17 @@ where
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
             if let Some(slot) = table.keys.find(hash.tag(), key) {
-                return self.decide_known(&mut table, slot, ask);
+                return self.decide_known(&mut table, key, slot, ask);
             }
             if table.keys.is_full() || !self.room.take() {
-                drop(table);
                 return self.decide_without_room(ask);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let (rule, since) = (&table.terms.rule, self.new_since(&table.terms));
+        let Some(since) = self.since_of_new(&table.terms, key, ask.now()) else {
+            return self.decide_without_room(ask);
+        };
+        let rule = &table.terms.of(key).rule;
         let mut state = rule.new_state(since);
         // The first question to this state, also if the request has peeked at a temporary one.
         let decision = ask.settled(rule.decide(&mut state, &ask.first()));
@@ -131,25 +139,39 @@ where
                 return Some(act(table.keys.slot_mut(slot).value));
             }
             if table.keys.is_full() || !self.room.take() {
-                drop(table);
-                return self.overflow.as_ref().map(|it| act(&mut super::locked(it).state));
+                return self.with_shared(act);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
-        let state = table.terms.rule.new_state(self.new_since(&table.terms));
+        let Some(since) = self.since_of_new(&table.terms, key, now) else {
+            return self.with_shared(act);
+        };
+        let state = table.terms.of(key).rule.new_state(since);
         let slot = table.keys.insert(hash.tag(), key.to_owned(), state);
         place.keep();
         Some(act(table.keys.slot_mut(slot).value))
     }
 
+    /// Calls `act` with the shared state, under the lock of the key's shard as in
+    /// [`decide_without_room`](Self::decide_without_room).
+    fn with_shared<T>(&self, act: impl FnOnce(&mut <L::Rule as KeyRule>::State) -> T) -> Option<T> {
+        self.overflow.as_ref().map(|shared| {
+            let Shared { state, is_used, .. } = &mut *super::locked(shared);
+            *is_used = true;
+            act(state)
+        })
+    }
+
     /// Decides on a request of a key for which there is no room: by the shared state, or with a
-    /// refusal.
+    /// refusal. The caller has the lock of the key's shard, so that no other thread can insert the
+    /// key before this decision.
     #[cold]
     fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<PermitOf<L>> {
         let decision = match &self.overflow {
             Some(shared) => {
-                let Shared { state, terms } = &mut *super::locked(shared);
-                ask.settled(terms.rule.decide(state, ask))
+                let Shared { state, terms, is_used } = &mut *super::locked(shared);
+                *is_used = true;
+                ask.settled(terms.all.rule.decide(state, ask))
             }
             None => Decision::Refused(Refusal::new(Reason::NO_ROOM_FOR_KEY, Retry::Unknown)),
         };

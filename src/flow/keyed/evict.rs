@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use super::per_key::KeyRule;
-use super::shard::{Shard, Table, Terms};
-use super::{Keyed, PerKey};
-use crate::sync::Ordering;
+use super::shard::{Limit, Shard, Shared, Table, Terms};
+use super::{Keyed, PerKey, locked};
+use crate::sync::{Arc, Ordering};
 use crate::time::Timestamp;
 
-impl<K, L: PerKey, S> Keyed<K, L, S> {
+impl<K: Eq + Hash, L: PerKey, S> Keyed<K, L, S> {
     /// The number of slots that are examined for each inserted key, in its shard. With more than
     /// one, the examination goes around a table faster than the table grows.
     pub(super) const SWEEP: usize = 4;
@@ -29,8 +29,8 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         let steps = steps.min(table.keys.slots() + table.keys.len());
         for _ in 0..steps {
             if let Some(slot) = table.keys.next_slot()
-                && let Some(state) = table.keys.value_in(slot)
-                && let Some(time) = table.terms.rule.as_new_at(state, now)
+                && let Some((key, state)) = table.keys.entry_in(slot)
+                && let Some(time) = table.terms.of(key).rule.as_new_at(state, now)
                 && time <= now
                 && self.may_leave(table, slot, time, now)
             {
@@ -114,10 +114,38 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     }
 
     /// Returns the time from which on a new state is as new: the latest time from which on the
-    /// state of an evicted key was, or the earliest one under these terms, if that is later.
-    pub(super) fn new_since(&self, terms: &Terms<L::Rule>) -> Timestamp {
+    /// state of an evicted key was, or the earliest one under these settings, if that is later.
+    pub(super) fn new_since(&self, limit: &Limit<L::Rule>) -> Timestamp {
         // Relaxed: as in `remove_idle`.
-        Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed)).max(terms.since)
+        Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed)).max(limit.since)
+    }
+
+    /// Returns the time from which on the state of a key that is inserted at `now` is as new;
+    /// `None` if the key shares a state, and goes on to do so, since it is not known when that
+    /// state is as new.
+    ///
+    /// A key may have taken permits of the shared state, which is as new no earlier than the key
+    /// alone would be.
+    pub(super) fn since_of_new<Q>(
+        &self,
+        terms: &Arc<Terms<K, L::Rule>>,
+        key: &Q,
+        now: Timestamp,
+    ) -> Option<Timestamp>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let since = self.new_since(terms.of(key));
+        let Some(shared) = &self.overflow else { return Some(since) };
+        let Shared { state, terms: of_shared, is_used } = &*locked(shared);
+        if !is_used {
+            return Some(since);
+        }
+        // While the settings change, those of the shared state are the last ones.
+        let has_same_terms = Arc::ptr_eq(terms, of_shared);
+        let as_new = has_same_terms.then(|| of_shared.all.rule.as_new_at(state, now))?;
+        Some(since.max(as_new?))
     }
 
     /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a
@@ -136,7 +164,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     }
 }
 
-impl<K, L: PerKey, S> Keyed<K, L, S> {
+impl<K: Eq + Hash, L: PerKey, S> Keyed<K, L, S> {
     /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys
     /// were evicted.
     ///

@@ -49,8 +49,10 @@
 //! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's
 //! keys, one in as many as there are shards. A request for which there is no room examines another
 //! shard only if that is not locked. The state that keys without a place share has a lock of its
-//! own. These are the only locks on the path of a decision in this crate; a table of generic keys
-//! that are removed without a lock needs an allocation for each key, or unsafe code.
+//! own, which is taken under the lock of the key's shard: so no key is inserted between the look-up
+//! that does not find it and its decision by the shared state. These are the only locks on the path
+//! of a decision in this crate; a table of generic keys that are removed without a lock needs an
+//! allocation for each key, or unsafe code.
 
 mod any_limiter;
 mod change;
@@ -66,6 +68,7 @@ mod stats;
 mod word;
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::PoisonError;
@@ -76,7 +79,7 @@ pub use of_key::OfKey;
 pub(in crate::flow) use per_key::PerKey;
 use per_key::{KeyRule, PermitOf};
 use room::Room;
-use shard::{KeyHash, Shard, Shared, Terms};
+use shard::{KeyHash, Limit, Shard, Shared, Terms};
 use stats::Counts;
 pub use stats::{KeyedCounts, RefusedKey};
 
@@ -186,6 +189,13 @@ impl Reason {
 /// [`for_each_limiter`](Self::for_each_limiter) visits the limiters that a function has made. No
 /// change forgets what a key has taken.
 ///
+/// # Keys with limits of their own
+///
+/// A plan, or a tenant that pays for more, has [settings of its own](Self::set_own_limit_at), which
+/// stay while the settings of all keys change. If a function makes the limiters, change
+/// [the one of a key](Self::limiter_of), and keep that `Arc`: a key stays while its limiter is
+/// held, and would otherwise get a limiter as all others after it was evicted.
+///
 /// # The cap
 ///
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all
@@ -230,12 +240,12 @@ pub struct Keyed<K, L: PerKey, S = RandomState> {
     keep: Duration,
     shards: Box<[Shard<K, L::Rule>]>,
     /// The state of the keys without a place.
-    overflow: Option<Mutex<Shared<L::Rule>>>,
+    overflow: Option<Mutex<Shared<K, L::Rule>>>,
     room: Room,
     /// The latest time from which on the state of an evicted key was as new, in nanoseconds.
     evicted_until: AtomicU64,
     /// The settings that were set last. The thread that changes them has the lock.
-    current: Mutex<Arc<Terms<L::Rule>>>,
+    current: Mutex<Arc<Terms<K, L::Rule>>>,
     counts: Counts,
 }
 
@@ -288,7 +298,8 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         }
         let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
         let (rule, clock, lead) = limiter.into_parts();
-        let terms = Arc::new(Terms { rule, since: Timestamp::MIN });
+        let all = Limit { rule, since: Timestamp::MIN };
+        let terms = Arc::new(Terms { all, own: Arc::new(HashMap::new()) });
         Ok(Self {
             clock,
             hasher,
@@ -329,9 +340,13 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
 
     /// Lets all keys for which there is no room share one more state of the limit, in place of a
     /// refusal. If one of them takes all of it, the others are refused: among them are clients that
-    /// are new while an attacker fills the cap. A key for which there is room again has a state of
-    /// its own, as new: it may have taken the limit from the shared state shortly before, and then
-    /// takes up to the limit once more.
+    /// are new while an attacker fills the cap.
+    ///
+    /// A key for which there is room again gets a state of its own. It may have taken permits of
+    /// the shared state before, so it has no more than is left there, until both are as new: a key
+    /// gets no more than the limit. The time from which the shared state is as new may be unknown,
+    /// as for a limiter [of another kind](Self#any-limiter). Keys that get room in the
+    /// meantime then go on to share it.
     ///
     /// ```
     /// use leaparray::flow::{Keyed, Rate, TokenBucket};
@@ -347,8 +362,8 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
     #[must_use]
     pub fn with_overflow(self) -> Self {
         let terms = Arc::clone(&locked(&self.current));
-        let state = terms.rule.new_state(terms.since);
-        Self { overflow: Some(Mutex::new(Shared { state, terms })), ..self }
+        let state = terms.all.rule.new_state(terms.all.since);
+        Self { overflow: Some(Mutex::new(Shared { state, terms, is_used: false })), ..self }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as

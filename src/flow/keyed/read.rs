@@ -24,7 +24,7 @@ where
         Q: ?Sized + Eq + Hash,
     {
         let ask = ask.of_key(self.bounded(ask.now()));
-        let found = self.read(key, |rule, state, is_stored| {
+        let found = self.read(key, ask.now(), |rule, state, is_stored| {
             // A temporary state is dropped. The decision on the request is the first question to
             // the state that the key gets.
             rule.peek(state, &if is_stored { ask } else { ask.again() })
@@ -32,8 +32,8 @@ where
         found.unwrap_or_else(|| {
             // This may be the first question of the request to the shared state. A place may become
             // free for the key until the decision, and then no refusal of the shared state counts.
-            let Shared { state, terms } = &*locked(self.overflow.as_ref()?);
-            terms.rule.peek(state, &ask).filter(Decision::is_admitted)
+            let Shared { state, terms, .. } = &*locked(self.overflow.as_ref()?);
+            terms.all.rule.peek(state, &ask).filter(Decision::is_admitted)
         })
     }
 
@@ -43,7 +43,7 @@ where
         Q: ?Sized + Eq + Hash,
     {
         let now = self.bounded(now);
-        self.read(key, |rule, state, _| rule.quota(state, now))?
+        self.read(key, now, |rule, state, _| rule.quota(state, now))?
     }
 
     /// Returns the number of requests of a key that were refused while it was stored; `None` if it
@@ -77,7 +77,7 @@ where
         Q: ?Sized + Eq + Hash,
     {
         let (mut quotas, now) = (Vec::new(), self.bounded(now));
-        self.read(key, |rule, state, _| {
+        self.read(key, now, |rule, state, _| {
             rule.each_quota(state, now, &mut |quota| quotas.push(quota));
         });
         quotas
@@ -117,11 +117,11 @@ where
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            return Some(read(&table.terms.rule, table.keys.value(slot)));
+            return Some(read(&table.terms.of(key).rule, table.keys.value(slot)));
         }
         drop(table);
-        let Shared { state, terms } = &*locked(self.overflow.as_ref()?);
-        Some(read(&terms.rule, state))
+        let Shared { state, terms, .. } = &*locked(self.overflow.as_ref()?);
+        Some(read(&terms.all.rule, state))
     }
 
     /// Returns the time, or the horizon if it is earlier.
@@ -130,11 +130,12 @@ where
     }
 
     /// Returns what `read` finds in the state of a key, or in a temporary state, as the key would
-    /// get; `None` if the key has no place and there is no room for it. `read` is told whether the
-    /// state is stored.
+    /// get at `now`; `None` if the key has no place and there is no room for it. `read` is told
+    /// whether the state is stored.
     fn read<Q, T>(
         &self,
         key: &Q,
+        now: Timestamp,
         read: impl FnOnce(&L::Rule, &<L::Rule as KeyRule>::State, bool) -> T,
     ) -> Option<T>
     where
@@ -143,13 +144,15 @@ where
     {
         let hash = self.hash(key);
         let table = self.shard(hash).lock();
-        let terms = &*table.terms;
+        let terms = &table.terms;
+        let rule = &terms.of(key).rule;
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            return Some(read(&terms.rule, table.keys.value(slot), true));
+            return Some(read(rule, table.keys.value(slot), true));
         }
         if self.room.is_full() || table.keys.is_full() {
             return None;
         }
-        Some(read(&terms.rule, &terms.rule.new_state(self.new_since(terms)), false))
+        let since = self.since_of_new(terms, key, now)?;
+        Some(read(rule, &rule.new_state(since), false))
     }
 }

@@ -1,5 +1,8 @@
 //! The tables of a keyed limiter, each behind its lock, with the settings in force.
 
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{PoisonError, TryLockError};
 
 use super::per_key::KeyRule;
@@ -7,19 +10,40 @@ use crate::collections::KeyTable;
 use crate::sync::{Arc, Mutex, MutexGuard, lock_soon};
 use crate::time::Timestamp;
 
-/// The settings in force, and the earliest time of a new state under them.
+/// The settings in force.
 #[derive(Debug)]
-pub(super) struct Terms<R> {
+pub(super) struct Terms<K, R> {
+    /// Of all keys without their own.
+    pub(super) all: Limit<R>,
+    /// Of keys with their own.
+    pub(super) own: Arc<HashMap<K, Limit<R>>>,
+}
+
+/// Settings, and the earliest time of a new state under them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit<R> {
     pub(super) rule: R,
     /// The state of a key that is not stored is as new from this time on, or from a later one.
     pub(super) since: Timestamp,
+}
+
+impl<K, R> Terms<K, R> {
+    /// Returns the settings of a key.
+    #[inline]
+    pub(super) fn of<Q>(&self, key: &Q) -> &Limit<R>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
+        if self.own.is_empty() { &self.all } else { self.own.get(key).unwrap_or(&self.all) }
+    }
 }
 
 /// The keys of a shard, and the settings by which their states are read and changed.
 #[derive(Debug)]
 pub(super) struct Table<K, R: KeyRule> {
     pub(super) keys: KeyTable<K, R::State>,
-    pub(super) terms: Arc<Terms<R>>,
+    pub(super) terms: Arc<Terms<K, R>>,
 }
 
 /// A table behind its lock, on a cache line of its own.
@@ -30,7 +54,7 @@ pub(super) struct Table<K, R: KeyRule> {
 pub(super) struct Shard<K, R: KeyRule>(Mutex<Table<K, R>>);
 
 impl<K, R: KeyRule> Shard<K, R> {
-    pub(super) fn new(terms: &Arc<Terms<R>>) -> Self {
+    pub(super) fn new(terms: &Arc<Terms<K, R>>) -> Self {
         Self(Mutex::new(Table { keys: KeyTable::default(), terms: Arc::clone(terms) }))
     }
 
@@ -53,9 +77,11 @@ impl<K, R: KeyRule> Shard<K, R> {
 
 /// The state that keys without a place share, and the settings by which it is read and changed.
 #[derive(Debug)]
-pub(super) struct Shared<R: KeyRule> {
+pub(super) struct Shared<K, R: KeyRule> {
     pub(super) state: R::State,
-    pub(super) terms: Arc<Terms<R>>,
+    pub(super) terms: Arc<Terms<K, R>>,
+    /// Whether a key may have taken permits of it.
+    pub(super) is_used: bool,
 }
 
 /// The hash of a key, in parts.

@@ -46,6 +46,13 @@ impl<R: Rule, C: Clock> Metered<R, C> {
         Self { live, horizon: Horizon::new(), clock }
     }
 
+    /// Starts as a new limiter with the settings `former`, which has been changed to these now.
+    pub(in crate::flow) fn changed_from(self, former: &R) -> Self {
+        let (word, now) = (former.new_word(0), self.clock.now().as_nanos());
+        let rule = former.succeed(word, self.live.settings(), now);
+        Self { live: Live::new(rule, former.carry(word, &rule, now)), ..self }
+    }
+
     pub(in crate::flow) fn with_max_lead(self, lead: Duration) -> Self {
         Self { horizon: Horizon::with_lead(lead), ..self }
     }

@@ -5,7 +5,7 @@ use std::mem;
 
 use crate::histogram::LatencyHistogram;
 use crate::metric::MetricTotals;
-use crate::node::{Refusals, ResourceNode};
+use crate::node::{Refusals, ResourceNode, Responses};
 use crate::time::Clock;
 
 /// Everything that a series has counted. No count decreases from one reading to the next.
@@ -16,6 +16,8 @@ pub struct SeriesCounts {
     pub totals: MetricTotals,
     /// The refused permits by reason.
     pub refusals: Refusals,
+    /// The responses by class.
+    pub responses: Responses,
     histograms: Vec<LatencyHistogram>,
 }
 
@@ -51,13 +53,16 @@ impl SeriesCounts {
 
     /// Returns whether something was counted that `before` has not counted.
     pub(in crate::registry) fn is_ahead_of(&self, before: &Self) -> bool {
-        self.totals != before.totals || self.refusals != before.refusals
+        self.totals != before.totals
+            || self.refusals != before.refusals
+            || self.responses != before.responses
     }
 
     /// Leaves nothing, and keeps the memory.
     pub(in crate::registry) fn clear(&mut self) {
         self.totals = MetricTotals::default();
         self.refusals = Refusals::default();
+        self.responses = Responses::default();
         self.histograms.iter_mut().for_each(LatencyHistogram::clear);
     }
 
@@ -83,12 +88,14 @@ impl SeriesCounts {
             self.totals += &node.lifetime();
         }
         self.refusals += &node.refusals();
+        self.responses += &node.responses();
     }
 
     /// Adds the counts of former nodes.
     pub(in crate::registry) fn add(&mut self, other: &Self, with_histograms: bool) {
         self.totals += &other.totals;
         self.refusals += &other.refusals;
+        self.responses += &other.responses;
         if with_histograms {
             other.histograms.iter().for_each(|it| self.merge(it));
         }

@@ -36,13 +36,13 @@ use crate::time::{Clock, Timestamp};
 /// series for itself and one for each context. They take about 500 bytes each, and the bins of
 /// their histograms.
 ///
-/// They are kept from the first reader on and while there is one. For a cursor that has
-/// [visited](super::RegistryReading::visit_seconds) the registry, the refusals of resources that
-/// had some are kept within the same bounds; a visit that delivers a second forgets them as a
+/// They are kept from the first reader on and while there is one. A resource that was removed
+/// before, and has handles at that time, has its series with all of its counts. For a cursor that
+/// has [visited](super::RegistryReading::visit_seconds) the registry, the refusals of resources
+/// that had some are kept within the same bounds; a visit that delivers a second forgets them as a
 /// reading does. A series that was forgotten begins at 0 when its name is listed again, and is then
-/// [first](Series::is_first) again. The [dropped](SeriesReading::dropped) counts are known:
-/// the sum of all series and of what was dropped is the [lifetime](Registry::lifetime) of the
-/// registry.
+/// [first](Series::is_first) again. The [dropped](SeriesReading::dropped) counts are known: the sum
+/// of all series and of what was dropped is the [lifetime](Registry::lifetime) of the registry.
 ///
 /// ```
 /// use leaparray::{MetricEvent, Registry};

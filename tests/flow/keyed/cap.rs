@@ -1,12 +1,15 @@
 //! The cap: invented keys take neither more memory nor the places of known keys.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::time::Duration;
 
+use fastrand::Rng;
 use leaparray::Timestamp;
 use leaparray::flow::keyed::KeyedError;
 use leaparray::flow::{
-    Account, Ask, Decision, Keyed, Limiter, LimiterExt, Reason, Retry, TokenBucket,
+    Account, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Reason, Retry,
+    TokenBucket,
 };
 
 use super::{Same, keyed};
@@ -250,6 +253,72 @@ fn keys_without_room_share_the_overflow() {
     let refusal = limiter.try_acquire_at(&6, at(60_000), 1).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(60_100)));
     assert_eq!((limiter.len(), limiter.counts().no_room_refusals), (1, 1));
+}
+
+/// A key that has taken permits of the shared state gets no more when it has a state of its own.
+#[test]
+fn key_that_leaves_the_overflow_takes_its_limit_once() {
+    let limiter = keyed!(bucket(), 1, Duration::ZERO).with_overflow();
+    assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_admitted());
+    assert!(limiter.try_acquire_at(&1, at(60_000), 4).is_admitted(), "shared: no room");
+    // The key 0 is as new, and gives its place up.
+    assert_eq!(limiter.evict_at(at(60_100), 10), 1);
+    let of_one = || limiter.of_key(&1).quota_at(at(60_100)).map(|it| it.remaining);
+    assert_eq!(of_one(), Some(2), "one was left, and one was added since");
+    assert!(limiter.try_acquire_at(&1, at(60_100), 3).is_refused());
+    assert!(limiter.try_acquire_at(&1, at(60_100), 2).is_admitted());
+    assert_eq!(limiter.len(), 1, "it has a state of its own");
+    // The key 2 shares again, and finds what the shared state has left.
+    assert!(limiter.try_acquire_at(&2, at(60_100), 3).is_refused());
+    assert!(limiter.try_acquire_at(&2, at(60_100), 2).is_admitted());
+}
+
+/// It is not known when a limit in flight is as new, so keys share it until it is.
+#[test]
+fn key_shares_a_limit_in_flight_until_it_is_as_new() {
+    let limiter = keyed!(|| ConcurrencyLimiter::new(2), 1, Duration::ZERO).with_overflow();
+    let ask = |key: u64| limiter.try_acquire_at(&key, at(60_000), 1).at_once().ok();
+    let stored = ask(0);
+    let shared = ask(1).expect("of the shared limit");
+    drop(stored);
+    assert_eq!(limiter.evict_at(at(60_000), 10), 1);
+    let second = ask(1).expect("of the shared limit");
+    assert!(ask(1).is_none(), "it has two in flight");
+    assert!(ask(2).is_none(), "so have the keys without a place together");
+    assert!(limiter.is_empty());
+    drop((shared, second));
+    let own = [ask(1), ask(1)];
+    assert!(own.iter().all(Option::is_some) && limiter.len() == 1, "a limit of its own");
+}
+
+/// Keys come to a limiter with few places, keep them or not, and are evicted, at random. No key
+/// takes more than the limit: in any time, its burst and what is added.
+#[test]
+fn key_with_and_without_a_place_takes_its_limit_once() {
+    for seed in 0..300 {
+        let mut rng = Rng::with_seed(seed);
+        let limiter = keyed!(bucket(), 2, Duration::ZERO).with_overflow();
+        let (mut now, mut taken) = (60_000, HashMap::<u64, Vec<u64>>::new());
+        for _ in 0..200 {
+            now += rng.u64(0..60);
+            let key = rng.u64(0..5);
+            if limiter.try_acquire_at(&key, at(now), 1).is_admitted() {
+                taken.entry(key).or_default().push(now);
+            }
+            if rng.u8(0..4) == 0 {
+                let _ = limiter.evict_at(at(now), 4);
+            }
+        }
+        for (key, times) in taken {
+            for (i, from) in times.iter().enumerate() {
+                for (j, to) in times.iter().enumerate().skip(i) {
+                    // 5 at once, and one each 100 ms.
+                    let most = 5 + (to - from) / 100;
+                    assert!((j - i + 1) as u64 <= most, "seed {seed}, key {key}: {times:?}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

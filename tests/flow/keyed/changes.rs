@@ -175,3 +175,74 @@ fn key_has_its_tokens_when_the_burst_is_as_large_as_can_be() {
         assert!(limiter.try_acquire_at(&0, at(60_000), 1).is_refused(), "{burst}");
     }
 }
+
+/// The settings of a key stay while all others change, and while the key is evicted.
+#[test]
+fn key_has_a_limit_of_its_own_while_the_others_change() {
+    let bucket = |burst| TokenBucket::new(rate(1, 100), burst);
+    let limiter = keyed!(bucket(2), 100, Duration::ZERO);
+    let taken = |key: u64, now| {
+        (0..100).take_while(|_| limiter.try_acquire_at(&key, at(now), 1).is_admitted()).count()
+    };
+    limiter.set_own_limit_at(at(60_000), &1, bucket(10));
+    assert_eq!([1, 2].map(|key| taken(key, 60_000)), [2, 2], "a change adds no tokens");
+    assert_eq!([1, 2].map(|key| taken(key, 61_000)), [10, 2]);
+    assert_eq!(limiter.evict_at(at(62_000), 100), 2);
+    assert_eq!([1, 2].map(|key| taken(key, 62_000)), [10, 2], "its settings are kept");
+    limiter.reconfigure_at(at(63_000), bucket(5));
+    assert_eq!([1, 2].map(|key| taken(key, 63_300)), [10, 5]);
+    limiter.set_own_limit_at(at(63_300), &1, bucket(3));
+    assert_eq!(taken(1, 70_000), 3, "a change of its own");
+    assert!(limiter.unset_own_limit_at(at(70_000), &1));
+    assert!(!limiter.unset_own_limit_at(at(70_000), &1));
+    assert_eq!([1, 2].map(|key| taken(key, 70_200)), [2, 5], "what was taken stays taken");
+    assert_eq!(taken(1, 80_000), 5);
+}
+
+/// A key that was evicted, or was never stored, gets no more by a change than one that is stored.
+#[test]
+fn change_of_one_key_forgives_nothing() {
+    let bucket = |burst| TokenBucket::new(rate(1, 100), burst);
+    for keep in [Duration::ZERO, Duration::MAX] {
+        let limiter = keyed!(bucket(5), 100, keep);
+        let ask = |permits, now| limiter.try_acquire_at(&1, at(now), permits).is_admitted();
+        assert!(ask(5, 60_000));
+        let _ = limiter.evict_at(at(60_500), 100);
+        limiter.set_own_limit_at(at(60_500), &1, bucket(20));
+        assert!(!ask(6, 60_500) && ask(5, 60_500), "{keep:?}");
+        let _ = limiter.evict_at(at(62_500), 100);
+        // It has 20, and 5 of all.
+        assert!(limiter.unset_own_limit_at(at(62_500), &1));
+        assert!(!ask(6, 62_500) && ask(5, 62_500), "{keep:?}");
+        let _ = limiter.evict_at(at(63_000), 100);
+        limiter.set_own_limit_at(at(63_000), &1, bucket(1));
+        let _ = limiter.evict_at(at(63_000), 100);
+        assert!(limiter.unset_own_limit_at(at(63_000), &1));
+        assert!(!ask(2, 63_000) && ask(1, 63_000), "as a bucket that was changed twice: {keep:?}");
+    }
+}
+
+/// Limits of one key at a time are changed while threads take permits: all that a key takes is
+/// within its greatest bucket and what was added.
+#[test]
+fn own_limits_change_beside_decisions() {
+    let bucket = |burst| TokenBucket::new(rate(1, 1_000_000), burst);
+    let limiter = keyed!(bucket(10), 100, Duration::ZERO);
+    let taken = thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let ask = |_: &u32| limiter.try_acquire_at(&1, at(60_000), 1).is_admitted();
+                    (0..20_000).filter(ask).count()
+                })
+            })
+            .collect();
+        for burst in (1..200).map(|it| 5 + it % 7) {
+            limiter.set_own_limit_at(at(60_000), &1, bucket(burst));
+            let _ = limiter.evict_at(at(60_000), 100);
+            assert!(limiter.unset_own_limit_at(at(60_000), &1));
+        }
+        threads.into_iter().map(|it| it.join().unwrap()).sum::<usize>()
+    });
+    assert!((5..=10).contains(&taken), "{taken}");
+}

@@ -25,9 +25,11 @@ use watched::Watched;
 /// | metric | kind | labels | value |
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
-/// | `leaparray_in_flight` | gauge | the same | the requests in flight |
+/// | `leaparray_responses` | counter | these, and code: `1xx` to `5xx` | the responses by the class of their status, of resources that have some |
+/// | `leaparray_in_flight` | gauge | resource, context, kind | the requests in flight |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
-/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals`, `_shadow_mode`, `_shadow_enforced_share`, `_shadow_would_refuse`, `_shadow_would_delay`, `_shadow_enforced` | gauge | limiter, and state, key or mode | the state of the limiters that the registry [watches](Registry::watch) |
+/// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals`, `_shadow_mode`, `_shadow_enforced_share` | gauge | limiter, and state, key or mode | the state of the limiters that the registry [watches](Registry::watch) |
+/// | `leaparray_shadow_would_refuse`, `_shadow_would_delay`, `_shadow_enforced` | counter | limiter | the requests that a limiter in the shadow would refuse or delay, or has refused or delayed |
 ///
 /// The kind is `inbound` or `outbound`. The counts are those of the
 /// [series](leaparray::registry::SeriesReader) of the registry: a resource that was evicted and is
@@ -103,7 +105,7 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         let mut series = registry.series();
         drop(series.read(&registry));
-        let (fed, watched) = (HashMap::new(), Watched::default());
+        let (fed, watched) = (HashMap::new(), Watched::new(&registry.watched()));
         let state = Mutex::new(State { series, reads_histograms: true, fed, watched });
         Self { registry, response_times: false, state }
     }

@@ -3,6 +3,7 @@
 use std::mem::replace;
 use std::sync::LazyLock;
 
+use leaparray::node::ResponseClass;
 use leaparray::registry::{Series, SeriesKey};
 use leaparray::{Clock, LatencyHistogram, MetricEvent, TrafficType};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, Unit};
@@ -15,6 +16,7 @@ static COUNTERS: LazyLock<Vec<(MetricEvent, KeyName)>> = LazyLock::new(|| {
     let counter = |event: &MetricEvent| (*event, format!("leaparray_{event}").into());
     MetricEvent::OF_PERMITS.iter().map(counter).collect()
 });
+const RESPONSES: &str = "leaparray_responses";
 const IN_FLIGHT: &str = "leaparray_in_flight";
 const RESPONSE_TIME: &str = "leaparray_response_time_seconds";
 
@@ -23,6 +25,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         let help = event.description().into();
         recorder.describe_counter(name.clone(), Some(Unit::Count), help);
     }
+    let help = "Responses by the class of their status".into();
+    recorder.describe_counter(RESPONSES.into(), Some(Unit::Count), help);
     recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
@@ -33,6 +37,8 @@ pub(super) struct Fed {
     labels: Vec<Label>,
     /// Whether the recorder has the counters. The first publication creates all of them.
     are_created: [bool; MetricEvent::OF_PERMITS.len()],
+    /// Whether the recorder has the counters of responses: all of them, from the first response on.
+    has_responses: bool,
     in_flight: Option<u64>,
     /// Whether the recorder has the histogram. It is created when it is empty.
     has_histogram: bool,
@@ -49,7 +55,13 @@ impl Fed {
             Label::new("context", key.context.as_deref().unwrap_or_default().to_owned()),
             Label::from_static_parts("kind", kind),
         ];
-        Self { labels, are_created: Default::default(), in_flight: None, has_histogram: false }
+        Self {
+            labels,
+            are_created: Default::default(),
+            has_responses: false,
+            in_flight: None,
+            has_histogram: false,
+        }
     }
 
     /// Feeds what the series has counted since the last reading.
@@ -66,12 +78,30 @@ impl Fed {
                 recorder.register_counter(&self.key(name.clone()), &METADATA).increment(increment);
             }
         }
+        self.feed_responses(series, recorder);
         self.feed_in_flight(series.in_flight(), recorder);
         if response_times {
             for histogram in series.counts().histograms() {
                 let before = series.before().histograms();
                 let before = before.iter().find(|it| it.scale() == histogram.scale());
                 self.feed_response_times(before, histogram, recorder);
+            }
+        }
+    }
+
+    fn feed_responses<C>(&mut self, series: &Series<C>, recorder: &dyn Recorder) {
+        let (now, before) = (&series.counts().responses, &series.before().responses);
+        if now.sum() == 0 {
+            return;
+        }
+        let are_created = replace(&mut self.has_responses, true);
+        for class in ResponseClass::ALL {
+            let increment = now[class].saturating_sub(before[class]);
+            if increment > 0 || !are_created {
+                let mut labels = self.labels.clone();
+                labels.push(Label::from_static_parts("code", class.name()));
+                let key = Key::from_parts(RESPONSES, labels);
+                recorder.register_counter(&key, &METADATA).increment(increment);
             }
         }
     }

@@ -10,6 +10,7 @@ use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision,
     FixedWindowLimiter, Keyed, Limiter, LimiterExt, Quota, Rate, Reason, TokenBucket,
 };
+use leaparray::node::ResponseClass;
 use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, RegistryConfig, Timestamp, TrafficType,
     WindowConfig,
@@ -50,6 +51,34 @@ fn counters_are_lifetime_totals() {
     assert_eq!(samples.number("leaparray_refusals", &refusals), 1.0);
     assert_eq!(samples.number("leaparray_resources", &[]), 1.0);
     in_flight.success();
+}
+
+#[test]
+fn responses_have_their_class_as_code() {
+    let registry = registry();
+    succeed(&registry, "jobs", 10);
+    for status in [200, 200, 404] {
+        let class = ResponseClass::of_status(status);
+        registry.resource("orders").unwrap().count_response(class);
+    }
+    let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
+    let samples = Samples::scrape_shared(&collector);
+    let of = |code| {
+        let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound"), ("code", code)];
+        samples.number("leaparray_responses", &labels)
+    };
+    assert_eq!(["1xx", "2xx", "3xx", "4xx", "5xx"].map(of), [0.0, 2.0, 0.0, 1.0, 0.0]);
+    // A resource without responses has no samples.
+    assert_eq!(samples.0.keys().filter(|(name, _)| name == "leaparray_responses").count(), 5);
+    // The counts go on over an eviction and a removal.
+    registry.clock().advance(Duration::from_secs(60));
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 2);
+    registry.resource("orders").unwrap().count_response(ResponseClass::ClientError);
+    registry.remove("orders");
+    registry.resource("orders").unwrap();
+    let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound"), ("code", "4xx")];
+    let samples = Samples::scrape_shared(&collector);
+    assert_eq!(samples.number("leaparray_responses", &labels), 2.0);
 }
 
 #[test]

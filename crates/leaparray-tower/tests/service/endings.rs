@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, StatusCode};
+use leaparray::node::ResponseClass;
 use leaparray::{HistogramConfig, MetricEvent, NodeConfig, Outcome, RegistryConfig};
 use leaparray_tower::{ByHead, FirstByte};
 use tower::{Layer, Service, service_fn};
@@ -20,6 +21,24 @@ use crate::{poll_body, poll_now, registry, registry_with};
 fn with_status(status: u16) -> Response<Steps> {
     let body = Steps::default().that_says_its_end();
     Response::builder().status(status).body(body).unwrap()
+}
+
+/// A 404 and a 200 are successes, and an operator tells them apart by their classes.
+#[test]
+fn responses_are_counted_by_class() {
+    let registry = registry();
+    for status in [200, 204, 304, 404, 404, 429, 500, 999] {
+        let mut service = layer(&registry).layer(answering(with_status(status)));
+        poll_now(service.call(get("/"))).unwrap();
+    }
+    // These have no response.
+    let mut fails = layer(&registry).layer(service_fn(async |_| Err::<Response<Steps>, _>(())));
+    assert!(poll_now(fails.call(get("/"))).is_err());
+    let never = service_fn(|_: Request<()>| pending::<Result<Response<Steps>, ()>>());
+    drop(layer(&registry).layer(never).call(get("/")));
+    assert_eq!(endings_of(&registry, "/"), [6, 3, 1, 0, 0]);
+    let responses = registry.get("/").unwrap().responses();
+    assert_eq!(ResponseClass::ALL.map(|class| responses[class]), [0, 2, 1, 3, 2]);
 }
 
 #[test]

@@ -36,6 +36,9 @@ pub struct NodeDetail {
     /// The refused requests since the node was made, by reason, in the order of
     /// [`reasons`](super::reasons).
     pub refusals: Vec<u64>,
+    /// The responses since the node was made, by the class of their status: 1xx to 5xx.
+    #[serde(default)]
+    pub responses: Vec<u64>,
     /// The counts since the node was made.
     pub lifetime: EventTotals,
     /// Where every count of the node is.

@@ -25,6 +25,22 @@
 //! assert_eq!(of_all.books_at(now).charged, 1_200);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Outcomes of unusual numbers and times
+//!
+//! | what happens | outcome |
+//! |---|---|
+//! | an interval that no window has | an error of [`CostLimiter::new`] |
+//! | a limit of 0 | each estimate of at least 1 is refused for ever, [`Retry::Never`](super::Retry::Never) |
+//! | an estimate of 0 | always admitted, beside a debt as well, and takes nothing; the whole cost is an excess |
+//! | an estimate above the limit | refused for ever, `Retry::Never` |
+//! | a cost below the estimate | the rest is [given back](Settlement::given_back), if the window still has it |
+//! | a cost above the estimate, up to `u64::MAX` | the [excess](Settlement::excess) is charged as far as there is room, and else is a debt, of up to 128 bits |
+//! | settling twice | does not compile; by a number, [`LedgerError::Settled`] or, later, [`LedgerError::Forgotten`] |
+//! | settling after the expiry | [`LedgerError::Expired`]; the caller can charge the cost by [`CostLimiter::charge_at`] |
+//! | a number that was never given out | [`LedgerError::Unknown`] |
+//! | a ledger that is full | the reservation is returned as the error, and nothing is lost |
+//! | a reservation that is dropped | ends once by its [policy](Unsettled): the estimate stands for the cost by default, or is given back |
 
 mod book;
 mod ledger;

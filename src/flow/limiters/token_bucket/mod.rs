@@ -11,7 +11,7 @@ pub(in crate::flow) use fill::Fill;
 
 /// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate
 /// until it is full. A request takes one token for each permit, or is refused. The bucket is full
-/// at the beginning.
+/// at the beginning, unless it [starts empty](TokenBucket::starting_empty).
 ///
 /// The bucket does not store the number of tokens, but the time at which it will be full again, as
 /// in the generic cell rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill.
@@ -134,6 +134,36 @@ impl<C: Clock> TokenBucket<C> {
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
         Self(Metered::new(Fill::new(rate, capacity), clock))
+    }
+
+    /// Lets the bucket start empty, and fill at the rate from now on, by its clock: for a backend
+    /// that is cold after a start, or a service that restarts often and would give out a full
+    /// bucket each time.
+    ///
+    /// The keys of a [`Keyed`](crate::flow::Keyed) limiter that is made with the bucket have full
+    /// ones: an idle key is forgotten once its bucket is full, so one that was never seen has a
+    /// full bucket as well.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// let bucket = bucket.starting_empty();
+    /// let refusal = bucket.try_acquire().refusal().expect("it is empty");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_100)));
+    /// clock.advance(Duration::from_secs(10));
+    /// assert!(bucket.try_acquire_many(5).is_admitted());
+    /// assert!(bucket.try_acquire().is_refused());
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    #[must_use]
+    pub fn starting_empty(self) -> Self {
+        // A change of the capacity adds no tokens.
+        let without_tokens = Fill::new(self.rate(), 0);
+        Self(self.0.changed_from(&without_tokens))
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this
