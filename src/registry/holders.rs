@@ -4,7 +4,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// `{ GONE: 1, WATCHED: 1, holders: 62 }`.
 ///
-/// A *holder* is a [`Resource`](super::Resource): a handle to the resource.
+/// A *holder* is a [`Handle`](super::handle::Handle), which clones of a
+/// [`Resource`](super::Resource) share.
 ///
 /// A resource is *gone* once it is evicted or removed. That is final: from then on, a new holder is
 /// taken only from an existing one. A resource is evicted only while it has no holders. So a thread
