@@ -1,7 +1,6 @@
 //! Changes of the settings, while threads decide by them.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::ptr;
 
@@ -59,7 +58,7 @@ where
         let now = self.horizon.bound(now.as_nanos(), &self.clock);
         let mut current = locked(&self.current);
         let all = self.changed(&current.all, limiter, now);
-        let own = Arc::clone(&current.own);
+        let own = current.own.clone();
         self.replace(&mut current, Terms { all, own }, None, None, now);
     }
 
@@ -114,9 +113,9 @@ where
         let mut current = locked(&self.current);
         let limit = self.changed(current.of(key), limiter, now);
         let key = key.to_owned();
-        let mut own = HashMap::clone(&current.own);
+        let mut own = current.own.as_deref().cloned().unwrap_or_default();
         own.insert(key.clone(), limit);
-        let (all, own) = (current.all, Arc::new(own));
+        let (all, own) = (current.all, Some(Arc::new(own)));
         self.replace(&mut current, Terms { all, own }, Some(&key), None, now);
     }
 
@@ -140,10 +139,10 @@ where
     {
         let now = self.horizon.bound(now.as_nanos(), &self.clock);
         let mut current = locked(&self.current);
-        let Some(limit) = current.own.get(key).copied() else { return false };
-        let mut own = HashMap::clone(&current.own);
+        let Some(limit) = current.own_of(key).copied() else { return false };
+        let mut own = current.own.as_deref().cloned().unwrap_or_default();
         own.remove(key);
-        let (all, own) = (current.all, Arc::new(own));
+        let (all, own) = (current.all, (!own.is_empty()).then(|| Arc::new(own)));
         // Of a key that is not stored: less than a new one has, or nothing to remember.
         let word = limit.rule.new_word(self.new_since(&limit).as_nanos());
         let word = limit.rule.carry(word, &all.rule, now);
@@ -183,7 +182,7 @@ where
             let Table { keys, terms } = &mut *shard.lock();
             match of {
                 None => {
-                    let others = keys.entries_mut().filter(|(key, _)| !next.own.contains_key(key));
+                    let others = keys.entries_mut().filter(|(key, _)| next.own_of(key).is_none());
                     for (_, word) in others {
                         carry(word, &terms.all.rule, &next.all.rule, now);
                     }

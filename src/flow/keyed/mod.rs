@@ -68,7 +68,6 @@ mod stats;
 mod word;
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::PoisonError;
@@ -299,7 +298,7 @@ impl<K, L: PerKey, S> Keyed<K, L, S> {
         let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
         let (rule, clock, lead) = limiter.into_parts();
         let all = Limit { rule, since: Timestamp::MIN };
-        let terms = Arc::new(Terms { all, own: Arc::new(HashMap::new()) });
+        let terms = Arc::new(Terms { all, own: None });
         Ok(Self {
             clock,
             hasher,

@@ -15,8 +15,9 @@ use crate::time::Timestamp;
 pub(super) struct Terms<K, R> {
     /// Of all keys without their own.
     pub(super) all: Limit<R>,
-    /// Of keys with their own.
-    pub(super) own: Arc<HashMap<K, Limit<R>>>,
+    /// Of keys with their own; `None` if there is none, which a decision then finds without a look
+    /// into the map.
+    pub(super) own: Option<Arc<HashMap<K, Limit<R>>>>,
 }
 
 /// Settings, and the earliest time of a new state under them.
@@ -35,7 +36,17 @@ impl<K, R> Terms<K, R> {
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
-        if self.own.is_empty() { &self.all } else { self.own.get(key).unwrap_or(&self.all) }
+        self.own_of(key).unwrap_or(&self.all)
+    }
+
+    /// Returns the settings that a key has for its own.
+    #[inline]
+    pub(super) fn own_of<Q>(&self, key: &Q) -> Option<&Limit<R>>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.own.as_ref()?.get(key)
     }
 }
 
