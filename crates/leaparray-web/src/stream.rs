@@ -7,13 +7,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
 use leaparray::Clock;
-use serde::Deserialize;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::format::ByeReason;
@@ -24,23 +23,43 @@ use crate::hub::{Encoding, Hub, NotJoined, Target, Viewer, Viewers, Wish};
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The query of a stream.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Parameters {
+#[derive(Debug, Default)]
+struct Parameters {
     resource: Option<String>,
     context: Option<String>,
     since: Option<String>,
     only: Option<String>,
 }
 
+impl Parameters {
+    /// Parses a query. Of several values of a parameter, the last one counts. Unknown parameters
+    /// are ignored.
+    fn of(query: &str) -> Self {
+        let mut parameters = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let parameter = match &*name {
+                "resource" => &mut parameters.resource,
+                "context" => &mut parameters.context,
+                "since" => &mut parameters.since,
+                "only" => &mut parameters.only,
+                _ => continue,
+            };
+            *parameter = Some(value.into_owned());
+        }
+        parameters
+    }
+}
+
 pub(crate) async fn get<C>(
     State(hub): State<Arc<Hub<C>>>,
-    Query(parameters): Query<Parameters>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
     let encoding = encoding(&headers);
+    let parameters = Parameters::of(query.as_deref().unwrap_or_default());
     let last_event = headers.get("last-event-id").and_then(|it| it.to_str().ok());
     let ids = [parameters.since.as_deref(), last_event];
     let Parameters { resource, context, .. } = &parameters;

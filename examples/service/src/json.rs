@@ -1,14 +1,14 @@
 //! A reading as a JSON object, on one line.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use leaparray::Timestamp;
 use leaparray::node::NodeSnapshot;
-use serde::{Serialize, Serializer};
+use leaparray::registry::WatchedLimiter;
+use serde::Serialize;
 
-use crate::controller::State;
 use crate::reading::{Reading, Row};
+use crate::state::Text;
 
 /// The reading as a JSON object, with a line break at the end.
 pub(crate) fn object(reading: &Reading) -> String {
@@ -17,11 +17,7 @@ pub(crate) fn object(reading: &Reading) -> String {
         timestamp: reading.snapshot.timestamp,
         resources: reading.rows().map(Member::of).collect(),
         total: Member::of(Row::of_total(&total)),
-        controllers: reading
-            .controllers
-            .iter()
-            .map(|(route, state)| Controlled { name: route.path(), state: *state })
-            .collect(),
+        limiters: reading.limiters.iter().map(Limiter::of).collect(),
     };
     let mut line = serde_json::to_string(&object).expect("names and numbers can be serialized");
     line.push('\n');
@@ -35,15 +31,21 @@ struct Object<'a> {
     timestamp: Timestamp,
     resources: Vec<Member<'a>>,
     total: Member<'a>,
-    controllers: Vec<Controlled>,
+    limiters: Vec<Limiter<'a>>,
 }
 
-/// The state of the controller of a route.
+/// The state of a limiter.
 #[derive(Serialize)]
-struct Controlled {
-    name: &'static str,
-    #[serde(flatten)]
-    state: State,
+struct Limiter<'a> {
+    name: &'a str,
+    resource: &'a str,
+    state: String,
+}
+
+impl<'a> Limiter<'a> {
+    fn of(WatchedLimiter { name, resource, state, .. }: &'a WatchedLimiter) -> Self {
+        Self { name, resource, state: Text(state).to_string() }
+    }
 }
 
 /// A snapshot, and the rates and the mean that follow from it, so that a reader of the line need
@@ -77,11 +79,6 @@ impl<'a> Member<'a> {
         };
         Self { name, rates, avg_rt: snapshot.avg_rt().map(seconds), snapshot }
     }
-}
-
-/// Serializes a value as its text.
-pub(crate) fn display<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(value)
 }
 
 fn seconds(span: Duration) -> String {

@@ -6,9 +6,9 @@
 //! cargo run -p example-service -- --no-load   # for wrk, ab or curl, until Ctrl-C
 //! cargo run -p example-service -- --json      # JSON for a program to read
 //!
-//! # With a circuit breaker, and time to look at the live page in a browser.
-//! cargo run -p example-service -- --seconds 600 --circuit
-//! # With a circuit breaker and an adaptive limit.
+//! # With time to change limits.toml, and to look at the live page in a browser.
+//! cargo run -p example-service -- --seconds 600
+//! # With limiters that are made by hand, instead of by limits.toml.
 //! cargo run -p example-service -- --circuit --adaptive --connections 100
 //! # With the quantiles of the response times of a route at the end.
 //! cargo run -p example-service -- --histogram /slow
@@ -17,11 +17,11 @@
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it
 //! could not start.
 
-mod controller;
+mod by_hand;
 mod distribution;
-mod gate;
 mod interrupt;
 mod json;
+mod limits;
 mod load;
 mod metrics;
 mod monitor;
@@ -31,6 +31,7 @@ mod reconcile;
 mod route;
 mod scrape;
 mod server;
+mod state;
 mod table;
 mod tally;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use std::fmt::Display;
 use std::future;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ use leaparray_web::Token;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::gate::Gates;
+use crate::limits::Limits;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::reading::Show;
@@ -68,23 +70,16 @@ struct Args {
     /// How many connections the bundled client uses
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
-    /// How many requests /limited admits in any ten buckets of 100 ms; it refuses the others
-    #[arg(long, value_name = "REQUESTS", default_value_t = 300)]
-    limit: u32,
-    /// How many requests /fast admits in a second, evenly spaced; the others wait
-    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
-    pace: Option<u32>,
-    /// Protect the backend of /failing, which fails a third of its requests: refuse requests by
-    /// chance while fewer than one in K succeed
-    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "1.2")]
-    breaker: Option<f64>,
-    /// Protect the backend of /failing, which fails a third of its requests: refuse all requests
-    /// for a second once the share RATIO of them has failed, and then admit probes
-    #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.3", conflicts_with = "breaker")]
-    circuit: Option<f64>,
-    /// Limit the requests of /slow in flight to what its backend can take: 8 at a time. More
-    /// connections show how the limit follows that, for example 100
-    #[arg(long)]
+    /// The file of the rules, which the service follows while it runs
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/limits.toml"))]
+    rules: PathBuf,
+    /// Make the limiters by hand instead of by the rules, with a circuit breaker in front of the
+    /// backend of /failing, which fails a third of its requests
+    #[arg(long, conflicts_with = "rules")]
+    circuit: bool,
+    /// Make the limiters by hand instead of by the rules, and limit the requests of /slow in flight
+    /// to what its backend can take: 8 at a time
+    #[arg(long, conflicts_with = "rules")]
     adaptive: bool,
     /// The port to listen on; 0 takes any free port
     #[arg(long, default_value_t = 0)]
@@ -124,8 +119,8 @@ fn runtime() -> io::Result<Runtime> {
 
 async fn serve(args: Args) -> ExitCode {
     let metrics = Metrics::new();
-    let gates = match Gates::new(&args, &metrics) {
-        Ok(gates) => gates,
+    let limits = match Limits::new(&args, &metrics) {
+        Ok(limits) => limits,
         Err(error) => {
             complain(format_args!("error: {error}"));
             return ExitCode::from(2);
@@ -139,7 +134,7 @@ async fn serve(args: Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&args, listener, &metrics, gates).await {
+    match run(&args, listener, &metrics, &limits).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -154,20 +149,20 @@ async fn run(
     args: &Args,
     listener: TcpListener,
     metrics: &Metrics,
-    gates: Gates,
+    limits: &Limits,
 ) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
     let show: Show = if args.json { json::object } else { table::table };
     let address = listener.local_addr()?;
     let token = Token::random();
-    let server = Server::start(listener, metrics, gates.clone(), &token);
+    let server = Server::start(listener, metrics, limits, &token);
     let mut printed = say(args, &greeting(args, address, &token));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
     // The readings are polled before the end of the time, so that the last second is printed too.
     tokio::select! {
         biased;
-        error = monitor::print_readings(&metrics.registry, &gates, show) => printed = Err(error),
+        error = monitor::print_readings(&metrics.registry, show) => printed = Err(error),
         () = time_is_up(args) => {}
         () = interrupted => {}
     }

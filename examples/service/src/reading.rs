@@ -4,12 +4,8 @@ use std::time::Duration;
 
 use leaparray::histogram::LatencyQuantiles;
 use leaparray::node::NodeSnapshot;
-use leaparray::registry::RegistrySnapshot;
+use leaparray::registry::{RegistrySnapshot, WatchedLimiter};
 use leaparray::{LatencyHistogram, Registry, Timestamp};
-
-use crate::controller::State;
-use crate::gate::Gates;
-use crate::route::Route;
 
 /// The snapshots of all resources at one time, and their total.
 #[derive(Default)]
@@ -23,8 +19,8 @@ pub(crate) struct Reading {
     minute: Option<LatencyQuantiles>,
     /// Its memory is used again.
     histogram: LatencyHistogram,
-    /// The states of the controllers that learn from outcomes.
-    pub(crate) controllers: Vec<(Route, State)>,
+    /// The limiters with their states.
+    pub(crate) limiters: Vec<WatchedLimiter>,
 }
 
 /// The snapshot of a resource, or of the total, with its name.
@@ -39,22 +35,14 @@ pub(crate) type Show = fn(&Reading) -> String;
 
 impl Reading {
     /// Reads all resources at `now`. The memory of the last reading is used again.
-    pub(crate) fn renew_at(
-        &mut self,
-        now: Timestamp,
-        registry: &Registry,
-        gates: &Gates,
-        start: Timestamp,
-    ) {
+    pub(crate) fn renew_at(&mut self, now: Timestamp, registry: &Registry, start: Timestamp) {
         registry.at(now).snapshot_into(&mut self.snapshot);
         let Self { histogram, .. } = self;
         let has_all = registry.at(now).short().histogram_into(histogram);
         self.second = has_all.then(|| histogram.summary()).flatten();
         let has_all = registry.at(now).long().histogram_into(histogram);
         self.minute = has_all.then(|| histogram.summary()).flatten();
-        self.controllers.clear();
-        let states = gates.controllers().map(|(route, it)| (route, it.state_at(now)));
-        self.controllers.extend(states);
+        self.limiters = registry.watched();
         self.since_start = now.saturating_since(start);
         self.snapshot.resources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }

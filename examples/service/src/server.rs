@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::gate::Gates;
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::route::Route;
 use crate::tally::Tally;
@@ -48,13 +48,13 @@ impl Server {
     pub(crate) fn start(
         listener: TcpListener,
         metrics: &Metrics,
-        gates: Gates,
+        limits: &Limits,
         token: &Token,
     ) -> Self {
         let tally = Arc::default();
         let page = page::page(metrics, token);
         let streams = page.closer();
-        let router = router(metrics, gates, Arc::clone(&tally));
+        let router = router(metrics, limits, Arc::clone(&tally));
         let router = router.nest_service(page::PATH, page.into_service());
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
@@ -84,7 +84,7 @@ impl Server {
     }
 }
 
-fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
+fn router(metrics: &Metrics, limits: &Limits, tally: Arc<Mutex<Tally>>) -> Router {
     let requests = Arc::new(AtomicU64::new(0));
     let failing = move || {
         let third = requests.fetch_add(1, Ordering::Relaxed) % 3 == 2;
@@ -95,12 +95,19 @@ fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
     let recorded = ResourceLayer::new(Arc::clone(&metrics.registry), name);
     let recorded = recorded.expect("there is room for the requests without a route");
     let scraped = scrape::metrics(metrics);
-    Router::new()
+    let routes = Router::new()
         .route(Route::Fast.path(), any(fast))
         .route(Route::Slow.path(), any(slow))
         .route(Route::Failing.path(), any(failing))
-        .route(Route::Limited.path(), any(fast))
-        .layer(recorded.limit_each(move |resource| gates.of(resource)))
+        .route(Route::Limited.path(), any(fast));
+    let routes = match limits {
+        Limits::Rules(rules) => routes.layer(recorded.limits(rules.limits())),
+        Limits::ByHand(limiters) => {
+            let limiters = limiters.clone();
+            routes.layer(recorded.limit_each(move |resource| limiters.of(resource)))
+        }
+    };
+    routes
         .layer(from_fn_with_state(tally, witness))
         // After the layers, which do not see it: a scrape is no request to a route.
         .route(scrape::PATH, scraped)

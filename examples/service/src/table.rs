@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+use leaparray::registry::WatchedLimiter;
 
 use crate::reading::{Reading, Row};
+use crate::state::Text;
 
 const HEADING: &str = concat!(
     "                                                            ------------ response time ------------   in flight\n",
@@ -24,8 +26,8 @@ pub(crate) fn table(reading: &Reading) -> String {
     // It is not known whether the routes had their maxima at the same time, so the total has no
     // maximum.
     write_row(&mut table, Row::of_total(&reading.total()), "");
-    for (route, state) in &reading.controllers {
-        let _ = writeln!(table, "{route:9} {state}");
+    for WatchedLimiter { name, state, .. } in &reading.limiters {
+        let _ = writeln!(table, "{name:16} {}", Text(state));
     }
     table
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use leaparray::{HistogramConfig, NodeConfig, Outcome, Timestamp};
 
-use crate::controller::{Controller, State};
-use crate::gate::Gates;
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::reading::Reading;
 use crate::route::Route;
@@ -23,18 +22,14 @@ fn record(metrics: &Metrics, route: Route, end: Timestamp, rt: Duration) {
 }
 
 fn reading(metrics: &Metrics) -> Reading {
-    reading_with(metrics, &gates(metrics, &[]))
-}
-
-fn reading_with(metrics: &Metrics, gates: &Gates) -> Reading {
     let mut reading = Reading::default();
-    reading.renew_at(NOW, &metrics.registry, gates, NOW);
+    reading.renew_at(NOW, &metrics.registry, NOW);
     reading
 }
 
-fn gates(metrics: &Metrics, args: &[&str]) -> Gates {
+fn limits(metrics: &Metrics, args: &[&str]) -> Limits {
     let args = [&["service"], args].concat();
-    Gates::new(&Args::try_parse_from(args).unwrap(), metrics).unwrap()
+    Limits::new(&Args::try_parse_from(args).unwrap(), metrics).unwrap()
 }
 
 /// In the last second, half of the requests are to one route, and half to another one, which is
@@ -117,28 +112,52 @@ fn table_has_the_sum_that_the_limit_is_about() {
     assert!(pass_qps > 320.0, "{pass_qps}");
 }
 
+/// Returns the lines of the table below the total.
+fn limiters_in_table(metrics: &Metrics) -> Vec<String> {
+    let table = table::table(&reading(metrics));
+    let after_total = table.lines().skip_while(|line| !line.starts_with("total")).skip(1);
+    after_total.map(str::to_owned).collect()
+}
+
 #[test]
-fn table_has_the_states_of_the_controllers() {
+fn table_has_the_states_of_the_rules() {
     let metrics = two_routes();
-    let gates = gates(&metrics, &["--circuit", "--adaptive"]);
-    let rows = |gates: &Gates| -> Vec<String> {
-        let table = table::table(&reading_with(&metrics, gates));
-        let after_total = table.lines().skip_while(|line| !line.starts_with("total")).skip(1);
-        after_total.map(str::to_owned).collect()
-    };
-    let limit = "/slow     at most 20 requests in flight, 0 now";
-    assert_eq!(rows(&gates), ["/failing  circuit breaker closed", limit]);
-    let Some((Route::Failing, Controller::Circuit(breaker))) = gates.controllers().next() else {
-        panic!("the first controller is the breaker");
-    };
-    breaker.set_state_at(NOW, leaparray::flow::circuit::CircuitState::ForcedOpen).unwrap();
-    assert_eq!(rows(&gates), ["/failing  circuit breaker forced open", limit]);
-    let state = State::Circuit {
-        state: leaparray::flow::circuit::CircuitState::Open,
-        probe_in: Some(0.75),
-    };
-    assert_eq!(state.to_string(), "circuit breaker open, a probe in 750.0ms");
-    assert_eq!(rows(&self::gates(&Metrics::new(), &[])), [""; 0]);
+    assert_eq!(limiters_in_table(&metrics), [""; 0]);
+    let _rules = limits(&metrics, &[]);
+    assert_eq!(
+        limiters_in_table(&metrics),
+        [
+            "failing-backend  shadow mode shadow, circuit state closed",
+            "limited          limit 300, limit remaining 300",
+            "paced            shadow mode off",
+            "slow-backend     limit 20, limit remaining 20",
+        ]
+    );
+}
+
+#[test]
+fn limiters_by_hand_are_those_of_the_arguments() {
+    let metrics = two_routes();
+    let _limits = limits(&metrics, &["--circuit", "--adaptive"]);
+    assert_eq!(
+        limiters_in_table(&metrics),
+        [
+            "/failing         circuit state closed",
+            "/limited         limit 300, limit remaining 300",
+            "/slow            limit 20, limit remaining 20",
+        ]
+    );
+}
+
+#[test]
+fn wrong_rules_are_an_error_with_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limits.toml");
+    std::fs::write(&file, "[[rule]]\nname = \"a\"\nresource = \"/fast\"\nlimit = \"5 per sec\"\n")
+        .unwrap();
+    let args = Args::try_parse_from(["service", "--rules", file.to_str().unwrap()]).unwrap();
+    let error = Limits::new(&args, &Metrics::new()).err().unwrap().to_string();
+    assert!(error.contains("limits.toml:4: rule \"a\": limit: "), "{error}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use crate::Args;
-use crate::gate::Gates;
+use crate::limits::Limits;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::reconcile::reconcile;
@@ -43,8 +43,8 @@ async fn totals_of_a_scraper_are_those_of_the_service() {
         return;
     };
     let metrics = Metrics::new();
-    let gates = Gates::new(&Args::try_parse_from(["service"]).unwrap(), &metrics).unwrap();
-    let server = Server::start(listener, &metrics, gates, &Token::random());
+    let limits = Limits::new(&Args::try_parse_from(["service"]).unwrap(), &metrics).unwrap();
+    let server = Server::start(listener, &metrics, &limits, &Token::random());
     let load = Load::start(address, 4);
     sleep(Duration::from_secs(3)).await;
     let client = load.stop().await;

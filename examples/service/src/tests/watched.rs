@@ -27,9 +27,9 @@ async fn reader_of_the_page_has_every_request() {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
     let address = listener.local_addr().unwrap();
     let metrics = Metrics::new();
-    let gates = super::gates(&metrics, &["--circuit", "--adaptive"]);
+    let limits = super::limits(&metrics, &[]);
     let token = Token::random();
-    let server = Server::start(listener, &metrics, gates, &token);
+    let server = Server::start(listener, &metrics, &limits, &token);
     let url = format!("http://{address}{}/stream", page::PATH);
     let reader = spawn_blocking(move || counts_until_the_end(&url, &token));
     let load = Load::start(address, 4);
