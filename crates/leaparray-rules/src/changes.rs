@@ -24,6 +24,9 @@ pub struct Changes {
     /// The rules that decide and are not shown, because the registry watches another limiter under
     /// the name.
     pub not_shown: Vec<Arc<str>>,
+    /// The rules over a fleet that have no leases, because these rules have no fleet, or the
+    /// operating system has no random number. They decide as if the server was away.
+    pub not_started: Vec<Arc<str>>,
 }
 
 impl Changes {

@@ -47,6 +47,24 @@ impl Document {
         Self { format, ..self }
     }
 
+    /// Returns the problem of a rule in a program without a fleet.
+    fn lacks_fleet(&self, rule: &str, line: usize) -> Problem {
+        let (key, found, right) = match &self.format {
+            Format::Toml => (
+                "over",
+                "\"fleet\"",
+                "\"process\", or have the program give it one by `Fleet::rules`",
+            ),
+            #[cfg(feature = "sentinel")]
+            Format::Sentinel(_) => {
+                ("clusterMode", "true", "false, or have the program give it one by `Fleet::rules`")
+            }
+        };
+        let wrong = format!("{found} is not possible: this program has no fleet");
+        let fault = Fault::Value { wrong, right };
+        Problem::new(line, Some(rule.to_owned()), key.to_owned(), fault)
+    }
+
     /// Reads the rules.
     fn read(&self) -> Result<Vec<Parsed>, Vec<Problem>> {
         match &self.format {
@@ -131,19 +149,28 @@ impl RuleSet {
     /// Returns all problems of all documents, if there is one. Two rules with one name are a
     /// problem also if they are in two documents.
     pub fn read(documents: &[Document]) -> Result<Self, Problems> {
+        Self::read_in(documents, true)
+    }
+
+    /// Reads rules for a program that has a fleet, or has none.
+    pub(crate) fn read_in(documents: &[Document], has_fleet: bool) -> Result<Self, Problems> {
         let (mut rules, mut list) = (Vec::new(), Vec::new());
         let mut places: HashMap<Arc<str>, (&str, usize)> = HashMap::new();
         for document in documents {
             let mut problems = match document.read() {
-                Ok(parsed) => parsed
-                    .into_iter()
-                    .filter_map(|Parsed { line, rule }| {
+                Ok(parsed) => {
+                    let mut problems = Vec::new();
+                    for Parsed { line, rule } in parsed {
                         let name = Arc::clone(&rule.name);
+                        if rule.limit.is_over_fleet() && !has_fleet {
+                            problems.push(document.lacks_fleet(&name, line));
+                        }
                         rules.push(rule);
-                        let before = places.insert(Arc::clone(&name), (&document.name, line))?;
-                        Some(same_name(&name, before, line))
-                    })
-                    .collect(),
+                        let before = places.insert(Arc::clone(&name), (&document.name, line));
+                        problems.extend(before.map(|it| same_name(&name, it, line)));
+                    }
+                    problems
+                }
                 Err(problems) => problems,
             };
             for problem in &mut problems {

@@ -13,6 +13,7 @@ use leaparray::Registry;
 use crate::changes::Changes;
 use crate::document::Documents;
 use crate::limiter::RuleClock;
+use crate::problem::Problems;
 use crate::rule::Rule;
 use crate::rules::{Rules, Shared, locked};
 use crate::source::{
@@ -64,7 +65,7 @@ impl<C: RuleClock> Rules<C> {
     /// unchanged, and the source is not followed.
     pub fn follow(&self, mut follow: Follow) -> Result<Changes, FollowError> {
         let mut follower = Follower::new(follow.source.is_whole());
-        let (rules, state) = match first(&mut follow, &mut follower) {
+        let (rules, state) = match self.first(&mut follow, &mut follower) {
             Ok(rules) => (Some(rules), SourceState::Good),
             Err(error) if follow.may_be_away => (None, error.into_state()?),
             Err(error) => return Err(error),
@@ -142,13 +143,33 @@ impl<C: RuleClock> Rules<C> {
         }
     }
 
+    /// Reads rules for this program.
+    fn read(&self, documents: &Documents) -> Result<RuleSet, Problems> {
+        RuleSet::read_in(documents, self.has_fleet())
+    }
+
+    /// Reads the rules to begin with.
+    fn first(&self, follow: &mut Follow, follower: &mut Follower) -> Result<RuleSet, FollowError> {
+        for _ in 0..ATTEMPTS {
+            if let Some(reading) = follower.look(follow.read()) {
+                let documents = reading.as_ref().map_err(|error| FollowError::Away {
+                    source: follow.name.clone(),
+                    error: error.clone(),
+                })?;
+                return self.read(documents).map_err(FollowError::Wrong);
+            }
+            thread::sleep(CONFIRM);
+        }
+        Err(FollowError::Unsettled { source: follow.name.clone() })
+    }
+
     /// Returns whether documents are good, end with a line break, and have each rule that is in
     /// force: whether none is a part of a file that is written slowly.
     fn keeps_all(&self, documents: &Documents) -> bool {
         if !documents.iter().all(|it| it.text.ends_with('\n')) {
             return false;
         }
-        let Ok(next) = RuleSet::read(documents) else { return false };
+        let Ok(next) = self.read(documents) else { return false };
         let names: HashSet<_> = next.rules().iter().map(|it| &it.name).collect();
         self.rules().iter().all(|it| names.contains(&it.name))
     }
@@ -160,7 +181,7 @@ impl<C: RuleClock> Rules<C> {
                 let state = SourceState::Away { error: error.clone() };
                 (state, Event::Away { error: error.clone() })
             }
-            Ok(documents) => match RuleSet::read(documents) {
+            Ok(documents) => match self.read(documents) {
                 Ok(rules) => (SourceState::Good, Event::Applied(self.apply(&rules))),
                 Err(problems) => (SourceState::Wrong(problems.clone()), Event::Wrong(problems)),
             },
@@ -168,21 +189,6 @@ impl<C: RuleClock> Rules<C> {
         self.set_source(name, state);
         event
     }
-}
-
-/// Reads the rules to begin with.
-fn first(follow: &mut Follow, follower: &mut Follower) -> Result<RuleSet, FollowError> {
-    for _ in 0..ATTEMPTS {
-        if let Some(reading) = follower.look(follow.read()) {
-            let documents = reading.as_ref().map_err(|error| FollowError::Away {
-                source: follow.name.clone(),
-                error: error.clone(),
-            })?;
-            return RuleSet::read(documents).map_err(FollowError::Wrong);
-        }
-        thread::sleep(CONFIRM);
-    }
-    Err(FollowError::Unsettled { source: follow.name.clone() })
 }
 
 /// Follows a source until the rules are dropped.

@@ -9,6 +9,8 @@ mod client;
 mod condition;
 mod document;
 mod explain;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod follow;
 mod limit;
 mod limiter;
@@ -34,6 +36,8 @@ pub use changes::Changes;
 pub use condition::{Condition, Values};
 pub use document::{Document, Documents, Format};
 pub use explain::{Concerned, Explanation, WhyNot};
+#[cfg(feature = "fleet")]
+pub use fleet::{Fleet, FleetLimit};
 pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::{RuleClock, RulePermit};
 pub use overload::Overload;

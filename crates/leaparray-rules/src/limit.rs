@@ -28,6 +28,10 @@ pub enum Limit {
         /// for a limit that holds in any interval.
         buckets: Option<usize>,
     },
+    /// A limit of the requests of all processes of a fleet together, in any interval: a
+    /// [`LeasedLimiter`](leaparray_redis::LeasedLimiter).
+    #[cfg(feature = "fleet")]
+    Fleet(crate::fleet::FleetLimit),
     /// A rate, and bursts up to a size: a [`TokenBucket`](leaparray::flow::TokenBucket).
     #[non_exhaustive]
     Bucket {
@@ -167,6 +171,8 @@ impl Limit {
             {
                 Self::Window { rate: rate.slower(to), buckets }
             }
+            #[cfg(feature = "fleet")]
+            (Self::Fleet(limit), Self::Fleet(other)) => Self::Fleet(limit.strictest(other)?),
             (&Self::Bucket { rate, burst }, &Self::Bucket { rate: to, burst: other }) => {
                 Self::Bucket { rate: rate.slower(to), burst: burst.min(other) }
             }
@@ -192,6 +198,15 @@ impl Limit {
             (Self::Refuse(overload), Self::Refuse(to)) if overload == to => self.clone(),
             _ => return None,
         })
+    }
+
+    /// Returns whether it needs a fleet.
+    pub(crate) const fn is_over_fleet(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        let is_over_fleet = matches!(self, Self::Fleet(_));
+        #[cfg(not(feature = "fleet"))]
+        let is_over_fleet = false;
+        is_over_fleet
     }
 }
 
@@ -305,6 +320,8 @@ impl fmt::Display for Limit {
             Self::Window { rate, buckets: Some(buckets) } => {
                 write!(f, "limit = \"{rate}\"\nbuckets = {buckets}")
             }
+            #[cfg(feature = "fleet")]
+            Self::Fleet(limit) => limit.fmt(f),
             Self::Bucket { rate, burst } => write!(f, "limit = \"{rate}, bursts of {burst}\""),
             Self::WarmUp { rate, buckets, period, cold_factor } => {
                 write!(f, "limit = \"{rate}\"\nwarm_up = \"{}\"", Time(*period))?;

@@ -16,7 +16,7 @@ use leaparray::{Entry, MonotonicClock, Registry, Resource, Timestamp, TrafficTyp
 use crate::caller::Caller;
 use crate::changes::Changes;
 use crate::limit::Limit;
-use crate::limiter::{RuleClock, RuleLimiter, Watched};
+use crate::limiter::{MaybeFleet, RuleClock, RuleLimiter, Watched};
 use crate::plan::{Active, Admission, Kept, Plan, RulePermits};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
@@ -100,6 +100,7 @@ pub struct Rules<C: RuleClock = MonotonicClock> {
 
 pub(crate) struct Shared<C: RuleClock> {
     pub(crate) registry: Arc<Registry<C>>,
+    pub(crate) fleet: MaybeFleet,
     pub(crate) plan: ArcSwap<Plan<C>>,
     /// The version of the plan. Its own allocation: threads compare it with the plans that they
     /// keep, also when the rules are gone.
@@ -237,12 +238,17 @@ impl<C: RuleClock> Rules<C> {
     /// Creates rules for the resources of a registry: at first none. The limiters read its clock.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
+        Self::of_fleet(registry, MaybeFleet::default())
+    }
+
+    /// Creates rules of a process of a fleet, if there is one.
+    pub(crate) fn of_fleet(registry: Arc<Registry<C>>, fleet: MaybeFleet) -> Self {
         let newest = Arc::new(AtomicU64::new(0));
         let shared = |home: &_| {
             let plan = ArcSwap::from_pointee(Plan::first(&newest, home));
             let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
             let (status, followers) = (Mutex::default(), Mutex::default());
-            Shared { registry, plan, newest, turn, status, followers }
+            Shared { registry, fleet, plan, newest, turn, status, followers }
         };
         Self { shared: Arc::new_cyclic(shared) }
     }
@@ -308,13 +314,36 @@ impl<C: RuleClock> Rules<C> {
         for rule in rules.rules() {
             turn.gone.remove(&rule.name);
         }
-        turn.gone.extend(gone.into_iter().map(|it| (Arc::clone(&it.rule.name), (it, now))));
+        // A decision that finds its limiter ended is made anew: it is by a former plan.
+        let kept = gone.into_iter().filter(|it| it.limiter.end());
+        turn.gone.extend(kept.map(|it| (Arc::clone(&it.rule.name), (it, now))));
         changes.not_shown = self.show(&mut turn.watched);
+        let not_started = self.each(|it| (!it.is_started()).then_some(()));
+        changes.not_started = not_started.into_iter().map(|(name, ())| name).collect();
         let mut status = locked(&self.shared.status);
         status.version += 1;
         (status.rules, status.applied_at) = (rules.rules().len(), Some(clock.now()));
         changes.version = status.version;
         changes
+    }
+
+    /// Returns whether the program has given the rules a fleet.
+    pub(crate) fn has_fleet(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        let has_fleet = self.shared.fleet.is_some();
+        #[cfg(not(feature = "fleet"))]
+        let has_fleet = false;
+        has_fleet
+    }
+
+    /// Returns what `read` finds in the limiters of the rules in force, with their names.
+    pub(crate) fn each<T>(
+        &self,
+        read: impl Fn(&RuleLimiter<C>) -> Option<T>,
+    ) -> Vec<(Arc<str>, T)> {
+        let plan = self.shared.plan.load();
+        let each = plan.rules.iter();
+        each.filter_map(|it| Some((Arc::clone(&it.rule.name), read(&it.limiter)?))).collect()
     }
 
     /// Drops the rules that are gone for too long to come back.
@@ -356,7 +385,8 @@ impl<C: RuleClock> Rules<C> {
                     }
                     return next;
                 }
-                let limiter = Arc::new(RuleLimiter::new(rule, &self.shared.registry));
+                let Shared { registry, fleet, .. } = &*self.shared;
+                let limiter = Arc::new(RuleLimiter::new(rule, registry, fleet));
                 if let Some(known) = known {
                     carries.push(Carry::new(&known.limiter, &limiter));
                 }

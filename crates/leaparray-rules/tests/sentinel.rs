@@ -314,7 +314,7 @@ fn param_flow_rule_has_bursts_threads_and_paces() {
 fn all_problems_name_the_rule_the_field_and_the_value() {
     let json = "[
         {\"resource\": \"pay\", \"count\": -1,
-         \"clusterMode\": true},
+         \"clusterMode\": false},
         {\"resource\": \"buy\", \"count\": 5, \"strategy\": 1,
          \"controlBehavior\": 2, \"refResource\": \"pay\"},
         7,
@@ -326,8 +326,6 @@ fn all_problems_name_the_rule_the_field_and_the_value() {
     ]";
     let expected = "\
 f:2: rule \"flow pay\": count: -1 is no limit; write a number from 0 on
-f:3: rule \"flow pay\": clusterMode: true is not kept: a limit over a cluster is none of one \
-process; write false
 f:5: rule \"flow buy\": controlBehavior: 2 is not kept: a limit by another resource refuses at once; \
 write 0
 f:6: 7 is no rule; write an object for each rule
@@ -414,4 +412,65 @@ fn translated_rules_are_printed_as_a_file() {
     let set = parse(SentinelKind::ParamFlow, json);
     let text: String = set.rules().iter().map(ToString::to_string).collect();
     assert_eq!(RuleSet::parse(&text).unwrap(), set, "{text}");
+}
+
+#[test]
+#[cfg(not(feature = "fleet"))]
+fn cluster_needs_the_feature_for_fleets() {
+    assert_eq!(
+        problems(SentinelKind::Flow, r#"[{"resource": "pay", "count": 9, "clusterMode": true}]"#),
+        "f:1: rule \"flow pay\": clusterMode: true is not kept: a limit over a cluster is none of \
+         one process; write false"
+    );
+}
+
+#[test]
+#[cfg(feature = "fleet")]
+fn cluster_becomes_a_limit_over_the_fleet() {
+    let json = |config: &str| {
+        format!(
+            r#"[{{"resource": "pay", "count": 50, "clusterMode": true, "clusterConfig": {config}}}]"#
+        )
+    };
+    let rules = |config: &str| {
+        let rules = Sentinel::new(SentinelKind::Flow).parse(&json(config)).unwrap();
+        let texts: Vec<_> = rules.rules().rules().iter().map(ToString::to_string).collect();
+        texts.join("\n")
+    };
+    assert_eq!(
+        rules(r#"{"flowId": 7, "thresholdType": 1}"#),
+        "[[rule]]\nname = \"flow pay\"\neither = \"pay\"\nlimit = \"50 per second\"\n\
+         buckets = 10\nover = \"fleet\"\naway = \"open\"\n\n\
+         [[rule]]\nname = \"flow pay without the fleet\"\neither = \"pay\"\n\
+         limit = \"50 per second\"\nbuckets = 2\n"
+    );
+    assert_eq!(
+        rules(
+            r#"{"thresholdType": "1", "fallbackToLocalWhenFail": false, "sampleCount": 5,
+                "windowIntervalMs": 2000}"#
+        ),
+        "[[rule]]\nname = \"flow pay\"\neither = \"pay\"\nlimit = \"100 per 2s\"\n\
+         buckets = 5\nover = \"fleet\"\naway = \"open\"\n"
+    );
+    let all = "[
+        {\"resource\": \"a\", \"count\": 5, \"clusterMode\": true},
+        {\"resource\": \"b\", \"count\": 5, \"clusterMode\": true, \"grade\": 0, \"strategy\": 1,
+         \"clusterConfig\": {\"thresholdType\": 0}},
+        {\"resource\": \"c\", \"count\": 5, \"clusterMode\": true, \"controlBehavior\": 2,
+         \"limitApp\": \"other\", \"clusterConfig\": {\"thresholdType\": 1, \"sampleCount\": 7}}
+    ]";
+    let expected = "\
+f:2: rule \"flow a\": clusterConfig: its absence is not kept: the number of clients is not known, by \
+which `count` is multiplied; write {\"thresholdType\": 1}, and the `count` of all clients
+f:3: rule \"flow b\": grade: 0 is not kept: requests in flight are counted by each process; write 1
+f:3: rule \"flow b\": strategy: 1 is not kept: a limit over the fleet counts the requests that it \
+limits; write 0
+f:4: rule \"flow b\": clusterConfig.thresholdType: 0 is not kept: the number of clients is not known, \
+by which `count` is multiplied; write 1, and the `count` of all clients
+f:5: rule \"flow c\": controlBehavior: 2 is not kept: a limit over the fleet refuses at once; write 0
+f:5: rule \"flow c\": count: interval 1s does not divide into 7 buckets of whole microseconds, from \
+1 ms to a day each
+f:6: rule \"flow c\": limitApp: \"other\" is not kept: a limit over the fleet counts all requests \
+together; write \"default\", or one origin";
+    assert_eq!(problems(SentinelKind::Flow, all), expected);
 }

@@ -87,6 +87,8 @@ impl<C: Clock + Send + Sync + 'static> Engine for MemoryEngine<C> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { identity, ledgers } = &mut *state;
         let ledger = ledgers.entry(keys.clone()).or_insert_with(|| Ledger::new(*config));
+        // The keys have the rest of the parameters.
+        ledger.set_limit_of(config);
         Ok(ledger.lease(self.clock.now().as_micros(), *identity, ask))
     }
 }

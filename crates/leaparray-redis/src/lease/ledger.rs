@@ -135,6 +135,11 @@ impl Ledger {
         Self { config, mark: None, charges: None, last: BTreeMap::new() }
     }
 
+    /// Takes the limit of the node whose ask is the next one. What was granted stays charged.
+    pub(crate) const fn set_limit_of(&mut self, config: &LeaseConfig) {
+        self.config = *config;
+    }
+
     /// Returns the time of the limit when the server's clock reads `time`. It is that time, but
     /// never earlier than at an earlier ask. The buckets of the limit are buckets of this time.
     #[must_use]

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use leaparray_redis::LeasedLimiter;
 use leaparray_redis::lease::LeaseConfig;
 
-use crate::engine::{Far, Network, Simulated, builder, config};
+use crate::engine::{Far, Network, Simulated, builder, config, opened};
 
 /// Returns the most uses in a window of 20 s, and all uses.
 async fn simulate(seed: u64, faults: bool) -> (u64, u64) {
@@ -181,4 +181,18 @@ async fn far_limiter_gets_its_share_of_any_second() {
 #[tokio::test(start_paused = true)]
 async fn far_queue_gets_its_share_of_any_second() {
     far_limiter_gets_its_share(true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_of_a_later_node_holds_in_memory_as_on_a_server() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let first = opened(clock, &network).await;
+    let config = config().with_limit(300).unwrap();
+    let builder = LeasedLimiter::builder("orders", config).with_clock(clock);
+    let later = builder.start(network.clone()).unwrap();
+    later.acquire_many_within(250, Duration::from_secs(3)).await.unwrap();
+    assert!(first.acquire_many(40).await.is_err(), "250 of its 100 are charged");
+    drop(first);
+    later.acquire_many_within(40, Duration::from_secs(3)).await.unwrap();
 }

@@ -101,6 +101,10 @@ impl<C: RuleClock> Account for Asked<'_, C> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.with(|account| account.wake_on_answer(waker))
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.with(|account| account.note_wait(permits))
+    }
 }
 
 /// The limiter of a rule, as exporters show it.

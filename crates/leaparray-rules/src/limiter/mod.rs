@@ -2,6 +2,8 @@
 #![expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
 
 mod asked;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod gate;
 mod one;
 mod per_key;
@@ -46,6 +48,12 @@ pub(crate) fn name(name: &str) -> RuleName {
     Nothing.named(name)
 }
 
+/// The fleet that the program has given the rules, if it has.
+#[cfg(feature = "fleet")]
+pub(crate) type MaybeFleet = Option<crate::fleet::Fleet>;
+#[cfg(not(feature = "fleet"))]
+pub(crate) type MaybeFleet = ();
+
 /// The limiter of a rule. It is changed in place, and outlives the plans that it is in.
 pub(crate) enum RuleLimiter<C: RuleClock> {
     /// One limit for all requests.
@@ -69,17 +77,45 @@ pub(crate) fn check(limit: &Limit) -> Result<(), String> {
 
 impl<C: RuleClock> RuleLimiter<C> {
     /// Creates the limiter of a rule that was checked.
-    pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>) -> Self {
+    pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>, fleet: &MaybeFleet) -> Self {
         if let Limit::Refuse(overload) = &rule.limit {
             return Self::One(One::Gate(Gate::new(overload.clone(), Arc::clone(registry))));
         }
         let clock = registry.clock();
         match rule.key {
-            None => Self::One(One::known(&rule.limit, clock)),
+            None => {
+                let one = One::known(&rule.limit, clock);
+                one.start(fleet, rule);
+                Self::One(one)
+            }
             Some(_) => Self::PerKey {
                 keys: PerKey::new(&rule.limit, rule.max_keys, clock),
                 without_key: AtomicU64::new(0),
             },
+        }
+    }
+
+    /// Returns whether the limiter has what it needs: a limit over the fleet needs leases.
+    pub(crate) fn is_started(&self) -> bool {
+        match self {
+            Self::One(one) => one.is_started(),
+            Self::PerKey { .. } => true,
+        }
+    }
+
+    /// Returns the state of the leases of a limit over the fleet.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn lease_state(&self) -> Option<leaparray_redis::LeaseState> {
+        let Self::One(One::Fleet(limiter)) = self else { return None };
+        limiter.lease_state()
+    }
+
+    /// Ends the limiter of a rule that is gone, after the rules in force were replaced. Returns
+    /// whether it has a state with which the rule can come back: that of a fleet is on its server.
+    pub(crate) fn end(&self) -> bool {
+        match self {
+            Self::One(one) => one.end(),
+            Self::PerKey { .. } => true,
         }
     }
 

@@ -10,13 +10,18 @@ use leaparray::flow::{
 
 use leaparray::Timestamp;
 
+#[cfg(feature = "fleet")]
+use super::fleet::OverFleet;
 use super::gate::Gate;
-use super::{RuleClock, RuleName, RulePermit};
+use super::{MaybeFleet, RuleClock, RuleName, RulePermit};
 use crate::limit::{self, Limit};
+use crate::rule::Rule;
 
 /// A limiter of one state.
 pub(crate) enum One<C: RuleClock> {
     Window(SlidingWindowLimiter<C>),
+    #[cfg(feature = "fleet")]
+    Fleet(Box<OverFleet<C>>),
     Bucket(TokenBucket<C>),
     WarmUp(WarmUp<C>),
     Pace(LeakyBucket<C>),
@@ -45,6 +50,11 @@ impl<C: RuleClock> One<C> {
                 SlidingWindowLimiter::of_buckets_with_clock(window, rate.count, clock)
                     .map(Self::Window)
                     .map_err(text)
+            }
+            #[cfg(feature = "fleet")]
+            Limit::Fleet(ref limit) => {
+                limit.check()?;
+                Ok(Self::Fleet(Box::new(OverFleet::new(limit, clock))))
             }
             Limit::Bucket { rate, burst } => {
                 let rate = rate.rate().map_err(text)?;
@@ -86,12 +96,42 @@ impl<C: RuleClock> One<C> {
         Self::new(limit, clock).expect(CHECKED)
     }
 
+    /// Starts what the limiter of a rule needs besides its memory.
+    pub(super) fn start(&self, fleet: &MaybeFleet, rule: &Rule) {
+        #[cfg(feature = "fleet")]
+        if let (Self::Fleet(limiter), Limit::Fleet(limit)) = (self, &rule.limit) {
+            limiter.start(fleet.as_ref(), &rule.name, limit);
+        }
+        #[cfg(not(feature = "fleet"))]
+        let ((), _) = (*fleet, rule);
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        if let Self::Fleet(limiter) = self {
+            return limiter.is_started();
+        }
+        true
+    }
+
+    /// Ends the limiter, and returns whether it has a state of its own.
+    pub(super) fn end(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        if let Self::Fleet(limiter) = self {
+            limiter.end();
+            return false;
+        }
+        true
+    }
+
     /// Changes the numbers in place, to those of a limit that was checked and is of the same kind.
     pub(super) fn set(&self, limit: &Limit) {
         match (self, limit) {
             (Self::Window(window), Limit::Window { rate, .. }) => {
                 window.reconfigure(rate.count).expect(CHECKED);
             }
+            #[cfg(feature = "fleet")]
+            (Self::Fleet(limiter), Limit::Fleet(limit)) => limiter.set(limit),
             (Self::Bucket(bucket), &Limit::Bucket { rate, burst }) => {
                 bucket.reconfigure(rate.rate().expect(CHECKED), burst);
             }
@@ -129,6 +169,8 @@ impl<C: RuleClock> One<C> {
         let nothing = RulePermit::nothing();
         match self {
             Self::Window(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            #[cfg(feature = "fleet")]
+            Self::Fleet(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
             Self::Bucket(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
             Self::WarmUp(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
             Self::Pace(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
@@ -164,6 +206,8 @@ impl<C: RuleClock> Limiter for One<C> {
     fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
         match self {
             Self::Window(it) => it.decide(ask).map(|()| RulePermit::nothing()),
+            #[cfg(feature = "fleet")]
+            Self::Fleet(it) => it.decide(ask).map(|()| RulePermit::nothing()),
             Self::Bucket(it) => it.decide(ask).map(|()| RulePermit::nothing()),
             Self::WarmUp(it) => it.decide(ask).map(|()| RulePermit::nothing()),
             Self::Pace(it) => it.decide(ask).map(|()| RulePermit::nothing()),
@@ -179,6 +223,8 @@ impl<C: RuleClock> Limiter for One<C> {
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
         match self {
             Self::Window(it) => it.peek(ask),
+            #[cfg(feature = "fleet")]
+            Self::Fleet(it) => it.peek(ask),
             Self::Bucket(it) => it.peek(ask),
             Self::WarmUp(it) => it.peek(ask),
             Self::Pace(it) => it.peek(ask),
@@ -194,6 +240,8 @@ impl<C: RuleClock> Limiter for One<C> {
     fn account(&self) -> &dyn Account {
         match self {
             Self::Window(it) => it.account(),
+            #[cfg(feature = "fleet")]
+            Self::Fleet(it) => it.account(),
             Self::Bucket(it) => it.account(),
             Self::WarmUp(it) => it.account(),
             Self::Pace(it) => it.account(),

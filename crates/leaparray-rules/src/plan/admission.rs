@@ -354,6 +354,10 @@ impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
     fn wake_on_answer(&self, waker: &Waker) -> bool {
         self.latest().all().account().wake_on_answer(waker)
     }
+
+    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+        self.latest().all().account().note_wait(permits)
+    }
 }
 
 impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {

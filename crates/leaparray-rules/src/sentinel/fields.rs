@@ -18,6 +18,8 @@ pub(super) struct Fields<'t> {
     json: &'t str,
     line: usize,
     values: BTreeMap<String, &'t RawValue>,
+    /// The fields that lead to it, such as `clusterConfig.`.
+    at: &'static str,
     /// The name of the rule for messages.
     name: RefCell<Option<String>>,
     problems: &'t RefCell<Vec<Problem>>,
@@ -38,7 +40,26 @@ impl<'t> Fields<'t> {
             problems.borrow_mut().push(Problem::new(line, None, String::new(), fault));
             return None;
         };
-        Some(Self { json, line, values, name: RefCell::default(), problems })
+        Some(Self { json, line, values, at: "", name: RefCell::default(), problems })
+    }
+
+    /// Returns the fields of an object in a field. `at` leads to it in messages.
+    #[cfg(feature = "fleet")]
+    pub(super) fn nested(&self, key: &str, at: &'static str) -> Option<Self> {
+        let raw = self.raw(key)?;
+        let Ok(values) = serde_json::from_str(raw.get()) else {
+            self.report_value(key, "object", "an object");
+            return None;
+        };
+        let Self { json, name, problems, .. } = self;
+        Some(Self {
+            json,
+            line: line_of(json, raw.get()),
+            values,
+            at,
+            name: name.clone(),
+            problems,
+        })
     }
 
     pub(super) const fn line(&self) -> usize {
@@ -50,7 +71,7 @@ impl<'t> Fields<'t> {
         *self.name.borrow_mut() = Some(name.to_owned());
     }
 
-    fn raw(&self, key: &str) -> Option<&'t RawValue> {
+    pub(super) fn raw(&self, key: &str) -> Option<&'t RawValue> {
         self.values.get(key).copied().filter(|it| it.get() != "null")
     }
 
@@ -63,7 +84,8 @@ impl<'t> Fields<'t> {
         let field = key.split(['.', '[']).next().unwrap_or_default();
         let line = self.raw(field).map_or(self.line, |it| line_of(self.json, it.get()));
         let name = self.name.borrow().clone();
-        self.problems.borrow_mut().push(Problem::new(line, name, key.to_owned(), fault));
+        let key = format!("{}{key}", self.at);
+        self.problems.borrow_mut().push(Problem::new(line, name, key, fault));
     }
 
     pub(super) fn report(&self, key: &str, wrong: impl Into<String>, right: &'static str) {

@@ -19,6 +19,8 @@ const THREADS: u32 = 0;
 pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields<'_>]) {
     let Some((resource, is_pattern)) = fields.resource("flow") else { return };
     let mut name = format!("flow {}", fields.filled("resource").unwrap_or_default());
+    let is_over_cluster = fields.is_set("clusterMode");
+    #[cfg(not(feature = "fleet"))]
     fields.refuse_cluster();
     let mut target = Target::new(Traffic::Either, resource);
     match fields.filled("limitApp").as_deref() {
@@ -40,6 +42,11 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields
                 target.only.push(reading.sentinel.is_origin([app.into()]));
             }
         }
+    }
+    if is_over_cluster {
+        #[cfg(feature = "fleet")]
+        super::cluster::read(reading, fields, &name, target);
+        return;
     }
     match fields.whole("strategy", DIRECT, "0, 1 or 2") {
         DIRECT => {}
@@ -81,7 +88,7 @@ fn relate(reading: &mut Reading<'_>, fields: &Fields<'_>, name: &str, mut target
     reading.add(fields, "count", &name, target, Limit::Refuse(overload));
 }
 
-fn of_rate(fields: &Fields<'_>, count: f64) -> Limit {
+pub(super) fn of_rate(fields: &Fields<'_>, count: f64) -> Limit {
     let second = Duration::from_secs(1);
     let rate = Per { count: fields::floor(count), interval: second };
     match fields.whole("controlBehavior", 0, "0, 1 or 2") {

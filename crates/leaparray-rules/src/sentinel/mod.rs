@@ -1,6 +1,8 @@
 //! Rules as Sentinel writes them.
 
 mod authority;
+#[cfg(feature = "fleet")]
+mod cluster;
 mod degrade;
 mod fields;
 mod flow;
@@ -99,11 +101,11 @@ impl FromStr for SentinelKind {
 ///     "[[rule]]\nname = \"flow GET /orders\"\neither = \"GET /orders\"\n\
 ///      limit = \"20 per second\"\nbuckets = 2\n",
 /// );
-/// let cluster = r#"[{"resource": "GET /orders", "count": 20, "clusterMode": true}]"#;
+/// let chain = r#"[{"resource": "GET /orders", "count": 20, "strategy": 2}]"#;
 /// assert_eq!(
-///     flow.parse(cluster).unwrap_err().in_source("flow.json").to_string(),
-///     "flow.json:1: rule \"flow GET /orders\": clusterMode: true is not kept: a limit over a \
-///      cluster is none of one process; write false",
+///     flow.parse(chain).unwrap_err().in_source("flow.json").to_string(),
+///     "flow.json:1: rule \"flow GET /orders\": strategy: 2 is not kept: a rule concerns all \
+///      contexts; write 0",
 /// );
 /// # Ok::<_, leaparray_rules::Problems>(())
 /// ```
@@ -278,6 +280,7 @@ struct Reading<'a> {
 }
 
 /// The requests that a rule concerns, and how they are counted.
+#[derive(Clone)]
 struct Target {
     traffic: Traffic,
     resource: Pattern,
@@ -298,6 +301,10 @@ impl Reading<'_> {
     fn add(&mut self, fields: &Fields<'_>, field: &str, name: &str, target: Target, limit: Limit) {
         if let Err(error) = limiter::check(&limit) {
             fields.report_fault(field, Fault::Limiter { error });
+        }
+        #[cfg(feature = "fleet")]
+        if limit.is_over_fleet() && !crate::fleet::is_rule_name(name) {
+            fields.report("resource", "is too long for a limit over the fleet", "a shorter name");
         }
         let Target { traffic, resource, key, only, except } = target;
         let mut rule = Rule {

@@ -3,6 +3,7 @@
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value};
+use super::fleet;
 use crate::limit::{Breaker, Counted, Failures, Limit, Percent};
 use crate::limiter;
 use crate::overload::Overload;
@@ -42,6 +43,8 @@ pub(super) fn read(fields: &Fields<'_>) -> Option<Limit> {
         fields.report(second, fields.line_of(second), Fault::Beside { other: key });
     }
     for (needy, other) in [
+        ("over", "limit"),
+        ("away", "over"),
         ("buckets", "limit"),
         ("warm_up", "limit"),
         ("cold_factor", "warm_up"),
@@ -75,6 +78,7 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         }
         _ => text.parse().map(|rate| (rate, None)),
     });
+    let is_over_fleet = fleet::is_over_fleet(fields);
     let buckets = buckets(fields);
     let period = fields.parsed("warm_up", TIME, time);
     let cold_factor = fields.float("cold_factor", "a number above 1, such as 3");
@@ -84,7 +88,13 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         for key in besides {
             fields.report(key, fields.line_of(key), Fault::Beside { other: "bursts of" });
         }
+        if is_over_fleet {
+            fleet::refuse(fields, "limit", "a limit with bursts is of one process");
+        }
         return Some(Limit::Bucket { rate, burst });
+    }
+    if is_over_fleet {
+        return fleet::read(fields, rate, buckets);
     }
     let Some(period) = period else { return Some(Limit::Window { rate, buckets }) };
     Some(Limit::WarmUp {
@@ -144,7 +154,7 @@ fn in_flight(fields: &Fields<'_>) -> Option<Limit> {
 }
 
 /// Reports a value that is neither of the types that it can have, nor the text that it can be.
-fn wrong(fields: &Fields<'_>, value: &Value<'_>, right: &'static str) -> Option<Limit> {
+pub(super) fn wrong<T>(fields: &Fields<'_>, value: &Value<'_>, right: &'static str) -> Option<T> {
     match value.found {
         DeValue::String(text) => {
             fields.report_value(value.key, format!("{text:?} has no meaning"), right);

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod fields;
+mod fleet;
 mod limiter;
 
 use std::cell::RefCell;
@@ -30,6 +31,8 @@ const KEYS: &[&str] = &[
     "except",
     "mode",
     "limit",
+    "over",
+    "away",
     "buckets",
     "warm_up",
     "cold_factor",
@@ -247,6 +250,7 @@ mod tests {
         let schema = schema();
         for (definition, keys) in [
             ("rule", KEYS),
+            ("away", fleet::AWAY_KEYS),
             ("in_flight", limiter::IN_FLIGHT_KEYS),
             ("circuit", limiter::CIRCUIT),
             ("adaptive", limiter::ADAPTIVE),
