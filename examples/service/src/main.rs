@@ -63,6 +63,7 @@ use crate::server::Server;
 /// Serves HTTP on loopback, prints metrics once a second, and reconciles every count at the end.
 #[derive(Parser)]
 #[command(name = "service", version)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct Args {
     /// For how many seconds the bundled client sends requests
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
