@@ -205,7 +205,7 @@ impl Limit {
         #[cfg(feature = "fleet")]
         let is_over_fleet = matches!(self, Self::Fleet(_));
         #[cfg(not(feature = "fleet"))]
-        let is_over_fleet = false;
+        let (is_over_fleet, _) = (false, self);
         is_over_fleet
     }
 }

@@ -329,11 +329,7 @@ impl<C: RuleClock> Rules<C> {
 
     /// Returns whether the program has given the rules a fleet.
     pub(crate) fn has_fleet(&self) -> bool {
-        #[cfg(feature = "fleet")]
-        let has_fleet = self.shared.fleet.is_some();
-        #[cfg(not(feature = "fleet"))]
-        let has_fleet = false;
-        has_fleet
+        self.shared.fleet.is_some()
     }
 
     /// Returns what `read` finds in the limiters of the rules in force, with their names.

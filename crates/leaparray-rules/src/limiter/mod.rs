@@ -52,7 +52,11 @@ pub(crate) fn name(name: &str) -> RuleName {
 #[cfg(feature = "fleet")]
 pub(crate) type MaybeFleet = Option<crate::fleet::Fleet>;
 #[cfg(not(feature = "fleet"))]
-pub(crate) type MaybeFleet = ();
+pub(crate) type MaybeFleet = Option<NoFleet>;
+
+/// No program has a fleet without the feature.
+#[cfg(not(feature = "fleet"))]
+pub(crate) enum NoFleet {}
 
 /// The limiter of a rule. It is changed in place, and outlives the plans that it is in.
 pub(crate) enum RuleLimiter<C: RuleClock> {

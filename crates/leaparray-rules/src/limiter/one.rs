@@ -103,7 +103,7 @@ impl<C: RuleClock> One<C> {
             limiter.start(fleet.as_ref(), &rule.name, limit);
         }
         #[cfg(not(feature = "fleet"))]
-        let ((), _) = (*fleet, rule);
+        let _ = (self, fleet, rule);
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -111,6 +111,8 @@ impl<C: RuleClock> One<C> {
         if let Self::Fleet(limiter) = self {
             return limiter.is_started();
         }
+        #[cfg(not(feature = "fleet"))]
+        let _ = self;
         true
     }
 
@@ -121,6 +123,8 @@ impl<C: RuleClock> One<C> {
             limiter.end();
             return false;
         }
+        #[cfg(not(feature = "fleet"))]
+        let _ = self;
         true
     }
 
