@@ -31,7 +31,7 @@
 //! | what happens | outcome |
 //! |---|---|
 //! | an interval that no window has | an error of [`CostLimiter::new`] |
-//! | a limit of 0 | each estimate of at least 1 is refused for ever, [`Retry::Never`](super::Retry::Never) |
+//! | a limit of 0 | each estimate of at least 1 is refused for ever, [`Retry::Never`](crate::flow::Retry::Never) |
 //! | an estimate of 0 | always admitted, beside a debt as well, and takes nothing; the whole cost is an excess |
 //! | an estimate above the limit | refused for ever, `Retry::Never` |
 //! | a cost below the estimate | the rest is [given back](Settlement::given_back), if the window still has it |
