@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +31,13 @@ const CONFIRM_LOSS: Duration = Duration::from_secs(1);
 /// The longest time between two readings of a server that is away, if its interval is no longer.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// The least time between two readings of a source that tells of changes.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// The same while it is away, if the time until the next reading is no less. A source that tells of
+/// a change may be back, so it is not left alone for as long as one that is silent.
+const LEAST_AWAY: Duration = Duration::from_secs(1);
+
 /// The number of readings after which a text that changes each time is not waited for.
 const ATTEMPTS: u32 = 40;
 
@@ -53,8 +60,8 @@ impl<C: RuleClock> Rules<C> {
     /// rules is dropped.
     ///
     /// The source is read at each interval, and at each [`reload`](Self::reload). A text counts
-    /// when it was read twice in a row. So a file that an editor is writing is not taken for a
-    /// whole one. While the source is away, or its text is wrong, the last good rules stay in
+    /// when it was read twice in a row, or at once if a server has sent it, and it has each rule
+    /// that is in force. So a file that is being written is not taken for a whole one. While the source is away, or its text is wrong, the last good rules stay in
     /// force, and [`status`](Self::status) and the [event](Follow::on_event) tell so.
     ///
     /// Follow one source: each text replaces all rules.
@@ -87,8 +94,8 @@ impl<C: RuleClock> Rules<C> {
         Ok(changes)
     }
 
-    /// Has the source that is followed be read now, instead of at the end of its interval. Does not
-    /// wait for it.
+    /// Has the source that is followed be read now, instead of at the end of its interval: 50 ms
+    /// after the last reading, or a second after one that has found it away. Does not wait for it.
     pub fn reload(&self) {
         for follower in &*locked(&self.shared.followers) {
             // A full channel has a call that the thread has not seen yet.
@@ -134,12 +141,18 @@ impl<C: RuleClock> Rules<C> {
         *source = Some(SourceStatus { name, since: now, read_at: now, readings, failures, state });
     }
 
-    fn set_read(&self, has_failed: bool) {
+    fn set_read(&self, reading: &Reading) {
         let now = self.registry().clock().now();
         if let Some(source) = &mut locked(&self.shared.status).source {
             source.read_at = now;
             source.readings += 1;
-            source.failures += u64::from(has_failed);
+            if let Err(last) = reading {
+                source.failures += 1;
+                // Its absence is one state, of which the reason may change.
+                if let SourceState::Away { error } = &mut source.state {
+                    error.clone_from(last);
+                }
+            }
         }
     }
 
@@ -164,7 +177,8 @@ impl<C: RuleClock> Rules<C> {
     }
 
     /// Returns whether documents are good, end with a line break, and have each rule that is in
-    /// force: whether none is a part of a file that is written slowly.
+    /// force: whether none is a part of a file that is written slowly, and perhaps sent by a server
+    /// meanwhile.
     fn keeps_all(&self, documents: &Documents) -> bool {
         if !documents.iter().all(|it| it.text.ends_with('\n')) {
             return false;
@@ -214,13 +228,13 @@ fn run<C: RuleClock>(
         // Not held while the source is read: the rules may be dropped then.
         let Some(shared) = shared.upgrade() else { return };
         let rules = Rules { shared };
-        rules.set_read(reading.is_err());
+        rules.set_read(&reading);
         failures = if reading.is_err() { failures + 1 } else { 0 };
         rules.forget_gone();
         // However often it is read in between.
         let is_early = pending.is_some_and(|(since, time)| since.elapsed() < time);
         if !(is_early && follower.would_confirm(&reading)) {
-            if let Some(reading) = follower.look(reading) {
+            if let Some(reading) = follower.look_if(reading, |it| rules.keeps_all(it)) {
                 let event = rules.act(&follow.name, reading);
                 follow.tell(&event);
             }
@@ -232,8 +246,18 @@ fn run<C: RuleClock>(
         let left = pending.map(|(since, time)| time.saturating_sub(since.elapsed()));
         let interval = interval(follow, failures);
         let pause = left.map_or(interval, |it| it.min(interval));
-        if wakes.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
-            return;
+        let read = Instant::now();
+        match wakes.recv_timeout(pause) {
+            Ok(()) => {
+                let least = if failures == 0 { LEAST } else { LEAST_AWAY };
+                thread::sleep(least.min(pause).saturating_sub(read.elapsed()));
+                // The next reading also serves a call of that time.
+                if wakes.try_recv() == Err(TryRecvError::Disconnected) {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leaparray::Registry;
-use leaparray_rules::{Event, Follow, FollowError, Rules, SourceState};
+use leaparray_rules::{
+    Documents, Event, Follow, FollowError, Rules, Source, SourceError, SourceState, Wake,
+};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -142,4 +145,91 @@ fn half_of_a_file_does_not_count_however_often_it_is_read() {
     fs::write(&path, text(2)).unwrap();
     let Event::Applied(changes) = events.recv_timeout(DEADLINE).unwrap() else { panic!() };
     assert_eq!(changes.removed, [Arc::from("other")]);
+}
+
+/// The times at which readings have begun and ended.
+type Times = Arc<Mutex<Vec<(Instant, Instant)>>>;
+
+/// A server that tells of changes all the time.
+struct Restless {
+    times: Times,
+    /// Whether there is a text.
+    is_good: bool,
+}
+
+impl Source for Restless {
+    fn read(&mut self) -> Result<Documents, SourceError> {
+        let began = Instant::now();
+        self.times.lock().unwrap().push((began, Instant::now()));
+        if self.is_good { Ok("rule = []\n".to_owned().into()) } else { Err("refused".into()) }
+    }
+
+    fn is_whole(&self) -> bool {
+        true
+    }
+
+    fn watch(&mut self, wake: Wake) {
+        std::thread::spawn(move || {
+            while wake.wake() {
+                std::thread::yield_now();
+            }
+        });
+    }
+}
+
+/// Returns the times between some readings of a source that tells of changes all the time.
+fn gaps(is_good: bool, interval: Duration, readings: usize) -> Vec<Duration> {
+    let times = Times::default();
+    let source = Restless { times: Arc::clone(&times), is_good };
+    let rules = Rules::new(Arc::new(Registry::new()));
+    rules.follow(Follow::source("test", source).every(interval).may_be_away()).unwrap();
+    while times.lock().unwrap().len() < readings {
+        std::thread::yield_now();
+    }
+    let times = times.lock().unwrap();
+    // The first one is that of `follow`, and the thread begins with the second one.
+    times[1..readings].windows(2).map(|it| it[1].0 - it[0].1).collect()
+}
+
+#[test]
+fn wakes_have_a_least_time_between_two_readings() {
+    let least = Duration::from_millis(50);
+    let gaps = gaps(true, DEADLINE, 5);
+    assert!(gaps.iter().all(|it| *it >= least), "{gaps:?}");
+}
+
+#[test]
+fn wakes_do_not_cancel_the_back_off() {
+    let gaps = gaps(false, Duration::from_millis(60), 5);
+    let least = [60, 120, 240].map(Duration::from_millis);
+    assert!(gaps.iter().zip(least).all(|(gap, least)| *gap >= least), "{gaps:?}");
+}
+
+#[test]
+fn state_has_the_last_error_of_an_absence() {
+    let rules = Rules::new(Arc::new(Registry::new()));
+    let mut readings = 0;
+    let source = move || {
+        readings += 1;
+        Err::<String, _>(if readings < 5 { "refused" } else { "401 unauthorized" })
+    };
+    let (sender, events) = channel();
+    let follow = Follow::source("test", source)
+        .every(Duration::from_millis(1))
+        .may_be_away()
+        .on_event(move |event| drop(sender.send(event.clone())));
+    rules.follow(follow).unwrap();
+    let since = rules.status().source.unwrap().since;
+    loop {
+        let source = rules.status().source.unwrap();
+        let SourceState::Away { error, .. } = source.state else { panic!() };
+        if error == "401 unauthorized" {
+            assert_eq!(source.since, since, "it is away since then");
+            break;
+        }
+        assert!(source.readings < 50, "{error}");
+        std::thread::yield_now();
+    }
+    drop(rules);
+    assert!(events.recv().is_err(), "no event of it");
 }

@@ -347,11 +347,11 @@ write 1 or 2";
         ),
         (
             SentinelKind::Degrade,
-            "[{\"resource\":\"a\",\"grade\":2,\"count\":1,\"timeWindow\":0}]",
+            "[{\"resource\":\"a\",\"grade\":2,\"count\":1,\"timeWindow\":0,\"minRequestAmount\":6}]",
             "f:1: rule \"degrade a\": timeWindow: 0 is no number from 1 on; write a number of seconds \
-             from 1 on\nf:1: rule \"degrade a\": minRequestAmount: its absence is not kept: a number \
-             of exceptions counts among any number of calls; write at most `count` + 1, or the grade \
-             1",
+             from 1 on\nf:1: rule \"degrade a\": minRequestAmount: 6 is not kept: a number of \
+             exceptions counts among any number of calls; write at most 5 or `count` + 1, or the \
+             grade 1",
         ),
         (
             SentinelKind::Degrade,
@@ -376,7 +376,7 @@ write 1 or 2";
             SentinelKind::ParamFlow,
             "[{\"resource\":\"a\",\"count\":1,\"paramIdx\":0,\"paramFlowItemList\":[{\"count\":-1}]}]",
             "f:1: rule \"paramFlow a\": paramFlowItemList[0].object: null is no value of a parameter; \
-             write its text\nf:1: rule \"paramFlow a\": paramFlowItemList[0].count: -1 is no limit; \
+             write its text, without line breaks\nf:1: rule \"paramFlow a\": paramFlowItemList[0].count: -1 is no limit; \
              write a whole number from 0 on",
         ),
     ] {
@@ -473,4 +473,118 @@ f:5: rule \"flow c\": count: interval 1s does not divide into 7 buckets of whole
 f:6: rule \"flow c\": limitApp: \"other\" is not kept: a limit over the fleet counts all requests \
 together; write \"default\", or one origin";
     assert_eq!(problems(SentinelKind::Flow, all), expected);
+}
+
+#[test]
+fn degrade_rule_by_number_has_the_default_of_its_calls() {
+    for fields in ["", ",\"minRequestAmount\":5"] {
+        let json =
+            format!("[{{\"resource\":\"pay\",\"grade\":2,\"count\":3,\"timeWindow\":10{fields}}}]");
+        let (_, rules) = rules(SentinelKind::Degrade, &json);
+        calls(&rules, 3, 3);
+        assert_eq!(admitted(&rules, NOBODY), 50, "three are not more than three");
+        calls(&rules, 1, 1);
+        assert_eq!(admitted(&rules, NOBODY), 0);
+        let set = parse(SentinelKind::Degrade, &json);
+        assert!(set.rules()[0].to_string().contains("failures = 4,"));
+        assert_eq!(RuleSet::parse(&set.rules()[0].to_string()).unwrap(), set);
+    }
+}
+
+#[test]
+fn booleans_are_texts_in_any_case_and_others_are_told() {
+    let is_set = |text: &str| {
+        let json = format!("[{{\"resource\":\"a\\\\.b\",\"count\":1,\"regex\":{text}}}]");
+        Sentinel::new(SentinelKind::Flow)
+            .parse(&json)
+            .map(|it| it.rules().rules()[0].resources[0].as_str() == "a.b")
+    };
+    for text in ["true", "\"true\"", "\"TRUE\"", "\" True \""] {
+        assert_eq!(is_set(text), Ok(true), "{text}");
+    }
+    for text in ["false", "\"False\"", "null", "\"\""] {
+        assert_eq!(is_set(text), Ok(false), "{text}");
+    }
+    for text in ["\"yes\"", "\"1\"", "1", "[]"] {
+        let error = is_set(text).unwrap_err().to_string();
+        assert!(error.contains(&format!("regex: {text} is no boolean")), "{error}");
+    }
+    let cluster = "[{\"resource\":\"a\",\"count\":1,\"clusterMode\":\"TRUE\"}]";
+    assert!(Sentinel::new(SentinelKind::Flow).parse(cluster).is_err());
+}
+
+#[test]
+fn texts_that_a_file_cannot_have_are_told() {
+    for (kind, fields, key) in [
+        (SentinelKind::Flow, r#""resource":" a ""#, "resource"),
+        (SentinelKind::Degrade, r#""resource":"a\u2028b""#, "resource"),
+        (SentinelKind::Authority, r#""resource":"a\nb","limitApp":"x""#, "resource"),
+        (SentinelKind::Flow, r#""resource":"a","limitApp":"x\ny""#, "limitApp"),
+        (SentinelKind::Flow, r#""resource":"a","limitApp":" x""#, "limitApp"),
+        (SentinelKind::Authority, r#""resource":"a","limitApp":"x,\ty,z\u2029z""#, "limitApp"),
+        (SentinelKind::Flow, r#""resource":"a","strategy":1,"refResource":"b ""#, "refResource"),
+        (
+            SentinelKind::ParamFlow,
+            r#""resource":"a","paramIdx":0,"paramFlowItemList":[{"object":"x\ny","count":1}]"#,
+            "paramFlowItemList[0].object",
+        ),
+        (
+            SentinelKind::ParamFlow,
+            r#""resource":"a","paramIdx":0,"paramFlowItemList":[{"object":"","count":1}]"#,
+            "paramFlowItemList[0].object",
+        ),
+    ] {
+        let json = format!("[{{\"count\":1,\"timeWindow\":1,{fields}}}]");
+        assert!(problems(kind, &json).contains(&format!(" {key}: ")), "{json}");
+    }
+    // A value of a parameter may have spaces.
+    let json = "[{\"resource\":\"a\",\"paramIdx\":0,\"count\":1,\
+                 \"paramFlowItemList\":[{\"object\":\" x \",\"count\":1}]}]";
+    let set = parse(SentinelKind::ParamFlow, json);
+    let text: String = set.rules().iter().map(ToString::to_string).collect();
+    assert_eq!(RuleSet::parse(&text).unwrap(), set, "{text}");
+}
+
+/// With the square of these numbers, it would take many minutes.
+#[test]
+fn rules_are_read_in_a_time_that_grows_with_their_number() {
+    const RULES: usize = 20_000;
+    let read = |kind, rule: &dyn Fn(usize) -> String| {
+        let all: Vec<_> = (0..RULES).map(rule).collect();
+        parse(kind, &format!("[{}]", all.join(",\n")))
+    };
+    let other = read(SentinelKind::Flow, &|number| {
+        let app = if number % 2 == 0 { "other" } else { "shop" };
+        format!("{{\"resource\":\"r{}\",\"count\":1,\"limitApp\":\"{app}\"}}", number / 2)
+    });
+    assert_eq!(other.rules().len(), RULES);
+    assert_eq!(&*other.rules()[RULES - 2].name, "flow r9999 of other");
+    assert_eq!(other.rules()[RULES - 2].except.len(), 1);
+    // Those of one resource, of which each is there twice.
+    let same = read(SentinelKind::Flow, &|number| {
+        format!("{{\"resource\":\"r\",\"count\":{}}}", number / 2)
+    });
+    assert_eq!(same.rules().len(), RULES / 2);
+    assert_eq!(&*same.rules()[RULES / 2 - 1].name, "flow r (10000)");
+    let authority = read(SentinelKind::Authority, &|number| {
+        format!("{{\"resource\":\"r{number}\",\"limitApp\":\"shop\"}}")
+    });
+    assert_eq!(authority.rules().len(), RULES);
+    let items: Vec<_> =
+        (0..RULES).map(|it| format!("{{\"object\":\"v{it}\",\"count\":{it}}}")).collect();
+    let items = format!(
+        "[{{\"resource\":\"r\",\"paramIdx\":0,\"count\":1,\"paramFlowItemList\":[{}]}}]",
+        items.join(",")
+    );
+    assert_eq!(parse(SentinelKind::ParamFlow, &items).rules().len(), RULES + 1);
+}
+
+#[test]
+fn regular_expression_whose_wildcard_would_be_a_part_of_a_name_is_told() {
+    let json = r#"[{"resource":"GET /x/\\{.*","count":1,"regex":true}]"#;
+    assert!(
+        problems(SentinelKind::Flow, json).contains("resource: \"GET /x/\\\\{.*\" is not kept")
+    );
+    let json = r#"[{"resource":"GET /x/\\{id\\}.*","count":1,"regex":true}]"#;
+    assert_eq!(parse(SentinelKind::Flow, json).rules()[0].resources[0].as_str(), "GET /x/{id}*");
 }

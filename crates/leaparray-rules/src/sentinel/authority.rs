@@ -1,24 +1,31 @@
 //! `AuthorityRule`: which origins may request a resource.
 
+use std::collections::hash_map::Entry;
+
 use super::fields::Fields;
 use super::{NOTHING, Reading, Target};
 use crate::rule::Traffic;
+use crate::text::is_one_line;
 
-pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields<'_>]) {
+pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     let Some((resource, _)) = fields.resource("authority") else { return };
-    let text = fields.filled("resource");
-    let name = format!("authority {}", text.clone().unwrap_or_default());
-    let first = all.iter().find(|it| it.filled("resource") == text);
-    if first.is_some_and(|it| !std::ptr::eq(it, fields)) {
-        let line = first.map_or(1, Fields::line);
-        let wrong =
-            format!("the rule of line {line} has this resource, and Sentinel keeps the first");
-        fields.report("resource", wrong, "one rule for each resource");
+    let text = fields.filled("resource").unwrap_or_default();
+    let name = format!("authority {text}");
+    match reading.authority_lines.entry(text) {
+        Entry::Occupied(first) => {
+            let line = first.get();
+            let wrong =
+                format!("the rule of line {line} has this resource, and Sentinel keeps the first");
+            fields.report("resource", wrong, "one rule for each resource");
+        }
+        Entry::Vacant(none) => {
+            none.insert(fields.line());
+        }
     }
     let origins = fields.filled("limitApp").unwrap_or_default();
     let origins: Vec<Box<str>> = origins.split(',').map(Box::from).collect();
     for origin in &origins {
-        if origin.is_empty() || origin.trim() != &**origin {
+        if origin.is_empty() || origin.trim() != &**origin || !is_one_line(origin) {
             let right = "origins with commas in between, such as \"shop,crawler\"";
             fields.report("limitApp", format!("{origin:?} is no origin"), right);
         }

@@ -7,12 +7,16 @@ use super::{Reading, Target, percent};
 use crate::limit::{Breaker, Counted, Failures, Limit, Percent};
 use crate::rule::{KeySource, Traffic};
 
+/// The number of calls from which a breaker opens if a rule says none.
+const MIN_CALLS: u32 = 5;
+
 pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     let Some((resource, is_pattern)) = fields.resource("degrade") else { return };
     let name = format!("degrade {}", fields.filled("resource").unwrap_or_default());
     let count = fields.limit();
     let milliseconds = "a number of milliseconds from 1 on";
-    let min_calls = fields.positive("minRequestAmount", 5, "a number of requests from 1 on");
+    let right = "a number of requests from 1 on";
+    let mut min_calls = fields.positive("minRequestAmount", MIN_CALLS, right).into();
     let interval = fields.positive("statIntervalMs", 1_000, milliseconds);
     let wait = fields.positive("timeWindow", 0, "a number of seconds from 1 on");
     let (mut failures, mut slow, mut by) = (None, None, "");
@@ -36,14 +40,16 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
             by = " by number";
             let number = fields::floor(count).saturating_add(1);
             // The breaker opens by the number of exceptions, whatever the number of calls. Both are
-            // the same if there are as many calls whenever there are as many exceptions.
-            if u64::from(min_calls) > number {
+            // the same if there are as many calls whenever there are as many exceptions. The
+            // default is not meant for a rule by number: it opens up to four calls earlier.
+            if min_calls > number.max(MIN_CALLS.into()) {
                 fields.report_not_kept(
                     "minRequestAmount",
                     "a number of exceptions counts among any number of calls",
-                    "at most `count` + 1, or the grade 1",
+                    "at most 5 or `count` + 1, or the grade 1",
                 );
             }
+            min_calls = Breaker::default().min_calls;
             failures = Some(Failures::Number(number));
         }
         _ => return fields.report_not_kept("grade", "there is no such grade", "0, 1 or 2"),
@@ -51,7 +57,7 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     let breaker = Breaker {
         failures,
         slow,
-        min_calls: min_calls.into(),
+        min_calls,
         counted: Counted::within(Duration::from_millis(interval.into()), 1),
         wait: Duration::from_secs(wait.into()),
         max_wait: None,

@@ -11,11 +11,24 @@ use crate::limit::Limit;
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem};
 use crate::quantity::Per;
+use crate::text::{Lines, is_one_line};
+
+/// The text of all rules.
+pub(super) struct Text<'t> {
+    json: &'t str,
+    lines: Lines,
+}
+
+impl<'t> Text<'t> {
+    pub(super) fn new(json: &'t str) -> Self {
+        Self { json, lines: Lines::new(json) }
+    }
+}
 
 /// A rule as JSON. Sentinel reads numbers and booleans also from strings, and takes `null` for the
 /// absence of a field.
 pub(super) struct Fields<'t> {
-    json: &'t str,
+    json: &'t Text<'t>,
     line: usize,
     values: BTreeMap<String, &'t RawValue>,
     /// The fields that lead to it, such as `clusterConfig.`.
@@ -28,7 +41,7 @@ pub(super) struct Fields<'t> {
 impl<'t> Fields<'t> {
     /// Reads the fields of a rule. `None` if it is none, which is then reported.
     pub(super) fn new(
-        json: &'t str,
+        json: &'t Text<'t>,
         rule: &'t RawValue,
         problems: &'t RefCell<Vec<Problem>>,
     ) -> Option<Self> {
@@ -103,21 +116,33 @@ impl<'t> Fields<'t> {
         self.report(key, format!("{} is no {what}", shortened(value)), right);
     }
 
-    /// Returns the text of a field, if it has one.
-    pub(super) fn text(&self, key: &str) -> Option<String> {
+    /// Returns the text of a field, if it has one. Reports nothing.
+    pub(super) fn known(&self, key: &str) -> Option<String> {
         match self.value(key)? {
             Value::String(text) => Some(text),
             Value::Number(number) => Some(number.to_string()),
-            _ => {
-                self.report_value(key, "text", "a text");
-                None
-            }
+            _ => None,
         }
+        .filter(|it| !it.trim().is_empty())
     }
 
     /// Returns the text of a field that is not blank.
     pub(super) fn filled(&self, key: &str) -> Option<String> {
-        self.text(key).filter(|it| !it.trim().is_empty())
+        if let Some(Value::Bool(_) | Value::Array(_) | Value::Object(_)) = self.value(key) {
+            self.report_value(key, "text", "a text");
+        }
+        self.known(key)
+    }
+
+    /// Returns the text of a field that is not blank, if it is good in a file and in the name of a
+    /// rule. Any other is reported.
+    pub(super) fn label(&self, key: &str) -> Option<String> {
+        let text = self.filled(key)?;
+        if is_one_line(&text) && text.trim() == text {
+            return Some(text);
+        }
+        self.report_value(key, "name", "a name without line breaks, or spaces at its ends");
+        None
     }
 
     /// Returns the number of a field; the default if it is absent or wrong, which is then reported.
@@ -178,7 +203,13 @@ impl<'t> Fields<'t> {
         match self.value(key) {
             None | Some(Value::Bool(false)) => false,
             Some(Value::Bool(true)) => true,
-            Some(Value::String(text)) => text == "true",
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => true,
+            // A blank text is an absent field.
+            Some(Value::String(text))
+                if text.trim().eq_ignore_ascii_case("false") || text.trim().is_empty() =>
+            {
+                false
+            }
             Some(_) => {
                 self.report_value(key, "boolean", "true or false");
                 false
@@ -213,14 +244,10 @@ impl<'t> Fields<'t> {
     /// Returns the resource, and whether it is a pattern of several. `None` if there is none, or
     /// one that cannot be kept, which is then reported.
     pub(super) fn resource(&self, kind: &str) -> Option<(Pattern, bool)> {
-        let Some(text) = self.filled("resource") else {
+        if self.known("resource").is_none() {
             self.report_fault("", Fault::Missing { what: "a resource", one_of: &["resource"] });
-            return None;
-        };
-        if text.contains(char::is_control) {
-            self.report_value("resource", "name", "a name without control characters");
-            return None;
         }
+        let text = self.label("resource")?;
         self.name(&format!("{kind} {text}"));
         if self.is_set("regex") {
             let pattern = glob(&text);
@@ -258,7 +285,9 @@ fn glob(regex: &str) -> Option<Pattern> {
             it => text.push(it),
         }
     }
-    Some(Pattern::new(&text))
+    // After `{`, a `*` is no wildcard.
+    let has_wildcard = !text.contains("{*");
+    has_wildcard.then(|| Pattern::new(&text))
 }
 
 /// Returns a value for a message: the first characters of it.
@@ -272,10 +301,10 @@ fn shortened(value: &str) -> String {
 }
 
 /// Returns the line of a part of a text, from 1.
-fn line_of(text: &str, part: &str) -> usize {
+fn line_of(text: &Text<'_>, part: &str) -> usize {
     // The part borrows from the text, so their addresses tell its place.
-    let at = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    1 + text.bytes().take(at).filter(|it| *it == b'\n').count()
+    let at = (part.as_ptr() as usize).saturating_sub(text.json.as_ptr() as usize);
+    text.lines.of(at)
 }
 
 /// Returns the whole number of requests of a limit that is not negative.

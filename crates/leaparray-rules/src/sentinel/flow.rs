@@ -1,5 +1,6 @@
 //! `FlowRule`: a limit of the rate, or of the requests in flight.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::fields::{self, Fields};
@@ -16,14 +17,14 @@ const BUCKETS: usize = 2;
 const DIRECT: u32 = 0;
 const THREADS: u32 = 0;
 
-pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields<'_>]) {
+pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     let Some((resource, is_pattern)) = fields.resource("flow") else { return };
     let mut name = format!("flow {}", fields.filled("resource").unwrap_or_default());
     let is_over_cluster = fields.is_set("clusterMode");
     #[cfg(not(feature = "fleet"))]
     fields.refuse_cluster();
     let mut target = Target::new(Traffic::Either, resource);
-    match fields.filled("limitApp").as_deref() {
+    match fields.label("limitApp").as_deref() {
         None | Some("default") => target.key = is_pattern.then_some(KeySource::Resource),
         Some(app) => {
             if is_pattern {
@@ -33,9 +34,9 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields
             name = format!("{name} of {app}");
             if app == "other" {
                 target.only.push(reading.sentinel.has_origin());
-                let named = named_origins(fields, all);
-                if !named.is_empty() {
-                    target.except.push(reading.sentinel.is_origin(named));
+                let resource = fields.known("resource").unwrap_or_default();
+                if let Some(named) = reading.named_origins.get(&resource) {
+                    target.except.push(reading.sentinel.is_origin(named.iter().cloned()));
                 }
                 target.key = Some(reading.sentinel.origin.clone());
             } else {
@@ -69,10 +70,11 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>, all: &[Fields
 /// Reads a rule by which a resource gives way to another one: it refuses requests while the other
 /// one is at the limit.
 fn relate(reading: &mut Reading<'_>, fields: &Fields<'_>, name: &str, mut target: Target) {
-    let Some(resource) = fields.filled("refResource") else {
+    if fields.known("refResource").is_none() {
         let fault = Fault::Missing { what: "the related resource", one_of: &["refResource"] };
-        return fields.report_fault("", fault);
-    };
+        fields.report_fault("", fault);
+    }
+    let Some(resource) = fields.label("refResource") else { return };
     // Of all requests that it concerns, each is compared with the same measure.
     target.key = None;
     let name = format!("{name} beside {resource}");
@@ -119,9 +121,14 @@ pub(super) fn of_rate(fields: &Fields<'_>, count: f64) -> Limit {
     }
 }
 
-/// Returns the origins that rules of the same resource name.
-fn named_origins(fields: &Fields<'_>, all: &[Fields<'_>]) -> Vec<Box<str>> {
-    let of_same = all.iter().filter(|it| it.filled("resource") == fields.filled("resource"));
-    let apps = of_same.filter_map(|it| it.filled("limitApp"));
-    apps.filter(|it| !matches!(&**it, "default" | "other")).map(Into::into).collect()
+/// Returns the origins that rules name, by their resource.
+pub(super) fn named_origins(all: &[Fields<'_>]) -> HashMap<String, Vec<Box<str>>> {
+    let mut named: HashMap<_, Vec<_>> = HashMap::new();
+    for fields in all {
+        let app = fields.known("limitApp").filter(|it| !matches!(&**it, "default" | "other"));
+        if let (Some(resource), Some(app)) = (fields.known("resource"), app) {
+            named.entry(resource).or_default().push(app.into());
+        }
+    }
+    named
 }

@@ -10,7 +10,7 @@ mod param_flow;
 mod system;
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::problem::{Fault, Problem, Problems};
 use crate::quantity::Per;
 use crate::rule::{KeySource, Rule, Traffic};
 use crate::text::{Parsed, RuleSet};
-use fields::Fields;
+use fields::{Fields, Text};
 
 /// A kind of rules that [Sentinel](https://github.com/alibaba/Sentinel) has. Each is an array of
 /// JSON of its own.
@@ -174,17 +174,24 @@ impl Sentinel {
 
     /// Reads the rules with their lines.
     pub(crate) fn read(&self, json: &str) -> Result<Vec<Parsed>, Vec<Problem>> {
-        let problems = RefCell::default();
+        let (text, problems) = (Text::new(json), RefCell::default());
         let texts: Vec<&RawValue> = serde_json::from_str(json).map_err(|it| vec![syntax(&it)])?;
         let all: Vec<_> =
-            texts.into_iter().filter_map(|it| Fields::new(json, it, &problems)).collect();
-        let mut reading = Reading { sentinel: self, rules: Vec::new(), names: HashSet::new() };
+            texts.into_iter().filter_map(|it| Fields::new(&text, it, &problems)).collect();
+        let mut reading = Reading {
+            sentinel: self,
+            rules: Vec::new(),
+            printed: HashSet::new(),
+            names: HashMap::new(),
+            named_origins: flow::named_origins(&all),
+            authority_lines: HashMap::new(),
+        };
         for fields in &all {
             match self.kind {
-                SentinelKind::Flow => flow::read(&mut reading, fields, &all),
+                SentinelKind::Flow => flow::read(&mut reading, fields),
                 SentinelKind::Degrade => degrade::read(&mut reading, fields),
                 SentinelKind::System => system::read(&mut reading, fields),
-                SentinelKind::Authority => authority::read(&mut reading, fields, &all),
+                SentinelKind::Authority => authority::read(&mut reading, fields),
                 SentinelKind::ParamFlow => param_flow::read(&mut reading, fields),
             }
         }
@@ -276,7 +283,14 @@ fn remove_nulls(value: &mut Value) {
 struct Reading<'a> {
     sentinel: &'a Sentinel,
     rules: Vec<Parsed>,
-    names: HashSet<Arc<str>>,
+    /// These as a file has them, before a number was added to their names.
+    printed: HashSet<String>,
+    /// Their names, each with the last number that was added to it.
+    names: HashMap<Arc<str>, usize>,
+    /// The origins that a `FlowRule` names, by its resource.
+    named_origins: HashMap<String, Vec<Box<str>>>,
+    /// The line of the first `AuthorityRule` of each resource.
+    authority_lines: HashMap<String, usize>,
 }
 
 /// The requests that a rule concerns, and how they are counted.
@@ -318,17 +332,15 @@ impl Reading<'_> {
             mode: Mode::Enforce,
             limit,
         };
-        let is_same =
-            |it: &Parsed| Rule { name: Arc::clone(&rule.name), ..it.rule.clone() } == rule;
-        let is_named_so = |it: &Parsed| it.rule.name.starts_with(name);
-        if self.rules.iter().filter(|it| is_named_so(it)).any(is_same) {
+        if !self.printed.insert(rule.to_string()) {
             return;
         }
-        let mut number = 1;
-        while !self.names.insert(Arc::clone(&rule.name)) {
-            number += 1;
+        while self.names.contains_key(&rule.name) {
+            let number = self.names.entry(name.into()).or_insert(1);
+            *number += 1;
             rule.name = format!("{name} ({number})").into();
         }
+        self.names.insert(Arc::clone(&rule.name), 1);
         self.rules.push(Parsed { line: fields.line(), rule });
     }
 }

@@ -1,5 +1,7 @@
 //! `ParamFlowRule`: a limit for each value of a parameter.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -10,6 +12,7 @@ use crate::condition::{Condition, Values};
 use crate::limit::Limit;
 use crate::quantity::Per;
 use crate::rule::Traffic;
+use crate::text::is_one_line;
 
 pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     let Some((resource, is_pattern)) = fields.resource("paramFlow") else { return };
@@ -86,12 +89,14 @@ fn limit_of(fields: &Fields<'_>, count: u64) -> Limit {
 fn items(fields: &Fields<'_>) -> Vec<(Box<str>, u64)> {
     const LIST: &str = "paramFlowItemList";
     let mut items: Vec<(Box<str>, u64)> = Vec::new();
+    let mut places: HashMap<Box<str>, usize> = HashMap::new();
     for (place, item) in fields.objects(LIST).iter().enumerate() {
         let value = match item.get("object") {
             Some(Value::String(text)) => Some(text.clone()),
             Some(other @ (Value::Number(_) | Value::Bool(_))) => Some(other.to_string()),
             _ => None,
         };
+        let value = value.filter(|it| !it.is_empty() && is_one_line(it));
         let count = match item.get("count") {
             Some(Value::Number(number)) => number.as_u64(),
             Some(Value::String(text)) => text.trim().parse().ok(),
@@ -101,7 +106,7 @@ fn items(fields: &Fields<'_>) -> Vec<(Box<str>, u64)> {
         let shown = |field: &str| item.get(field).unwrap_or(&Value::Null).to_string();
         if value.is_none() {
             let wrong = format!("{} is no value of a parameter", shown("object"));
-            fields.report(&at("object"), wrong, "its text");
+            fields.report(&at("object"), wrong, "its text, without line breaks");
         }
         if count.is_none() {
             let wrong = format!("{} is no limit", shown("count"));
@@ -110,8 +115,13 @@ fn items(fields: &Fields<'_>) -> Vec<(Box<str>, u64)> {
         let (Some(value), Some(count)) = (value, count) else { continue };
         let value: Box<str> = value.into();
         // The last one counts, as in the map of Sentinel.
-        items.retain(|(known, _)| *known != value);
-        items.push((value, count));
+        match places.entry(value.clone()) {
+            Entry::Occupied(known) => items[*known.get()].1 = count,
+            Entry::Vacant(none) => {
+                none.insert(items.len());
+                items.push((value, count));
+            }
+        }
     }
     items
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use ureq::Agent;
 
-use super::http::{PATIENCE, agent, configured, without_credentials};
+use super::http::{PATIENCE, agent, configured, told, without_secrets};
 use super::{Follow, Source, SourceError, Wake};
 use crate::document::{Document, Documents};
 
@@ -69,8 +69,7 @@ impl Follow {
     ) -> Self {
         let endpoints: Vec<String> =
             endpoints.into_iter().map(|it| it.into().trim_end_matches('/').to_owned()).collect();
-        let first =
-            endpoints.first().map_or_else(|| "etcd".to_owned(), |it| without_credentials(it));
+        let first = endpoints.first().map_or_else(|| "etcd".to_owned(), |it| without_secrets(it));
         let name = format!("{first}: {what}");
         Self::source(&name, Etcd { agent: agent(Some(PATIENCE)), endpoints, range, what })
     }
@@ -92,10 +91,12 @@ fn end_of(prefix: &[u8]) -> Vec<u8> {
 impl Etcd {
     fn read_from(&self, endpoint: &str) -> Result<Documents, SourceError> {
         let url = format!("{endpoint}/v3/kv/range");
-        let mut response = self.agent.post(url).send(self.range.to_string())?;
+        let mut response = self.agent.post(url).send(self.range.to_string()).map_err(told)?;
         let status = response.status();
         let text = response.body_mut().read_to_string()?;
         if !status.is_success() {
+            // Each message about the source repeats it.
+            let text: String = text.chars().take(200).collect();
             return Err(format!("the server has answered with the status {status}: {text}").into());
         }
         let answer: Value = serde_json::from_str(&text)?;

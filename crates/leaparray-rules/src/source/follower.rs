@@ -10,7 +10,7 @@ pub(crate) type Reading = Result<Documents, String>;
 /// half of it, for a moment. All errors are one reading: their texts may have a time or a number.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    /// Whether each reading is whole, and counts at once.
+    /// Whether a reading counts at once, except documents that may be a part of the whole.
     is_whole: bool,
     settled: Option<Reading>,
     pending: Option<Reading>,
@@ -23,11 +23,23 @@ impl Follower {
 
     /// Takes a reading. Returns the one on which to act, if there is one.
     pub(crate) fn look(&mut self, reading: Reading) -> Option<&Reading> {
+        self.look_if(reading, |_| true)
+    }
+
+    /// Takes a reading, of which documents count at once only if `keeps_all` returns true: a server
+    /// may send a file that is being written. Calls it at most once.
+    pub(crate) fn look_if(
+        &mut self,
+        reading: Reading,
+        keeps_all: impl FnOnce(&Documents) -> bool,
+    ) -> Option<&Reading> {
         if is_same(self.settled.as_ref(), &reading) {
             self.pending = None;
             return None;
         }
-        if !self.is_whole && !is_same(self.pending.as_ref(), &reading) {
+        let counts = is_same(self.pending.as_ref(), &reading)
+            || self.is_whole && reading.as_ref().map_or(true, keeps_all);
+        if !counts {
             self.pending = Some(reading);
             return None;
         }
@@ -110,6 +122,20 @@ mod tests {
         let mut acts = |reading: Reading| follower.look(reading).is_some();
         let all = [text("a"), text("a"), away(), away(), text("a"), text("b")];
         assert_eq!(all.map(&mut acts), [true, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn documents_that_may_be_a_part_count_when_they_were_read_twice_in_a_row() {
+        let mut follower = Follower::new(true);
+        let mut acts = |reading, keeps_all| follower.look_if(reading, |_| keeps_all).is_some();
+        assert!(acts(text("both"), true));
+        assert!(!acts(text("first"), false));
+        assert!(!acts(text("second"), false), "another one");
+        assert!(!acts(text("both"), true), "the last one is in force");
+        assert!(!acts(text("first"), false));
+        assert!(acts(away(), true), "it is told at once");
+        assert!(!acts(text("first"), false));
+        assert!(acts(text("first"), false));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ureq::Agent;
 use ureq::config::ConfigBuilder;
-use ureq::http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
-use ureq::http::{StatusCode, Uri};
+use ureq::http::header::{ETAG, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING};
+use ureq::http::{Response, StatusCode, Version};
 #[cfg(feature = "https")]
 use ureq::tls::TlsConfig;
 use ureq::typestate::AgentScope;
+use ureq::{Agent, Body};
 
 use super::{Follow, Source, SourceError};
 use crate::document::Documents;
@@ -31,9 +31,14 @@ struct Http {
 
 impl Follow {
     /// Follows the text at a URL by `GET`. If the server gives it an `ETag`, the later requests
-    /// have an `If-None-Match`, so that a text that stays is not sent again. Each text counts at
-    /// once. A server that does not answer in ten seconds, or with another status than 200 and 304,
-    /// is away.
+    /// have an `If-None-Match`, so that a text that stays is not sent again. A server is away that
+    /// does not answer in ten seconds, or with another status than 200 and 304, such as that of a
+    /// redirect, or that sends a text with neither its length nor chunks, of which a half looks
+    /// whole.
+    ///
+    /// A text counts at once if it has each rule that is in force and ends with a line break. Any
+    /// other counts if it is the same a second later, since a server may send a file that is being
+    /// written.
     ///
     /// A URL that begins with `https` needs the feature `https`.
     ///
@@ -55,7 +60,7 @@ impl Follow {
     /// Like [`http`](Self::http), with another time in which the server has to send the whole text.
     pub fn http_within(url: impl Into<String>, patience: Duration) -> Self {
         let (agent, url) = (agent(Some(patience)), url.into());
-        Self::source(&without_credentials(&url), Http { agent, url, known: None })
+        Self::source(&without_secrets(&url), Http { agent, url, known: None })
     }
 }
 
@@ -68,6 +73,7 @@ pub(super) fn agent(patience: Option<Duration>) -> Agent {
 pub(super) fn configured(time_outs: impl FnOnce(Builder) -> Builder) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
+        .max_redirects(0)
         .user_agent(concat!("leaparray-rules/", env!("CARGO_PKG_VERSION")));
     // Those that the system trusts: a server of rules may have a certificate of its company.
     #[cfg(feature = "https")]
@@ -77,14 +83,36 @@ pub(super) fn configured(time_outs: impl FnOnce(Builder) -> Builder) -> Agent {
     time_outs(config).build().into()
 }
 
-/// Returns a URL as messages may have it.
-pub(super) fn without_credentials(url: &str) -> String {
-    let authority = url.parse::<Uri>().ok().and_then(|it| it.authority().cloned());
-    let Some(authority) = authority else { return url.to_owned() };
-    match authority.as_str().rsplit_once('@') {
-        Some((_, host)) => url.replacen(authority.as_str(), host, 1),
-        None => url.to_owned(),
+/// Returns a URL as messages may have it: without user, password, query and fragment, which may be
+/// secrets.
+pub(super) fn without_secrets(url: &str) -> String {
+    let is_scheme = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric());
+    let scheme = url.split_once("://").filter(|(it, _)| is_scheme(it));
+    let (scheme, rest) = url.split_at(scheme.map_or(0, |(it, _)| it.len() + "://".len()));
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    match rest.rfind('@') {
+        // Either the query has the `@`, or the password the `?`.
+        Some(at) if at > end => format!("{scheme}…"),
+        // A password may also have an `@` or a `/`.
+        at => format!("{scheme}{}", &rest[at.map_or(0, |it| it + 1)..end]),
     }
+}
+
+/// Returns an error as messages may have it.
+pub(super) fn told(error: ureq::Error) -> SourceError {
+    match error {
+        // Its text has the URL.
+        ureq::Error::BadUri(_) => "the URL is none of a server".into(),
+        other => other.into(),
+    }
+}
+
+/// Returns whether a text that is cut is found to be so.
+fn has_end(response: &Response<Body>) -> bool {
+    let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = codings.any(|it| it.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    response.body().content_length().is_some()
+        || is_chunked && response.version() >= Version::HTTP_11
 }
 
 impl Source for Http {
@@ -93,8 +121,11 @@ impl Source for Http {
         if let Some((tag, _)) = &self.known {
             request = request.header(IF_NONE_MATCH, tag);
         }
-        let mut response = request.call()?;
+        let mut response = request.call().map_err(told)?;
         match response.status() {
+            StatusCode::OK if !has_end(&response) => {
+                Err("the server has sent a text with neither its length nor chunks".into())
+            }
             StatusCode::OK => {
                 let tag = response.headers().get(ETAG).cloned();
                 let text = response.body_mut().with_config().limit(LONGEST).read_to_string()?;

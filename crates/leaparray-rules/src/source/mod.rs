@@ -59,8 +59,11 @@ pub trait Source {
     /// Returns why there are none now. The last good rules stay in force.
     fn read(&mut self) -> Result<Documents, SourceError>;
 
-    /// Returns whether each reading is whole, so that it counts at once: that of a server is. Any
+    /// Returns whether a reading is whole, so that it counts at once: that of a server is. Any
     /// other reading counts when it was read twice in a row. By default, it is not.
+    ///
+    /// Documents that lack a rule that is in force, or their last line break, or that are wrong,
+    /// are read again after a second also if this returns true.
     fn is_whole(&self) -> bool {
         false
     }
@@ -83,7 +86,9 @@ where
     }
 }
 
-/// Has the source of a [`Follow`] read at once, instead of at the end of its interval.
+/// Has the source of a [`Follow`] read at once, instead of at the end of its interval. Between two
+/// readings there are at least 50 ms, and while it is away a second, if its interval is no
+/// shorter.
 #[derive(Clone, Debug)]
 pub struct Wake(Weak<SyncSender<()>>);
 
@@ -152,7 +157,7 @@ impl Follow {
         Self::source(&name, move || std::fs::read_to_string(&path))
     }
 
-    /// Follows a source with a name for messages.
+    /// Follows a source with a name for messages and metrics, so without secrets.
     pub fn source(name: &str, source: impl Source + Send + 'static) -> Self {
         let (name, source) = (name.to_owned(), Box::new(source));
         let interval = Self::INTERVAL;
@@ -316,7 +321,7 @@ pub enum SourceState {
     /// It returns no text.
     #[non_exhaustive]
     Away {
-        /// The error of the source.
+        /// The last error of the source.
         error: String,
     },
     /// Its text has problems.

@@ -26,8 +26,9 @@ struct Redis {
 
 impl Follow {
     /// Follows a key of Redis, with the text as its string. A message to `channel`, whatever it
-    /// says, has the key read at once; it is also read at each interval. Each text counts at once.
-    /// A server that does not answer in five seconds is away.
+    /// says, has the key read at once; it is also read at each interval. A text counts at once if
+    /// it has each rule that is in force and ends with a line break; any other, if it is the same a
+    /// second later. A server that does not answer in five seconds is away.
     ///
     /// ```no_run
     /// use leaparray::Registry;

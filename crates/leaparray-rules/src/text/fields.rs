@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::problem::{Fault, Problem};
 
 /// Where the lines of a text begin.
-pub(super) struct Lines(Vec<usize>);
+pub(crate) struct Lines(Vec<usize>);
 
 /// A table of the file.
 pub(super) struct Fields<'t> {
@@ -32,12 +32,12 @@ pub(super) struct Value<'t> {
 }
 
 impl Lines {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(text.match_indices('\n').map(|(at, _)| at + 1).collect())
     }
 
     /// Returns the line of a place, from 1.
-    pub(super) fn of(&self, at: usize) -> usize {
+    pub(crate) fn of(&self, at: usize) -> usize {
         self.0.partition_point(|start| *start <= at) + 1
     }
 }

@@ -17,7 +17,8 @@ use toml::de::{DeTable, DeValue};
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
 use crate::rule::{ModeText, Rule, Traffic};
-use fields::{Fields, Lines};
+use fields::Fields;
+pub(crate) use fields::Lines;
 
 /// The keys of a rule.
 const KEYS: &[&str] = &[
@@ -199,10 +200,14 @@ fn name<'t>(fields: &Fields<'t>) -> Option<&'t str> {
         fields.report_missing("a name", &["name"]);
     }
     fields.parsed("name", "a name, which refusals and metrics show", |name| {
-        let is_wrong = |it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
-        let is_name = !name.trim().is_empty() && !name.contains(is_wrong);
+        let is_name = !name.trim().is_empty() && is_one_line(name);
         is_name.then_some(name).ok_or_else(|| format!("{name:?} is no name"))
     })
+}
+
+/// Returns whether a text is good in a name, which is shown in one line.
+pub(crate) fn is_one_line(text: &str) -> bool {
+    !text.contains(|it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}'))
 }
 
 /// Reads the resources and the direction of their requests.

@@ -21,6 +21,22 @@ struct Answer {
     text: String,
     /// Whether only a half of the text comes.
     is_slow: bool,
+    framing: Framing,
+    location: Option<String>,
+}
+
+/// How the end of a text is told.
+#[derive(Clone, Copy, Default)]
+enum Framing {
+    #[default]
+    Length,
+    Chunks,
+    /// By the end of the connection.
+    Close,
+    /// By a length, but the connection ends after a half.
+    CutLength,
+    /// By a last chunk, but the connection ends before it.
+    CutChunks,
 }
 
 /// Starts a server. Returns its URL, its answer, and the requests that it has seen: whether each
@@ -39,16 +55,28 @@ fn start(answer: Answer) -> (String, Arc<Mutex<Answer>>, Seen) {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let head: Vec<_> =
                 lines.map_while(Result::ok).take_while(|it| !it.is_empty()).collect();
-            let Answer { status, tag, text, is_slow } = given.lock().unwrap().clone();
+            let Answer { status, tag, text, is_slow, framing, location } =
+                given.lock().unwrap().clone();
             let known = head.iter().find_map(|it| it.strip_prefix("if-none-match: "));
             list.lock().unwrap().push(known.is_some());
             let is_known = status == 200 && known.is_some() && known == tag;
             let (status, text) = if is_known { (304, String::new()) } else { (status, text) };
             let tag = tag.map_or_else(String::new, |it| format!("etag: {it}\r\n"));
-            let head = format!("HTTP/1.1 {status} x\r\n{tag}connection: close\r\n");
+            let to = location.map_or_else(String::new, |it| format!("location: {it}\r\n"));
+            let head = format!("HTTP/1.1 {status} x\r\n{tag}{to}connection: close\r\n");
+            let half = &text[..text.len() / 2];
             let length = format!("content-length: {}\r\n\r\n", text.len());
-            let sent = if is_slow { &text[..text.len() / 2] } else { &text };
-            let _ = stream.write_all(format!("{head}{length}{sent}").as_bytes());
+            let chunk =
+                |it: &str| format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n{it}\r\n", it.len());
+            let sent = match framing {
+                Framing::Length if is_slow => length + half,
+                Framing::Length => length + &text,
+                Framing::Chunks => chunk(&text) + "0\r\n\r\n",
+                Framing::Close => format!("\r\n{text}"),
+                Framing::CutLength => length + half,
+                Framing::CutChunks => chunk(half),
+            };
+            let _ = stream.write_all(format!("{head}{sent}").as_bytes());
             if is_slow {
                 slow.push(stream);
             }
@@ -58,7 +86,7 @@ fn start(answer: Answer) -> (String, Arc<Mutex<Answer>>, Seen) {
 }
 
 fn good(tag: Option<&'static str>, burst: u64) -> Answer {
-    Answer { status: 200, tag, text: rule("a", burst), is_slow: false }
+    Answer { status: 200, tag, text: rule("a", burst), ..Answer::default() }
 }
 
 #[test]
@@ -98,6 +126,103 @@ fn server_with_another_status_or_that_is_slow_is_away() {
     assert!(problems.to_string().starts_with("http://127.0.0.1:"), "{problems}");
     *answer.lock().unwrap() = good(Some("\"4\""), 2);
     assert_eq!(changed(&events), [Arc::from("a")]);
+}
+
+#[test]
+fn part_of_a_text_drops_no_rules() {
+    let (first, both) = (rule("a", 1), rule("a", 1) + &rule("b", 1));
+    let answer = |text: &str, framing| Answer {
+        status: 200,
+        text: text.to_owned(),
+        framing,
+        ..Answer::default()
+    };
+    let (url, given, seen) = start(answer(&both, Framing::Chunks));
+    let (rules, events) = follow(Follow::http(url).every(OFTEN));
+    // The half of `both` is `first`. Its length is not known, or the connection ends before.
+    for (text, framing) in [
+        (&first, Framing::Close),
+        (&both, Framing::Close),
+        (&both, Framing::CutLength),
+        (&both, Framing::CutChunks),
+    ] {
+        *given.lock().unwrap() = answer(text, framing);
+        away(&events);
+        assert_eq!(rules.rules().len(), 2);
+        *given.lock().unwrap() = answer(&both, Framing::Length);
+        assert!(matches!(next(&events), Event::Applied(it) if it.is_empty()));
+    }
+    // The server sends a file that is being written.
+    *given.lock().unwrap() = answer(&first, Framing::Length);
+    let before = seen.lock().unwrap().len();
+    while seen.lock().unwrap().len() < before + 3 {
+        thread::yield_now();
+    }
+    assert_eq!(rules.rules().len(), 2);
+    *given.lock().unwrap() = answer(&(both + &rule("c", 1)), Framing::Length);
+    assert!(matches!(next(&events), Event::Applied(it) if it.added == [Arc::from("c")]));
+    // What stays counts.
+    *given.lock().unwrap() = answer(&first, Framing::Length);
+    assert!(matches!(next(&events), Event::Applied(it) if it.removed.len() == 2));
+}
+
+#[test]
+fn redirect_is_not_followed() {
+    let (other, _, _) = start(good(None, 9));
+    let (url, given, _) = start(good(None, 1));
+    let (rules, events) = follow(Follow::http(url).every(OFTEN));
+    *given.lock().unwrap() = Answer { status: 302, location: Some(other), ..Answer::default() };
+    assert!(away(&events).contains("status 302"));
+    assert_eq!(rules.rules().len(), 1);
+}
+
+#[test]
+fn name_of_a_source_has_no_secrets() {
+    for (url, name) in [
+        ("http://h:1/x?accessToken=s3cret", "http://h:1/x"),
+        ("http://h:1/x#s3cret", "http://h:1/x"),
+        ("http://user:s3cret@h:1/x", "http://h:1/x"),
+        ("http://user:s3^cret@h:1/x", "http://h:1/x"),
+        ("user:s3cret word@h:1/x", "h:1/x"),
+        ("user:s3cret@h:1/x?from=http://y", "h:1/x"),
+        ("user:s3://cret@h:1/x", "h:1/x"),
+        ("http://user:s3/cret@h:1/x", "http://h:1/x"),
+        ("http://user:s3@cret@h:1/x?s3cret", "http://h:1/x"),
+        ("http://user:s3#cret@h:1/x", "http://…"),
+        ("http://user:s3?cret@h:1/x", "http://…"),
+        ("http://h:1/x?mail=a@b&accessToken=s3cret", "http://…"),
+        ("http://user:s3 cret@h:1/x", "http://h:1/x"),
+    ] {
+        let follow = Follow::http(url);
+        assert!(format!("{follow:?}").contains(&format!("name: {name:?}")), "{url}: {follow:?}");
+    }
+    // Nor has the error that the URL does not parse.
+    for url in ["http://user:s3 cret@h:1/x", "http://h:1/x y?s3cret", "s3cret@"] {
+        let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+        let error = rules.follow(Follow::http(url)).unwrap_err().to_string();
+        assert!(!error.contains("s3") && !error.contains("cret"), "{url}: {error}");
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn name_of_etcd_has_no_secrets() {
+    let follow = Follow::etcd(["http://user:s3^cret@h:1/"], "limits");
+    assert!(format!("{follow:?}").contains("name: \"http://h:1: key "), "{follow:?}");
+    let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+    let error = rules.follow(Follow::etcd(["http://user:s3 cret@h:1"], "limits")).unwrap_err();
+    assert!(!error.to_string().contains("cret"), "{error}");
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn error_of_etcd_is_cut() {
+    let (url, _, _) =
+        start(Answer { status: 500, text: "no ".repeat(10_000), ..Answer::default() });
+    let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+    let error = rules.follow(Follow::etcd([url], "limits")).unwrap_err().to_string();
+    assert!(error.contains("no no no"), "{error}");
+    assert!(error.len() < 400, "{}", error.len());
 }
 
 #[test]
