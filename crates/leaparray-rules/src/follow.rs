@@ -61,8 +61,9 @@ impl<C: RuleClock> Rules<C> {
     ///
     /// The source is read at each interval, and at each [`reload`](Self::reload). A text counts
     /// when it was read twice in a row, or at once if a server has sent it, and it has each rule
-    /// that is in force. So a file that is being written is not taken for a whole one. While the source is away, or its text is wrong, the last good rules stay in
-    /// force, and [`status`](Self::status) and the [event](Follow::on_event) tell so.
+    /// that is in force. So a file that is being written is not taken for a whole one. While the
+    /// source is away, or its text is wrong, the last good rules stay in force, and
+    /// [`status`](Self::status) and the [event](Follow::on_event) tell so.
     ///
     /// Follow one source: each text replaces all rules.
     ///
