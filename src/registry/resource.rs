@@ -146,6 +146,25 @@ impl<C> Resource<C> {
         let contexts = self.listed().contexts();
         contexts.map(|context| Self(Arc::new(self.0.another(Some(context)))))
     }
+
+    /// Returns the node of this resource without a context, and then those of its contexts, the
+    /// oldest first. Unlike [`contexts`](Self::contexts), this creates no handles, which write a
+    /// count that all threads share.
+    ///
+    /// ```
+    /// use leaparray::{Registry, ResourceNode};
+    ///
+    /// let registry = Registry::new();
+    /// let orders = registry.resource("orders")?;
+    /// let web = orders.in_context("web")?;
+    /// let _in_flight = [orders.enter(), web.enter(), web.enter()];
+    /// let in_flight: Vec<_> = orders.nodes().map(ResourceNode::concurrency).collect();
+    /// assert_eq!(in_flight, [1, 2]);
+    /// # Ok::<_, leaparray::registry::RegistryError>(())
+    /// ```
+    pub fn nodes(&self) -> impl Iterator<Item = &ResourceNode<C>> {
+        self.listed().nodes()
+    }
 }
 
 impl<C: Clock + Clone> Resource<C> {

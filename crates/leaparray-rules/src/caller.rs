@@ -37,6 +37,18 @@ pub trait Caller {
     /// Returns the key from that source; `None` if the request has none. It is never asked for
     /// [`KeySource::Resource`].
     fn key(&self, source: &KeySource) -> Option<Self::Key>;
+
+    /// Returns the values from that source if the request has several, such as those of a header
+    /// that was sent more than once. It is asked if [`key`](Self::key) returns `None`: several
+    /// values are no key.
+    ///
+    /// A condition of a rule is [`only`](crate::Rule::only) for callers of which any value matches,
+    /// and [`except`](crate::Rule::except) those of which all do: a caller that sends further
+    /// values evades no rule. By default, there are none.
+    fn several(&self, source: &KeySource) -> Vec<Self::Key> {
+        let _ = source;
+        Vec::new()
+    }
 }
 
 impl<'a> Caller for &'a str {
@@ -60,5 +72,46 @@ impl<A: Caller + ?Sized> Caller for &A {
 
     fn key(&self, source: &KeySource) -> Option<A::Key> {
         (**self).key(source)
+    }
+
+    fn several(&self, source: &KeySource) -> Vec<A::Key> {
+        (**self).several(source)
+    }
+}
+
+/// What a request has from a source of keys.
+#[derive(Clone)]
+pub(crate) enum KeyValues<K> {
+    None,
+    /// The key of the request.
+    One(K),
+    /// Values for the conditions of rules, but no key.
+    Several(Box<[K]>),
+}
+
+impl<K> KeyValues<K> {
+    #[inline]
+    pub(crate) fn of<A: Caller<Key = K> + ?Sized>(caller: &A, source: &KeySource) -> Self {
+        caller.key(source).map_or_else(|| Self::several(caller.several(source)), Self::One)
+    }
+
+    fn several(values: Vec<K>) -> Self {
+        if values.is_empty() { Self::None } else { Self::Several(values.into()) }
+    }
+
+    /// Returns the key.
+    #[inline]
+    pub(crate) const fn one(&self) -> Option<&K> {
+        if let Self::One(key) = self { Some(key) } else { None }
+    }
+
+    /// Returns the values for conditions.
+    #[inline]
+    pub(crate) const fn all(&self) -> &[K] {
+        match self {
+            Self::None => &[],
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Deref;
 
 use crate::rule::{KeySource, Quoted};
 
@@ -60,6 +61,18 @@ impl Condition {
             (Some(_), Values::Any) => true,
             (Some(key), Values::Of(values)) => values.contains(key),
         }
+    }
+
+    /// Returns whether any value of a request matches.
+    #[inline]
+    pub(crate) fn matches_any<K: Deref<Target = str>>(&self, values: &[K]) -> bool {
+        values.iter().any(|it| self.matches(Some(it)))
+    }
+
+    /// Returns whether each value of a request matches. A request without one does not.
+    #[inline]
+    pub(crate) fn matches_all<K: Deref<Target = str>>(&self, values: &[K]) -> bool {
+        !values.is_empty() && values.iter().all(|it| self.matches(Some(it)))
     }
 }
 

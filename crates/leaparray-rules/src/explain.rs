@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leaparray::TrafficType;
 use leaparray::flow::shadow::Mode;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, KeyValues};
 use crate::pattern::Pattern;
 use crate::plan::{Index, Member, MemberKey};
 use crate::rule::{self, KeySource, Quoted, Rule, Traffic};
@@ -93,9 +93,11 @@ impl RuleSet {
         caller: &A,
     ) -> Explanation {
         let list = Index::new(self.rules().iter()).find(traffic, resource);
-        let key_of = |place: usize| caller.key(&list.sources[place]);
-        let (asked, others): (Vec<&Member>, Vec<&Member>) =
-            list.members.iter().partition(|it| list.holds(it, &self.rules()[it.rule], key_of));
+        let keys: Vec<_> = list.sources.iter().map(|it| KeyValues::of(caller, it)).collect();
+        let (asked, others): (Vec<&Member>, Vec<&Member>) = list
+            .members
+            .iter()
+            .partition(|it| list.holds(it, &self.rules()[it.rule], |place| keys[place].all()));
         let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
@@ -103,8 +105,8 @@ impl RuleSet {
                 MemberKey::None => None,
                 MemberKey::Resource => Some(resource.to_owned()),
                 MemberKey::Source(place) => {
-                    let key = key_of(place);
-                    Some(key.as_deref().unwrap_or_default().to_owned())
+                    let key = keys[place].one().map(|it| &**it);
+                    Some(key.unwrap_or_default().to_owned())
                 }
             };
             Some(Concerned { rule: rule.clone(), by, key })

@@ -41,10 +41,13 @@ pub enum Overload {
         limit: u64,
     },
     /// `above 200ms`: while the mean response time of all inbound requests in the short window of
-    /// the registry is longer. It is measured every 100 ms.
+    /// the registry is longer. It is measured by the first request of every 100 ms, which reads the
+    /// windows of all inbound resources.
     ResponseTime(Duration),
     /// `above 80 % cpu`: while the processors of the machine were busy for a larger share of the
-    /// last second. In percent. On Linux only.
+    /// last second. In percent. On Linux only. It is measured by requests, once a second. The share
+    /// is that since the last measurement, which may be 0.5 to 5 seconds ago: the first request
+    /// after a longer pause is admitted.
     Cpu(f64),
 }
 

@@ -45,9 +45,11 @@ pub struct Rule {
     pub key: Option<KeySource>,
     /// The greatest number of keys that are stored. Further keys share one limit.
     pub max_keys: usize,
-    /// The rule concerns a request if each of these matches its key: `only` in a file.
+    /// The rule concerns a request if each of these matches its key: `only` in a file. Of
+    /// [several](crate::Caller::several) values of a key, one that matches is enough.
     pub only: Vec<Condition>,
-    /// The rule does not concern a request if one of these matches its key: `except` in a file.
+    /// The rule does not concern a request if one of these matches its key: `except` in a file. Of
+    /// several values of a key, each has to match.
     pub except: Vec<Condition>,
     /// How far the rule is enforced.
     pub mode: Mode,

@@ -86,8 +86,10 @@ use crate::text::RuleSet;
 /// charged twice by a rule whose permits cannot be given back: by one with a key, and by a bucket
 /// that was changed.
 ///
-/// A thread keeps the version by which it has decided last, with its limiters, until it decides
-/// again or ends.
+/// A thread keeps the version by which it has decided last, with its limiters and the keys that
+/// they store, until it decides again by any rules or ends. So the memory of a rule with many keys
+/// that is removed stays while a thread that has decided by it is idle. The registry does not: it
+/// is dropped with the last handle to the rules and to it.
 ///
 /// # The registry
 ///

@@ -132,7 +132,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A request has the keys of its headers, of its [`ClientAddress`], and of its [`RequestKeys`].
+/// A request has the keys of its headers, of its [`ClientAddress`], and of its [`RequestKeys`]. A
+/// header that was sent more than once is no key, but each value counts for conditions.
 impl<A> Caller for Request<A> {
     type Key = Key;
 
@@ -155,6 +156,11 @@ impl<A> Caller for Request<A> {
             }
             KeySource::Resource => None,
         }
+    }
+
+    fn several(&self, source: &KeySource) -> Vec<Key> {
+        let KeySource::Header(name) = source else { return Vec::new() };
+        self.headers().get_all(&**name).iter().map(Key::of_header).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::routing::get;
 use http::{Request, Response};
 use leaparray::flow::watch::WatchedState;
-use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp, TrafficType};
 use leaparray_rules::{ClientAddress, RequestKeys, RuleSet, Rules};
 use tower::ServiceExt;
 
@@ -81,6 +81,62 @@ async fn each_value_of_a_header_has_a_limit_of_its_own() {
     assert_eq!(service.status(of("ann")).await, 200);
     let head = Request::head("/api/orders").header("x-api-key", "ann");
     assert_eq!(service.status(head).await, 429);
+}
+
+/// Returns a request with a header of these values, each sent on its own.
+fn of_apps(apps: &[&str]) -> http::request::Builder {
+    let request = Request::get("/api/orders");
+    apps.iter().fold(request, |request, app| request.header("x-app", *app))
+}
+
+#[tokio::test]
+async fn header_that_is_sent_twice_evades_no_condition() {
+    let rule = |condition: &str| {
+        service(&format!("[[rule]]\nname = \"r\"\nresource = \"*\"\nin_flight = 0\n{condition}\n"))
+    };
+    let only = rule("only = { \"header:x-app\" = [\"crawler\", \"bot\"] }");
+    let any = rule("only = { \"header:x-app\" = \"*\" }");
+    let except = rule("except = { \"header:x-app\" = [\"shop\", \"pos\"] }");
+    for (apps, by_only, by_any, by_except) in [
+        (&[][..], 200, 200, 429),
+        (&["crawler"], 429, 429, 429),
+        (&["shop"], 200, 429, 200),
+        (&["crawler", "crawler"], 429, 429, 429),
+        (&["shop", "crawler"], 429, 429, 429),
+        (&["crawler", "shop"], 429, 429, 429),
+        (&["x", "y", "bot"], 429, 429, 429),
+        (&["shop", "pos"], 200, 429, 200),
+        (&["shop", "other"], 200, 429, 429),
+    ] {
+        assert_eq!(only.status(of_apps(apps)).await, by_only, "only, {apps:?}");
+        assert_eq!(any.status(of_apps(apps)).await, by_any, "any, {apps:?}");
+        assert_eq!(except.status(of_apps(apps)).await, by_except, "except, {apps:?}");
+        let request = of_apps(apps).body(()).unwrap();
+        let rules = RuleSet::parse(&only.rules.rules()[0].to_string()).unwrap();
+        let explanation = rules.explain(TrafficType::Inbound, "GET /api/orders", &request);
+        assert_eq!(explanation.rules.len(), usize::from(by_only == 429), "{apps:?}");
+    }
+}
+
+#[cfg(feature = "sentinel")]
+#[tokio::test]
+async fn header_that_is_sent_twice_evades_no_authority_rule() {
+    use leaparray_rules::{KeySource, Sentinel, SentinelKind};
+
+    for (strategy, of_one, of_both) in [(0, 200, 429), (1, 429, 429)] {
+        let json = format!(
+            "[{{\"resource\":\"GET /api/orders\",\"limitApp\":\"shop,pos\",\"strategy\":{strategy}}}]"
+        );
+        let header = KeySource::Header("x-app".into());
+        let sentinel = Sentinel::new(SentinelKind::Authority).origin(header);
+        let service = service("rule = []");
+        service.rules.apply(sentinel.parse(&json).unwrap().rules());
+        assert_eq!(service.status(of_apps(&["shop"])).await, of_one);
+        assert_eq!(service.status(of_apps(&["shop", "pos"])).await, of_one);
+        assert_eq!(service.status(of_apps(&["shop", "other"])).await, of_both);
+        assert_eq!(service.status(of_apps(&["other", "shop"])).await, of_both);
+        assert_eq!(service.status(of_apps(&[])).await, 200, "as in Sentinel");
+    }
 }
 
 #[tokio::test]

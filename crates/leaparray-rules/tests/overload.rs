@@ -1,9 +1,12 @@
 //! Rules that refuse by a measure of another resource, or of all.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::flow::{Ask, Limiter};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{Overload, RuleSet, Rules};
 
 fn rules(refuse: &str) -> (ManualClock, Rules<ManualClock>) {
@@ -69,6 +72,82 @@ fn requests_are_refused_while_the_mean_response_time_is_above() {
     assert!(!admits(&rules));
     clock.advance(Duration::from_secs(2));
     assert!(admits(&rules));
+}
+
+/// Rules that refuse, because a request has just taken 300 ms.
+fn refusing_rules() -> (ManualClock, Rules<ManualClock>) {
+    let (clock, rules) = rules("above 200ms");
+    respond_slowly(&clock, &rules);
+    assert!(!admits(&rules));
+    (clock, rules)
+}
+
+fn respond_slowly(clock: &ManualClock, rules: &Rules<ManualClock>) {
+    let entry = rules.try_enter("write", ()).unwrap();
+    clock.advance(Duration::from_millis(300));
+    entry.success();
+}
+
+#[test]
+fn requests_are_admitted_after_the_clock_has_stepped_back() {
+    for step in [500, 1_000, 60_000, 3_000_000].map(Duration::from_millis) {
+        let (clock, rules) = refusing_rules();
+        clock.set(clock.now().saturating_sub(step));
+        assert!(admits(&rules), "{step:?}: nothing is slow at that time");
+    }
+}
+
+#[test]
+fn decision_with_a_time_ahead_voids_no_measure() {
+    let (clock, rules) = refusing_rules();
+    let read = rules.registry().resource("read").unwrap();
+    let admits_at = |now| rules.limiter(&read, &()).decide(&Ask::at(now)).is_admitted();
+    for ahead in [1, 60, 3_600].map(Duration::from_secs) {
+        assert!(admits_at(clock.now().saturating_add(ahead)), "nothing is slow at that time");
+        assert!(!admits_at(clock.now()), "{ahead:?}");
+        clock.advance(Duration::from_secs(2));
+        assert!(admits_at(clock.now()));
+        respond_slowly(&clock, &rules);
+        assert!(!admits_at(clock.now()), "{ahead:?}");
+    }
+}
+
+/// A thread keeps the plan by which it has decided last.
+#[test]
+fn idle_thread_keeps_no_registry() {
+    /// Notes that it was dropped.
+    struct Noted(Arc<AtomicBool>);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    for measure in ["from 3 per second at write", "from 2 in flight at write", "above 1s"] {
+        let (_, rules) = rules(measure);
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        let write = rules.registry().resource("write").unwrap();
+        write.data_or_insert_with(|| Noted(Arc::clone(&is_dropped)));
+        drop(write);
+        let (decided, wait) = mpsc::channel();
+        let (end, idle) = mpsc::channel::<()>();
+        let theirs = rules.clone();
+        let thread = thread::spawn(move || {
+            assert!(admits(&theirs));
+            drop(theirs);
+            decided.send(()).unwrap();
+            assert!(idle.recv().is_err(), "the end");
+        });
+        wait.recv().unwrap();
+        rules.apply(&RuleSet::default());
+        let registry = Arc::downgrade(rules.registry());
+        drop(rules);
+        let is_gone = registry.upgrade().is_none();
+        drop(end);
+        thread.join().unwrap();
+        assert!(is_gone && is_dropped.load(Ordering::Relaxed), "{measure}");
+    }
 }
 
 #[cfg(target_os = "linux")]

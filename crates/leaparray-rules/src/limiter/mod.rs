@@ -83,7 +83,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     /// Creates the limiter of a rule that was checked.
     pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>, fleet: &MaybeFleet) -> Self {
         if let Limit::Refuse(overload) = &rule.limit {
-            return Self::One(One::Gate(Gate::new(overload.clone(), Arc::clone(registry))));
+            return Self::One(One::Gate(Gate::new(overload.clone(), Arc::downgrade(registry))));
         }
         let clock = registry.clock();
         match rule.key {

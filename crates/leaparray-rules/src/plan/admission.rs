@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::index::{Member, Place, RuleList};
 use super::{Active, Kept, MemberKey, Plan};
-use crate::caller::Caller;
+use crate::caller::{Caller, KeyValues};
 use crate::limiter::{Asked, RuleClock, RulePermit};
 use crate::rule::KeySource;
 
@@ -39,7 +39,7 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
 type Name = Arc<str>;
 
 /// The keys of a request, from the sources of a list of rules.
-type Keys<K> = SmallVec<[Option<K>; 3]>;
+type Keys<K> = SmallVec<[KeyValues<K>; 3]>;
 
 impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     /// Finds the rules of a request, and their keys.
@@ -79,8 +79,8 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     {
         let list = plan.index.list(list);
         let name = list.has_name.then(|| resource.series_key().name);
-        let keys: Keys<K> = list.sources.iter().map(|source| caller.key(source)).collect();
-        if counts && keys.iter().any(Option::is_none) {
+        let keys: Keys<K> = list.sources.iter().map(|it| KeyValues::of(caller, it)).collect();
+        if counts && keys.iter().any(|it| it.one().is_none()) {
             Self::count_without_key(plan, list, &keys);
         }
         (name, keys)
@@ -88,12 +88,12 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
 
     /// Counts a request at the rules whose key it lacks.
     #[cold]
-    fn count_without_key(plan: &Plan<C>, list: &RuleList, keys: &[Option<K>]) {
+    fn count_without_key(plan: &Plan<C>, list: &RuleList, keys: &[KeyValues<K>]) {
         for member in &list.members {
             let Active { rule, limiter, .. } = &plan.rules[member.rule];
             if let MemberKey::Source(place) = member.key
-                && keys[place].is_none()
-                && list.holds(member, rule, |place| keys[place].as_deref())
+                && keys[place].one().is_none()
+                && list.holds(member, rule, |place| keys[place].all())
             {
                 limiter.count_without_key();
             }
@@ -128,7 +128,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
 
     /// Returns the rules that concern the request.
     fn members(&self) -> impl Iterator<Item = &Member> {
-        let key = |place: usize| self.keys[place].as_deref();
+        let key = |place: usize| self.keys[place].all();
         let rule = |member: &Member| &*self.plan.rules[member.rule].rule;
         let list = self.list();
         let members = self.plan.index.members(self.place).iter();
@@ -145,7 +145,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         let key = match member.key {
             MemberKey::None => None,
             MemberKey::Resource => self.name.as_deref(),
-            MemberKey::Source(place) => self.keys[place].as_deref(),
+            MemberKey::Source(place) => self.keys[place].one().map(|it| &**it),
         };
         // Requests without a key count together: one that leaves it out gains nothing.
         key.unwrap_or_default()
@@ -290,15 +290,25 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
 /// The keys that are known of a request.
 struct Known<'a, K> {
     sources: &'a [KeySource],
-    keys: &'a [Option<K>],
+    keys: &'a [KeyValues<K>],
+}
+
+impl<K> Known<'_, K> {
+    fn of(&self, source: &KeySource) -> Option<&KeyValues<K>> {
+        let place = self.sources.iter().position(|it| it == source)?;
+        Some(&self.keys[place])
+    }
 }
 
 impl<K: Deref<Target = str> + Clone> Caller for Known<'_, K> {
     type Key = K;
 
     fn key(&self, source: &KeySource) -> Option<K> {
-        let place = self.sources.iter().position(|it| it == source)?;
-        self.keys[place].clone()
+        self.of(source)?.one().cloned()
+    }
+
+    fn several(&self, source: &KeySource) -> Vec<K> {
+        self.of(source).map_or_else(Vec::new, |it| it.all().to_vec())
     }
 }
 

@@ -248,16 +248,22 @@ impl RuleList {
         !self.conditions.is_empty()
     }
 
-    /// Returns whether the conditions of a member, which is that rule, hold for a request.
-    pub(crate) fn holds<K: Deref<Target = str>>(
+    /// Returns whether the conditions of a member, which is that rule, hold for a request with
+    /// these values.
+    pub(crate) fn holds<'a, K: Deref<Target = str> + 'a>(
         &self,
         member: &Member,
         rule: &Rule,
-        key: impl Fn(usize) -> Option<K>,
+        values: impl Fn(usize) -> &'a [K],
     ) -> bool {
         let (first, last) = member.conditions;
         let mut conditions = rule.conditions().zip(&self.conditions[first..last]);
-        conditions.all(|((it, is_wanted), place)| it.matches(key(*place).as_deref()) == is_wanted)
+        conditions.all(|((condition, is_wanted), place)| {
+            let values = values(*place);
+            // Of several values, none evades a rule: any makes it concern the request, and only
+            // all of them make an exception.
+            if is_wanted { condition.matches_any(values) } else { !condition.matches_all(values) }
+        })
     }
 }
 
