@@ -178,8 +178,8 @@ impl<C: RuleClock> Rules<C> {
     }
 
     /// Returns whether documents are good, end with a line break, and have each rule that is in
-    /// force: whether none is a part of a file that is written slowly, and perhaps sent by a server
-    /// meanwhile.
+    /// force: whether none is a part of a file that is written slowly, also one that a server
+    /// sends.
     fn keeps_all(&self, documents: &Documents) -> bool {
         if !documents.iter().all(|it| it.text.ends_with('\n')) {
             return false;

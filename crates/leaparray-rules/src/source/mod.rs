@@ -68,8 +68,9 @@ pub trait Source {
         false
     }
 
-    /// Called once, before the source is followed. A source that is told of changes starts to
-    /// [wake](Wake::wake) its follower then. By default, it does not.
+    /// Called once, by the thread that follows the source, before its first reading there. A source
+    /// that is told of changes starts to [wake](Wake::wake) its follower then. By default, it does
+    /// not.
     fn watch(&mut self, wake: Wake) {
         drop(wake);
     }
@@ -180,7 +181,8 @@ impl Follow {
 
     /// Follows the source also if it has no good text to begin with. The present rules are in force
     /// until it has, and [`status`](crate::Rules::status) tells why. So a service can start while
-    /// its server of rules is away.
+    /// its server of rules is away. `follow` waits for the first reading all the same: for as long
+    /// as a server that does not answer is given.
     ///
     /// ```
     /// use leaparray::Registry;
