@@ -30,6 +30,8 @@ mod source;
 mod text;
 #[cfg(feature = "tower")]
 mod tower;
+#[cfg(feature = "web")]
+mod web;
 
 pub use caller::Caller;
 pub use changes::Changes;

@@ -55,9 +55,9 @@ export function startKeyboard(app) {
   });
 }
 
-/** Enter and Space on a button or link do what they always do. */
+/** Enter and Space on a button, a link or a summary do what they always do. */
 function isOwnKey(event) {
-  return (event.key === 'Enter' || event.key === ' ') && event.target.closest('button, a') !== null;
+  return (event.key === 'Enter' || event.key === ' ') && event.target.closest('button, a, summary') !== null;
 }
 
 /** Arrows scroll the page where they have no meaning of their own. */

@@ -7,6 +7,7 @@ import { Connection, MUTE, now } from './connection.js';
 import { DetailView } from './detail.js';
 import { byId, element, isolated, opensTab, setText, setTitle } from './dom.js';
 import { FleetView } from './fleet.js';
+import { RuleView } from './rules.js';
 import { formatCount, formatDuration, formatZoned } from './format.js';
 import { startKeyboard } from './keyboard.js';
 import { SORTS } from './order.js';
@@ -49,6 +50,7 @@ class App {
     this.changes = new ChangeList(this);
     this.background = new Background(() => this.connection.open());
     this.fleet = new FleetView(this.store, (window) => this.go({ window }, false));
+    this.rules = new RuleView(this.store);
     this.connection = new Connection(() => this.query(), (message) => this.accept(message), () => this.showState());
     takeToken();
     this.view = readView();
@@ -434,6 +436,7 @@ class App {
       this.detail.update();
     }
     this.fleet.update(view);
+    this.rules.update();
     this.changes.update();
     this.showAbout();
   }

@@ -41,6 +41,8 @@ export class Store {
     this.detail = null;
     /** The newest message with the fleet; `null` if the server has sent none. */
     this.fleet = null;
+    /** The newest message with the rules; `null` if the server has sent none. */
+    this.rules = null;
     /** The details that were read last, by the keys of their nodes. */
     this.details = new Map();
     /** Changes with the set of the nodes. */
@@ -57,6 +59,7 @@ export class Store {
       case 'changes': return this.acceptChanges(message.changes);
       case 'totals': return this.acceptTotals(message);
       case 'fleet': return this.acceptFleet(message);
+      case 'rules': return this.acceptRules(message);
       case 'detail': return this.acceptDetail(message);
       default: return undefined;
     }
@@ -172,6 +175,10 @@ export class Store {
 
   acceptFleet(message) {
     this.fleet = message;
+  }
+
+  acceptRules(message) {
+    this.rules = message;
   }
 
   acceptDetail(message) {

@@ -5,13 +5,13 @@ mod access;
 mod closer;
 mod controllers;
 mod document;
-mod fleet;
 pub mod format;
 mod headers;
 mod hub;
 mod page;
 mod service;
 mod snapshot;
+mod source;
 mod stream;
 mod token;
 

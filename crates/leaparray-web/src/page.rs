@@ -19,11 +19,11 @@ use tokio::task::spawn_blocking;
 use crate::access::Access;
 use crate::closer::Closer;
 use crate::document::DOCUMENT;
-use crate::fleet::FleetSource;
-use crate::format::Fleet;
+use crate::format::{Fleet, RuleList};
 use crate::headers;
 use crate::hub::{Hub, Identity, Viewers};
 use crate::service::PageService;
+use crate::source::{FleetSource, RuleSource};
 use crate::{snapshot, stream};
 
 /// How long [`Page::serve`] waits for its connections after it was closed.
@@ -60,6 +60,7 @@ pub struct Page<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     identity: Identity,
     fleet: FleetSource,
+    rules: RuleSource,
     metrics: Option<Metrics>,
     access: Access,
     viewers: Arc<Viewers>,
@@ -86,6 +87,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             viewers: Arc::new(Viewers::new(identity.started.as_secs())),
             identity,
             fleet: FleetSource::default(),
+            rules: RuleSource::default(),
             metrics: None,
             access,
             max_viewers: 64,
@@ -132,6 +134,35 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     #[must_use]
     pub fn fleet(mut self, fleet: impl Fn() -> Option<Fleet> + Send + Sync + 'static) -> Self {
         self.fleet = FleetSource::new(fleet);
+        self
+    }
+
+    /// Shows the rules that `rules` returns, as another crate applies them: `leaparray-rules` has
+    /// such a function, with its feature `web`. `None` means that they are not known now.
+    ///
+    /// It is called as that of the [fleet](Self::fleet) is.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_web::format::{RuleList, RuleRow};
+    /// use leaparray_web::{Access, Page};
+    /// use std::sync::Arc;
+    ///
+    /// let read = || {
+    ///     let mut rules = RuleList::default();
+    ///     let mut rule = RuleRow::new("orders", "GET /orders", "1000 per second");
+    ///     rule.state = "12 of 1000 left".into();
+    ///     rules.rules.push(rule);
+    ///     Some(rules)
+    /// };
+    /// assert_eq!(read().unwrap().rules[0].name, "orders");
+    /// let page = Page::new(Arc::new(Registry::new()), Access::anyone()).rules(read);
+    /// let service = page.into_service();
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn rules(mut self, rules: impl Fn() -> Option<RuleList> + Send + Sync + 'static) -> Self {
+        self.rules = RuleSource::new(rules);
         self
     }
 
@@ -195,7 +226,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             self.viewers,
             self.max_viewers,
             self.life,
-        );
+        )
+        .with_rules(self.rules);
         let mut router = Router::new()
             .route("/", get(document))
             .route("/stream", get(stream::get::<C>))
@@ -280,6 +312,7 @@ impl<C> fmt::Debug for Page<C> {
             .field("registry", &self.registry)
             .field("identity", &self.identity)
             .field("fleet", &self.fleet)
+            .field("rules", &self.rules)
             .field("has_metrics", &self.metrics.is_some())
             .field("access", &self.access)
             .field("max_viewers", &self.max_viewers)

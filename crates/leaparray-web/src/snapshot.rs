@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use crate::controllers;
-use crate::format::{Controller, Fleet, VERSION};
+use crate::format::{Controller, Fleet, RuleList, VERSION};
 use crate::hub::Hub;
 
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct Snapshot<'a> {
     controllers: Vec<Controller>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fleet: Option<Fleet>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<RuleList>,
 }
 
 pub(crate) async fn get<C>(State(hub): State<Arc<Hub<C>>>) -> Response
@@ -60,6 +62,7 @@ fn json<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Vec<u8> {
         readings: hub.registry().at(now).snapshot(),
         controllers: controllers::read(hub.registry()),
         fleet: hub.fleet().read(),
+        rules: hub.rules().read(),
     };
     serde_json::to_vec(&snapshot).expect("names and numbers can be serialized")
 }

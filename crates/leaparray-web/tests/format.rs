@@ -3,7 +3,7 @@
 use leaparray::MetricEvent::{Block, Pass, ReservedPass};
 use leaparray_web::format::{
     ByeReason, ChangeKind, ControllerState, Counts, Direction, FleetProcessState, FleetStanding,
-    Message, ReadError, Reader, VERSION,
+    Message, ReadError, Reader, RuleSourceState, VERSION,
 };
 
 const HELLO: &str = r#"{"type":"hello","version":2,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
@@ -13,6 +13,7 @@ const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"second
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
 const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5,0]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
 const NO_FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":null}"#;
+const RULES: &str = r#"{"type":"rules","now":1764040000.05,"rules":{"source":"limits.toml","state":"wrong","since":1764039999.5,"why":"limits.toml:4: unknown key","version":3,"changed_at":1764039990.25,"rules":[{"name":"orders","resource":"GET /orders","limit":"1000 per second","mode":"shadow","state":"12 of 1000 left","refused":0.25}],"left_out":7}}"#;
 const CHANGES: &str = r#"{"type":"changes","changes":[{"t":7,"kind":"trouble","name":"POST /pay","context":"web","was":"quiet","level":"failing","findings":[["failures","failing",40,50,null],["refusals","strained",5,60,3]],"breaker":"open","or_before":true},{"t":20,"reported":30,"kind":"trouble","name":"POST /pay","was":"failing","level":"quiet","findings":[]},{"t":8,"kind":"breaker","name":"POST /pay","level":"strained","state":"half-open","cause":"wait over"},{"t":8,"kind":"more","levels":[1,2,3]},{"t":9,"kind":"listed","name":"a","count":2},{"t":9,"kind":"gone","name":"b","count":1},{"t":9,"kind":"process","name":"web-1","count":4,"state":"lost"},{"t":20,"kind":"unread","from":10,"cause":"no-viewer"},{"t":20,"kind":"dropped","count":7},{"t":20,"kind":"dropped","count":null}]}"#;
 const TOTALS: &str = r#"{"type":"totals","t":7,"levels":[38,1,1]}"#;
 const JUDGED: &str = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null,0],"rows":[],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","level":"failing"}],"verdicts":[[3,[["circuit","failing",0,0,null],["times","strained",900,100,null]]]],"levels":[1,0,1]}"#;
@@ -20,9 +21,10 @@ const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
 
 #[test]
 fn messages_are_written_as_they_are_read() {
-    for json in
-        [HELLO, RESOURCES, SECOND, DETAIL, UNLISTED, FLEET, NO_FLEET, CHANGES, TOTALS, JUDGED, BYE]
-    {
+    for json in [
+        HELLO, RESOURCES, SECOND, DETAIL, UNLISTED, FLEET, NO_FLEET, RULES, CHANGES, TOTALS,
+        JUDGED, BYE,
+    ] {
         let message = Message::parse(json).unwrap().unwrap();
         assert_eq!(serde_json::to_string(&message).unwrap(), json);
     }
@@ -45,6 +47,7 @@ fn reader_ignores_what_a_later_version_adds() {
         r#"{"type":"news","text":"unknown"}"#,
         "",
         r#"{"type":"bye","reason":"bored","until":7}"#,
+        r#"{"type":"rules","now":1,"rules":{"state":"late","owner":"shop","rules":[{"name":"a","resource":"b","limit":"c","color":1}]}}"#,
         r#"{"type":"changes","changes":[{"t":7,"kind":"moved","to":3}]}"#,
         r#"{"type":"second","t":1,"new":[],"gone":[],"total":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,[17]],"rows":[],"controllers":[{"resource":"a","kind":"queue","waiting":3}]}"#,
     ];
@@ -53,6 +56,7 @@ fn reader_ignores_what_a_later_version_adds() {
     let [
         Message::Resources(resources),
         Message::Bye(bye),
+        Message::Rules(rules),
         Message::Changes(changes),
         Message::Second(second),
     ] = &messages[..]
@@ -61,6 +65,8 @@ fn reader_ignores_what_a_later_version_adds() {
     };
     assert_eq!(resources.resources[0].direction, Direction::Out);
     assert_eq!(bye.reason, ByeReason::Unknown);
+    let rules = rules.rules.as_ref().unwrap();
+    assert_eq!((rules.state, &*rules.rules[0].name), (RuleSourceState::Unknown, "a"));
     assert_eq!(changes.changes[0].kind, ChangeKind::Unknown);
     assert_eq!((second.total.events[Pass], second.total.max), (1, Some(15)));
     assert_eq!(second.controllers.as_ref().unwrap()[0].state, ControllerState::Unknown);

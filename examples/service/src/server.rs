@@ -52,7 +52,7 @@ impl Server {
         token: &Token,
     ) -> Self {
         let tally = Arc::default();
-        let page = page::page(metrics, token);
+        let page = page::page(metrics, limits, token);
         let streams = page.closer();
         let router = router(metrics, limits, Arc::clone(&tally));
         let router = router.nest_service(page::PATH, page.into_service());

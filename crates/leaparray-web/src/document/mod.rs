@@ -22,11 +22,12 @@ const STYLE: &str = concat!(
     include_str!("../../page/detail.css"),
     include_str!("../../page/phone.css"),
     include_str!("../../page/fleet.css"),
+    include_str!("../../page/rules.css"),
     include_str!("../../page/changes.css"),
 );
 
 /// The modules of the script with their names, each behind those from which it imports.
-const MODULES: [(&str, &str); 26] = modules![
+const MODULES: [(&str, &str); 27] = modules![
     "rule.js",
     "format.js",
     "storage.js",
@@ -48,6 +49,7 @@ const MODULES: [(&str, &str); 26] = modules![
     "moment.js",
     "detail.js",
     "fleet.js",
+    "rules.js",
     "background.js",
     "save.js",
     "theme.js",

@@ -9,6 +9,7 @@ use super::direction::Direction;
 use super::fleet::FleetUpdate;
 use super::positional::positional;
 use super::row::{Counts, RefusedRow, Row};
+use super::rules::RulesUpdate;
 use super::verdict::{Levels, Verdict};
 
 /// One message of the stream. It serializes as the message itself.
@@ -37,6 +38,8 @@ pub enum Message {
     Detail(Detail),
     /// The fleet, if the page has one.
     Fleet(Box<FleetUpdate>),
+    /// The rules, if the page has them.
+    Rules(Box<RulesUpdate>),
     /// What has changed.
     Changes(Changes),
     /// A second of a light stream.

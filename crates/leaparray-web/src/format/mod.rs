@@ -12,6 +12,7 @@
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`FleetUpdate`] | each second, and first after those of the last minute, if the page has a [fleet](crate::Page::fleet) |
+//! | [`RulesUpdate`] | each second, and first after those of the last minute, if the page has [rules](crate::Page::rules) |
 //! | [`Changes`] | those of the last ten minutes before the first second, if there are any; then before each second that has some |
 //! | [`Totals`] | each second in place of all others but [`Hello`], [`Changes`] and [`Bye`], if the address has `only=totals` |
 //! | [`Bye`] | last, if the server ends the stream |
@@ -80,6 +81,7 @@ mod message;
 mod positional;
 mod read;
 mod row;
+mod rules;
 mod verdict;
 
 pub use change::{Change, ChangeKind, Changes, Totals, UnreadCause};
@@ -95,6 +97,7 @@ pub use message::{Bye, ByeReason, Hello, LedgerSums, Listed, Message, ResourceLi
 pub use read::{ReadError, Reader};
 pub(crate) use row::nanos;
 pub use row::{Counts, RefusedRow, Row};
+pub use rules::{RuleList, RuleRow, RuleSourceState, RulesUpdate};
 pub use verdict::{Finding, FindingKind, Level, Levels, Verdict};
 
 /// The version of the format. Version 1 had no [`Second::verdicts`]: by its messages, a reader that

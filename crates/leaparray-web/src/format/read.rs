@@ -142,6 +142,7 @@ fn parse(json: &str) -> Result<Option<Message>, ReadError> {
         "second" => serde_json::from_str(json).map(Message::Second),
         "detail" => serde_json::from_str(json).map(Message::Detail),
         "fleet" => serde_json::from_str(json).map(Message::Fleet),
+        "rules" => serde_json::from_str(json).map(Message::Rules),
         "changes" => serde_json::from_str(json).map(Message::Changes),
         "totals" => serde_json::from_str(json).map(Message::Totals),
         "bye" => serde_json::from_str(json).map(Message::Bye),

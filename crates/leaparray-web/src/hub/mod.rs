@@ -34,8 +34,8 @@ use std::time::Duration;
 use leaparray::{Clock, Registry, Timestamp};
 use tokio::sync::Semaphore;
 
-use crate::fleet::FleetSource;
-use crate::format::FleetUpdate;
+use crate::format::{FleetUpdate, RulesUpdate};
+use crate::source::{FleetSource, RuleSource};
 use frame::Frame;
 use readings::Readings;
 use viewers::Joined;
@@ -60,6 +60,7 @@ pub(crate) struct Hub<C> {
     registry: Arc<Registry<C>>,
     identity: Identity,
     fleet: FleetSource,
+    rules: RuleSource,
     viewers: Arc<Viewers>,
     max_viewers: usize,
     life: Duration,
@@ -82,12 +83,18 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
             registry,
             identity,
             fleet,
+            rules: RuleSource::default(),
             viewers,
             max_viewers,
             life,
             snapshots: Arc::new(Semaphore::new(1)),
             last_id: AtomicU64::new(0),
         }
+    }
+
+    /// Shows rules.
+    pub(crate) fn with_rules(self, rules: RuleSource) -> Self {
+        Self { rules, ..self }
     }
 
     pub(crate) const fn registry(&self) -> &Arc<Registry<C>> {
@@ -100,6 +107,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
 
     pub(crate) const fn fleet(&self) -> &FleetSource {
         &self.fleet
+    }
+
+    pub(crate) const fn rules(&self) -> &RuleSource {
+        &self.rules
     }
 
     pub(crate) const fn viewers(&self) -> &Arc<Viewers> {
@@ -141,7 +152,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
     }
 
     /// Reads the registry at `now`, and sends the seconds that are complete, the details that
-    /// viewers want, and the fleet.
+    /// viewers want, the fleet and the rules.
     fn step(&self, readings: &mut Readings, now: Timestamp) {
         let reading = readings.read(self, now);
         let update = readings.serialize(&self.identity, reading);
@@ -149,23 +160,28 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.viewers.publish(update);
         self.welcome(readings, now);
         self.send_details(readings, now, has_seconds);
-        self.send_fleet(readings, now);
+        self.send_beside(readings, now);
     }
 
-    /// Sends the fleet to all viewers. It comes last: the function of the user may be slow, and no
-    /// lock is held while it runs.
-    fn send_fleet(&self, readings: &mut Readings, now: Timestamp) {
-        if !self.fleet.exists() {
+    /// Sends the fleet and the rules to all viewers. They come last: the functions of the user may
+    /// be slow, and no lock is held while they run.
+    fn send_beside(&self, readings: &mut Readings, now: Timestamp) {
+        if !self.fleet.exists() && !self.rules.exists() {
             return;
         }
-        let frame = (self.viewers.len() > 0).then(|| {
+        let (mut frames, has_viewers) = (Vec::new(), self.viewers.len() > 0);
+        if self.fleet.exists() && has_viewers {
             let update = FleetUpdate { now: seconds(now), fleet: self.fleet.read() };
             if let Some(fleet) = &update.fleet {
                 readings.watch.fleet(fleet);
             }
-            Frame::new(None, &update, 1024)
-        });
-        self.viewers.publish_fleet(now, frame);
+            frames.push(Frame::new(None, &update, 1024));
+        }
+        if self.rules.exists() && has_viewers {
+            let update = RulesUpdate { now: seconds(now), rules: self.rules.read() };
+            frames.push(Frame::new(None, &update, 1024));
+        }
+        self.viewers.publish_beside(now, frames);
     }
 
     /// Sends the listed nodes to the viewers that wait for them, and the history to those that have

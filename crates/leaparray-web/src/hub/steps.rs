@@ -19,8 +19,8 @@ use super::readings::{Reading, Readings};
 use super::viewer::{Target, Viewer, Wish};
 use super::viewers::{Joined, Viewers};
 use super::watch::Watch;
-use crate::fleet::FleetSource;
 use crate::format::{Controller, ControllerState, Counts, Direction, Level, Row};
+use crate::source::FleetSource;
 
 /// A hub whose readings are called one by one.
 pub struct Steps<C> {

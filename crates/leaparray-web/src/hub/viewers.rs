@@ -28,8 +28,8 @@ struct State {
     /// The message with the listed nodes; `None` if they have changed since it was serialized.
     resources: Option<Frame>,
     history: VecDeque<(u64, Frame)>,
-    /// The newest message with the fleet; `None` if the page has none, or no viewer wanted it.
-    fleet: Option<Frame>,
+    /// The newest messages with the fleet and the rules, if the page has them and a viewer.
+    beside: Vec<Frame>,
     /// The changes of the last ten minutes. They stay when the task ends.
     log: ChangeLog,
     /// The totals of the newest second and the id of its event, for light viewers; `None` before
@@ -111,7 +111,7 @@ impl Viewers {
             is_running: false,
             resources: None,
             history: VecDeque::new(),
-            fleet: None,
+            beside: Vec::new(),
             log: ChangeLog::new(started),
             totals: None,
             has_failed: false,
@@ -303,15 +303,15 @@ impl Viewers {
 }
 
 impl Viewers {
-    /// Sends the fleet to the viewers that have the history, and keeps it for viewers that join
-    /// before the next one.
-    pub(super) fn publish_fleet(&self, now: Timestamp, fleet: Option<Frame>) {
+    /// Sends the fleet and the rules to the viewers that have the history, and keeps them for
+    /// viewers that join before the next ones.
+    pub(super) fn publish_beside(&self, now: Timestamp, frames: Vec<Frame>) {
         let mut state = self.state();
         for entry in state.viewers.iter().filter(|it| it.has_begun && !it.is_light()) {
-            entry.viewer.push(now, &fleet);
+            entry.viewer.push(now, &frames);
         }
-        let before = std::mem::replace(&mut state.fleet, fleet);
-        // The message is freed without the lock.
+        let before = std::mem::replace(&mut state.beside, frames);
+        // The messages are freed without the lock.
         drop(state);
         drop(before);
     }
@@ -334,11 +334,11 @@ fn totals_frame((id, totals): &(String, Totals)) -> Frame {
 }
 
 impl State {
-    /// Sends the listed nodes, the changes, the history and the fleet to the viewers that wait for
-    /// them, if the message with the nodes is up to date.
+    /// Sends the listed nodes, the changes, the history, the fleet and the rules to the viewers
+    /// that wait for them, if the message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
         self.begin_light(now);
-        let Self { viewers, resources: Some(resources), history, fleet, log, .. } = self else {
+        let Self { viewers, resources: Some(resources), history, beside, log, .. } = self else {
             return;
         };
         for entry in viewers.iter_mut().filter(|it| !it.has_begun && !it.is_light()) {
@@ -347,7 +347,7 @@ impl State {
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
             let changes = changes_frame(log.after(since));
             let frames = std::iter::once(&*resources).chain(&changes);
-            let frames = frames.chain(seconds.map(|(_, frame)| frame)).chain(&*fleet);
+            let frames = frames.chain(seconds.map(|(_, frame)| frame)).chain(&*beside);
             entry.viewer.push(now, frames);
             entry.viewer.has_history();
             entry.has_begun = true;
@@ -407,7 +407,7 @@ impl State {
         self.is_running = false;
         self.resources = None;
         self.history = VecDeque::new();
-        self.fleet = None;
+        self.beside = Vec::new();
         self.totals = None;
     }
 }

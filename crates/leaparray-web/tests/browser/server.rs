@@ -19,7 +19,7 @@ use leaparray::{
 };
 use leaparray_web::format::{
     Counts, EventTotals, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
-    FleetStanding, FleetSum,
+    FleetStanding, FleetSum, RuleList, RuleRow, RuleSourceState,
 };
 use leaparray_web::{Access, Closer, Page, Token};
 use serde_json::{Value, json};
@@ -61,6 +61,7 @@ const FORMULAS: [&str; 8] = [
 ///   says what was counted.
 /// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
 /// - `silent`: one resource without a request.
+/// - `rules`: as `silent`, with two rules whose source is wrong.
 /// - `fleet`: as `silent`, and a fleet of `LEAPARRAY_WEB_PROCESSES` processes whose figures do not
 ///   change.
 /// - `incident`: as `load`, and `POST /pay`, which is healthy until `/turn` is requested, and from
@@ -97,6 +98,8 @@ async fn serve(scenario: &str) {
     let page = if scenario == "fleet" {
         let fleet = fleet(number("PROCESSES", "100"));
         page.fleet(move || Some(fleet.clone()))
+    } else if scenario == "rules" {
+        page.rules(|| Some(rules()))
     } else {
         page
     };
@@ -244,6 +247,21 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
             }
         }
     }
+}
+
+/// Returns rules whose source is wrong, with a name that would be markup.
+fn rules() -> RuleList {
+    let mut rules = RuleList::default();
+    rules.source = Some("limits.toml".into());
+    rules.state = RuleSourceState::Wrong;
+    rules.why = Some("limits.toml:4: rule \"orders\": unknown key".into());
+    rules.version = 3;
+    let mut rule = RuleRow::new(MARKUP[0], "GET /orders", "limit = \"1000 per second\"");
+    (rule.mode, rule.state, rule.refused) =
+        ("enforce".into(), "12 of 1000 left".into(), Some(0.25));
+    rules.rules = vec![rule, RuleRow::new("all", "*", "in_flight = 64")];
+    rules.left_out = 7;
+    rules
 }
 
 /// The newest final second of the fleet.

@@ -9,6 +9,7 @@ mod limits;
 mod program;
 mod proxies;
 mod resume;
+mod rules;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -10,12 +10,12 @@ use leaparray::{Clock as _, ManualClock, Registry, RegistryConfig, Timestamp};
 
 use super::verdicts::{Seconds, row};
 use super::{SECOND, START, Tested, take, take_seconds};
-use crate::fleet::FleetSource;
 use crate::format::{
     Change, ChangeKind, Fleet, FleetProcess, FleetProcessState, Level, Message, UnreadCause,
 };
 use crate::hub::change_log::ChangeLog;
 use crate::hub::steps::{SteppedViewer, Steps};
+use crate::source::FleetSource;
 
 /// A change in short: the second from the start, and what has changed.
 fn short(change: &Change) -> (u64, String) {

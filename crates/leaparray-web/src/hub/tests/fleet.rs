@@ -5,9 +5,9 @@ use std::time::Duration;
 use leaparray::{Clock as _, ManualClock, Registry, RegistryConfig, Timestamp};
 
 use super::{SECOND, START, take};
-use crate::fleet::FleetSource;
 use crate::format::{Fleet, FleetUpdate, Message};
 use crate::hub::steps::{SteppedViewer, Steps};
+use crate::source::FleetSource;
 
 /// A hub with a fleet whose newest final second is the number of the call.
 struct Tested {

@@ -10,9 +10,9 @@ use leaparray::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::FleetSource;
 use crate::format::{ByeReason, ChangeKind, ControllerState, Level, Message, Second, UnreadCause};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Viewers, Wish};
+use crate::source::FleetSource;
 
 fn hub<C: Clock + Clone + Send + Sync + 'static>(clock: C) -> Arc<Hub<C>> {
     hub_of(Registry::with_clock(RegistryConfig::default(), clock))
