@@ -233,3 +233,22 @@ fn state_has_the_last_error_of_an_absence() {
     drop(rules);
     assert!(events.recv().is_err(), "no event of it");
 }
+
+#[test]
+fn reading_to_begin_with_is_counted() {
+    for is_away in [false, true] {
+        let rules = Rules::new(Arc::new(Registry::new()));
+        let (end, wait) = channel::<()>();
+        let source = move || {
+            // The thread that follows the source ends no reading before `end` is dropped.
+            if std::thread::current().name() == Some("leaparray-rules") {
+                let _ = wait.recv();
+            }
+            if is_away { Err("refused") } else { Ok(text(1)) }
+        };
+        rules.follow(Follow::source("test", source).may_be_away()).unwrap();
+        let status = rules.status().source.unwrap();
+        assert_eq!((status.readings, status.failures), (1, u64::from(is_away)));
+        drop(end);
+    }
+}

@@ -200,9 +200,9 @@ impl Follow {
     }
 
     /// Sets the time between two readings, by default a second, and at least a millisecond. A text
-    /// that has changed is read again after 50 ms, and counts if it is the same; after
-    /// a second if it is wrong, or has fewer rules, as a file that is written slowly. While a
-    /// server is away, the time doubles with each reading, up to half a minute.
+    /// that has changed is read again after 50 ms, and counts if it is the same; after a second if
+    /// it is wrong, or has fewer rules, as a file that is written slowly. While a server is away,
+    /// the time doubles with each reading, up to half a minute.
     pub fn every(self, interval: Duration) -> Self {
         Self { interval: interval.max(Self::SHORTEST), ..self }
     }
@@ -306,7 +306,7 @@ pub struct SourceStatus {
     /// The time of its last reading that ended, by the clock of the registry. A source that does
     /// not answer keeps it back.
     pub read_at: Timestamp,
-    /// The number of readings that ended.
+    /// The number of readings that ended. Those of the rules to begin with are one.
     pub readings: u64,
     /// The number of these that returned no documents.
     pub failures: u64,
