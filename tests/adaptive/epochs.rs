@@ -385,6 +385,48 @@ fn busy_epoch_measures_a_share_of_its_calls_and_counts_all_permits() {
     assert!((second.mean_permits - 1.5).abs() < 0.05, "{}", second.mean_permits);
 }
 
+/// 500 calls in a millisecond, in epochs of 200 and 10 ms in turn: each 48th of 100,000 calls, and
+/// each second of 5,000.
+#[test]
+fn share_of_measured_calls_follows_the_length_of_the_epoch() {
+    let lengths = [200, 10, 200, 10, 200, 10].map(millis);
+    let script = Script::new(lengths.map(|length| LimitPlan::epoch(9, length)));
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..640 {
+        for _ in 0..500 {
+            scene.call().accept();
+        }
+        scene.clock.advance(millis(1));
+    }
+    // The first plan lasts for two epochs, and nothing is known in the first one.
+    let begun: Vec<_> = told.lock().unwrap()[1..].iter().map(|it| (it.permits, it.begun)).collect();
+    let expected = [(100_000, 2_083), (5_000, 2_500)];
+    assert!(begun.len() >= 3, "{begun:?}");
+    for ((permits, begun), (calls, measured)) in begun.iter().zip(expected.iter().cycle()) {
+        assert_eq!(permits, calls);
+        assert!(begun.abs_diff(*measured) < 30, "{begun} of {calls}");
+    }
+}
+
+/// A million calls a second in 20 ms, and then 10,000 in an epoch of a second.
+#[test]
+fn each_64th_call_is_measured_after_a_rush() {
+    let script = Script::new([10, 10, 1_000].map(|length| LimitPlan::epoch(9, millis(length))));
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for step in 0..2_100 {
+        for _ in 0..if step < 30 { 1_000 } else { 10 } {
+            scene.call().accept();
+        }
+        scene.clock.advance(millis(1));
+    }
+    let told = told.lock().unwrap();
+    let slow = told.iter().find(|it| it.end.saturating_since(it.start) == millis(1_000)).unwrap();
+    assert_eq!(slow.permits, 10_000);
+    assert!(slow.begun.abs_diff(10_000 / 64) <= 5, "{slow:?}");
+}
+
 /// The epoch that was to have 100,000 calls has 100.
 #[test]
 fn epoch_that_waits_for_calls_measures_all_of_them() {

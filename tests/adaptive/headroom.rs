@@ -10,6 +10,8 @@ use leaparray::{Clock, Outcome};
 
 use super::{Scene, millis, range};
 
+const NIGHT: Duration = Duration::from_secs(28_800);
+
 /// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has
 /// always more calls than the limit allows. Its capacity is `rate` · `service` calls. A step is a
 /// millisecond, unless it is set.
@@ -20,20 +22,30 @@ struct Saturated {
     step: Duration,
     /// Whether calls end with an exception.
     fails: bool,
+    /// Once the limit is below this, no calls come for a night. The last ones end before it.
+    night_below: u64,
 }
 
 impl Saturated {
     fn new(algorithm: Headroom, rate: u64) -> Self {
         let scene = Scene::new(algorithm);
-        Self { scene, rate, service: 10, step: millis(1), fails: false }
+        Self { scene, rate, service: 10, step: millis(1), fails: false, night_below: 0 }
     }
 
     /// Runs for some hundreds of steps. Returns the limits after each hundred.
     fn run(&self, hundreds: u32) -> Vec<u64> {
         let (mut waiting, mut served) = (VecDeque::new(), VecDeque::new());
         let mut limits = Vec::new();
+        let mut evening = None;
         for step in 1..=hundreds * 100 {
-            while let Ok(call) = self.scene.limiter.try_acquire().at_once() {
+            if self.scene.limiter.limit() < self.night_below {
+                evening.get_or_insert(step);
+            }
+            if evening.is_some_and(|it| step == it + 100) {
+                self.scene.clock.advance(NIGHT);
+            }
+            let is_quiet = evening.is_some_and(|it| step < it + 100);
+            while !is_quiet && let Ok(call) = self.scene.limiter.try_acquire().at_once() {
                 waiting.push_back(call);
             }
             for _ in 0..self.rate {
@@ -80,6 +92,23 @@ fn limit_follows_a_capacity_that_falls() {
     backend.rate = 1;
     let limits = backend.run(30);
     assert!(limits[29] <= 20, "{limits:?}");
+}
+
+/// The dip is as long as the night, which would put off the next dip for two weeks. A second of the
+/// dip is after the night, so the next one comes after 80 s at most.
+#[test]
+fn limit_follows_a_capacity_that_falls_after_a_night_in_a_dip() {
+    let mut backend = Saturated::new(Headroom::default(), 4);
+    backend.run(300);
+    backend.night_below = 40;
+    let evening = backend.scene.clock.now();
+    let limits = backend.run(100);
+    assert!(backend.scene.clock.now().saturating_since(evening) > NIGHT);
+    let [_, highest] = last(&limits, 50);
+    assert!(highest > 45, "{limits:?}");
+    (backend.night_below, backend.rate) = (0, 1);
+    let limits = backend.run(400);
+    assert!(limits[399] <= 20, "{limits:?}");
 }
 
 /// The capacity falls from 160.

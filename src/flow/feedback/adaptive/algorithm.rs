@@ -195,8 +195,9 @@ pub struct EndedCall {
 ///
 /// While more than 4,096 calls come in an epoch, a share of them is *measured*: about 2,048 calls,
 /// or as many as the plan wants permits if that is more. The share is set at the start of the
-/// epoch, by the calls of the two before. If the epoch lasts longer than the length of its plan,
-/// the rest of its calls are measured. The other calls count only in the permits, and in the peak.
+/// epoch, by the higher rate of calls of the two before and the length of the plan, and is at least
+/// one in 64. If the epoch lasts longer than that length, the rest of its calls are measured. The
+/// other calls count only in the permits, and in the peak.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EpochCalls<'a> {

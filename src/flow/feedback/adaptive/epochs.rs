@@ -98,6 +98,13 @@ impl Epochs {
         1.0 + float(more) / float(self.begun(epoch).max(1))
     }
 
+    /// Returns how many calls have begun in a second of an epoch, measured or not.
+    pub(super) fn rate(&self, epoch: u64, past: Past) -> f64 {
+        let calls = float(past.permits) / self.mean_permits(epoch);
+        // An epoch lasts at least a millisecond.
+        calls / past.end.saturating_since(past.start).as_secs_f64().max(1e-3)
+    }
+
     /// Returns whether at least one in `of` measured calls of an epoch has ended, apart from
     /// cancelled calls.
     pub(super) fn has_ended(&self, epoch: u64, of: u64) -> bool {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::AdaptiveLimiter;
 use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next, Until};
 use super::epochs::{EpochTimes, Past};
-use super::range::{LimitRange, float, floor};
+use super::range::{LimitRange, floor};
 use crate::flow::limiters::PermitCount;
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
@@ -169,19 +169,22 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
         let (start, end) = (planner.start, end.max(held_at));
         let past = Past { start, end, limit, peak, permits, returned };
+        let rate = self.epochs.rate(planner.epoch, past);
         let former = planner.previous.replace(past);
-        let permits = former.map_or(permits, |it| it.permits.max(permits));
-        self.draw_sample(float(permits) / self.epochs.mean_permits(planner.epoch), plan);
+        let former_rate = former.map_or(0.0, |it| self.epochs.rate(planner.epoch - 1, it));
+        self.draw_sample(rate.max(former_rate), plan);
         self.publish(planner.begin(plan, now.max(held_at)));
     }
 
-    /// Draws a sample of the calls of an epoch, if there are at least as many as in the last two:
-    /// of these, one may wait, and the other measure. If fewer come than the epoch waits for, the
-    /// rest of its calls are measured.
-    fn draw_sample(&self, calls: f64, plan: LimitPlan) {
+    /// Draws a sample of the calls of an epoch in which `rate` calls come in a second: the higher
+    /// rate of the last two epochs, as the lengths of the epochs may differ, and one of them may
+    /// have ended after a pause. If fewer come than the epoch waits for, the rest of its calls are
+    /// measured.
+    fn draw_sample(&self, rate: f64, plan: LimitPlan) {
         match plan.next {
             Next::EachCall => self.sample.take_all(),
-            Next::Epoch { until, .. } => {
+            Next::Epoch { length, until, .. } => {
+                let calls = rate * length.max(Planner::<A>::SHORTEST).as_secs_f64();
                 self.sample.take(until.calls.max(until.permits), floor(calls));
             }
         }

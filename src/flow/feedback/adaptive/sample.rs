@@ -37,6 +37,10 @@ impl Sample {
 impl Sampling {
     /// The calls that are measured in an epoch, if it does not ask for more.
     const CALLS: u64 = 2_048;
+    /// At least one call in this many is measured: fewer calls may come than before, and a clock
+    /// that has stepped back shows too high a rate. A smaller share would save little: at this one,
+    /// measuring is less than a thirtieth of the instructions of a call.
+    const MOST_PARTS: u64 = 64;
 
     pub(super) fn of_all() -> Self {
         Self { highest: AtomicU64::new(Sample::ALL.0) }
@@ -56,10 +60,10 @@ impl Sampling {
         self.set(Sample::ALL);
     }
 
-    /// Measures about 2,048 of `calls` calls, or `wanted` if that is more.
+    /// Measures about 2,048 of `calls` calls, or `wanted` if that is more, or one in 64.
     pub(super) fn take(&self, wanted: u64, calls: u64) {
         let parts = calls / wanted.max(Self::CALLS);
-        self.set(Sample(u64::MAX / parts.max(1)));
+        self.set(Sample(u64::MAX / parts.clamp(1, Self::MOST_PARTS)));
     }
 }
 
@@ -71,7 +75,7 @@ mod tests {
     #[test]
     fn sample_has_its_share_of_each_rhythm() {
         let sampling = Sampling::of_all();
-        for (calls, parts) in [(2_047, 1), (20_480, 10), (204_800, 100), (2_048_000, 1_000)] {
+        for (calls, parts) in [(2_047, 1), (20_480, 10), (131_072, 64), (2_048_000, 64)] {
             sampling.take(20, calls);
             for step in [1, 2, 3, 10, 64, 1_000, 1 << 16] {
                 let has = |&call: &u64| sampling.get().has(PermitCount::of_taken(call * step));
