@@ -257,8 +257,8 @@ fn server_restored_from_its_memory_grants_the_limit_once_more() {
     assert_eq!((answer.granted, answer.open_in), (0, 4 * B));
 }
 
-/// 500 nodes lack a permit in a window of two buckets of 100 ms. 180 may ask in each bucket, one
-/// after another. The asks of the others are spread evenly over the buckets.
+/// 500 nodes lack a permit for a request that waits, in a window of two buckets of 100 ms. 180 may
+/// ask in each bucket, one after another. The asks of the others are spread evenly over the buckets.
 #[test]
 fn nodes_that_lack_permits_take_turns() {
     const BUCKET: u64 = 100_000;
@@ -267,7 +267,8 @@ fn nodes_that_lack_permits_take_turns() {
     let opened = 5 * BUCKET;
     assert_eq!(ledger.lease(opened, 1, &ask(1, 1, epoch, 1_000, &[])).granted, 1_000);
     let mut turn = |time, node| {
-        let answer = ledger.lease(time, 1, &ask(node, 1, epoch, 1, &[]));
+        let waits = Ask { horizon: 1, weight: 1, ..ask(node, 1, epoch, 1, &[]) };
+        let answer = ledger.lease(time, 1, &waits);
         assert_eq!(answer.granted, 0);
         answer.retry_in
     };
@@ -279,6 +280,21 @@ fn nodes_that_lack_permits_take_turns() {
     // In the next bucket, 250 nodes are due in the one after it.
     let buckets = [700, 701, 702].map(|node| turn(opened + BUCKET, node) / BUCKET);
     assert_eq!(buckets, [2; 3]);
+}
+
+/// If no request waits, as many nodes may ask in a bucket as it has permits: a node that comes later
+/// would find none for its next request.
+#[test]
+fn nodes_whose_requests_do_not_wait_have_a_turn_for_each_permit() {
+    const BUCKET: u64 = 100_000;
+    let config = LeaseConfig::of_buckets(1_000, 2, Duration::from_millis(200)).expect("valid");
+    let (mut ledger, epoch) = opened(config);
+    let opened = 5 * BUCKET;
+    assert_eq!(ledger.lease(opened, 1, &ask(1, 1, epoch, 1_000, &[])).granted, 1_000);
+    let mut turn = |node| ledger.lease(opened, 1, &ask(node, 1, epoch, 1, &[])).retry_in;
+    let times: Vec<_> = (100..700).map(&mut turn).collect();
+    assert_eq!(times[..500], (0..500).map(|it| BUCKET + it * 200).collect::<Vec<_>>());
+    assert_eq!(times[500], 2 * BUCKET);
 }
 
 /// A node whose requests wait takes its turn also after it has got all, if the next bucket is full.

@@ -153,8 +153,11 @@ if is_new then
   elseif granted < want then
     retry_in = open_in
   end
-  local room = min(max(floor(limit * 3 / n / 2), floor(FEW_ASKS / steps)), max(floor(MOST_ASKS * b / 1000000), 1))
-  if is_lacking or horizon > 0 and open_in == 0 and due[steps] >= room then
+  local waits, room = horizon > 0, max(floor(limit / n), floor(FEW_ASKS / steps))
+  if waits then
+    room = min(max(floor(limit * 3 / n / 2), floor(FEW_ASKS / steps)), max(floor(MOST_ASKS * b / 1000000), 1))
+  end
+  if is_lacking or waits and open_in == 0 and due[steps] >= room then
     local turn, least = nil, steps
     for i = steps, n do
       if due[i] < due[least] then least = i end

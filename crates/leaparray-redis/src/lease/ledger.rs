@@ -264,7 +264,7 @@ impl Ledger {
         self.mark = Some(mark);
         let is_turn = granted < want || ask.horizon > 0 && charges.demand.is_crowded(&config, k);
         let retry_in = match () {
-            () if is_open && is_turn => charges.demand.turn(&config, k) - now,
+            () if is_open && is_turn => charges.demand.turn(&config, k, ask.horizon > 0) - now,
             () if granted < want => answer.open_in,
             () => 0,
         };
@@ -476,16 +476,16 @@ impl Demand {
     /// otherwise, it would ask for each request.
     fn is_crowded(&self, config: &LeaseConfig, k: u64) -> bool {
         let next = k + u64::from(config.step());
-        self.due.get(&next).is_some_and(|due| *due >= room(config))
+        self.due.get(&next).is_some_and(|due| *due >= room(config, true))
     }
 
     /// Returns the time at which a node that lacks permits is to ask again: in the next bucket,
     /// from a step on, that has a permit for each node that was told the same. If none has, the
     /// asks are spread evenly over a window. The asks of a bucket do not come at once, so that
     /// other clients of the server need not wait for all of them.
-    fn turn(&mut self, config: &LeaseConfig, k: u64) -> u64 {
+    fn turn(&mut self, config: &LeaseConfig, k: u64, waits: bool) -> u64 {
         let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
-        let room = room(config);
+        let room = room(config, waits);
         let due = |bucket: &u64| self.due.get(bucket).copied().unwrap_or_default();
         let mut buckets = k + step..=k + n;
         let least = buckets.clone().min_by_key(due).unwrap_or(k + n);
@@ -502,10 +502,15 @@ fn pace(config: &LeaseConfig) -> u64 {
     config.limit().div_ceil(config.buckets().into())
 }
 
-/// Returns how many nodes that lack permits are told to ask in a bucket: half as many again as it
-/// has permits to grant if the limit is used evenly.
-fn room(config: &LeaseConfig) -> u64 {
+/// Returns how many nodes that lack permits are told to ask in a bucket: as many as it has permits
+/// to grant if the limit is used evenly. If their requests wait, it is half as many again, since a
+/// node may find that others were faster, but no more than [`MOST_ASKS`] in a second.
+fn room(config: &LeaseConfig, waits: bool) -> u64 {
+    let few = FEW_ASKS / u64::from(config.step());
+    let room = config.limit() / u64::from(config.buckets());
+    if !waits {
+        return room.max(few);
+    }
     let room = config.limit() * 3 / u64::from(config.buckets()) / 2;
-    let room = room.max(FEW_ASKS / u64::from(config.step()));
-    room.min((MOST_ASKS * config.bucket_micros() / 1_000_000).max(1))
+    room.max(few).min((MOST_ASKS * config.bucket_micros() / 1_000_000).max(1))
 }
