@@ -258,7 +258,8 @@ fn server_restored_from_its_memory_grants_the_limit_once_more() {
 }
 
 /// 500 nodes lack a permit for a request that waits, in a window of two buckets of 100 ms. 180 may
-/// ask in each bucket, one after another. The asks of the others are spread evenly over the buckets.
+/// ask in each bucket, one after another. The asks of the others are spread evenly over the
+/// buckets.
 #[test]
 fn nodes_that_lack_permits_take_turns() {
     const BUCKET: u64 = 100_000;
@@ -282,8 +283,8 @@ fn nodes_that_lack_permits_take_turns() {
     assert_eq!(buckets, [2; 3]);
 }
 
-/// If no request waits, as many nodes may ask in a bucket as it has permits: a node that comes later
-/// would find none for its next request.
+/// If no request waits, as many nodes may ask in a bucket as it has permits: a node that comes
+/// later would find none for its next request.
 #[test]
 fn nodes_whose_requests_do_not_wait_have_a_turn_for_each_permit() {
     const BUCKET: u64 = 100_000;
