@@ -111,9 +111,9 @@ export class DetailView {
   makeFacts() {
     const facts = element('aside', 'facts');
     this.reasons = addFacts(facts, 'Refused', 'by reason', ['reason', 'last s', '60 s', 'ever']);
-    this.responses = addFacts(facts, 'Responses', 'by status, since the start', []);
     this.control = addFacts(facts, 'Limits and breakers', '', []);
     this.ledger = addFacts(facts, 'Where every count is', 'since the start', []);
+    this.responses = addFacts(facts, 'Responses', 'by status, since the start', []);
     return facts;
   }
 
