@@ -77,7 +77,7 @@ test('open details follow a server that starts again', async () => {
   await second.stop();
 });
 
-test('a server ends within a second though streams are open', async (t) => {
+test('a server ends within seconds though streams are open', async (t) => {
   // Without the time limit of `Page::serve`: the service ends when its last stream does.
   const server = await startServer('nested', { resources: 40 });
   const pages = [];
@@ -85,7 +85,8 @@ test('a server ends within a second though streams are open', async (t) => {
   for (const page of pages) await isLive(page);
   const seconds = await server.stop();
   t.diagnostic(`the server ended in ${(seconds * 1000).toFixed(0)} ms with three open streams`);
-  assert.ok(seconds <= 1, `${seconds} s`);
+  // On a busy machine. It would otherwise last as long as a stream.
+  assert.ok(seconds <= 3, `${seconds} s`);
   for (const page of pages) await page.context().close();
 });
 
@@ -98,7 +99,8 @@ test('a page in the router of a service works with and without a slash at its en
     assert.deepEqual(page.complaints, []);
   }
   const seconds = await server.stop();
-  assert.ok(seconds <= 1, `${seconds} s`);
+  // On a busy machine. It would otherwise last as long as a stream.
+  assert.ok(seconds <= 3, `${seconds} s`);
 });
 
 /** Answers each stream of a page with some messages, and counts the streams. */
@@ -321,7 +323,8 @@ test('rows of before a tab was hidden are told as old if the connection is lost 
   await page.locator('body[data-state="lost"]').waitFor();
   const away = await page.evaluate((from) => now() - from, hidden);
   const [, seen] = (await page.locator('#mark').innerText()).match(/last seen (\d+) s ago/);
-  assert.ok(Number(seen) >= Math.floor(away), `${seen} s, away for ${away} s`);
+  // The mark is drawn once a second.
+  assert.ok(Number(seen) >= Math.floor(away) - 1, `${seen} s, away for ${away} s`);
   const [, lost, values] = (await page.locator('#banner').innerText()).match(/Connection lost (\d+) s ago.*These are the values of (\d+) s ago/);
   assert.ok(Number(values) >= Math.floor(away) && Number(lost) < Number(values), `${lost} ${values}`);
   const clock = await page.evaluate((t) => formatZoned(t), newest);
