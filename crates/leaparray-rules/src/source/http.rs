@@ -132,10 +132,10 @@ impl Source for Http {
                 self.known = tag.map(|tag| (tag, text.clone()));
                 Ok(text.into())
             }
-            StatusCode::NOT_MODIFIED if let Some((_, text)) = &self.known => {
-                Ok(text.clone().into())
-            }
-            status => Err(format!("the server has answered with the status {status}").into()),
+            status => match &self.known {
+                Some((_, text)) if status == StatusCode::NOT_MODIFIED => Ok(text.clone().into()),
+                _ => Err(format!("the server has answered with the status {status}").into()),
+            },
         }
     }
 
