@@ -138,7 +138,7 @@ impl<C: RuleClock> Rules<C> {
     fn set_source(&self, name: &str, state: SourceState) {
         let (name, now) = (name.to_owned(), self.registry().clock().now());
         let source = &mut locked(&self.shared.status).source;
-        // The first state is that of the reading to begin with.
+        // The first state is the state after the reading to begin with.
         let first = (1, u64::from(matches!(state, SourceState::Away { .. })));
         let (readings, failures) = source.as_ref().map_or(first, |it| (it.readings, it.failures));
         *source = Some(SourceStatus { name, since: now, read_at: now, readings, failures, state });

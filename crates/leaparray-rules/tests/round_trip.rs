@@ -1,4 +1,4 @@
-//! What is printed is read as the same rules.
+//! Rules that are printed are read as the same rules.
 
 use leaparray_rules::{Per, RuleSet};
 use proptest::prelude::*;

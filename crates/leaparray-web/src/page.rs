@@ -140,7 +140,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     /// Shows the rules that `rules` returns, as another crate applies them: `leaparray-rules` has
     /// such a function, with its feature `web`. `None` means that they are not known now.
     ///
-    /// It is called as that of the [fleet](Self::fleet) is.
+    /// It is called as the function of the [fleet](Self::fleet) is.
     ///
     /// ```
     /// use leaparray::Registry;

@@ -1,4 +1,4 @@
-//! What the page shows besides its registry: the functions of the user that return it.
+//! The functions of the user that return the fleet and the rules for the page.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

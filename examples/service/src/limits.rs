@@ -1,4 +1,4 @@
-//! What limits the routes.
+//! The limits of the routes.
 
 use std::error::Error;
 use std::sync::Arc;

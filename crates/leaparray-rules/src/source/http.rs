@@ -32,9 +32,9 @@ struct Http {
 impl Follow {
     /// Follows the text at a URL by `GET`. If the server gives it an `ETag`, the later requests
     /// have an `If-None-Match`, so that a text that stays is not sent again. A server is away that
-    /// does not answer in ten seconds, or with another status than 200 and 304, such as that of a
-    /// redirect, or that sends a text with neither its length nor chunks, of which a half looks
-    /// whole.
+    /// does not answer in ten seconds, or with another status than 200 and 304, such as the status
+    /// of a redirect, or that sends a text with neither its length nor chunks, of which a half
+    /// looks whole.
     ///
     /// A text counts at once if it has each rule that is in force and ends with a line break. Any
     /// other counts if it is the same a second later, since a server may send a file that is being

@@ -59,8 +59,8 @@ pub trait Source {
     /// Returns why there are none now. The last good rules stay in force.
     fn read(&mut self) -> Result<Documents, SourceError>;
 
-    /// Returns whether a reading is whole, so that it counts at once: that of a server is. Any
-    /// other reading counts when it was read twice in a row. By default, it is not.
+    /// Returns whether a reading is whole, so that it counts at once, as the text of a server is.
+    /// Any other reading counts when it was read twice in a row. By default, it is not.
     ///
     /// Documents that lack a rule that is in force, or their last line break, or that are wrong,
     /// are read again after a second also if this returns true.

@@ -64,7 +64,7 @@ impl PermitCount {
     /// Returns the number of permits that were taken after an earlier count, if they are less than
     /// 2⁴⁰.
     pub(in crate::flow) const fn taken_since(self, earlier: Self) -> u64 {
-        // Subtracted where the wrap is that of the word.
+        // Subtracted from the word itself, which wraps around.
         (self.0 & !Self::MOST).wrapping_sub(earlier.0 & !Self::MOST) >> Self::IN_USE_BITS
     }
 

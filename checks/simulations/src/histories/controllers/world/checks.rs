@@ -1,4 +1,4 @@
-//! What holds at all times, and at the end.
+//! The checks that hold at all times, and at the end.
 
 use std::time::Duration;
 
