@@ -9,18 +9,12 @@
 //!
 //! The precise clock is not counted: the number of its corrections, and the duration of the
 //! calibration of `quanta`, depend on the time that passes. `--bench record` measures it.
-//!
-//! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
-//!
-//! ```console
-//! $ .ci/instructions
-//! ```
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::Duration;
-use std::{env, mem, thread};
+use std::{mem, thread};
 
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::array::LeapArray;
@@ -38,13 +32,10 @@ use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig,
     ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
+use leaparray_instructions::{NOW, Operation};
 
-const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
-
-/// An operation's name in the baseline, and a function that repeats it.
-type Operation = (&'static str, fn(u64));
 
 const OPERATIONS: [Operation; 38] = [
     ("empty_loop", empty_loop),
@@ -448,24 +439,5 @@ fn filled(sample_count: u32) -> SlidingWindow<ManualClock> {
 }
 
 fn main() {
-    let args: Vec<_> = env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--operations"] => {
-            for (name, _) in OPERATIONS {
-                println!("{name}");
-            }
-        }
-        ["--count", operation, times] => {
-            let (_, run) = OPERATIONS
-                .into_iter()
-                .find(|(name, _)| *name == operation)
-                .expect("one of `--operations`");
-            run(times.parse().expect("a number"));
-        }
-        _ => {
-            for (_, run) in OPERATIONS {
-                run(2);
-            }
-        }
-    }
+    leaparray_instructions::main(&OPERATIONS);
 }

@@ -2,14 +2,7 @@
 //! `.ci/instructions` runs this bench under callgrind, as it does that of `leaparray`.
 //!
 //! The limiters by hand have names, so that a refusal names the one that has refused, as rules do.
-//!
-//! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
-//!
-//! ```console
-//! $ .ci/instructions
-//! ```
 
-use std::env;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,11 +10,9 @@ use std::sync::Arc;
 use leaparray::flow::{
     AllOf, Ask, ConcurrencyLimiter, Keyed, Limiter, LimiterExt, Rate, TokenBucket,
 };
-use leaparray::{ManualClock, Outcome, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray::{ManualClock, Outcome, Registry, RegistryConfig, Resource};
+use leaparray_instructions::{NOW, Operation, PLENTY};
 use leaparray_rules::{RuleSet, Rules};
-
-/// An operation's name in the baseline, and a function that repeats it.
-type Operation = (&'static str, fn(u64));
 
 const OPERATIONS: [Operation; 11] = [
     ("bucket_by_hand", bucket_by_hand),
@@ -37,9 +28,6 @@ const OPERATIONS: [Operation; 11] = [
     ("enter_by_rules", enter_by_rules),
 ];
 
-const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
-/// More requests than an operation is repeated.
-const PLENTY: u64 = 1_000_000_000;
 const BUCKET: &str = "limit = \"1000000000 per second, bursts of 1000000000\"";
 const IN_FLIGHT: &str = "in_flight = 1000000000";
 const KEYED: &str = "key = \"client\"\nlimit = \"1000000000 per second, bursts of 1000000000\"";
@@ -160,24 +148,5 @@ fn enter_by_rules(times: u64) {
 }
 
 fn main() {
-    let args: Vec<_> = env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--operations"] => {
-            for (name, _) in OPERATIONS {
-                println!("{name}");
-            }
-        }
-        ["--count", operation, times] => {
-            let (_, run) = OPERATIONS
-                .into_iter()
-                .find(|(name, _)| *name == operation)
-                .expect("one of `--operations`");
-            run(times.parse().expect("a number"));
-        }
-        _ => {
-            for (_, run) in OPERATIONS {
-                run(2);
-            }
-        }
-    }
+    leaparray_instructions::main(&OPERATIONS);
 }

@@ -4,15 +4,8 @@
 //! A request is a call of the service, and its response to the end of the body. Nothing waits, and
 //! no operation reads a real clock. The names of resources are hashed with random keys, so the
 //! numbers differ by a few instructions between runs.
-//!
-//! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
-//!
-//! ```console
-//! $ .ci/instructions
-//! ```
 
 use std::convert::Infallible;
-use std::env;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,12 +18,10 @@ use http::{Request, Response, StatusCode, Uri};
 use http_body::Body;
 use http_body_util::{Empty, Full};
 use leaparray::flow::{Rate, TokenBucket};
-use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
+use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig};
+use leaparray_instructions::{NOW, Operation, PLENTY};
 use leaparray_tower::{ByStatus, MatchedRoute, ResourceLayer, Unlimited};
 use tower::{Layer, Service, service_fn};
-
-/// An operation's name in the baseline, and a function that repeats it.
-type Operation = (&'static str, fn(u64));
 
 const OPERATIONS: [Operation; 8] = [
     ("service_alone", service_alone),
@@ -42,10 +33,6 @@ const OPERATIONS: [Operation; 8] = [
     ("axum_alone", axum_alone),
     ("axum_with_layer", axum_with_layer),
 ];
-
-const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
-/// More requests than an operation is repeated.
-const PLENTY: u64 = 1_000_000_000;
 
 fn service_alone(times: u64) {
     repeat(times, inner(), StatusCode::OK);
@@ -147,24 +134,5 @@ where
 }
 
 fn main() {
-    let args: Vec<_> = env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--operations"] => {
-            for (name, _) in OPERATIONS {
-                println!("{name}");
-            }
-        }
-        ["--count", operation, times] => {
-            let (_, run) = OPERATIONS
-                .into_iter()
-                .find(|(name, _)| *name == operation)
-                .expect("one of `--operations`");
-            run(times.parse().expect("a number"));
-        }
-        _ => {
-            for (_, run) in OPERATIONS {
-                run(2);
-            }
-        }
-    }
+    leaparray_instructions::main(&OPERATIONS);
 }
