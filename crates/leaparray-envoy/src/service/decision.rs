@@ -95,8 +95,8 @@ pub struct Quota {
 pub struct RuleId(pub(crate) u64);
 
 impl Decision {
-    pub(crate) const fn new(unknown_domain: bool, statuses: SmallVec<[Status; 2]>) -> Self {
-        Self { over: false, unknown_domain, statuses }
+    pub(crate) const fn new(over: bool, statuses: SmallVec<[Status; 2]>) -> Self {
+        Self { over, unknown_domain: false, statuses }
     }
 
     /// Returns the status of each descriptor, in the order of the request.
