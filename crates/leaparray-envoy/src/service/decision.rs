@@ -1,0 +1,122 @@
+//! Decisions on requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::config::Unit;
+
+/// The decision on a request.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Whether the request is over a limit: the overall code.
+    pub over: bool,
+    /// Whether the configuration has no such domain. Nothing is limited then.
+    pub unknown_domain: bool,
+    statuses: SmallVec<[Status; 2]>,
+}
+
+/// The status of a descriptor.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The code of the descriptor.
+    pub code: Code,
+    /// The limit; `None` if no limit concerns the descriptor.
+    pub limit: Option<CurrentLimit>,
+    /// The hits that are left of the limit. `u64::MAX` without a limit, if it is `unlimited`, and
+    /// 0 if no limit concerns the descriptor.
+    pub remaining: u64,
+    /// The time until the whole limit is left, if no more is charged; `None` without a limit, and
+    /// if it is not known.
+    pub until_reset: Option<Duration>,
+    /// What the status is by, if it is not by the limit alone.
+    pub by: By,
+    /// The hits that the caller may decide on by itself, if it may.
+    pub quota: Option<Quota>,
+    /// The limit of the configuration, for what is known of it beside: see
+    /// [`Service::rule`](super::Service::rule).
+    pub rule: Option<RuleId>,
+}
+
+/// The limit of a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CurrentLimit {
+    /// The name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// The number of requests.
+    pub requests_per_unit: u32,
+    /// The unit.
+    pub unit: Unit,
+}
+
+/// The code of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The descriptor is within its limit, or has none.
+    Ok,
+    /// The descriptor is over its limit.
+    OverLimit,
+}
+
+/// What the status of a descriptor is by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum By {
+    /// By the limit, or by the lack of one.
+    #[default]
+    Limit,
+    /// It is over a limit in the shadow, so the code is [`Code::Ok`].
+    Shadow,
+    /// Another descriptor of the request [replaces](crate::config::RateLimit::replaces) the limit.
+    Replaced,
+    /// There was no room for a further key, so the [policy](super::Fallback) decided.
+    NoRoom,
+    /// The store of the limits is away, so the [policy](super::Fallback) decided.
+    StoreAway,
+}
+
+/// The hits that a caller may decide on by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quota {
+    /// The number of requests.
+    pub requests: u32,
+    /// The time for which they may be used.
+    pub valid_for: Duration,
+}
+
+/// The identity of a limit of the configuration. It stays while the configuration has the limit,
+/// and is not given to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(pub(crate) u64);
+
+impl Decision {
+    pub(crate) const fn new(over: bool, statuses: SmallVec<[Status; 2]>) -> Self {
+        Self { over, unknown_domain: false, statuses }
+    }
+
+    /// Returns the status of each descriptor, in the order of the request.
+    #[must_use]
+    pub fn statuses(&self) -> &[Status] {
+        &self.statuses
+    }
+}
+
+impl Status {
+    /// The status of a descriptor that no limit concerns.
+    pub(crate) const fn without_limit() -> Self {
+        Self {
+            code: Code::Ok,
+            limit: None,
+            remaining: 0,
+            until_reset: None,
+            by: By::Limit,
+            quota: None,
+            rule: None,
+        }
+    }
+}

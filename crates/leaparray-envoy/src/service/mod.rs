@@ -1,0 +1,196 @@
+//! The decision engine.
+
+mod decision;
+mod engine;
+mod key;
+mod request;
+mod settings;
+mod state;
+mod table;
+mod tree;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use leaparray::{Clock, MonotonicClock, Timestamp};
+
+use crate::config::{Config, Metadata};
+pub use decision::{By, Code, CurrentLimit, Decision, Quota, RuleId, Status};
+pub use request::{Descriptor, LimitOverride, Request};
+pub use settings::{Charging, Fallback, Settings};
+use state::{State, States};
+use tree::Tree;
+
+/// Where the limits are kept.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub enum Store {
+    /// In this process.
+    #[default]
+    Memory,
+}
+
+/// Decides on requests. Clones are cheap, and share all state.
+///
+/// ```
+/// use leaparray::{ManualClock, Timestamp};
+/// use leaparray_envoy::config::Config;
+/// use leaparray_envoy::service::{Descriptor, Request, Service, Settings, Store};
+/// use std::time::Duration;
+///
+/// let config = Config::from_yaml(
+///     "
+/// domain: shop
+/// descriptors:
+///   - key: path
+///     value: /buy
+///     rate_limit: { unit: second, requests_per_unit: 3 }
+///   - key: client
+///     rate_limit: { unit: minute, requests_per_unit: 2 }
+/// ",
+/// )?;
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let service =
+///     Service::with_settings(&config, &Store::Memory, Settings::default(), clock.clone());
+/// let buy = |client| {
+///     let descriptors = [Descriptor::new([("path", "/buy")]), Descriptor::new([("client", client)])];
+///     service.decide_at(&Request::new("shop", descriptors), service.now())
+/// };
+/// assert!(!buy("ann").over && !buy("ann").over);
+/// let refused = buy("ann");
+/// assert!(refused.over);
+/// assert_eq!(refused.statuses()[0].remaining, 1, "the path was charged nothing");
+/// assert_eq!(refused.statuses()[1].until_reset, Some(Duration::from_millis(61_200)));
+/// assert!(!buy("bob").over, "each client has its limit");
+/// assert!(buy("bob").over, "the path has none left");
+/// # Ok::<_, leaparray_envoy::config::ConfigError>(())
+/// ```
+pub struct Service<C: Clock = MonotonicClock> {
+    inner: Arc<Inner<C>>,
+}
+
+struct Inner<C: Clock> {
+    tree: ArcSwap<Tree<Arc<State<C>>>>,
+    states: States<C>,
+    /// Held by the thread that changes the configuration.
+    changing: Mutex<()>,
+    clock: C,
+}
+
+/// What is known of a limit of the configuration. Plain data.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RuleInfo {
+    /// Its identity.
+    pub id: RuleId,
+    /// The domain, and the keys and values down to the limit: `shop.path_/buy.client`.
+    pub path: String,
+    /// Data for the dynamic metadata of a response.
+    pub metadata: Option<Metadata>,
+    /// Whether it is in the shadow.
+    pub is_shadow: bool,
+    /// Whether it is a quota.
+    pub is_quota: bool,
+}
+
+impl<C: Clock> Clone for Service<C> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl Service {
+    /// Creates a service with default [`Settings`] and a clock of its own.
+    #[must_use]
+    pub fn new(config: &Config, store: &Store) -> Self {
+        Self::with_settings(config, store, Settings::default(), MonotonicClock::new())
+    }
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
+    /// Creates a service.
+    #[must_use]
+    pub fn with_settings(config: &Config, store: &Store, settings: Settings, clock: C) -> Self {
+        let Store::Memory = store;
+        let states = States::new(settings, clock.clone());
+        let tree = ArcSwap::from_pointee(states.tree(config));
+        Self { inner: Arc::new(Inner { tree, states, changing: Mutex::new(()), clock }) }
+    }
+
+    /// Replaces the configuration, at one moment: a request is decided by the old one or by the new
+    /// one. A limit of the same descriptors and the same unit keeps its state, also with another
+    /// number and other modes.
+    ///
+    /// While a request that has begun by the old configuration is in flight, it may set the number
+    /// of a window back for its own decision.
+    pub fn reconfigure(&self, config: &Config) {
+        // One after the other, so that no older tree replaces a newer one.
+        let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.tree.store(Arc::new(self.inner.states.tree(config)));
+    }
+
+    /// Returns the time of the clock.
+    #[must_use]
+    #[inline]
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Returns what is known of a limit of the configuration in force.
+    #[must_use]
+    pub fn rule(&self, id: RuleId) -> Option<RuleInfo> {
+        self.inner.tree.load().rule(id).map(|rule| rule.info())
+    }
+
+    /// Returns the limits of the configuration in force, by their paths.
+    #[must_use]
+    pub fn rules(&self) -> Vec<RuleInfo> {
+        let mut rules: Vec<_> = self.inner.tree.load().rules().map(|rule| rule.info()).collect();
+        rules.sort_by(|a, b| a.path.cmp(&b.path));
+        rules
+    }
+
+    /// Returns the number of keys that have a state of their own.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.inner.states.table.len()
+    }
+
+    /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for an answer of the
+    /// store, for a bounded time, if it is not in memory and the permits at hand are too few.
+    #[expect(clippy::unused_async, reason = "a store in memory needs no wait")]
+    pub async fn decide(&self, request: &Request, now: Timestamp) -> Decision {
+        self.decide_at(request, now)
+    }
+
+    /// Decides on a request at `now`, a time of the [clock](Self::now), without a wait.
+    #[must_use]
+    pub fn decide_at(&self, request: &Request, now: Timestamp) -> Decision {
+        let Inner { tree, states, .. } = &*self.inner;
+        let tree = tree.load();
+        let Some(level) = tree.domain(&request.domain) else {
+            let statuses = request.descriptors.iter().map(|_| Status::without_limit()).collect();
+            let mut decision = Decision::new(false, statuses);
+            decision.unknown_domain = true;
+            return decision;
+        };
+        let mut asked = engine::find(level, request, states);
+        let over = engine::charge(request, &mut asked, states.settings.charging, now);
+        engine::answer(&asked, over, now)
+    }
+}
+
+impl<S> tree::Rule<S> {
+    fn info(&self) -> RuleInfo {
+        let Self { id, is_shadow, is_quota, .. } = *self;
+        let (path, metadata) = (self.path.clone(), self.metadata.clone());
+        RuleInfo { id, path, metadata, is_shadow, is_quota }
+    }
+}
+
+impl<C: Clock> fmt::Debug for Service<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,55 @@
+//! The settings of a service.
+
+/// How a service decides: what the configuration of the reference server does not say.
+///
+/// ```
+/// use leaparray_envoy::service::{Charging, Fallback, Settings};
+///
+/// let settings = Settings::default();
+/// assert_eq!((settings.charging, settings.fallback), (Charging::All, Fallback::Closed));
+/// assert_eq!(settings.max_keys, 100_000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// What a request is charged that one of its descriptors refuses.
+    pub charging: Charging,
+    /// The decision for a key without room, and while the store is away.
+    pub fallback: Fallback,
+    /// The most keys, for each unit of time: 100,000 by default. A key takes about 900 bytes and
+    /// its text. One whose limit is whole again gives its place to another key.
+    pub max_keys: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { charging: Charging::All, fallback: Fallback::Closed, max_keys: 100_000 }
+    }
+}
+
+/// What a request is charged that one of its descriptors refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Charging {
+    /// Nothing: a request is charged to all of its limits, or to none.
+    #[default]
+    All,
+    /// As by the reference server, each descriptor is charged by itself: one that is within its
+    /// limit is charged although another one refuses the request, and one that has less left than
+    /// the hits is charged what is left.
+    ///
+    /// Needed where hits are told after the fact, as with `apply_on_stream_done` of Envoy: what
+    /// was used counts, also if it is more than was left.
+    Each,
+}
+
+/// The decision on a descriptor for which the store of the limits has no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fallback {
+    /// It is over its limit. No limit is ever exceeded.
+    #[default]
+    Closed,
+    /// It is within its limit, and charged nothing.
+    Open,
+}
