@@ -54,9 +54,10 @@ fn encode_histogram<C>(
     reading: &Reading<C>,
 ) -> fmt::Result {
     let buckets = reading.buckets(times);
-    let Some(native) = &times.native else {
+    if !reading.is_native {
         return metric.encode_histogram::<NoLabelSet>(times.sum, times.count, buckets, None);
-    };
+    }
+    let native = &times.native;
     let natives = reading.native_buckets();
     let none = NativeHistogramBuckets { spans: &[], deltas: &[] };
     let positive =

@@ -121,7 +121,7 @@ impl Family {
     pub(crate) fn samples<C>(self, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
         match self {
             Self::Event(event) => each(reading, |row| Value::Counter(row.totals.sum(event)), take),
-            Self::ResponseTime => response_times(reading, take),
+            Self::ResponseTime => each(reading, |row| Value::Histogram(&row.response_time), take),
             Self::InFlight => each(reading, |row| Value::Gauge(float(row.in_flight)), take),
             Self::Refusals => refusals(reading, take),
             Self::Responses => responses(reading, take),
@@ -161,18 +161,6 @@ fn each<'a, C>(
     take: &mut Take<'_>,
 ) -> fmt::Result {
     reading.rows.iter().try_for_each(|row| take(&labels_of(row), value(row)))
-}
-
-/// Calls `take` with the response times of each row. Those with a native histogram are the first:
-/// Prometheus 2.42 takes all histograms of a family for what the first one is.
-fn response_times<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
-    for is_native in [true, false] {
-        let rows = reading.rows.iter();
-        for row in rows.filter(|row| row.response_time.native.is_some() == is_native) {
-            take(&labels_of(row), Value::Histogram(&row.response_time))?;
-        }
-    }
-    Ok(())
 }
 
 /// Calls `take` with the refusals of each row by reason. Those that are 0 are samples too: a rate

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 
 use leaparray::node::{NodeSnapshot, Refusals, Responses};
 use leaparray::registry::{SeriesCounts, SeriesKey, SeriesReader, WatchedLimiter};
-use leaparray::{Clock, MetricTotals, Registry, TrafficType};
+use leaparray::{Clock, LatencyHistogram, MetricTotals, Registry, TrafficType};
 
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
@@ -17,6 +17,9 @@ pub(crate) struct Reading<C> {
     /// The buckets of all rows: upper bounds and counts.
     buckets: Vec<(f64, u64)>,
     native: NativeBuckets,
+    /// Whether a row has a histogram. Then the response times of all are native histograms:
+    /// Prometheus takes all histograms of a family for what the first one is.
+    pub(crate) is_native: bool,
     series: SeriesReader<C>,
     /// For each row, if windows are chosen.
     snapshots: Vec<NodeSnapshot>,
@@ -45,8 +48,7 @@ pub(crate) struct ResponseTime {
     pub(crate) sum: f64,
     pub(crate) count: u64,
     buckets: Range<usize>,
-    /// `None` unless the histogram of the node has all response times.
-    pub(crate) native: Option<Native>,
+    pub(crate) native: Native,
 }
 
 /// A reading under its lock, for one scrape. It is cleared when this is dropped.
@@ -91,6 +93,7 @@ impl<C> Reading<C> {
         self.rows.clear();
         self.buckets.clear();
         self.native.clear();
+        self.is_native = false;
         self.snapshots.clear();
         self.watched.clear();
     }
@@ -102,6 +105,7 @@ impl<C: Clock + Clone> Reading<C> {
             rows: Vec::new(),
             buckets: Vec::new(),
             native: NativeBuckets::default(),
+            is_native: false,
             series: registry.series(),
             snapshots: Vec::new(),
             lifetime: [TrafficType::Inbound, TrafficType::Outbound]
@@ -116,18 +120,27 @@ impl<C: Clock + Clone> Reading<C> {
     /// longer has no samples. If it is listed again, they go on.
     pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
         let now = registry.clock().now();
-        let Self { rows, buckets, native, series, snapshots, lifetime, .. } = self;
+        let Self { rows, buckets, native, is_native, series, snapshots, lifetime, .. } = self;
         let reading = series.read(registry);
         for series in &reading {
             let Some(resource) = series.resource() else { continue };
             let counts = series.counts();
+            let histogram = counts.histogram();
+            // Only `prometheus-client` has native histograms.
+            *is_native |= histogram.is_some() && cfg!(feature = "prometheus-client");
             rows.push(Row {
                 key: series.key().clone(),
                 totals: counts.totals.clone(),
                 refusals: counts.refusals,
                 responses: counts.responses,
                 in_flight: series.in_flight(),
-                response_time: ResponseTime::of(counts, bounds, buckets, native),
+                response_time: ResponseTime::of(
+                    counts,
+                    histogram.as_deref(),
+                    bounds,
+                    buckets,
+                    native,
+                ),
             });
             if windows {
                 snapshots.push(resource.at(now).snapshot());
@@ -145,6 +158,7 @@ impl ResponseTime {
     /// Appends the buckets of a series.
     fn of(
         counts: &SeriesCounts,
+        histogram: Option<&LatencyHistogram>,
         bounds: &Bounds,
         buckets: &mut Vec<(f64, u64)>,
         native: &mut NativeBuckets,
@@ -157,10 +171,11 @@ impl ResponseTime {
         if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);
         }
-        // A native histogram has each response time in a bucket. Only `prometheus-client` reads it.
-        let histogram = counts.histogram().filter(|_| unknown == 0);
-        let histogram = histogram.filter(|_| cfg!(feature = "prometheus-client"));
-        let native = histogram.map(|histogram| native.append(&histogram));
+        let native = if cfg!(feature = "prometheus-client") {
+            native.append(histogram, unknown)
+        } else {
+            Native::default()
+        };
         let (sum, count) = (counts.totals.rt_sum().as_secs_f64(), counts.totals.rt_count());
         Self { sum, count, buckets: first..buckets.len(), native }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leaparray::NodeConfig;
 use leaparray_prometheus::RegistryCollector;
 use prometheus_client::encoding::prometheus_protobuf;
+use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::Metric;
 
 use crate::{registry, succeed};
 
@@ -56,7 +57,7 @@ fn response_time_of_zero_is_in_the_zero_bucket() {
 }
 
 #[test]
-fn resource_with_response_times_in_no_bin_has_no_native_histogram() {
+fn response_times_in_no_bin_are_in_the_infinite_bucket() {
     let registry = registry();
     succeed(&registry, "orders", 1);
     registry.reconfigure(NodeConfig::default());
@@ -67,22 +68,46 @@ fn resource_with_response_times_in_no_bin_has_no_native_histogram() {
     let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
     let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
     // A server refuses a native histogram whose buckets are not as many as its count.
-    assert_eq!((histogram.sample_count, histogram.positive_span.len()), (2, 0));
+    assert_eq!((histogram.sample_count, &histogram.positive_delta[..]), (2, &[1, 0][..]));
+    let [bin, unknown] = &histogram.positive_span[..] else {
+        panic!("{:?}", histogram.positive_span)
+    };
+    // The bounds are the powers of 2^2^-schema, so the finite ones end at 2^1024.
+    let index = bin.offset + 1 + unknown.offset;
+    assert_eq!(index, (1_024 << histogram.schema) + 1);
     assert_eq!(histogram.bucket.last().unwrap().cumulative_count, 2);
 }
 
+/// Prometheus takes all histograms of a family for what the first one is.
 #[test]
-fn native_histograms_are_first_in_the_family() {
+fn histograms_of_a_family_are_of_one_kind() {
     let registry = registry();
-    for number in 0..8 {
-        let plain = format!("plain {number}");
-        registry.resource_with(&plain, NodeConfig::default()).unwrap().enter().success();
-    }
-    succeed(&registry, "orders", 1);
     let mut client = prometheus_client::registry::Registry::default();
     client.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
-    let families = prometheus_protobuf::encode(&client).unwrap();
-    let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
-    let names = family.unwrap().metric.iter().map(|metric| &*metric.label[0].value);
-    assert_eq!((names.clone().next(), names.count()), (Some("orders"), 9));
+    let are_native = || -> Vec<bool> {
+        let families = prometheus_protobuf::encode(&client).unwrap();
+        let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
+        let is_native = |metric: &Metric| {
+            let histogram = metric.histogram.as_ref().unwrap();
+            let is_native = !histogram.positive_span.is_empty();
+            let mut last = 0;
+            let in_buckets = histogram.positive_delta.iter().map(|delta| {
+                last += delta;
+                last.unsigned_abs()
+            });
+            let in_buckets = in_buckets.sum::<u64>() + histogram.zero_count;
+            assert!(!is_native || in_buckets == histogram.sample_count);
+            is_native
+        };
+        family.unwrap().metric.iter().map(is_native).collect()
+    };
+    // One of them has ended no request.
+    for number in 0..8 {
+        let plain = format!("plain {number}");
+        let plain = registry.resource_with(&plain, NodeConfig::default()).unwrap();
+        (0..number).for_each(|_| plain.enter().success());
+    }
+    assert_eq!(are_native(), [false; 8]);
+    succeed(&registry, "orders", 1);
+    assert_eq!(are_native(), [true; 9]);
 }
