@@ -4,6 +4,8 @@
 mod access;
 mod captured;
 mod dashboard;
+mod heartbeat;
+mod log;
 mod nodes;
 mod rules;
 mod server;
