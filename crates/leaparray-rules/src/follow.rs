@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use leaparray::Registry;
 
 use crate::changes::Changes;
-use crate::document::Documents;
+use crate::document::{Document, Documents};
 use crate::limiter::RuleClock;
 use crate::problem::Problems;
 use crate::rule::Rule;
@@ -159,8 +159,28 @@ impl<C: RuleClock> Rules<C> {
         }
     }
 
-    /// Reads rules for this program.
-    fn read(&self, documents: &Documents) -> Result<RuleSet, Problems> {
+    /// Reads the rules of several documents for this program, and changes nothing: like
+    /// [`RuleSet::read`], and a rule over a fleet is a problem if the program has given these rules
+    /// no fleet.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_rules::{Document, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let text = "[[rule]]\nname = \"all\"\nresource = \"*\"\nin_flight = 64";
+    /// let read = rules.read(&[Document::new("limits.toml", text)])?;
+    /// assert_eq!((read.rules().len(), rules.rules().len()), (1, 0));
+    /// rules.apply(&read);
+    /// assert_eq!(rules.rules().len(), 1);
+    /// # Ok::<_, leaparray_rules::Problems>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of all documents, if there is one.
+    pub fn read(&self, documents: &[Document]) -> Result<RuleSet, Problems> {
         RuleSet::read_in(documents, self.has_fleet())
     }
 

@@ -14,7 +14,7 @@ mod fleet;
 mod follow;
 mod limit;
 mod limiter;
-mod machine;
+pub mod machine;
 mod overload;
 mod pattern;
 mod plan;

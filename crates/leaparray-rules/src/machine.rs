@@ -1,8 +1,16 @@
-//! The load of the machine.
+//! The load of the machine: how busy its processors are, as Linux counts it.
 
 /// The times of all processors since the start of the machine, in ticks.
+///
+/// ```
+/// use leaparray_rules::machine::cpu_times;
+///
+/// if let (Ok(before), Ok(now)) = (cpu_times(), cpu_times()) {
+///     assert!((0.0..=100.0).contains(&now.percent_since(before)));
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTimes {
+pub struct CpuTimes {
     busy: u64,
     all: u64,
     processors: u64,
@@ -51,15 +59,20 @@ impl CpuTimes {
     /// Returns the share of the time since the times `before` for which the processors were busy,
     /// in percent.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    pub(crate) fn percent_since(self, before: Self) -> f64 {
+    #[must_use]
+    pub fn percent_since(self, before: Self) -> f64 {
         let (busy, all) =
             (self.busy.saturating_sub(before.busy), self.all.saturating_sub(before.all));
         if all == 0 { 0.0 } else { busy as f64 * 100.0 / all as f64 }
     }
 }
 
-/// Reads the times of all processors, or tells why this machine has none.
-pub(crate) fn cpu_times() -> Result<CpuTimes, String> {
+/// Reads the times of all processors.
+///
+/// # Errors
+///
+/// Returns why this machine has none: it has no file `/proc/stat`, as outside of Linux.
+pub fn cpu_times() -> Result<CpuTimes, String> {
     const FILE: &str = "/proc/stat";
     let text = std::fs::read_to_string(FILE)
         .map_err(|error| format!("the load of this machine is not known: {FILE}: {error}"))?;

@@ -98,6 +98,24 @@ impl RuleSet {
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
+
+    /// Returns the same rules, each in this mode: for example `Mode::Off`, with which none is
+    /// asked, and all keep their state.
+    ///
+    /// ```
+    /// use leaparray::flow::shadow::Mode;
+    /// use leaparray_rules::RuleSet;
+    ///
+    /// let text = "[[rule]]\nname = \"all\"\nresource = \"*\"\nin_flight = 64";
+    /// let off = RuleSet::parse(text)?.in_mode(Mode::Off);
+    /// assert_eq!(off.rules()[0].mode, Mode::Off);
+    /// # Ok::<_, leaparray_rules::Problems>(())
+    /// ```
+    #[must_use]
+    pub fn in_mode(mut self, mode: Mode) -> Self {
+        self.rules.iter_mut().for_each(|rule| rule.mode = mode);
+        self
+    }
 }
 
 /// A rule, and the line on which it begins.
