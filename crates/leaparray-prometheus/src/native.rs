@@ -55,8 +55,8 @@ impl NativeBuckets {
     /// of any length, and are in the infinite bucket. A server refuses a whole scrape if a native
     /// histogram has more response times than its buckets.
     ///
-    /// A span is a number of empty buckets since the last one, or the first index, and the number of
-    /// buckets that follow; a delta is the difference to the count of the bucket before.
+    /// A span is a number of empty buckets since the last one, or the first index, and the number
+    /// of buckets that follow; a delta is the difference to the count of the bucket before.
     pub(crate) fn append(&mut self, histogram: Option<&LatencyHistogram>, unknown: u64) -> Native {
         let schema = histogram.map_or(WITHOUT_BINS, |histogram| histogram.scale().into());
         let mut native = Native {

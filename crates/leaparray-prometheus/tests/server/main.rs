@@ -240,8 +240,8 @@ fn response_time_of_zero_in_a_native_histogram_is_zero() {
     server.wait_for(&of("histogram_count(", "idle"), 0);
 }
 
-/// Prometheus takes all histograms of a family for what the first one is, and from 2.53 on refuses a
-/// scrape with a native histogram that has response times in no bucket.
+/// Prometheus takes all histograms of a family for what the first one is, and from 2.53 on refuses
+/// a scrape with a native histogram that has response times in no bucket.
 #[test]
 #[ignore = "needs prometheus"]
 fn native_histograms_are_scraped_beside_resources_without_a_histogram() {
