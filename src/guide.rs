@@ -80,6 +80,11 @@ pub mod sentinel {
     #![doc = include_str!("../docs/guide/sentinel.md")]
 }
 
+/// Moving a Java service: Sentinel's dashboard, its rule files, and what the same rules admit.
+pub mod sentinel_dashboard {
+    #![doc = include_str!("../docs/guide/sentinel_dashboard.md")]
+}
+
 /// One limit and one window over all processes, through Redis.
 pub mod fleet {
     #![doc = include_str!("../docs/guide/fleet.md")]

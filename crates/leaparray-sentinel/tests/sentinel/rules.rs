@@ -150,3 +150,44 @@ fn rules_that_cannot_be_stored_are_not_in_force() {
     assert_eq!(&*book.rules().rules()[0].name, "flow a");
     assert_eq!(book.json(SentinelKind::Flow), r#"[{"count":3,"resource":"a"}]"#);
 }
+
+/// Rules with all fields, in the order in which the dashboard's serializer writes them.
+const PUSHED: [(&str, &str); 5] = [
+    (
+        "flow",
+        r#"[{"clusterConfig":{"acquireRefuseStrategy":0,"clientOfflineTime":2000,"fallbackToLocalWhenFail":true,"resourceTimeout":2000,"resourceTimeoutStrategy":0,"sampleCount":10,"strategy":0,"thresholdType":0,"windowIntervalMs":1000},"clusterMode":false,"controlBehavior":0,"count":20.0,"grade":1,"id":1,"limitApp":"default","maxQueueingTimeMs":500,"regex":false,"resource":"GET /orders","strategy":0,"warmUpPeriodSec":10}]"#,
+    ),
+    (
+        "degrade",
+        r#"[{"count":0.5,"grade":1,"id":2,"limitApp":"default","minRequestAmount":5,"regex":false,"resource":"pay","slowRatioThreshold":1.0,"statIntervalMs":1000,"timeWindow":5}]"#,
+    ),
+    (
+        "system",
+        r#"[{"avgRt":-1,"highestCpuUsage":-1.0,"highestSystemLoad":-1.0,"id":3,"limitApp":"default","maxThread":-1,"qps":100.0,"regex":false}]"#,
+    ),
+    (
+        "authority",
+        r#"[{"id":4,"limitApp":"shop,bot","regex":false,"resource":"pay","strategy":0}]"#,
+    ),
+    (
+        "paramFlow",
+        r#"[{"burstCount":0,"clusterConfig":{"fallbackToLocalWhenFail":false,"sampleCount":10,"thresholdType":0,"windowIntervalMs":1000},"clusterMode":false,"controlBehavior":0,"count":5.0,"durationInSec":1,"grade":1,"id":5,"limitApp":"default","maxQueueingTimeMs":0,"paramFlowItemList":[{"classType":"int","count":9,"object":"7"}],"paramIdx":0,"regex":false,"resource":"pay"}]"#,
+    ),
+];
+
+#[tokio::test]
+async fn rules_of_the_dashboard_are_read_back_as_they_were_pushed() {
+    let service = Service::new();
+    for (kind, json) in PUSHED {
+        let (pushed, read) = if kind == "paramFlow" {
+            let form = format!("data={}", encoded(json));
+            (service.post("/setParamFlowRules", &form).await, "/getParamFlowRules".to_owned())
+        } else {
+            (service.set(kind, json).await, format!("/getRules?type={kind}"))
+        };
+        assert_eq!(pushed, (200, "success".into()), "{kind}");
+        assert_eq!(service.get(&read).await, (200, json.into()), "{kind}");
+    }
+    // One of each, and one for the value that has a count of its own.
+    assert_eq!(service.book.rules().rules().len(), 6);
+}
