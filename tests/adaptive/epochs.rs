@@ -65,6 +65,23 @@ fn time_far_ahead_does_not_put_off_the_plans() {
     }
 }
 
+/// As if the clock of one of two callers was wrong.
+#[test]
+fn times_far_ahead_that_come_again_do_not_put_off_the_plans() {
+    let hour = NOON.saturating_add(millis(3_600_000));
+    for ahead in [hour, Timestamp::MAX] {
+        let scene =
+            Scene::new(Script::new([LimitPlan::epoch(4, TENTH), LimitPlan::epoch(6, TENTH)]));
+        for _ in 0..30 {
+            let wrong = scene.limiter.try_acquire_at(ahead, 1).at_once().unwrap();
+            wrong.end_at(ahead, Outcome::Success);
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        assert_eq!(scene.limiter.limit(), 6);
+    }
+}
+
 #[test]
 fn epoch_is_told_again_after_a_panic() {
     struct PanicsOnce(Script, bool);

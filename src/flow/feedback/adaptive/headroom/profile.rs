@@ -52,3 +52,90 @@ impl Profile {
         Some([*differences.get(differences.len() / 2)?, differences[second]])
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+    use crate::flow::{AdaptiveLimiter, FeedbackPermit, LimiterExt};
+    use crate::time::{ManualClock, Timestamp};
+
+    const EPOCH: Duration = Duration::from_secs(1);
+
+    /// Notes the profile of each epoch.
+    #[derive(Default)]
+    struct Notes(Arc<Mutex<Vec<Option<Profile>>>>);
+
+    impl LimitAlgorithm for Notes {
+        fn first_plan(&mut self) -> LimitPlan {
+            LimitPlan::epoch(100, EPOCH)
+        }
+
+        fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+            if let LimitEvidence::Epoch(epoch) = evidence {
+                self.0.lock().unwrap().push(Profile::of(epoch));
+            }
+            self.first_plan()
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    enum Call {
+        /// Succeeds after 10 ms, as any call whose end tells a response time.
+        Succeeds,
+        FailsAtOnce,
+        /// Is cancelled after some milliseconds.
+        Cancelled(u64),
+        InFlight,
+    }
+
+    /// Returns how many quantiles are finite in the profile of an epoch with so many calls of each
+    /// kind; `None` if there is no profile.
+    fn known_quantiles(kinds: &[(Call, usize)]) -> Option<usize> {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let notes = Notes::default();
+        let profiles = Arc::clone(&notes.0);
+        let limiter = AdaptiveLimiter::with_clock(notes, clock.clone());
+        let call = || limiter.try_acquire().at_once().expect("below the limit");
+        let kinds = kinds.iter().flat_map(|&(kind, count)| vec![kind; count]);
+        let mut calls: Vec<_> = kinds.map(|kind| (kind, Some(call()))).collect();
+        for millis in 0..=20 {
+            for (kind, permit) in &mut calls {
+                let end: Option<fn(FeedbackPermit<_>)> = match *kind {
+                    Call::Succeeds if millis == 10 => Some(FeedbackPermit::accept),
+                    Call::FailsAtOnce if millis == 0 => Some(FeedbackPermit::reject),
+                    Call::Cancelled(after) if millis == after => Some(FeedbackPermit::cancel),
+                    _ => None,
+                };
+                if let Some(end) = end {
+                    permit.take().into_iter().for_each(end);
+                }
+            }
+            clock.advance(Duration::from_millis(1));
+        }
+        // The first of these calls ends the epoch, and the second one the epoch after it.
+        for _ in 0..2 {
+            clock.advance(EPOCH);
+            call().accept();
+        }
+        let profile = profiles.lock().unwrap()[0];
+        profile.map(|it| it.0.iter().filter(|time| time.is_finite()).count())
+    }
+
+    #[test]
+    fn call_without_a_response_time_takes_for_ever() {
+        use Call::{Cancelled, FailsAtOnce, InFlight, Succeeds};
+        assert_eq!(known_quantiles(&[(Succeeds, 19)]), None);
+        assert_eq!(known_quantiles(&[(Succeeds, 20)]), Some(7));
+        // Half of the calls: the quantiles above 0.5 are among them.
+        for other in [InFlight, FailsAtOnce, Cancelled(20)] {
+            assert_eq!(known_quantiles(&[(Succeeds, 15), (other, 15)]), Some(5));
+        }
+        // Cancelled before a response could come: it tells nothing.
+        assert_eq!(known_quantiles(&[(Succeeds, 20), (Cancelled(5), 20)]), Some(7));
+        assert_eq!(known_quantiles(&[(Succeeds, 15), (Cancelled(5), 15)]), None);
+    }
+}
