@@ -38,7 +38,7 @@ use leaparray_instructions::{NOW, Operation};
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-const OPERATIONS: [Operation; 39] = [
+const OPERATIONS: [Operation; 41] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -78,6 +78,8 @@ const OPERATIONS: [Operation; 39] = [
     ("adaptive_accepted_at", adaptive_accepted_at),
     ("adaptive_busy_accepted_at", adaptive_busy_accepted_at),
     ("tenant_admitted_at", tenant_admitted_at),
+    ("interval_admitted_at", interval_admitted_at),
+    ("interval_refused_at", interval_refused_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -262,6 +264,26 @@ fn sliding_refused_at(times: u64) {
     assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
     let limiter = black_box(&limiter);
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+/// A limit that holds in any interval, whose window has 51 buckets.
+fn interval_admitted_at(times: u64) {
+    let limiter = of_any_interval(times);
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+    assert_eq!(limiter.quota_at(NOW).unwrap().remaining, 0, "all are admitted");
+}
+
+fn interval_refused_at(times: u64) {
+    let limiter = of_any_interval(1);
+    assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+fn of_any_interval(limit: u64) -> SlidingWindowLimiter<ManualClock> {
+    let limiter = SlidingWindowLimiter::with_clock(2 * BUCKET_LEN, limit, ManualClock::new(NOW));
+    limiter.expect("a low limit")
 }
 
 /// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and
