@@ -5,7 +5,8 @@
 use std::thread;
 use std::time::Duration;
 
-use leaparray::node::CellMemory;
+use leaparray::flow::Reason;
+use leaparray::node::{CellMemory, ResponseClass};
 use leaparray::{
     ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
@@ -66,4 +67,9 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
         "{words} of {before} bytes"
     );
     assert_eq!(end_elsewhere(), words, "the words are made once");
+    // So a thread has the resources of as many routes in its cache as it has places.
+    let with_requests = in_use();
+    node.count_response(ResponseClass::ClientError);
+    node.refuse(Reason::LimitReached);
+    assert_eq!(in_use(), with_requests, "responses and refusals take no cell of their own");
 }

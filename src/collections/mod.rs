@@ -2,12 +2,14 @@
 //! locks.
 
 mod append_list;
+mod interned;
 mod key_table;
 mod pool;
 mod slab;
 mod type_map;
 
 pub(crate) use append_list::{AppendList, Item};
+pub(crate) use interned::{NameId, intern};
 pub(crate) use key_table::KeyTable;
 pub(crate) use pool::Pool;
 pub(crate) use slab::{SLAB_CHUNKS, Slab, SlabItem, place, slab, span};

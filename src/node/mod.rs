@@ -5,11 +5,13 @@ mod entry;
 mod error;
 mod generation;
 mod histogram;
+mod lane_counters;
 mod on_drop;
 mod permit;
 mod reading;
 mod reason;
 mod recorded;
+mod refused_by;
 mod reserve;
 mod reserved;
 mod response;
@@ -28,6 +30,7 @@ pub(crate) use on_drop::{AtomicOnDrop, Drops};
 pub use permit::{Outcome, Permit};
 pub use reading::NodeReading;
 pub use reason::{Reason, Refusals};
+pub use refused_by::RefusedBy;
 pub use reserve::Reservation;
 pub use response::{ResponseClass, Responses};
 pub use seconds::SecondsCursor;
@@ -36,7 +39,7 @@ pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
 use std::{fmt, iter};
 
-use crate::collections::AppendList;
+use crate::collections::{AppendList, NameId};
 use crate::metric::MetricEvent;
 use crate::metric_array::{Bin, Gauge, MetricArray, Origin, OwnedCell};
 use crate::sync::stall::{self, Point};
@@ -44,6 +47,7 @@ use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use generation::Generation;
 use reason::RefusalCounters;
+use refused_by::LimiterCounters;
 use response::ResponseCounters;
 
 /// The metrics of one resource, such as a route or a method: the requests that passed, were
@@ -82,6 +86,7 @@ pub struct ResourceNode<C = MonotonicClock> {
     current: AtomicUsize,
     on_drop: AtomicOnDrop,
     refusals: RefusalCounters,
+    refused_by: LimiterCounters,
     responses: ResponseCounters,
 }
 
@@ -114,6 +119,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             current: AtomicUsize::new(0),
             on_drop: AtomicOnDrop::new(OnDrop::default()),
             refusals: RefusalCounters::new(),
+            refused_by: LimiterCounters::new(),
             responses: ResponseCounters::new(),
         }
     }
@@ -222,6 +228,28 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn refuse_many_at(&self, now: Timestamp, permits: u64, reason: Reason) {
         self.block_many_at(now, permits);
         self.refusals.add(reason, permits);
+    }
+
+    /// Like [`refuse_many_at`](Self::refuse_many_at), and counts the permits by the name of the
+    /// limiter, if it has one.
+    #[inline]
+    pub(crate) fn refuse_by(
+        &self,
+        now: Timestamp,
+        permits: u64,
+        reason: Reason,
+        limiter: Option<NameId>,
+    ) {
+        self.refuse_many_at(now, permits, reason);
+        if let Some(name) = limiter {
+            self.refused_by.add(name, permits);
+        }
+    }
+
+    /// Returns the refused permits by the name of the limiter, since the node was made.
+    #[must_use]
+    pub fn refused_by(&self) -> RefusedBy {
+        self.refused_by.get()
     }
 
     /// Returns the refused permits by reason, since the node was made.

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::sync::{AtomicU64, Ordering, RacyOnce, STRIPES, stripe};
-use crossbeam_utils::CachePadded;
+use super::lane_counters::LaneCounters;
 
 /// Calls a macro with the list of all reasons, before its own arguments. A reason that is added to
 /// this list is counted, summed, serialized and exported everywhere.
@@ -297,48 +296,25 @@ mod serde_refusals {
     with_reasons!(declare!());
 }
 
-/// The counters of refusals by reason. They are made by the first refusal with a reason.
-///
-/// Each thread adds to one of a few stripes, so that threads that refuse at the same time do not
-/// write one cache line.
-pub(crate) struct RefusalCounters(RacyOnce<Box<[Stripe]>>);
-
-type Stripe = CachePadded<[AtomicU64; Reason::KINDS]>;
+/// The counters of refusals by reason.
+#[derive(Debug)]
+pub(crate) struct RefusalCounters(LaneCounters<{ Reason::KINDS }>);
 
 impl RefusalCounters {
     pub(crate) fn new() -> Self {
-        Self(RacyOnce::new())
+        Self(LaneCounters::new())
     }
 
     pub(crate) fn add(&self, reason: Reason, permits: u64) {
-        let make = || {
-            (0..STRIPES).map(|_| CachePadded::new([0; Reason::KINDS].map(AtomicU64::new))).collect()
-        };
-        let stripes = self.0.get_or_init(make);
-        let count = &stripes[stripe().after(0) % STRIPES][reason.index()];
-        // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange
-        // rarely fails.
-        let add = |count: u64| Some(count.saturating_add(permits));
-        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        self.0.add(reason.index(), permits);
     }
 
     /// Returns whether a request was refused with a reason.
     pub(crate) fn is_used(&self) -> bool {
-        self.0.get().is_some()
+        self.0.is_used()
     }
 
     pub(crate) fn get(&self) -> Refusals {
-        let mut refusals = Refusals::default();
-        for stripe in self.0.get().into_iter().flat_map(|stripes| stripes.iter()) {
-            let counts = std::array::from_fn(|i| stripe[i].load(Ordering::Relaxed));
-            refusals += &Refusals(counts);
-        }
-        refusals
-    }
-}
-
-impl fmt::Debug for RefusalCounters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().fmt(f)
+        Refusals(self.0.sums())
     }
 }

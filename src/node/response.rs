@@ -2,12 +2,8 @@
 
 use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut};
-use std::time::Duration;
 
-use crate::metric::MetricEvent;
-use crate::metric_array::MetricArray;
-use crate::sync::RacyOnce;
-use crate::time::{Timestamp, WindowConfig};
+use super::lane_counters::LaneCounters;
 
 /// The class of the status of a response, as HTTP defines it (RFC 9110, section 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,12 +55,6 @@ impl ResponseClass {
     #[must_use]
     pub const fn name(self) -> &'static str {
         ["1xx", "2xx", "3xx", "4xx", "5xx"][self as usize]
-    }
-
-    /// Returns the event in whose counter the class is counted: see [`ResponseCounters`].
-    #[inline]
-    const fn counter(self) -> MetricEvent {
-        ResponseCounters::COUNTERS[self as usize]
     }
 }
 
@@ -137,47 +127,21 @@ impl AddAssign<&Self> for Responses {
     }
 }
 
-/// The counters of responses by class. They are made by the first response.
-///
-/// A window with one bucket, of which each thread has a cell of its own: so a response is counted
-/// by a plain load and store, and no count is lost when a thread ends. All records have one time,
-/// so the bucket never ends. The counter of an event counts the responses of a class, and has no
-/// other meaning here.
+/// The counters of responses by class.
 #[derive(Debug)]
-pub(crate) struct ResponseCounters(RacyOnce<MetricArray>);
+pub(crate) struct ResponseCounters(LaneCounters<{ ResponseClass::ALL.len() }>);
 
 impl ResponseCounters {
-    /// The events by class.
-    const COUNTERS: [MetricEvent; ResponseClass::ALL.len()] = [
-        MetricEvent::Pass,
-        MetricEvent::Success,
-        MetricEvent::Block,
-        MetricEvent::Exception,
-        MetricEvent::Cancelled,
-    ];
-
-    /// The time of all records, and the number of its bucket.
-    const TIME: Timestamp = Timestamp::MIN;
-    const BUCKET: u64 = 0;
-
     pub(crate) fn new() -> Self {
-        Self(RacyOnce::new())
+        Self(LaneCounters::new())
     }
 
     #[inline]
     pub(crate) fn add(&self, class: ResponseClass) {
-        let array = self.0.get_or_init(Self::array);
-        array.record(Self::TIME, |cell, _| cell.writer().increment(class.counter()));
-    }
-
-    #[cold]
-    fn array() -> MetricArray {
-        let config = WindowConfig::new(1, Duration::from_secs(1));
-        MetricArray::new(config.expect("one bucket of a second"), None)
+        self.0.add(class as usize, 1);
     }
 
     pub(crate) fn get(&self) -> Responses {
-        let sums = |array: &MetricArray| array.sums(Self::BUCKET..=Self::BUCKET, Self::COUNTERS);
-        Responses(self.0.get().map_or([0; ResponseClass::ALL.len()], sums))
+        Responses(self.0.sums())
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reason::Refusals;
+use super::refused_by::RefusedBy;
 use super::response::Responses;
 use super::{NodeReading, ResourceNode};
 use crate::histogram::LatencyQuantiles;
@@ -52,6 +53,9 @@ pub struct NodeSnapshot {
     pub previous: Option<WindowSnapshot>,
     /// The refused permits by reason, since the node was made.
     pub refusals: Refusals,
+    /// The refused permits by the name of the limiter, since the node was made.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub refused_by: RefusedBy,
     /// The responses by class, since the node was made.
     pub responses: Responses,
     /// The highest rate of success in one bucket of the short window, per second. Each sum is
@@ -174,7 +178,8 @@ impl WindowSnapshot {
 
 impl<C: Clock + Clone> NodeReading<'_, C> {
     /// Returns all readings of the node. Allocates nothing, once the thread has read a histogram
-    /// with as many bins, unless a node with a histogram has had several geometries.
+    /// with as many bins, unless a node with a histogram has had several geometries, or limiters
+    /// with names have refused.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         let Self { node, generation, now } = *self;
@@ -195,6 +200,7 @@ impl<C: Clock + Clone> NodeReading<'_, C> {
             concurrency: node.concurrency(),
             reserved: self.reserved(),
             refusals: node.refusals(),
+            refused_by: node.refused_by(),
             responses: node.responses(),
             short: window(short),
             long: window(long),

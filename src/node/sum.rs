@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 
 use super::reason::Refusals;
+use super::refused_by::RefusedBy;
 use super::response::Responses;
 use super::snapshot::{NodeSnapshot, WindowSnapshot};
 use crate::time::Timestamp;
@@ -15,6 +16,7 @@ impl NodeSnapshot {
             concurrency: 0,
             reserved: 0,
             refusals: Refusals::default(),
+            refused_by: RefusedBy::default(),
             responses: Responses::default(),
             short: WindowSnapshot::default(),
             long: WindowSnapshot::default(),
@@ -63,6 +65,7 @@ impl AddAssign<&Self> for NodeSnapshot {
             concurrency,
             reserved,
             refusals,
+            refused_by,
             responses,
             short,
             long,
@@ -70,6 +73,7 @@ impl AddAssign<&Self> for NodeSnapshot {
             max_success_qps,
         } = other;
         self.refusals += refusals;
+        self.refused_by += refused_by;
         self.responses += responses;
         self.timestamp = self.timestamp.max(*timestamp);
         self.concurrency = self.concurrency.saturating_add(*concurrency);

@@ -38,4 +38,4 @@ pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use names::Names;
 pub(crate) use private::{AtomicCell, PrivateU16, PrivateU32, PrivateU64};
-pub(crate) use stripe::{STRIPES, pass_stripes, stripe};
+pub(crate) use stripe::{pass_stripes, stripe};

@@ -5,9 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{process_static, thread_local};
 
-/// The number of stripes of a counter.
-pub(crate) const STRIPES: usize = 4;
-
 thread_local! {
     static STRIPE: Cell<Stripe> = const { Cell::new(Stripe { number: usize::MAX, passed: 0 }) };
 }

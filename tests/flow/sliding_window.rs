@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::flow::{Ask, LimitError, LimiterExt, Passed, SlidingWindowLimiter};
+use leaparray::flow::{AllOf, Ask, Decision, LimitError, LimiterExt, Passed, SlidingWindowLimiter};
 use leaparray::{
     Clock, Entry, ManualClock, MetricEvent, NodeConfig, Outcome, ResourceNode, Timestamp,
     WindowConfig,
@@ -259,6 +259,39 @@ proptest! {
             }
             prop_assert!(most_of_any_interval(&admitted, length) <= limit);
         }
+    }
+}
+
+/// Two windows side by side, of which each refuses what the other would admit: no permit of a
+/// refused request counts in either, so both also admit what they can.
+#[test]
+fn no_interval_of_two_windows_has_more_than_either_limit() {
+    for seed in 0..20 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let windows = [(100, 7), (1_000, 30)];
+        let [short, long] = windows.map(|(length, limit)| {
+            let limiter = SlidingWindowLimiter::new(ms(length), limit).unwrap();
+            limiter.with_max_lead(Duration::MAX)
+        });
+        let both = AllOf::new((&short, &long));
+        let (mut admitted, mut now) = (Vec::new(), 60_000);
+        while now < 90_000 {
+            now += rng.u64(..20);
+            let permits = rng.u64(1..4);
+            let peeks = [&short, &long].map(|it| it.peek_at(at(now), permits));
+            let is_free = peeks.iter().all(|it| it.as_ref().is_some_and(Decision::is_admitted));
+            let is_admitted = both.try_acquire_at(at(now), permits).is_admitted();
+            assert_eq!(is_admitted, is_free, "seed {seed} at {now}");
+            if is_admitted {
+                admitted.push((now, permits));
+            }
+        }
+        for (length, limit) in windows {
+            assert!(most_of_any_interval(&admitted, length) <= limit, "seed {seed}: {length} ms");
+        }
+        // The long one is the bottleneck: 30 in 1,020 ms, less what is too large for the rest.
+        let all: u64 = admitted.iter().map(|(_, permits)| permits).sum();
+        assert!((850..=900).contains(&all), "seed {seed}: {all} of 882");
     }
 }
 

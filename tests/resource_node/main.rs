@@ -5,6 +5,7 @@ mod endings;
 mod geometry;
 mod in_flight;
 mod readings;
+mod refused_by;
 mod responses;
 mod unfinished;
 

@@ -10,9 +10,9 @@
 //! The precise clock is not counted: the number of its corrections, and the duration of the
 //! calibration of `quanta`, depend on the time that passes. `--bench record` measures it.
 
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 use std::hint::black_box;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{mem, thread};
 
@@ -22,9 +22,10 @@ use leaparray::count_window::CountWindow;
 use leaparray::flow::adaptive::Headroom;
 use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::circuit::{CircuitState, RatioLimit};
+use leaparray::flow::shares::FairShares;
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, FeedbackPermit, Keyed,
-    LeakyBucket, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
+    AdaptiveBreaker, AdaptiveLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
+    FeedbackPermit, Keyed, LeakyBucket, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::metric::MetricBucket;
 use leaparray::time::CachedClock;
@@ -37,7 +38,7 @@ use leaparray_instructions::{NOW, Operation};
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-const OPERATIONS: [Operation; 38] = [
+const OPERATIONS: [Operation; 41] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -76,6 +77,9 @@ const OPERATIONS: [Operation; 38] = [
     ("count_window_success", count_window_success),
     ("adaptive_accepted_at", adaptive_accepted_at),
     ("adaptive_busy_accepted_at", adaptive_busy_accepted_at),
+    ("tenant_admitted_at", tenant_admitted_at),
+    ("interval_admitted_at", interval_admitted_at),
+    ("interval_refused_at", interval_refused_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -262,6 +266,26 @@ fn sliding_refused_at(times: u64) {
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
 }
 
+/// A limit that holds in any interval, whose window has 51 buckets.
+fn interval_admitted_at(times: u64) {
+    let limiter = of_any_interval(times);
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+    assert_eq!(limiter.quota_at(NOW).unwrap().remaining, 0, "all are admitted");
+}
+
+fn interval_refused_at(times: u64) {
+    let limiter = of_any_interval(1);
+    assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+fn of_any_interval(limit: u64) -> SlidingWindowLimiter<ManualClock> {
+    let limiter = SlidingWindowLimiter::with_clock(2 * BUCKET_LEN, limit, ManualClock::new(NOW));
+    limiter.expect("a low limit")
+}
+
 /// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and
 /// `enter_and_succeed_at`.
 fn enter_through_limiter_at(times: u64) {
@@ -392,6 +416,35 @@ fn accept_adaptive(limiter: &AdaptiveLimiter<Headroom, ManualClock>, now: Timest
             .map(|permit| permit.end_at(black_box(now), Outcome::Success))
     });
     assert_eq!(limiter.in_use(), 0);
+}
+
+/// A hash whose cost is not counted.
+#[derive(Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("the tenant is a number")
+    }
+
+    fn write_u64(&mut self, tenant: u64) {
+        self.0 = tenant;
+    }
+}
+
+/// A request of a tenant that does not compete, and its end, among places for a million tenants.
+fn tenant_admitted_at(times: u64) {
+    let limit = Arc::new(ConcurrencyLimiter::new(1_000));
+    let shares = FairShares::with_hasher(limit, 1_000_000, BuildHasherDefault::<Same>::default());
+    let shares = black_box(shares.expect("a million tenants"));
+    repeat(times, |_| {
+        let tenant = shares.tenant(black_box(&7_u64), 1);
+        assert!(tenant.try_acquire_at(black_box(NOW), 1).is_admitted());
+    });
 }
 
 /// A source that draws the lowest number, with which a request is dropped if any can be dropped.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 use leaparray::node::ResponseClass;
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
@@ -83,6 +84,24 @@ fn publication_feeds_what_is_new() {
         ("leaparray_in_flight orders  inbound".to_owned(), 0.0),
     ];
     assert_eq!(third, HashMap::from(expected));
+}
+
+#[test]
+fn new_refusals_are_fed_by_limiter() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let orders = registry.resource("orders").unwrap();
+    let refused = || {
+        let numbers = publish(&feed).numbers;
+        numbers.get("leaparray_refused_by orders  inbound clients").copied()
+    };
+    assert_eq!(refused(), None);
+    let limiter = TokenBucket::new(Rate::per_minute(1).unwrap(), 0).named("clients");
+    for expected in [2, 1] {
+        (0..expected).for_each(|_| assert!(limiter.try_enter(&*orders).is_err()));
+        assert_eq!(refused(), Some(f64::from(expected)));
+    }
+    assert_eq!(refused(), None);
 }
 
 #[test]

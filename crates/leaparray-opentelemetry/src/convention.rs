@@ -9,6 +9,12 @@ pub(crate) fn counter(event: MetricEvent) -> String {
     format!("leaparray.{event}")
 }
 
+/// The name and the description of the counter of refusals by limiter.
+pub(crate) const REFUSED_BY: [&str; 2] =
+    ["leaparray.refused_by", "Refused permits by the name of the limiter"];
+/// The attribute with the name of a limiter.
+pub(crate) const LIMITER: &str = "leaparray.limiter";
+
 /// The name and the description of the counter of responses by class.
 pub(crate) const RESPONSES: [&str; 2] =
     ["leaparray.responses", "Responses by the class of their status"];
@@ -116,7 +122,7 @@ pub(crate) fn watched(
     for WatchedLimiter { name, state, .. } in limiters {
         state.for_each_metric(&mut |found, label, value| {
             if found == metric {
-                let mut attributes = vec![("leaparray.limiter".to_owned(), &**name)];
+                let mut attributes = vec![(LIMITER.to_owned(), &**name)];
                 attributes.extend(label.map(|(key, text)| (format!("leaparray.{key}"), text)));
                 take(&attributes, value);
             }

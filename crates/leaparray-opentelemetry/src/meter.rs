@@ -9,11 +9,13 @@ use leaparray::{Clock, MetricEvent, Registry};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
-use crate::convention::{self, CODE, Kind, ONE, PERMITS, REQUESTS, RESPONSE_UNIT, RESPONSES};
+use crate::convention::{
+    self, CODE, Kind, LIMITER, ONE, PERMITS, REFUSED_BY, REQUESTS, RESPONSE_UNIT, RESPONSES,
+};
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each
-/// event, the responses by class, the requests in flight, and the numbers of the limiters that the
-/// registry [watches](Registry::watch). The README has their names.
+/// event, the refusals by limiter, the responses by class, the requests in flight, and the numbers
+/// of the limiters that the registry [watches](Registry::watch). The README has their names.
 ///
 /// The instruments do not keep the registry alive. Once it is dropped, they report no points.
 /// OpenTelemetry cannot remove them, so call this once for each registry and meter.
@@ -77,6 +79,21 @@ where
         });
         counter.build();
     }
+    let (weak, of_refusals) = (Arc::downgrade(registry), Arc::clone(&series));
+    let [name, description] = REFUSED_BY;
+    let counter = meter.u64_observable_counter(name).with_description(description);
+    let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
+        let Some(registry) = weak.upgrade() else { return };
+        let mut series = of_refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        for series in &series.read(&registry) {
+            for (limiter, count) in series.counts().refused_by.iter() {
+                let mut attributes = attributes(series.key());
+                attributes.push(KeyValue::new(LIMITER, limiter.to_owned()));
+                observer.observe(count, &attributes);
+            }
+        }
+    });
+    counter.build();
     let (weak, of_responses) = (Arc::downgrade(registry), Arc::clone(&series));
     let [name, description] = RESPONSES;
     let counter = meter.u64_observable_counter(name).with_description(description);

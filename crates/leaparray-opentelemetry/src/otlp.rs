@@ -21,7 +21,9 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource as Source;
 
-use crate::convention::{self, CODE, Kind, ONE, PERMITS, REQUESTS, RESPONSE_UNIT, RESPONSES};
+use crate::convention::{
+    self, CODE, Kind, LIMITER, ONE, PERMITS, REFUSED_BY, REQUESTS, RESPONSE_UNIT, RESPONSES,
+};
 
 /// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters
 /// of each resource and each context, the requests in flight, and the response times of those with
@@ -79,6 +81,7 @@ struct Last<C> {
 #[derive(Default)]
 struct Points {
     counters: [Vec<NumberDataPoint>; MetricEvent::OF_PERMITS.len()],
+    refused_by: Vec<NumberDataPoint>,
     responses: Vec<NumberDataPoint>,
     in_flight: [Vec<NumberDataPoint>; Kind::ALL.len()],
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
@@ -189,6 +192,11 @@ impl Points {
         for (points, event) in self.counters.iter_mut().zip(MetricEvent::OF_PERMITS) {
             points.push(number(counts.totals.sum(*event)));
         }
+        self.refused_by.extend(counts.refused_by.iter().map(|(limiter, count)| {
+            let mut point = number(count);
+            point.attributes.push(attribute(LIMITER, limiter));
+            point
+        }));
         let responses = counts.responses.iter().filter(|_| counts.responses.sum() > 0);
         self.responses.extend(responses.map(|(class, count)| {
             let mut point = number(count);
@@ -252,10 +260,15 @@ impl Points {
             let data = if is_counter { sum(data_points, true) } else { gauge(data_points) };
             metric(&convention::watched_name(of), of.description(), ONE, data)
         });
+        let [name, description] = REFUSED_BY;
+        let refused_by = metric(name, description, PERMITS, sum(self.refused_by, true));
         let [name, description] = RESPONSES;
         let responses = metric(name, description, RESPONSE_UNIT, sum(self.responses, true));
-        let metrics =
-            counters.chain([responses]).chain(in_flight).chain(response_times).chain(watched);
+        let metrics = counters
+            .chain([refused_by, responses])
+            .chain(in_flight)
+            .chain(response_times)
+            .chain(watched);
         metrics.filter(has_points).collect()
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use leaparray::flow::circuit::CircuitState;
 use leaparray::flow::shadow::{Mode, Shadow};
 use leaparray::flow::watch::{Watch, WatchedMetric, WatchedState};
-use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter, LimiterExt};
+use leaparray::flow::{
+    CircuitBreaker, CircuitConfig, ConcurrencyLimiter, LimiterExt, Rate, TokenBucket,
+};
 use leaparray::node::ResponseClass;
 use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
@@ -100,6 +102,8 @@ fn instruments_have_the_lifetime_totals() {
     route.enter().success();
     route.enter().exception();
     route.count_response(ResponseClass::ClientError);
+    let clients = TokenBucket::new(Rate::per_minute(1).unwrap(), 0).named("clients");
+    assert!(clients.try_enter(&*route).is_err());
     registry.resource("jobs").unwrap().in_context("night").unwrap().enter().success();
     let in_flight = route.enter();
     let values = pipeline.collect();
@@ -107,6 +111,7 @@ fn instruments_have_the_lifetime_totals() {
         ("leaparray.pass /orders GET inbound", 3),
         ("leaparray.success /orders GET inbound", 1),
         ("leaparray.exception /orders GET inbound", 1),
+        ("leaparray.refused_by /orders GET clients inbound", 1),
         ("leaparray.responses /orders 4xx GET inbound", 1),
         ("leaparray.responses /orders 2xx GET inbound", 0),
         ("http.server.active_requests /orders GET inbound", 1),

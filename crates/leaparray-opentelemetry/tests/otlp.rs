@@ -329,6 +329,20 @@ fn limiters_are_read_without_the_lock() {
 }
 
 #[test]
+fn refusals_have_the_name_of_the_limiter() {
+    let registry = registry();
+    let source = OtlpSource::new(Arc::clone(&registry));
+    let orders = registry.resource("orders").unwrap();
+    assert!(!metrics(&source, 4_000).contains_key("leaparray.refused_by"));
+    let clients = TokenBucket::new(Rate::per_minute(1).unwrap(), 0).named("clients");
+    assert!(clients.try_enter(&*orders).is_err());
+    let metrics = metrics(&source, 4_001);
+    let points = points(&metrics["leaparray.refused_by"], true).iter();
+    let points = points.map(|it| (texts(&it.attributes).last().unwrap().1, number(it)));
+    assert!(points.eq([("clients", 1)]), "{metrics:?}");
+}
+
+#[test]
 fn responses_have_their_class_as_code() {
     let registry = registry();
     let source = OtlpSource::new(Arc::clone(&registry));

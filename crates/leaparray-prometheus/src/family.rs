@@ -18,6 +18,7 @@ pub(crate) enum Family {
     /// The permits or requests of a resource by event.
     Event(MetricEvent),
     Refusals,
+    RefusedBy,
     Responses,
     ResponseTime,
     InFlight,
@@ -59,7 +60,8 @@ impl Family {
 
     /// Returns all families, in the order of the exposition.
     fn all() -> impl Iterator<Item = Self> {
-        let of_resources = [Self::Refusals, Self::Responses, Self::ResponseTime, Self::InFlight];
+        let of_resources =
+            [Self::Refusals, Self::RefusedBy, Self::Responses, Self::ResponseTime, Self::InFlight];
         let of_lists = [Self::Resources, Self::ResourcesRefused];
         let watched = WatchedMetric::ALL.iter().copied().map(Self::Watched);
         let windows = [Self::WindowRate, Self::WindowResponseTime];
@@ -76,6 +78,7 @@ impl Family {
             Self::RegistryEvent(event) => return format!("leaparray_registry_{event}").into(),
             Self::Watched(metric) => return format!("leaparray_{}", metric.name()).into(),
             Self::Refusals => "leaparray_refusals",
+            Self::RefusedBy => "leaparray_refused_by",
             Self::Responses => "leaparray_responses",
             Self::ResponseTime => "leaparray_response_time_seconds",
             Self::InFlight => "leaparray_in_flight",
@@ -91,6 +94,7 @@ impl Family {
         match self {
             Self::Event(event) | Self::RegistryEvent(event) => event.description(),
             Self::Refusals => "Refused permits by reason",
+            Self::RefusedBy => "Refused permits by the name of the limiter",
             Self::Responses => "Responses by the class of their status",
             Self::ResponseTime => "Response times",
             Self::InFlight => "Requests in flight",
@@ -109,6 +113,7 @@ impl Family {
             Self::Event(_)
             | Self::RegistryEvent(_)
             | Self::Refusals
+            | Self::RefusedBy
             | Self::Responses
             | Self::ResourcesRefused => Kind::Counter,
             Self::Watched(metric) if metric.is_counter() => Kind::Counter,
@@ -124,6 +129,7 @@ impl Family {
             Self::ResponseTime => each(reading, |row| Value::Histogram(&row.response_time), take),
             Self::InFlight => each(reading, |row| Value::Gauge(float(row.in_flight)), take),
             Self::Refusals => refusals(reading, take),
+            Self::RefusedBy => refused_by(reading, take),
             Self::Responses => responses(reading, take),
             Self::RegistryEvent(event) => reading.lifetime.iter().try_for_each(|(kind, totals)| {
                 let labels = Labels::NONE.with("kind", name_of(*kind));
@@ -169,6 +175,16 @@ fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
         for (reason, count) in row.refusals.iter() {
             take(&labels_of(row).with("reason", reason.name()), Value::Counter(count))?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `take` with the refusals of each row by the name of the limiter.
+fn refused_by<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+    for row in &reading.rows {
+        for (limiter, count) in row.refused_by.iter() {
+            take(&labels_of(row).with("limiter", limiter), Value::Counter(count))?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
-use leaparray::node::{NodeSnapshot, Refusals, Responses};
+use leaparray::node::{NodeSnapshot, Refusals, RefusedBy, Responses};
 use leaparray::registry::{SeriesCounts, SeriesKey, SeriesReader, WatchedLimiter};
 use leaparray::{Clock, LatencyHistogram, MetricTotals, Registry, TrafficType};
 
@@ -36,6 +36,7 @@ pub(crate) struct Row {
     pub(crate) key: SeriesKey,
     pub(crate) totals: MetricTotals,
     pub(crate) refusals: Refusals,
+    pub(crate) refused_by: RefusedBy,
     pub(crate) responses: Responses,
     pub(crate) in_flight: u64,
     pub(crate) response_time: ResponseTime,
@@ -132,6 +133,7 @@ impl<C: Clock + Clone> Reading<C> {
                 key: series.key().clone(),
                 totals: counts.totals.clone(),
                 refusals: counts.refusals,
+                refused_by: counts.refused_by.clone(),
                 responses: counts.responses,
                 in_flight: series.in_flight(),
                 response_time: ResponseTime::of(

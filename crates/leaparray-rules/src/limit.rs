@@ -39,6 +39,9 @@ pub enum Limit {
         rate: Per,
         /// The greatest burst.
         burst: u64,
+        /// Whether the bucket is empty at the beginning: when the rule is added. A change of the
+        /// rule gives and takes no tokens.
+        starts_empty: bool,
     },
     /// A limit that a cold service reaches after a time: a [`WarmUp`](leaparray::flow::WarmUp).
     #[non_exhaustive]
@@ -173,9 +176,10 @@ impl Limit {
             }
             #[cfg(feature = "fleet")]
             (Self::Fleet(limit), Self::Fleet(other)) => Self::Fleet(limit.strictest(other)?),
-            (&Self::Bucket { rate, burst }, &Self::Bucket { rate: to, burst: other }) => {
-                Self::Bucket { rate: rate.slower(to), burst: burst.min(other) }
-            }
+            (
+                &Self::Bucket { rate, burst, starts_empty },
+                &Self::Bucket { rate: to, burst: other, starts_empty: _ },
+            ) => Self::Bucket { rate: rate.slower(to), burst: burst.min(other), starts_empty },
             (
                 &Self::WarmUp { rate, buckets, period, cold_factor },
                 &Self::WarmUp { rate: to, buckets: of, period: other, cold_factor: factor },
@@ -322,7 +326,10 @@ impl fmt::Display for Limit {
             }
             #[cfg(feature = "fleet")]
             Self::Fleet(limit) => limit.fmt(f),
-            Self::Bucket { rate, burst } => write!(f, "limit = \"{rate}, bursts of {burst}\""),
+            Self::Bucket { rate, burst, starts_empty } => {
+                write!(f, "limit = \"{rate}, bursts of {burst}\"")?;
+                if *starts_empty { f.write_str("\nstarts = \"empty\"") } else { Ok(()) }
+            }
             Self::WarmUp { rate, buckets, period, cold_factor } => {
                 write!(f, "limit = \"{rate}\"\nwarm_up = \"{}\"", Time(*period))?;
                 if *buckets != Self::BUCKETS {

@@ -34,6 +34,27 @@ fn names(changes: &Changes) -> [Vec<&str>; 4] {
 }
 
 #[test]
+fn bucket_of_a_new_rule_is_empty_if_the_rule_says_so() {
+    let (clock, rules) = rules();
+    let empty = "limit = \"3600 per hour, bursts of 5\"\nstarts = \"empty\"";
+    let version = file(&[("r", empty)]);
+    rules.apply(&version);
+    assert_eq!(admitted(&rules, 9), 0);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(admitted(&rules, 9), 2);
+    // Neither the same text again nor a change of it makes it full or empty.
+    clock.advance(Duration::from_secs(2));
+    rules.apply(&version);
+    rules.apply(&file(&[("r", &empty.replace("bursts of 5", "bursts of 4"))]));
+    assert_eq!(admitted(&rules, 9), 2);
+    rules.apply(&file(&[("r", "limit = \"3600 per hour, bursts of 5\"")]));
+    assert_eq!(admitted(&rules, 9), 0);
+    // The text of the rule says it.
+    let text = version.rules()[0].to_string();
+    assert_eq!(RuleSet::parse(&text).unwrap(), version, "{text}");
+}
+
+#[test]
 fn rule_that_is_changed_in_its_numbers_keeps_its_state() {
     for (before, after, left) in [
         ("limit = \"9 per hour\"", "limit = \"5 per hour\"", 2),

@@ -35,7 +35,16 @@ fn each_limiter_is_read_with_its_numbers() {
     let window = limit("limit = \"5 per 10s\"\nbuckets = 2");
     assert!(matches!(window, Limit::Window { rate, buckets: Some(2), .. } if rate == per(5, 10)));
     let bucket = limit("limit = \"50 per minute, bursts of 10\"");
-    assert!(matches!(bucket, Limit::Bucket { rate, burst: 10, .. } if rate == per(50, 60)));
+    assert!(
+        matches!(bucket, Limit::Bucket { rate, burst: 10, starts_empty: false, .. } if rate == per(50, 60))
+    );
+    for (lines, is_empty) in [
+        ("limit = \"5 per day, bursts of 2\"\nstarts = \"empty\"", true),
+        ("limit = \"5 per day, bursts of 2\"\nstarts = \"full\"", false),
+    ] {
+        let Limit::Bucket { starts_empty, .. } = limit(lines) else { panic!("a bucket") };
+        assert_eq!(starts_empty, is_empty);
+    }
     let warm_up = limit("limit = \"90 per second\"\nwarm_up = \"30s\"\ncold_factor = 9");
     assert!(matches!(
         warm_up,
@@ -220,6 +229,18 @@ fn each_problem_says_what_would_be_right() {
         (
             "limit = \"5 per second, bursts of 2\"\nbuckets = 2",
             "buckets: cannot stand beside `bursts of`; remove one of them".to_owned(),
+        ),
+        (
+            "limit = \"5 per second, bursts of 2\"\nstarts = \"cold\"",
+            "starts: \"cold\" has no meaning; write \"empty\" or \"full\"".to_owned(),
+        ),
+        (
+            "limit = \"5 per second\"\nstarts = \"empty\"",
+            "starts: has no meaning without `bursts of`".to_owned(),
+        ),
+        (
+            "limit = \"5 per second, bursts of 2\"\nstarts = \"empty\"\nkey = \"client\"",
+            "starts: cannot stand beside `key`; remove one of them".to_owned(),
         ),
         ("in_flight = 1\nbuckets = 2", "buckets: has no meaning without `limit`".to_owned()),
         (

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use http::Request;
 use http::response::Parts;
+use http::{Request, StatusCode};
 use leaparray::registry::RegistryError;
 use leaparray::{Clock, Registry, Resource, TrafficType};
 
@@ -106,16 +106,19 @@ impl<N, C: Clock + Clone> Resources<N, C> {
                 // Counts a refused name: the empty name is invalid.
                 let counted = self.registry.find_or_list("", self.traffic);
                 debug_assert!(counted.is_none(), "the empty name is listed");
-                Found {
-                    unconfirmed: Some(Box::new(self.new_name(Some(name.into())))),
-                    ..self.other()
-                }
+                self.unlisted(name)
             }
+            Listing::Denied => self.unlisted(name),
         }
     }
 
     fn other(&self) -> Found<N, C> {
         Found { resource: self.other.clone(), unconfirmed: None }
+    }
+
+    /// Returns the resource of all other requests, for a name that a response may confirm.
+    fn unlisted(self: &Arc<Self>, name: &str) -> Found<N, C> {
+        Found { unconfirmed: Some(Box::new(self.new_name(Some(name.into())))), ..self.other() }
     }
 
     /// Returns the name of a listed resource, if it is unconfirmed.
@@ -130,9 +133,9 @@ impl<N, C: Clock + Clone> Resources<N, C> {
 }
 
 impl<N, C: Clock + Clone> NewName<N, C> {
-    /// Confirms the name if the head of the response shows that its target exists. Returns the
-    /// name if the trailers can show that. `recorded` is the resource of the request, and `end` how
-    /// the request ends.
+    /// Confirms the name if the head of the response shows that its target exists, and denies it if
+    /// the target does not have the method. Returns the name if the trailers can show that.
+    /// `recorded` is the resource of the request, and `end` how the request ends.
     #[cold]
     pub(crate) fn learn<A>(
         self,
@@ -144,12 +147,17 @@ impl<N, C: Clock + Clone> NewName<N, C> {
         N: Name<A>,
     {
         let Self { resources, unlisted } = self;
-        if !resources.name.confirms(head) {
+        let confirms = resources.name.confirms(head);
+        if !confirms && head.status != StatusCode::METHOD_NOT_ALLOWED {
             return None;
         }
         let registry = Arc::clone(&resources.registry);
         let names = Arc::clone(&resources.unconfirmed);
         let unconfirmed = Unconfirmed { registry, names, unlisted };
+        if !confirms {
+            unconfirmed.deny(recorded);
+            return None;
+        }
         match unconfirmed::evidence(head, end) {
             Evidence::Confirms => unconfirmed.confirm(recorded),
             Evidence::InTrailers => return Some(Box::new(unconfirmed)),

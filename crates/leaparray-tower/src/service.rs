@@ -109,7 +109,7 @@ where
             None => events::admitted(&resource, now),
         }
         if let Decision::Refused(refusal) = decision {
-            resource.refuse_many_at(now, 1, refusal.reason);
+            refusal.count_at(&resource, now, 1);
             let is_grpc = grpc::is_grpc(request.headers());
             let resource = resource.name().into();
             let refused = Refused { refusal, resource, at: refused_at, quotas, is_grpc };

@@ -1,18 +1,21 @@
 //! The names that no response has confirmed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
 use http::response::Parts;
-use leaparray::{Clock, Outcome, Registry, Resource, TrafficType};
+use leaparray::{Clock, MetricEvent, Outcome, Registry, Resource, TrafficType};
 
 use crate::class::End;
 use crate::grpc::{self, Code};
 
 /// How many unconfirmed names are listed at a time, unless that is more than half of the registry.
 const MAX_NAMES: usize = 100;
+
+/// How many denied names are known at a time.
+const MAX_DENIED: usize = 100;
 
 /// How many names of a full list are examined for one that has left the registry.
 const MAX_EXAMINED: usize = 8;
@@ -24,22 +27,38 @@ const MAX_EXAMINED: usize = 8;
 /// response which shows that its target exists, to any request with this name. The number of
 /// unconfirmed names is bounded. A name beyond the bound is not listed before it is confirmed.
 ///
-/// A listed name is never removed here. A client could otherwise invent names until the resource of
-/// another name is removed with its limiter or breaker, whose state would be lost. The program may
-/// remove or evict resources, which makes room.
+/// A name is *denied* by a response with the status 405: the target has no such method. If all
+/// requests of an unconfirmed resource are answered so, it is removed, and further requests with
+/// its name are recorded in the resource of all other requests until a response confirms the name.
+/// The latest of the denied names are known.
+///
+/// No other listed name is removed here. A client could otherwise invent names until the resource
+/// of another name is removed with its limiter or breaker, whose state would be lost. That of a
+/// denied name knows of no other requests. The program may remove or evict resources, which makes
+/// room.
 ///
 /// The layers over one registry share the names.
 #[derive(Default)]
 pub(crate) struct UnconfirmedNames {
-    names: Mutex<VecDeque<Box<str>>>,
-    /// The number of names. Changed under the lock.
+    names: Mutex<Names>,
+    /// The number of unconfirmed names. Changed under the lock.
     len: AtomicUsize,
 }
 
-/// The mark of a resource that was listed without a confirmation: whether it is confirmed since.
+#[derive(Default)]
+struct Names {
+    unconfirmed: VecDeque<Box<str>>,
+    /// The denied names, the oldest first.
+    denied: VecDeque<Box<str>>,
+}
+
+/// The mark of a resource that was listed without a confirmation.
 #[derive(Default)]
 struct Mark {
+    /// Whether it is confirmed since.
     is_confirmed: AtomicBool,
+    /// How many of its requests were answered with the status 405.
+    denied: AtomicU64,
 }
 
 /// Returns whether a resource is unconfirmed.
@@ -55,6 +74,8 @@ pub(crate) enum Listing<C> {
     Refused,
     /// There are too many unconfirmed names.
     NoRoom,
+    /// The name is denied.
+    Denied,
 }
 
 impl UnconfirmedNames {
@@ -85,6 +106,10 @@ impl UnconfirmedNames {
             if let Some(resource) = registry.get(name) {
                 return Listing::Listed(resource);
             }
+            if names.denied.iter().any(|it| **it == *name) {
+                return Listing::Denied;
+            }
+            let names = &mut names.unconfirmed;
             if names.len() >= max {
                 forget_delisted(names, registry);
             }
@@ -112,16 +137,44 @@ impl UnconfirmedNames {
         if let Some(mark) = resource.data::<Mark>()
             && !mark.is_confirmed.swap(true, Ordering::Relaxed)
         {
-            self.update(|names| names.retain(|name| **name != *resource.name()));
+            self.update(|names| names.forget(resource.name()));
         }
     }
 
-    fn update<T>(&self, change: impl FnOnce(&mut VecDeque<Box<str>>) -> T) -> T {
+    /// Denies a resource, and removes it if it is unconfirmed and has had no other requests.
+    fn deny<C: Clock + Clone>(&self, registry: &Registry<C>, resource: &Resource<C>) {
+        let Some(mark) = resource.data::<Mark>() else { return };
+        mark.denied.fetch_add(1, Ordering::Relaxed);
+        self.update(|names| {
+            let totals = resource.lifetime();
+            let requests = totals.sum(MetricEvent::Pass) + totals.sum(MetricEvent::Block);
+            // A request that begins beside this one is recorded in the removed resource, whose
+            // counts stay in its series.
+            let is_denied = mark.denied.load(Ordering::Relaxed) == requests;
+            if is_denied && is_unconfirmed(resource) && registry.remove_resource(resource) {
+                names.forget(resource.name());
+                names.denied.push_back(resource.name().into());
+                if names.denied.len() > MAX_DENIED {
+                    names.denied.pop_front();
+                }
+            }
+        });
+    }
+
+    fn update<T>(&self, change: impl FnOnce(&mut Names) -> T) -> T {
         // A name more or less after a panic changes only for how many others there is room.
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut names);
-        self.len.store(names.len(), Ordering::Relaxed);
+        self.len.store(names.unconfirmed.len(), Ordering::Relaxed);
         result
+    }
+}
+
+impl Names {
+    /// Forgets a name, which is then neither unconfirmed nor denied.
+    fn forget(&mut self, name: &str) {
+        self.unconfirmed.retain(|it| **it != *name);
+        self.denied.retain(|it| **it != *name);
     }
 }
 
@@ -181,12 +234,21 @@ impl<C: Clock + Clone> Unconfirmed<C> {
         }
     }
 
+    /// Denies the name: the target has no such method. `recorded` is the resource of the request.
+    #[cold]
+    pub(crate) fn deny(&self, recorded: &Resource<C>) {
+        if self.unlisted.is_none() {
+            self.names.deny(&self.registry, recorded);
+        }
+    }
+
     /// Confirms the name. `recorded` is the resource of the request.
     pub(crate) fn confirm(self, recorded: &Resource<C>) {
         match self.unlisted {
             None => self.names.confirm(recorded),
             // If another request has listed it since, it has a mark.
             Some(name) => {
+                self.names.update(|names| names.forget(&name));
                 if let Some(resource) = self.registry.find_or_list(&name, recorded.traffic_type()) {
                     self.names.confirm(&resource);
                 }

@@ -114,6 +114,7 @@ export class DetailView {
     this.control = addFacts(facts, 'Limits and breakers', '', []);
     this.ledger = addFacts(facts, 'Where every count is', 'since the start', []);
     this.responses = addFacts(facts, 'Responses', 'by status, since the start', []);
+    this.limiters = addFacts(facts, 'Refused by', 'limiter, since the start', []);
     return facts;
   }
 
@@ -126,6 +127,7 @@ export class DetailView {
     this.showFigures();
     this.showReasons();
     this.showResponses();
+    this.showLimiters();
     this.showControllers();
     this.showLedger();
     this.moment.update();
@@ -197,6 +199,14 @@ export class DetailView {
     const counts = this.detail?.message.responses ?? [];
     this.responses.parentElement.parentElement.hidden = !counts.some((count) => count > 0);
     fillTable(this.responses, counts.map((count, i) => [[`${i + 1}xx`], countCell(count)]));
+  }
+
+  /** The refused requests by the name of the limiter, the most first, if limiters with names have refused. */
+  showLimiters() {
+    const counts = this.detail?.message.refused_by ?? [];
+    this.limiters.parentElement.parentElement.hidden = counts.length === 0;
+    const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+    fillTable(this.limiters, sorted.map(([name, count]) => [[name], countCell(count)]));
   }
 
   showControllers() {

@@ -178,7 +178,7 @@ impl<P> Decision<P> {
                 Decision::Wait(Delayed { permit, wait })
             }
             Self::Refused(refusal) => {
-                node.refuse_many_at(now, permits, refusal.reason);
+                refusal.count_at(&node, now, permits);
                 Decision::Refused(refusal)
             }
         }

@@ -191,7 +191,7 @@ pub trait LimiterExt {
         match self.ask(&ask.over(&*node)).at_once() {
             Ok(permit) => Ok(Entry::with_permit(node, ask.now(), ask.permits(), permit)),
             Err(refusal) => {
-                node.refuse_many_at(ask.now(), ask.permits(), refusal.reason);
+                refusal.count_at(&node, ask.now(), ask.permits());
                 Err(refusal)
             }
         }

@@ -9,7 +9,6 @@ mod forward;
 mod lend;
 mod limiter;
 mod named;
-mod names;
 mod passed;
 mod quota;
 mod rate;

@@ -3,8 +3,8 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use super::names::{self, NameId};
 use super::{Account, Ask, Limiter};
+use crate::collections::{NameId, intern};
 use crate::flow::contract::{Decision, Quota};
 use crate::flow::watch::WatchedState;
 use crate::time::Timestamp;
@@ -20,7 +20,7 @@ pub struct Named<L> {
 
 impl<L> Named<L> {
     pub(super) fn new(name: &str, limiter: L) -> Self {
-        let (id, name) = names::keep(name);
+        let (id, name) = intern(name);
         Self { name, id, limiter }
     }
 

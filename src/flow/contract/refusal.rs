@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::names::NameId;
-use crate::node::Reason;
-use crate::time::Timestamp;
+use crate::collections::NameId;
+use crate::node::{Reason, ResourceNode};
+use crate::time::{Clock, Timestamp};
 
 /// The reason for which a request was refused, and the time from which the caller may ask again.
 #[derive(Clone, Copy)]
@@ -212,6 +212,31 @@ impl Refusal {
     #[must_use]
     pub fn limiter(&self) -> Option<&'static str> {
         self.limiter.map(NameId::name)
+    }
+
+    /// Counts the refused request of `permits` permits in a node: as
+    /// [blocks](crate::MetricEvent::Block), by its reason, and by the [name](Self::limiter) of the
+    /// limiter, if that has one.
+    ///
+    /// [`LimiterExt::try_enter`](crate::flow::LimiterExt::try_enter) and
+    /// [`Decision::enter_many_at`](crate::flow::Decision::enter_many_at) do so.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, Rate, Reason, TokenBucket};
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// let orders = TokenBucket::new(Rate::per_minute(1)?, 1).named("orders");
+    /// let now = Timestamp::from_secs(60);
+    /// let refusal = orders.try_acquire_at(now, 2).refusal().expect("it holds one token");
+    /// refusal.count_at(&node, now, 2);
+    /// assert_eq!(node.refused_by().get("orders"), 2);
+    /// assert_eq!(node.refusals()[Reason::MoreThanLimit], 2);
+    /// assert_eq!(node.lifetime().sum(MetricEvent::Block), 2);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn count_at<C: Clock + Clone>(&self, node: &ResourceNode<C>, now: Timestamp, permits: u64) {
+        node.refuse_by(now, permits, self.reason, self.limiter);
     }
 
     /// Returns the earliest time at which asking again can succeed; `None` if it is not known, or

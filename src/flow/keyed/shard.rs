@@ -30,17 +30,21 @@ pub(super) struct Limit<R> {
 
 impl<K, R> Terms<K, R> {
     /// Returns the settings of a key.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn of<Q>(&self, key: &Q) -> &Limit<R>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
-        self.own_of(key).unwrap_or(&self.all)
+        if self.own.is_none() { &self.all } else { self.own_of(key).unwrap_or(&self.all) }
     }
 
     /// Returns the settings that a key has for its own.
-    #[inline]
+    //
+    // Out of line: with the hash of the map in it, a decision has too few registers.
+    #[cold]
+    #[inline(never)]
     pub(super) fn own_of<Q>(&self, key: &Q) -> Option<&Limit<R>>
     where
         K: Borrow<Q> + Eq + Hash,

@@ -193,8 +193,10 @@ struct Look<'a> {
     epoch: u64,
     limit: u64,
     in_use: u64,
-    /// The permits that the tenant may hold, as a hungry one.
-    share: u64,
+    tenant: Tenant,
+    /// The permits that the hungry tenants divide, and their weights.
+    left: u64,
+    weights: u64,
 }
 
 impl Look<'_> {
@@ -206,9 +208,20 @@ impl Look<'_> {
         let held = self.found.as_ref().map_or(0, |found| found.own.in_use());
         // At least one: with a limit of 1, a share may be 0 for each tenant.
         let is_plenty = admits((self.limit / 2).max(1), self.in_use, permits);
-        let is_share = self.found.is_some() && permits <= self.share.saturating_sub(held);
+        // Not divided while there is plenty.
+        let is_share = || self.found.is_some() && permits <= self.share().saturating_sub(held);
         let is_counted = permits <= Word::MOST - held;
-        (!is_counted || !is_plenty && !is_share).then_some(Reason::SHARE_USED)
+        (!is_counted || !is_plenty && !is_share()).then_some(Reason::SHARE_USED)
+    }
+
+    /// Returns the permits that the tenant may hold, as a hungry one.
+    fn share(&self) -> u64 {
+        let Tenant { weight, .. } = self.tenant;
+        // In parts of 2⁻³²: a share that is no whole number is rounded at random.
+        let share =
+            u128::from(self.left) * u128::from(weight << 32) / u128::from(self.weights.max(weight));
+        let share = (share + u128::from(self.tenant.dither(self.epoch))) >> 32;
+        u64::try_from(share).unwrap_or(u64::MAX)
     }
 }
 
@@ -231,12 +244,7 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
             others = others.saturating_sub(unflagged);
         }
         let left = limit.saturating_sub(limit / RESERVE).saturating_sub(others);
-        // In parts of 2⁻³²: a share that is no whole number is rounded at random.
-        let share = u128::from(left) * u128::from(tenant.weight << 32)
-            / u128::from(weights.max(tenant.weight));
-        let share = (share + u128::from(tenant.dither(epoch))) >> 32;
-        let share = u64::try_from(share).unwrap_or(u64::MAX);
-        Look { found, epoch, limit, in_use, share }
+        Look { found, epoch, limit, in_use, tenant, left, weights }
     }
 
     /// Takes permits for a tenant. Returns the number of its slot, or `None` if it has none.
@@ -306,7 +314,10 @@ impl<L, S> FairShares<L, S> {
         if is_replaced {
             let of = |word: Word| if word.is_flagged() { word.in_use() } else { 0 };
             let more = of(next).wrapping_sub(of(found.own));
-            self.hungry_use.fetch_add(more, Ordering::Relaxed);
+            // Not of a tenant that is not hungry: all threads share that word.
+            if more != 0 {
+                self.hungry_use.fetch_add(more, Ordering::Relaxed);
+            }
         }
         is_replaced
     }
@@ -403,9 +414,9 @@ where
     /// Returns the share that the tenant has at present, and the permits that are left of it.
     fn quota(&self, now: Timestamp) -> Option<Quota> {
         let look = self.shares.look(self.tenant, 0);
-        let held = look.found.map_or(0, |found| found.own.in_use());
+        let held = look.found.as_ref().map_or(0, |found| found.own.in_use());
         let reset = (held == 0).then_some(now);
-        let share = look.share.min(look.limit);
+        let share = look.share().min(look.limit);
         let left = share.saturating_sub(held).min(look.limit.saturating_sub(look.in_use));
         let quota = Quota::new(share, left, reset);
         Some(quota.with_unit(QuotaUnit::InFlight))

@@ -5,7 +5,7 @@ use std::mem;
 
 use crate::histogram::LatencyHistogram;
 use crate::metric::MetricTotals;
-use crate::node::{Refusals, ResourceNode, Responses};
+use crate::node::{Refusals, RefusedBy, ResourceNode, Responses};
 use crate::time::Clock;
 
 /// Everything that a series has counted. No count decreases from one reading to the next.
@@ -16,6 +16,9 @@ pub struct SeriesCounts {
     pub totals: MetricTotals,
     /// The refused permits by reason.
     pub refusals: Refusals,
+    /// The refused permits by the name of the limiter. A series of several nodes has the names of
+    /// each.
+    pub refused_by: RefusedBy,
     /// The responses by class.
     pub responses: Responses,
     histograms: Vec<LatencyHistogram>,
@@ -55,6 +58,7 @@ impl SeriesCounts {
     pub(in crate::registry) fn is_ahead_of(&self, before: &Self) -> bool {
         self.totals != before.totals
             || self.refusals != before.refusals
+            || self.refused_by != before.refused_by
             || self.responses != before.responses
     }
 
@@ -62,6 +66,7 @@ impl SeriesCounts {
     pub(in crate::registry) fn clear(&mut self) {
         self.totals = MetricTotals::default();
         self.refusals = Refusals::default();
+        self.refused_by.clear();
         self.responses = Responses::default();
         self.histograms.iter_mut().for_each(LatencyHistogram::clear);
     }
@@ -88,6 +93,7 @@ impl SeriesCounts {
             self.totals += &node.lifetime();
         }
         self.refusals += &node.refusals();
+        self.refused_by += &node.refused_by();
         self.responses += &node.responses();
     }
 
@@ -95,6 +101,7 @@ impl SeriesCounts {
     pub(in crate::registry) fn add(&mut self, other: &Self, with_histograms: bool) {
         self.totals += &other.totals;
         self.refusals += &other.refusals;
+        self.refused_by += &other.refused_by;
         self.responses += &other.responses;
         if with_histograms {
             other.histograms.iter().for_each(|it| self.merge(it));

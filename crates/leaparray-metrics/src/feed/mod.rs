@@ -25,7 +25,8 @@ use watched::Watched;
 /// | metric | kind | labels | value |
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
-/// | `leaparray_responses` | counter | these, and code: `1xx` to `5xx` | the responses by the class of their status, of resources that have some |
+/// | `leaparray_refused_by` | counter | these, and limiter | the refused permits by the [name](leaparray::flow::LimiterExt::named) of the limiter, of resources with some |
+/// | `leaparray_responses` | counter | resource, context, kind, and code: `1xx` to `5xx` | the responses by the class of their status, of resources that have some |
 /// | `leaparray_in_flight` | gauge | resource, context, kind | the requests in flight |
 /// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
 /// | `leaparray_limit`, `_limit_remaining`, `_breaker_drop_probability`, `_circuit_state`, `_limiter_keys`, `_limiter_key_refusals`, `_shadow_mode`, `_shadow_enforced_share` | gauge | limiter, and state, key or mode | the state of the limiters that the registry [watches](Registry::watch) |

@@ -16,6 +16,7 @@ static COUNTERS: LazyLock<Vec<(MetricEvent, KeyName)>> = LazyLock::new(|| {
     let counter = |event: &MetricEvent| (*event, format!("leaparray_{event}").into());
     MetricEvent::OF_PERMITS.iter().map(counter).collect()
 });
+const REFUSED_BY: &str = "leaparray_refused_by";
 const RESPONSES: &str = "leaparray_responses";
 const IN_FLIGHT: &str = "leaparray_in_flight";
 const RESPONSE_TIME: &str = "leaparray_response_time_seconds";
@@ -25,6 +26,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         let help = event.description().into();
         recorder.describe_counter(name.clone(), Some(Unit::Count), help);
     }
+    let help = "Refused permits by the name of the limiter".into();
+    recorder.describe_counter(REFUSED_BY.into(), Some(Unit::Count), help);
     let help = "Responses by the class of their status".into();
     recorder.describe_counter(RESPONSES.into(), Some(Unit::Count), help);
     recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
@@ -78,6 +81,7 @@ impl Fed {
                 recorder.register_counter(&self.key(name.clone()), &METADATA).increment(increment);
             }
         }
+        self.feed_refused_by(series, recorder);
         self.feed_responses(series, recorder);
         self.feed_in_flight(series.in_flight(), recorder);
         if response_times {
@@ -85,6 +89,19 @@ impl Fed {
                 let before = series.before().histograms();
                 let before = before.iter().find(|it| it.scale() == histogram.scale());
                 self.feed_response_times(before, histogram, recorder);
+            }
+        }
+    }
+
+    fn feed_refused_by<C>(&self, series: &Series<C>, recorder: &dyn Recorder) {
+        let before = &series.before().refused_by;
+        for (limiter, count) in series.counts().refused_by.iter() {
+            let increment = count.saturating_sub(before.get(limiter));
+            if increment > 0 {
+                let mut labels = self.labels.clone();
+                labels.push(Label::new("limiter", limiter.to_owned()));
+                let key = Key::from_parts(REFUSED_BY, labels);
+                recorder.register_counter(&key, &METADATA).increment(increment);
             }
         }
     }

@@ -54,6 +54,24 @@ fn counters_are_lifetime_totals() {
 }
 
 #[test]
+fn refusals_have_the_name_of_the_limiter() {
+    let registry = registry();
+    let limiter = TokenBucket::new(Rate::per_minute(1).unwrap(), 0).named("clients");
+    for resource in ["orders", "orders", "users"] {
+        let resource = registry.resource(resource).unwrap();
+        assert!(limiter.try_enter(&*resource).is_err());
+    }
+    registry.resource("jobs").unwrap().refuse(Reason::LimitReached);
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    for (resource, count) in [("orders", 2.0), ("users", 1.0)] {
+        let labels =
+            [("resource", resource), ("context", ""), ("kind", "inbound"), ("limiter", "clients")];
+        assert_eq!(samples.number("leaparray_refused_by", &labels), count);
+    }
+    assert_eq!(samples.0.keys().filter(|(name, _)| name == "leaparray_refused_by").count(), 2);
+}
+
+#[test]
 fn responses_have_their_class_as_code() {
     let registry = registry();
     succeed(&registry, "jobs", 10);

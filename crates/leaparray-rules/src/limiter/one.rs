@@ -56,9 +56,9 @@ impl<C: RuleClock> One<C> {
                 limit.check()?;
                 Ok(Self::Fleet(Box::new(OverFleet::new(limit, clock))))
             }
-            Limit::Bucket { rate, burst } => {
-                let rate = rate.rate().map_err(text)?;
-                Ok(Self::Bucket(TokenBucket::with_clock(rate, burst, clock)))
+            Limit::Bucket { rate, burst, starts_empty } => {
+                let bucket = TokenBucket::with_clock(rate.rate().map_err(text)?, burst, clock);
+                Ok(Self::Bucket(if starts_empty { bucket.starting_empty() } else { bucket }))
             }
             Limit::WarmUp { rate, buckets, period, cold_factor } => {
                 let window = limit::window(rate.interval, buckets).map_err(text)?;
@@ -136,7 +136,7 @@ impl<C: RuleClock> One<C> {
             }
             #[cfg(feature = "fleet")]
             (Self::Fleet(limiter), Limit::Fleet(limit)) => limiter.set(limit),
-            (Self::Bucket(bucket), &Limit::Bucket { rate, burst }) => {
+            (Self::Bucket(bucket), &Limit::Bucket { rate, burst, .. }) => {
                 bucket.reconfigure(rate.rate().expect(CHECKED), burst);
             }
             (Self::WarmUp(limiter), &Limit::WarmUp { rate, period, cold_factor, .. }) => {

@@ -71,7 +71,7 @@ fn limit_of(fields: &Fields<'_>, count: u64) -> Limit {
     match fields.whole("controlBehavior", 0, "0 or 2") {
         0 => {
             let burst = fields.whole("burstCount", 0, "a number of requests");
-            Limit::Bucket { rate, burst: count.saturating_add(burst.into()) }
+            Limit::Bucket { rate, burst: count.saturating_add(burst.into()), starts_empty: false }
         }
         2 => {
             let wait = fields.whole("maxQueueingTimeMs", 0, "a number of milliseconds");

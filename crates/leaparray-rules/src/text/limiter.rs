@@ -46,6 +46,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Option<Limit> {
         ("over", "limit"),
         ("away", "over"),
         ("buckets", "limit"),
+        ("starts", "limit"),
         ("warm_up", "limit"),
         ("cold_factor", "warm_up"),
         ("max_wait", "pace"),
@@ -82,7 +83,19 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
     let buckets = buckets(fields);
     let period = fields.parsed("warm_up", TIME, time);
     let cold_factor = fields.float("cold_factor", "a number above 1, such as 3");
+    let starts_empty = fields.parsed("starts", "\"empty\" or \"full\"", |text| match text {
+        "empty" => Ok(true),
+        "full" => Ok(false),
+        other => Err(format!("{other:?} has no meaning")),
+    });
     let (rate, burst): (Per, _) = rate?;
+    if starts_empty.is_some() && burst.is_none() {
+        fields.report("starts", fields.line_of("starts"), Fault::Needs { other: "bursts of" });
+    }
+    if starts_empty == Some(true) && fields.has("key") {
+        // An idle key is forgotten once its bucket is full, so a new one has a full bucket.
+        fields.report("starts", fields.line_of("starts"), Fault::Beside { other: "key" });
+    }
     if let Some(burst) = burst {
         let besides = ["buckets", "warm_up"].into_iter().filter(|key| fields.has(key));
         for key in besides {
@@ -91,7 +104,7 @@ fn limit(fields: &Fields<'_>) -> Option<Limit> {
         if is_over_fleet {
             fleet::refuse(fields, "limit", "a limit with bursts is of one process");
         }
-        return Some(Limit::Bucket { rate, burst });
+        return Some(Limit::Bucket { rate, burst, starts_empty: starts_empty.unwrap_or(false) });
     }
     if is_over_fleet {
         return fleet::read(fields, rate, buckets);

@@ -35,6 +35,7 @@ const KEYS: &[&str] = &[
     "over",
     "away",
     "buckets",
+    "starts",
     "warm_up",
     "cold_factor",
     "pace",
@@ -293,6 +294,7 @@ mod tests {
             "limit" | "pace" | "in_flight" | "breaker" | "refuse" => &[],
             "max_keys" => &[("key", "\"client\""), ("limit", "\"5 per second\"")],
             "cold_factor" => &[("warm_up", "\"30s\""), ("limit", "\"5 per second\"")],
+            "starts" => &[("limit", "\"5 per second, bursts of 9\"")],
             "max_wait" => &[("pace", "\"5 per second\"")],
             _ => &[("limit", "\"5 per second\"")],
         }

@@ -45,8 +45,13 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 /// starts, by [`Registry::resource`](leaparray::Registry::resource), and keep that handle, without
 /// which an idle resource can be evicted. Give [`OTHER`] a limiter too.
 ///
-/// The layer removes no resource, so clients cannot reset the limiter or the breaker of one. The
-/// program makes room when it [evicts](leaparray::Registry::evict_idle_at) idle resources.
+/// A response with the status 405 that does not confirm its name makes no resource: the one of an
+/// unconfirmed name, all of whose requests were answered so, is removed. Further requests with that
+/// name are recorded in [`OTHER`] until a response confirms it; the latest 100 such names are
+/// known.
+///
+/// The layer removes no other resource, so clients cannot reset the limiter or the breaker of one.
+/// The program makes room when it [evicts](leaparray::Registry::evict_idle_at) idle resources.
 ///
 /// A layer around a client lists all names, which the program chooses.
 ///

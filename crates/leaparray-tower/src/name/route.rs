@@ -14,7 +14,7 @@ use super::{Name, method_name};
 /// `Router::nest_service`, it sees none: add the layer to the nested router instead.
 ///
 /// Clients cannot invent routes, so each response [confirms](Name#unconfirmed-names) the name, but
-/// for one with the status 405.
+/// for one with the status 405: a method that the route does not have makes no resource.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};

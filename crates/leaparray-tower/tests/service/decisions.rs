@@ -110,6 +110,7 @@ fn refusal_of_a_named_limiter_names_it_to_a_client_of_grpc() {
     let request = Request::post("/").header("content-type", "application/grpc").body(()).unwrap();
     let response = poll_now(service.call(request)).unwrap();
     assert_eq!(response.headers()["grpc-message"], "searches: the limit is reached");
+    assert!(registry.get("/").unwrap().refused_by().iter().eq([("searches", 1)]));
 }
 
 /// Refuses each request for one reason.

@@ -145,12 +145,11 @@ fn name_can_call_the_service_of_another_layer() {
 const UNCONFIRMED: usize = 100;
 
 /// Each way in which a request for a target that does not exist can be turned away: the status, or
-/// what the header `refuser` says.
-const REFUSERS: [&str; 16] = [
+/// what the header `refuser` says. A name that is answered with 405 takes no room.
+const REFUSERS: [&str; 15] = [
     "400",
     "401",
     "404",
-    "405",
     "429",
     "501",
     "503",
@@ -323,6 +322,83 @@ fn response_to_any_request_through_any_layer_confirms_a_name() {
         poll_now(answers.call(get(&format!("/first/{}", UNCONFIRMED - 11 - path)))).unwrap();
     }
     assert_eq!(list(&mut scans, "second"), 20);
+}
+
+/// Answers with the status in the header `status`, or else with 200.
+async fn with_status(request: Request<()>) -> Result<Response<Steps>, Broken> {
+    let status = request.headers().get("status").map_or("200", |it| it.to_str().unwrap());
+    Ok(Response::builder().status(status).body(empty().into_body()).unwrap())
+}
+
+fn status(path: &str, status: &str) -> Request<()> {
+    Request::get(path).header("status", status).body(()).unwrap()
+}
+
+#[test]
+fn denied_name_has_no_resource_until_a_response_confirms_it() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(with_status));
+    let mut ask = |status_is: &str| poll_now(service.call(status("/orders", status_is))).unwrap();
+    for _ in 0..3 {
+        drop(ask("405"));
+        assert!(registry.get("/orders").is_none());
+    }
+    // The first one is in the removed resource, and the others have been told.
+    assert_eq!(endings_of(&registry, OTHER), [2, 0, 0, 0, 0]);
+    for _ in 0..2 {
+        drop(ask("200"));
+    }
+    assert_eq!(endings_of(&registry, "/orders"), SUCCESS);
+    assert_eq!((registry.len(), registry.refused()), (2, 0));
+    // A confirmed one stays.
+    drop(ask("405"));
+    assert_eq!(endings_of(&registry, "/orders"), [2, 0, 0, 0, 0]);
+}
+
+/// Its limiter or breaker knows of the other requests, so no client can reset it.
+#[test]
+fn resource_with_other_requests_is_not_removed_by_a_denial() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(with_status));
+    for answer in ["401", "405", "405"] {
+        drop(poll_now(service.call(status("/login", answer))).unwrap());
+    }
+    assert_eq!(endings_of(&registry, "/login"), [3, 0, 0, 0, 0]);
+    // In flight beside it.
+    let waits = Request::get("/slow").header("refuser", "client").body(()).unwrap();
+    let mut never = layer(&registry).layer(service_fn(turn_away));
+    let waiting = never.call(waits);
+    drop(poll_now(service.call(status("/slow", "405"))).unwrap());
+    assert_eq!(endings_of(&registry, "/slow")[0], 1);
+    drop(waiting);
+}
+
+#[test]
+fn requests_that_are_denied_beside_each_other_leave_no_resource() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(with_status));
+    let both = [(); 2].map(|()| service.call(status("/orders", "405")));
+    for response in both {
+        drop(poll_now(response).unwrap());
+    }
+    assert_eq!(registry.len(), 1);
+}
+
+/// The names that are known are bounded: one that is forgotten is listed, and denied again.
+#[test]
+fn denied_names_take_no_room_of_others() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(service_fn(with_status));
+    for _ in 0..2 {
+        for path in 0..10 * UNCONFIRMED {
+            drop(poll_now(service.call(status(&format!("/{path}"), "405"))).unwrap());
+        }
+    }
+    assert_eq!((registry.len(), registry.refused()), (1, 0));
+    for path in 0..UNCONFIRMED {
+        drop(poll_now(service.call(status(&format!("/scan/{path}"), "404"))).unwrap());
+    }
+    assert_eq!((registry.len(), registry.refused()), (1 + UNCONFIRMED, 0));
 }
 
 #[test]

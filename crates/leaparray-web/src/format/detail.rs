@@ -36,6 +36,10 @@ pub struct NodeDetail {
     /// The refused requests since the node was made, by reason, in the order of
     /// [`reasons`](super::reasons).
     pub refusals: Vec<u64>,
+    /// The refused requests since the node was made, by the name of the limiter, of those that have
+    /// one.
+    #[serde(default)]
+    pub refused_by: Vec<(String, u64)>,
     /// The responses since the node was made, by the class of their status: 1xx to 5xx.
     #[serde(default)]
     pub responses: Vec<u64>,

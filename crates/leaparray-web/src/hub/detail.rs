@@ -84,6 +84,7 @@ fn node_detail<C: Clock + Clone>(
         second: counts_of(&snapshot, &snapshot.short),
         minute: counts_of(&snapshot, &snapshot.long),
         refusals: snapshot.refusals.iter().map(|(_, count)| count).collect(),
+        refused_by: snapshot.refused_by.iter().map(|(name, count)| (name.into(), count)).collect(),
         responses: snapshot.responses.iter().map(|(_, count)| count).collect(),
         lifetime: lifetime.counts().into(),
         ledger: NodeLedger { in_window, expired, late, recorded: events(&lifetime) },

@@ -88,7 +88,7 @@ impl<L: Limiter> WaitQueue<L> {
         match result {
             Ok((permit, now)) => Ok(Entry::with_permit(node, now, permits, permit)),
             Err((refusal, until)) => {
-                node.refuse_many_at(until, permits, refusal.reason);
+                refusal.count_at(&node, until, permits);
                 Err(refusal)
             }
         }

@@ -1,4 +1,5 @@
 use leaparray::MetricEvent::Success;
+use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 use leaparray::{Clock, NodeConfig};
 
 use super::{SECOND, START, Tested, take, take_seconds};
@@ -109,4 +110,18 @@ fn details_have_no_second_that_the_hub_has_not_read() {
     let seconds: Vec<_> = detail.node.unwrap().seconds.iter().map(|it| it.t).collect();
     assert_eq!((detail.t, seconds), (START, vec![START]));
     assert_eq!(take_seconds(&first).len(), 1);
+}
+
+#[test]
+fn refused_requests_have_the_names_of_their_limiters() {
+    let mut tested = Tested::new();
+    let orders = tested.registry.resource("orders").unwrap();
+    for (name, requests) in [("clients", 1), ("all", 2)] {
+        let limiter = TokenBucket::new(Rate::per_minute(1).unwrap(), 0).named(name);
+        (0..requests).for_each(|_| assert!(limiter.try_enter(&*orders).is_err()));
+    }
+    let viewer = tested.steps.join(Some("orders"), None).unwrap();
+    tested.next_second();
+    let node = details(take(&viewer)).remove(0).node.unwrap();
+    assert_eq!(node.refused_by, [("all".to_owned(), 2), ("clients".to_owned(), 1)]);
 }

@@ -1,5 +1,5 @@
-//! The names of limiters. Each distinct name is kept for the rest of the process, under a number
-//! that fits where a refusal has room: a refusal is copied on the way of each decision.
+//! Interned names, those of limiters. Each distinct name is kept for the rest of the process, under
+//! a number that fits where a refusal has room: a refusal is copied on the way of each decision.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 /// The number of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NameId(NonZeroU32);
+pub(crate) struct NameId(NonZeroU32);
 
 /// The numbers of the names. A thread that looks a number up takes no lock.
 static NUMBERS: LazyLock<Mutex<HashMap<&'static str, NameId>>> = LazyLock::new(Mutex::default);
@@ -17,7 +17,7 @@ static NUMBERS: LazyLock<Mutex<HashMap<&'static str, NameId>>> = LazyLock::new(M
 static SEGMENTS: [OnceLock<Box<[OnceLock<&'static str>]>>; 32] = [const { OnceLock::new() }; 32];
 
 /// Returns the number of a name, and the name as it is kept.
-pub(super) fn keep(name: &str) -> (NameId, &'static str) {
+pub(crate) fn intern(name: &str) -> (NameId, &'static str) {
     let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((name, id)) = numbers.get_key_value(name) {
         return (*id, name);
@@ -38,8 +38,18 @@ impl NameId {
         &segment[self.0.get() as usize - (1 << bits)]
     }
 
+    /// Returns the number. It is not 0.
+    pub(crate) const fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Returns the name with that [number](Self::number); `None` for 0.
+    pub(crate) fn of_number(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
     /// Returns the name.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.place().get().expect("set before the number was returned")
     }
 }
@@ -51,7 +61,7 @@ mod tests {
     #[test]
     fn equal_names_have_one_number_and_are_kept_once() {
         let [(orders, text), (again, same), (other, _)] =
-            ["orders", &String::from("orders"), "clients"].map(keep);
+            ["orders", &String::from("orders"), "clients"].map(intern);
         assert_eq!((orders, text.as_ptr()), (again, same.as_ptr()));
         assert_ne!(orders, other);
         assert_eq!((orders.name(), other.name()), ("orders", "clients"));
@@ -61,7 +71,7 @@ mod tests {
     fn threads_that_name_at_once_agree() {
         let names: Vec<_> = (0..300).map(|number| number.to_string()).collect();
         let ids = std::thread::scope(|scope| {
-            let all = |_| scope.spawn(|| names.iter().map(|it| keep(it).0).collect::<Vec<_>>());
+            let all = |_| scope.spawn(|| names.iter().map(|it| intern(it).0).collect::<Vec<_>>());
             let threads: Vec<_> = (0..4).map(all).collect();
             threads.into_iter().map(|it| it.join().unwrap()).collect::<Vec<_>>()
         });
