@@ -267,6 +267,25 @@ fn refusal_with_the_latest_retry_time_is_returned() {
     assert_eq!(unknown.try_acquire_at(now, 1).refusal().unwrap().retry(), Retry::Unknown);
 }
 
+/// The bucket paces at one a second. Eleven requests are ahead, so the next one that need not wait
+/// comes 11 s later.
+#[test]
+fn request_that_cannot_wait_is_admitted_at_its_retry_time_and_no_earlier() {
+    let clock = ManualClock::new(at(60_000));
+    let pace = LeakyBucket::with_clock(Rate::per_second(1).unwrap(), ms(20_000), clock.clone());
+    for _ in 0..11 {
+        assert!(!pace.try_acquire().is_refused());
+    }
+    let all = AllOf::new((&pace, fixed(1_000, 100)));
+    let refusal = all.ask(&Ask::at(at(60_000)).at_once()).refusal().unwrap();
+    assert_eq!(refusal.retry_at(), Some(at(71_000)));
+    for (time, is_admitted) in [(70_999, false), (71_000, true)] {
+        clock.set(at(time));
+        let decision = all.ask(&Ask::at(at(time)).at_once());
+        assert_eq!(decision.is_admitted(), is_admitted, "at {time} ms");
+    }
+}
+
 #[test]
 fn longest_wait_counts() {
     let clock = ManualClock::new(at(60_000));

@@ -89,6 +89,14 @@ fn default_limit_leaves_each_trap() {
     }
 }
 
+#[test]
+fn limit_of_one_worker_does_not_climb() {
+    for seed in 1..=10 {
+        let verdict = judge(&traps::one_worker(), &headroom, seed);
+        assert!(verdict.holds(), "{seed}: {verdict:?}");
+    }
+}
+
 /// A limiter learns from a peek of a request, from a queue and from a combination what it learns if
 /// it is asked directly.
 #[test]

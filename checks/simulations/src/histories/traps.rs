@@ -25,6 +25,15 @@ pub fn one_worker_of_eight() -> History {
     History { range: range(1, 20, 200), past: vec![past], health }
 }
 
+/// One worker, and twice the calls that it serves. While the calls of a dip make room for those of
+/// the limit, few wait.
+#[must_use]
+pub fn one_worker() -> History {
+    let lengths = Lengths::Constant(Duration::from_millis(10));
+    let health = Stage::healthy(1, 2.0, lengths, [1, 1]);
+    History { range: range(1, 20, 200), past: Vec::new(), health }
+}
+
 /// Calls of a minute, give or take a tenth, on 220 workers of which 200 are needed.
 #[must_use]
 pub fn long_calls() -> History {
