@@ -227,13 +227,13 @@ impl Others {
     fn operation(&mut self, time: u64) {
         let passed = if self.last == 0 { 0 } else { time - self.last };
         let busy = self.busy.min(passed);
-        if self.micros.len() <= self.busy as usize {
-            self.micros.resize(self.busy as usize + 1, 0);
+        let index = |micros| usize::try_from(micros).expect("some seconds");
+        let (first, last) = (index(self.busy - busy) + 1, index(self.busy));
+        if self.micros.len() <= last {
+            self.micros.resize(last + 1, 0);
         }
         self.micros[0] += passed - busy;
-        for left in self.busy - busy + 1..=self.busy {
-            self.micros[left as usize] += 1;
-        }
+        self.micros[first..=last].iter_mut().for_each(|it| *it += 1);
         (self.last, self.busy) = (time, self.busy - busy + Self::ASK);
     }
 

@@ -73,8 +73,8 @@ struct Cost {
 
 /// Runs limiters of `limit` permits in any second on a server, beside one that has nothing to do.
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-fn herd([server, idle]: [&Server; 2], limit: u64) -> Cost {
-    let config = LeaseConfig::new(limit, Duration::from_secs(1)).unwrap();
+fn herd([server, idle]: [&Server; 2], limit: u32) -> Cost {
+    let config = LeaseConfig::new(limit.into(), Duration::from_secs(1)).unwrap();
     let name = format!("orders{limit}");
     let mut connections = [server.connect(), idle.connect()];
     // The other processor is for the servers.
@@ -132,6 +132,6 @@ fn limiters_that_wait_take_turns() {
     for limit in [1_000, 10_000] {
         let cost = herd([&server, &idle], limit);
         assert!(cost.asks <= 2_000.0, "{} asks in a second", cost.asks);
-        assert!(cost.uses <= limit as f64 * 1.05, "{} uses in a second", cost.uses);
+        assert!(cost.uses <= f64::from(limit) * 1.05, "{} uses in a second", cost.uses);
     }
 }
