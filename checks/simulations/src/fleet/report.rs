@@ -127,6 +127,9 @@ fn waiting(results: &Results) -> String {
     text
 }
 
+/// Returns the name of a case in a plot.
+type Name = fn(&Case) -> String;
+
 /// Returns plots of the utilisation and of the shares.
 fn plots(results: &Results) -> String {
     let by_round_trip = |case: &Case| match case.scenario.round_trips {
@@ -134,8 +137,7 @@ fn plots(results: &Results) -> String {
         _ => String::new(),
     };
     let by_loss = |case: &Case| format!("{} lost", percent(case.scenario.faults.loss, 1));
-    let names: [(Table, &dyn Fn(&Case) -> String); 2] =
-        [(Table::Distances, &by_round_trip), (Table::Losses, &by_loss)];
+    let names: [(Table, Name); 2] = [(Table::Distances, by_round_trip), (Table::Losses, by_loss)];
     let plots = names.iter().flat_map(|(table, name)| {
         let cases = || results.0.iter().filter(|it| it.0.table == *table);
         let rate = |it: &Observed| 100.0 * it.utilisation;
