@@ -5,7 +5,7 @@ use crate::parallel;
 use crate::report::run_algorithm;
 use crate::scenarios::{Scenario, capacity_changes, mix_changes, sizes};
 use crate::score::{Score, best};
-use crate::table::line;
+use crate::table::{self, line};
 
 /// The seeds of the arrivals and of the mix.
 const SEEDS: u64 = 100;
@@ -102,7 +102,7 @@ pub fn page(results: &[Results]) -> String {
         text += "## ";
         text += name;
         text += "\n\n";
-        text += &table(scores);
+        text += &medians(scores);
         let plots: [Plot; 3] = [
             ("goodput, % of the best fixed limit's", [0.0, 100.0], |it| 100.0 * it.goodput),
             ("quantile 0.99, × that of the best fixed limit", [0.0, 10.0], |it| it.p99),
@@ -128,7 +128,7 @@ fn name(algorithm: Algorithm) -> String {
 }
 
 /// Returns the medians.
-fn table(scores: &[Vec<Score>]) -> String {
+fn medians(scores: &[Vec<Score>]) -> String {
     let head = ["median of the seeds", "goodput", "quantile 0.99", "settles after"];
     let mut text = line(head.into_iter()) + &line(["---", "---:", "---:", "---:"].into_iter());
     for (algorithm, scores) in ALGORITHMS.iter().zip(scores) {
@@ -152,36 +152,13 @@ fn quantile(scores: &[Score], of: fn(&Score) -> f64, q: f64) -> f64 {
     values[((q * values.len() as f64).ceil() as usize).saturating_sub(1)]
 }
 
-/// The columns of a plot.
-const WIDTH: usize = 60;
+/// The width of the names.
 const NAMES: usize = 14;
 
-/// Draws a line for each algorithm. A value beyond the range is at its edge.
-fn plot(
-    title: &str,
-    [low, high]: [f64; 2],
-    scores: &[Vec<Score>],
-    of: fn(&Score) -> f64,
-) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in the range")]
-    #[expect(clippy::cast_precision_loss, reason = "small")]
-    let column = |value: f64| {
-        (((value - low) / (high - low)).clamp(0.0, 1.0) * (WIDTH - 1) as f64).round() as usize
-    };
-    let ends = format!("{low}{:>width$}", high, width = WIDTH - format!("{low}").len());
-    let mut text = format!("{title}\n{:NAMES$}{ends}\n", "");
-    for (algorithm, scores) in ALGORITHMS.iter().zip(scores) {
-        let [first, median, last] = [0.05, 0.5, 0.95].map(|q| column(quantile(scores, of, q)));
-        let mark = |at: usize| match at {
-            _ if at == median => '●',
-            _ if (first..=last).contains(&at) => '─',
-            _ => '·',
-        };
-        let marks: String = (0..WIDTH).map(mark).collect();
-        text += &name(*algorithm);
-        text += &" ".repeat(NAMES - name(*algorithm).len());
-        text += &marks;
-        text.push('\n');
-    }
-    text
+/// Draws a line for each algorithm, from a quantile to another one, with the median.
+fn plot(title: &str, range: [f64; 2], scores: &[Vec<Score>], of: fn(&Score) -> f64) -> String {
+    let rows = ALGORITHMS.iter().zip(scores).map(|(algorithm, scores)| {
+        (name(*algorithm), [0.05, 0.5, 0.95].map(|q| quantile(scores, of, q)))
+    });
+    table::plot(title, range, NAMES, rows)
 }

@@ -1,4 +1,4 @@
-//! Tables in Markdown.
+//! Tables in Markdown, and plots in plain text.
 
 /// Returns a line of a table.
 pub(crate) fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
@@ -16,4 +16,37 @@ pub(crate) fn grouped(number: u64) -> String {
         (0, rest) => rest.to_string(),
         (thousands, rest) => format!("{},{rest:03}", grouped(thousands)),
     }
+}
+
+/// The columns of a plot.
+const WIDTH: usize = 60;
+
+/// Draws a line from the least to the most of each row, with a point between them. A value beyond
+/// the ends of the axis is at its edge. `names` is the width of the names.
+pub(crate) fn plot(
+    title: &str,
+    [low, high]: [f64; 2],
+    names: usize,
+    rows: impl Iterator<Item = (String, [f64; 3])>,
+) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in the range")]
+    #[expect(clippy::cast_precision_loss, reason = "small")]
+    let column = |value: f64| {
+        (((value - low) / (high - low)).clamp(0.0, 1.0) * (WIDTH - 1) as f64).round() as usize
+    };
+    let ends = format!("{low}{:>width$}", high, width = WIDTH - format!("{low}").len());
+    let mut text = format!("{title}\n{:names$}{ends}\n", "");
+    for (name, values) in rows {
+        let [first, point, last] = values.map(column);
+        let mark = |at: usize| match at {
+            _ if at == point => '●',
+            _ if (first..=last).contains(&at) => '─',
+            _ => '·',
+        };
+        text += &name;
+        text += &" ".repeat(names - name.chars().count());
+        text.extend((0..WIDTH).map(mark));
+        text.push('\n');
+    }
+    text
 }

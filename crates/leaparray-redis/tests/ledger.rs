@@ -25,7 +25,7 @@ fn with_limit(limit: u64) -> LeaseConfig {
 
 fn ask(node: u64, seq: u64, epoch: Epoch, want: u64, moves: &[Move]) -> Ask {
     let (nonce, epoch, moves) = (1, Some(epoch), moves.to_vec());
-    Ask { node, seq, nonce, epoch, want, validity: 1, horizon: 0, weight: 0, moves }
+    Ask { node, seq, nonce, epoch, seen: 0, want, validity: 1, horizon: 0, weight: 0, moves }
 }
 
 /// Returns a ledger that has opened.
@@ -40,6 +40,84 @@ fn opened(config: LeaseConfig) -> (Ledger, Epoch) {
     let answer = ledger.lease(quarantine, 1, &ask(9, 2, epoch, 0, &[]));
     assert_eq!((answer.epoch, answer.open_in, answer.free), (epoch, 0, config.limit()));
     (ledger, epoch)
+}
+
+/// A server that is restored from a snapshot has its identity of before. A node whose last ask it
+/// does not know tells it that it has forgotten grants, also after asks of others.
+#[test]
+fn restored_snapshot_begins_an_epoch_at_the_next_ask_of_a_node_that_it_has_forgotten() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 0, &[]));
+    let snapshot = ledger.clone();
+    let granted = ledger.lease(OPEN + 1, 1, &ask(1, 2, epoch, 2, &[]));
+    assert_eq!((granted.granted, granted.now), (2, OPEN + 1));
+    let seen = granted.now;
+    for (time, whole) in [
+        (OPEN + 2, false),
+        // By a clock that was restored, too.
+        (OPEN, false),
+        (OPEN + 1 + B, false),
+        (OPEN + 2, true),
+    ] {
+        let mut ledger = if whole { ledger.clone() } else { snapshot.clone() };
+        ledger.lease(time, 1, &ask(2, 1, epoch, 0, &[]));
+        let answer = ledger.lease(time, 1, &Ask { seen, ..ask(1, 3, epoch, 2, &[]) });
+        let open_in = if whole { 0 } else { OPEN };
+        assert_eq!((answer.granted, answer.open_in), (0, open_in), "at {time}");
+        assert_eq!(answer.epoch == epoch, whole, "at {time}");
+        // Nothing is forgotten of the epoch that has begun.
+        let (epoch, seen) = (answer.epoch, answer.now);
+        let again = ledger.lease(time + 1, 1, &Ask { seen, ..ask(1, 4, epoch, 2, &[]) });
+        assert_eq!(again.epoch, epoch, "at {time}");
+    }
+}
+
+/// The node takes the answer to the second delivery of its ask, which has a later time.
+#[test]
+fn answer_to_a_repeated_ask_is_known() {
+    let (mut ledger, epoch) = open();
+    let asked = ask(1, 1, epoch, 2, &[]);
+    ledger.lease(OPEN, 1, &asked);
+    let seen = ledger.lease(OPEN + 1, 1, &asked).now;
+    let answer = ledger.lease(OPEN + 2, 1, &Ask { seen, ..ask(1, 2, epoch, 0, &[]) });
+    assert_eq!((answer.epoch, answer.open_in), (epoch, 0));
+}
+
+/// When all leases of that time have left the window, the last ask of a node expires.
+#[test]
+fn node_whose_last_ask_has_expired_begins_no_epoch() {
+    let (mut ledger, epoch) = open();
+    let snapshot = ledger.clone();
+    let seen = ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[])).now;
+    for (after, is_kept) in [(OPEN - 1, false), (OPEN, true)] {
+        let mut ledger = snapshot.clone();
+        let answer = ledger.lease(OPEN + after, 1, &Ask { seen, ..ask(1, 2, epoch, 2, &[]) });
+        assert_eq!(answer.epoch == epoch, is_kept, "{after}");
+    }
+}
+
+/// The snapshot is of an epoch before that of the node.
+#[test]
+fn restored_snapshot_of_an_earlier_epoch_begins_another_one() {
+    let (mut ledger, epoch) = open();
+    let snapshot = ledger.clone();
+    ledger = Ledger::new(config());
+    let later = ledger.lease(OPEN + 10, 1, &ask(1, 1, epoch, 0, &[])).epoch;
+    let seen = ledger.lease(3 * OPEN, 1, &ask(1, 2, later, 2, &[])).now;
+    let mut ledger = snapshot;
+    let answer = ledger.lease(3 * OPEN + 1, 1, &Ask { seen, ..ask(1, 3, later, 2, &[]) });
+    assert_eq!((answer.granted, answer.open_in), (0, OPEN));
+}
+
+/// The state is lost, and the clock has stepped back with it: what nodes have seen of the epoch
+/// before is no reason to begin another one.
+#[test]
+fn node_of_an_earlier_epoch_begins_no_epoch() {
+    let (mut ledger, epoch) = opened(config());
+    let seen = ledger.lease(9 * OPEN, 1, &ask(1, 1, epoch, 2, &[])).now;
+    let mut ledger = Ledger::new(config());
+    let later = ledger.lease(2 * OPEN, 1, &ask(2, 1, epoch, 0, &[])).epoch;
+    assert_eq!(ledger.lease(3 * OPEN, 1, &Ask { seen, ..ask(1, 2, epoch, 0, &[]) }).epoch, later);
 }
 
 /// A message arrives after its sequence number has expired, and its moves are from a bucket that
@@ -149,6 +227,10 @@ fn evicted_number_lets_no_move_apply_twice() {
     assert_eq!(ledger.lease(OPEN, 1, &ask(2, 1, epoch, 1, &[])).granted, 1);
     ledger.evict_nodes();
     assert_eq!(ledger.lease(OPEN, 1, &returned).free, 1);
+    // The next ask of a node that has had an answer begins a quarantine.
+    ledger.evict_nodes();
+    let answer = ledger.lease(OPEN, 1, &Ask { seen: OPEN, ..ask(1, 3, epoch, 1, &[]) });
+    assert_eq!((answer.granted, answer.open_in), (0, OPEN));
 }
 
 #[test]
@@ -239,22 +321,6 @@ fn shortage_is_shared_in_proportion() {
     assert_eq!(shares(100, &[50, 50, 100]), [25, 25, 50]);
     assert_eq!(shares(10, &[10, 10, 10]), [3, 3, 3]);
     assert_eq!(shares(100, &[100, 1, 1]), [98, 1, 1]);
-}
-
-/// A snapshot of the server's memory keeps its identity, so that a server which is restored from it
-/// does not know that it has lost grants: the limit holds twice, once for each.
-#[test]
-fn server_restored_from_its_memory_grants_the_limit_once_more() {
-    let (mut ledger, epoch) = opened(with_limit(4));
-    let mut restored = ledger.clone();
-    let granted = [&mut ledger, &mut restored].map(|it| {
-        let first = it.lease(OPEN, 1, &ask(1, 1, epoch, 3, &[])).granted;
-        first + it.lease(OPEN, 1, &ask(2, 1, epoch, 3, &[])).granted
-    });
-    assert_eq!(granted, [4, 4]);
-    // A server that is restarted after that has another identity, and grants nothing.
-    let answer = restored.lease(OPEN, 2, &ask(3, 1, epoch, 3, &[]));
-    assert_eq!((answer.granted, answer.open_in), (0, 4 * B));
 }
 
 /// 500 nodes lack a permit for a request that waits, in a window of two buckets of 100 ms. 180 may

@@ -84,7 +84,7 @@ async fn other(
 ) -> u64 {
     let validity = config.validity();
     let (horizon, weight, moves) = (0, want, vec![]);
-    let epoch = None;
-    let ask = Ask { node: 0, seq, nonce: seq, epoch, want, validity, horizon, weight, moves };
+    let (epoch, seen) = (None, 0);
+    let ask = Ask { node: 0, seq, nonce: seq, epoch, seen, want, validity, horizon, weight, moves };
     engine.lease(keys, config, &ask).await.expect("an engine in memory").granted
 }

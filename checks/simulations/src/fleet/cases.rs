@@ -33,6 +33,9 @@ pub(super) enum Table {
     AnySecond,
     /// Requests that wait, at nodes near and far from the server.
     Waiting,
+    /// The same by the longest round trip, and by the share of the messages that are lost.
+    Distances,
+    Losses,
     Faults,
 }
 
@@ -76,6 +79,8 @@ pub fn all() -> Vec<Case> {
     all.extend(loads());
     all.extend(any_second());
     all.extend(waiting());
+    all.extend(distances());
+    all.extend(losses());
     all.extend(leases_with_faults());
     all.extend(others_with_faults());
     all
@@ -145,17 +150,35 @@ fn any_second() -> Vec<Case> {
     loads.into_iter().chain(faults).map(case).collect()
 }
 
-fn waiting() -> Vec<Case> {
-    let case = |(name, config, round_trips)| {
-        let scenario = Scenario { nodes: 8, workers: 100, ..Scenario::alike(config, 15) };
-        let scenario = Scenario { waits: Waits::Window, round_trips, ..scenario };
-        let (table, strategy) = (Table::Waiting, Strategy::Leases);
-        Case { table, name, strategy, scenario, seeds: 3 }
+/// Returns a case of 8 nodes of 100 workers.
+fn workers(table: Table, name: &'static str, config: LeaseConfig, round_trips: RoundTrips) -> Case {
+    let scenario = Scenario { nodes: 8, workers: 100, ..Scenario::alike(config, 15) };
+    let scenario = Scenario { waits: Waits::Window, round_trips, ..scenario };
+    Case { table, name, strategy: Strategy::Leases, scenario, seeds: 3 }
+}
+
+fn distances() -> Vec<Case> {
+    let config = in_any_second(4_000);
+    let case = |longest| workers(Table::Distances, "", config, RoundTrips::ByNode { longest });
+    [1, 5, 25, 50, 100, 150, 200, 250].map(case).into()
+}
+
+fn losses() -> Vec<Case> {
+    let case = |loss| {
+        let config = in_any_second(4_000);
+        let mut case = workers(Table::Losses, "", config, RoundTrips::BELOW_HALF_A_WINDOW);
+        case.scenario.faults.loss = loss;
+        case
     };
+    [0.0, 0.005, 0.01, 0.02, 0.05, 0.1].map(case).into()
+}
+
+fn waiting() -> Vec<Case> {
+    let case = |(name, config, round_trips)| workers(Table::Waiting, name, config, round_trips);
     [
-        ("any second", in_any_second(4_000), RoundTrips::BelowHalfAWindow),
+        ("any second", in_any_second(4_000), RoundTrips::BELOW_HALF_A_WINDOW),
         ("any second", in_any_second(4_000), RoundTrips::Even),
-        ("10 buckets", config(4_000, 10, 1), RoundTrips::BelowHalfAWindow),
+        ("10 buckets", config(4_000, 10, 1), RoundTrips::BELOW_HALF_A_WINDOW),
         ("10 buckets", config(4_000, 10, 1), RoundTrips::Even),
     ]
     .map(case)
@@ -250,11 +273,15 @@ impl Results {
             let is_reached = match case.table {
                 Table::Second => is_used,
                 Table::Minute => is_used && it.local >= 0.9,
-                Table::Loads | Table::Faults | Table::AnySecond => true,
-                Table::Waiting => {
-                    let is_far = case.scenario.round_trips == RoundTrips::BelowHalfAWindow;
+                Table::Loads | Table::Faults | Table::AnySecond | Table::Losses => true,
+                Table::Waiting | Table::Distances => {
                     let is_even = it.fairness >= 0.9 && it.most_share <= 1.1;
-                    is_even && (it.utilisation >= 0.95 || !is_far)
+                    match case.scenario.round_trips {
+                        RoundTrips::ByNode { longest } => {
+                            longest > 100 || is_even && it.utilisation >= 0.95
+                        }
+                        _ => is_even,
+                    }
                 }
             };
             it.overshoot > 0.0 || !is_reached

@@ -6,10 +6,9 @@ use super::{RoundTrips, Scenario, float, whole};
 
 /// The mean round trip of nodes that are alike, in microseconds.
 const ROUND_TRIP: u64 = 50_000;
-/// The shortest and the longest mean round trips of nodes that are not.
+/// The shortest and the longest mean round trips of nodes that are not, in microseconds.
 const SHORTEST: f64 = 200.0;
 const LONGEST: f64 = 250_000.0;
-const BELOW_HALF_A_WINDOW: f64 = 100_000.0;
 /// The bound of the time that a late delivery takes, in microseconds.
 const LATE: u64 = 2_000_000;
 
@@ -32,7 +31,7 @@ impl Network {
         let (faults, nodes) = (&scenario.faults, scenario.nodes);
         let is_even = scenario.round_trips == RoundTrips::Even;
         let longest = match scenario.round_trips {
-            RoundTrips::BelowHalfAWindow => BELOW_HALF_A_WINDOW,
+            RoundTrips::ByNode { longest } => 1e3 * f64::from(longest),
             _ => LONGEST,
         };
         let mean = |node: usize| {

@@ -2,7 +2,7 @@
 
 use super::cases::{Case, Table};
 use super::{Observed, Results, RoundTrips};
-use crate::table::{grouped, line, percent};
+use crate::table::{grouped, line, percent, plot};
 
 const HEAD: &str = "
 ## A limit over a fleet
@@ -41,6 +41,14 @@ With requests that wait: 8 nodes of 100 workers, each of which has its next requ
 is admitted, and L = 4,000. The round trips are those above, or from 0.2 to 100 ms by node. A
 *share* is what a node gets, relative to the mean of all:
 
+";
+
+const PLOTS: &str = "
+The same with L = 4,000 in any second, by the longest of the round trips, which begin at 0.2 ms, and
+at 0.2 to 100 ms by the share of the messages that are lost. A line of shares is from the least to
+the most that a node gets, and its point is the mean of all:
+
+```text
 ";
 
 const FAULTS: &str = "
@@ -85,8 +93,9 @@ pub fn section(results: &Results) -> String {
     };
     let faults = rows(results, &["faults"], |case| vec![case.name.to_owned()], is_shown);
     let (any, waiting) = (any_second(results), waiting(results));
-    [HEAD, &by_nodes, LOADS, &loads, ANY_SECOND, &any, WAITING, &waiting, FAULTS, &faults, GOALS]
-        .concat()
+    let plots = plots(results) + "```\n";
+    let waiting = [WAITING, &waiting, PLOTS, &plots].concat();
+    [HEAD, &by_nodes, LOADS, &loads, ANY_SECOND, &any, &waiting, FAULTS, &faults, GOALS].concat()
 }
 
 fn any_second(results: &Results) -> String {
@@ -117,6 +126,33 @@ fn waiting(results: &Results) -> String {
     }
     text
 }
+
+/// Returns the name of a case in a plot.
+type Name = fn(&Case) -> String;
+
+/// Returns plots of the utilisation and of the shares.
+fn plots(results: &Results) -> String {
+    let by_round_trip = |case: &Case| match case.scenario.round_trips {
+        RoundTrips::ByNode { longest } => format!("up to {longest} ms"),
+        _ => String::new(),
+    };
+    let by_loss = |case: &Case| format!("{} lost", percent(case.scenario.faults.loss, 1));
+    let names: [(Table, Name); 2] = [(Table::Distances, by_round_trip), (Table::Losses, by_loss)];
+    let plots = names.iter().flat_map(|(table, name)| {
+        let cases = || results.0.iter().filter(|it| it.0.table == *table);
+        let rate = |it: &Observed| 100.0 * it.utilisation;
+        let used = cases().map(|(case, it)| (name(case), [rate(it); 3]));
+        let shares = cases().map(|(case, it)| (name(case), [it.fairness, 1.0, it.most_share]));
+        [
+            plot("utilisation, %", [0.0, 100.0], NAMES, used),
+            plot("shares, relative to the mean", [0.0, 2.0], NAMES, shares),
+        ]
+    });
+    plots.collect::<Vec<_>>().join("\n")
+}
+
+/// The width of the names in the plots.
+const NAMES: usize = 16;
 
 /// Returns a table whose first columns are `names` and the strategy.
 fn rows(

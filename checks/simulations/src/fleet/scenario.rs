@@ -69,12 +69,18 @@ pub enum Waits {
 pub enum RoundTrips {
     /// 50 ms for all.
     Even,
-    /// From 0.2 to 250 ms, evenly on a logarithmic scale, by the number of the node.
-    ByNode,
-    /// From 0.2 to 100 ms in the same way: less than half of a window of a second.
-    BelowHalfAWindow,
-    /// The same, and each node has another one every 5 s.
+    /// From 0.2 ms on, evenly on a logarithmic scale, by the number of the node.
+    ByNode {
+        /// The longest one, in milliseconds.
+        longest: u32,
+    },
+    /// From 0.2 to 250 ms in the same way, and each node has another one every 5 s.
     ByNodeAndTime,
+}
+
+impl RoundTrips {
+    /// From 0.2 to 100 ms: less than half of a window of a second.
+    pub const BELOW_HALF_A_WINDOW: Self = Self::ByNode { longest: 100 };
 }
 
 /// The faults of a run.

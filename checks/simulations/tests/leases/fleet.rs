@@ -166,6 +166,7 @@ impl State {
             seq,
             nonce,
             epoch: None,
+            seen: 0,
             want: 0,
             validity: 0,
             horizon: 0,

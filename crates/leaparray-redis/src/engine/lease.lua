@@ -3,13 +3,13 @@
 --
 -- KEYS: mark, charges, last ask of the node
 -- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number and nonce of the ask, epoch of its
---       moves (identity, since), wanted permits, validity of the lease that is asked for, horizon, weight, and for each move:
---       from, to or -1, count
+--       moves (identity, since), time of the latest answer in it, wanted permits, validity of the lease that is asked for, horizon,
+--       weight, and for each move: from, to or -1, count
 local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local want, validity = math.min(tonumber(ARGV[9]), limit), tonumber(ARGV[10])
-local horizon, weight = math.min(tonumber(ARGV[11]), v), math.min(tonumber(ARGV[12]), limit)
-local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, SPACING, UNIT, MOST = 13, 64, 64, 1800, 250, 4096, 2 ^ 52
+local seen, want, validity = tonumber(ARGV[9]), math.min(tonumber(ARGV[10]), limit), tonumber(ARGV[11])
+local horizon, weight = math.min(tonumber(ARGV[12]), v), math.min(tonumber(ARGV[13]), limit)
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, SPACING, UNIT, MOST = 14, 64, 64, 1800, 250, 4096, 2 ^ 52
 local pack, unpacked, floor, min, max = cmsgpack.pack, cmsgpack.unpack, math.floor, math.min, math.max
 -- The buckets of a step: see `LeaseConfig::step`. The permits of a bucket if the limit is used evenly.
 local steps, pace = max(floor(min(floor(n * b / 10), 100000) / b), 1), math.ceil(limit / n)
@@ -23,7 +23,12 @@ if mark then of_identity, since, open, high, charged_to = unpacked(mark) end
 local now = max(time, high or 0)
 local k = floor(now / b)
 local is_evicted = not stored and (charged_to or 0) + n > k
-if of_identity ~= identity or is_evicted then
+-- The last ask of the node: its number, nonce, epoch, grant and bucket, the grants ahead, its share, and its time.
+local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time
+if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time = unpacked(last) end
+local is_forgotten = seen > 0 and time < seen + (n + v + 1) * b and (last_time or 0) < seen
+  and asked_identity == identity and asked_since >= (since or 0)
+if of_identity ~= identity or is_evicted or is_forgotten then
   since, open, charged_to, stored = now, now + (n + v + 1) * b, 0, false
 end
 
@@ -53,9 +58,6 @@ if time < now then
   for i = steps + 1, steps + v do begins[i] = 0 end
 end
 
--- The last ask of the node: its number, nonce, epoch, grant and bucket, the grants ahead, and its share.
-local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share
-if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share = unpacked(last) end
 local is_new = not last_seq or last_seq < seq
 local is_same = last_seq == seq and last_nonce == nonce
 local is_known = last_identity == identity and last_since == since
@@ -170,8 +172,13 @@ if is_new then
     retry_in = (k + turn) * b + due[turn] % room * min(SPACING, floor(b / room)) - now
     due[turn] = due[turn] + 1
   end
-  redis.call('SET', KEYS[3], pack(seq, nonce, identity, since, granted, bucket, ahead, share), 'PX', kept_for)
-else
+  last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket = seq, nonce, identity, since, granted, bucket
+end
+if is_new or is_same then
+  local last = pack(last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, now)
+  redis.call('SET', KEYS[3], last, 'PX', kept_for)
+end
+if not is_new then
   bucket = last_bucket
   if is_same and is_known then granted = last_granted else ahead = {} end
 end

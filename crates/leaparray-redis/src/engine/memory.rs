@@ -27,6 +27,7 @@ use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
 ///     seq,
 ///     nonce: seq,
 ///     epoch: None,
+///     seen: 0,
 ///     want: 5,
 ///     validity: 2,
 ///     horizon: 0,

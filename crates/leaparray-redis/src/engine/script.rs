@@ -9,13 +9,12 @@
 //! let config = LeaseConfig::of_buckets(100, 10, Duration::from_secs(1))?;
 //! let keys = LeaseKeys::new("orders", &config)?;
 //! let (node, seq, nonce, want, validity) = (7, 1, 77, 5, 2);
-//! let (horizon, weight) = (4, 20);
-//! let ask =
-//!     Ask { node, seq, nonce, epoch: None, want, validity, horizon, weight, moves: vec![] };
+//! let (epoch, seen, horizon, weight, moves) = (None, 0, 4, 20, vec![]);
+//! let ask = Ask { node, seq, nonce, epoch, seen, want, validity, horizon, weight, moves };
 //! // EVAL source 3 keys… arguments…
 //! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100000:6}:node:7");
 //! let arguments = script::arguments(&config, &ask);
-//! assert_eq!(arguments, [100, 10, 100_000, 6, 1, 77, -1, -1, 5, 2, 4, 20]);
+//! assert_eq!(arguments, [100, 10, 100_000, 6, 1, 77, -1, -1, 0, 5, 2, 4, 20]);
 //! let reply = [4, 1_000_000, 9_000_000, 2, 92, 9_999, 0, 0, 0, 0, 91, 93, 3];
 //! let answer = script::answer(&ask, &reply)?;
 //! assert_eq!((answer.granted, answer.bucket, answer.free), (2, 92, 0));
@@ -59,6 +58,7 @@ pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
         exact(ask.nonce),
         identity,
         since,
+        exact(ask.seen),
         exact(ask.want),
         ask.validity.into(),
         exact(ask.horizon),

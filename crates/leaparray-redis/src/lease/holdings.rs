@@ -288,7 +288,9 @@ impl Holdings {
         self.seq += 1;
         self.in_flight = Some(InFlight { seq: self.seq, sent: self.latest });
         let Self { node, seq, epoch, .. } = *self;
-        Some(Ask { node, seq, nonce: 0, epoch, want, validity, horizon: 0, weight: 0, moves })
+        let seen = self.anchor.map_or(0, |(_, server)| server);
+        let (nonce, horizon, weight) = (0, 0, 0);
+        Some(Ask { node, seq, nonce, epoch, seen, want, validity, horizon, weight, moves })
     }
 
     /// Begins another incarnation of the node, with another number. Nothing is in hand, and nothing

@@ -21,6 +21,7 @@ use super::message::{Ahead, Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
 ///     seq,
 ///     nonce: seq,
 ///     epoch: None,
+///     seen: 0,
 ///     want: 8,
 ///     validity: 2,
 ///     horizon: 0,
@@ -154,8 +155,8 @@ impl Ledger {
 
     /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
     ///
-    /// If two asks of a node are delivered again afterwards, in order, the moves of the second one
-    /// are applied twice: the first one is stored as the last ask. So a server must not evict keys.
+    /// The next ask of a node that has had an answer begins an epoch. If the first two asks of a
+    /// node are delivered again instead, in order, the moves of the second one are applied twice.
     pub fn evict_nodes(&mut self) {
         self.last.clear();
     }
@@ -176,7 +177,7 @@ impl Ledger {
         // again after its charges were dropped.
         let now = self.time_of_limit(time);
         let k = now / b;
-        let mut mark = self.mark_at(now, identity);
+        let mut mark = self.mark_at(time, now, identity, ask);
         // Counted from `now`: the charges have to stay while the time of the limit stands still.
         let expires = now + config.buckets_micros(2);
         let charges = self.charges.get_or_insert_default();
@@ -227,7 +228,12 @@ impl Ledger {
             let is_granted = is_same && last.epoch == mark.epoch;
             let granted = if is_granted { last.granted } else { 0 };
             let ahead = if is_granted { last.ahead.clone() } else { Vec::new() };
-            return Answer { granted, ahead, bucket: last.bucket, is_taken: !is_same, ..answer };
+            let bucket = last.bucket;
+            // The node may take this answer and not the first one: it has seen this time then.
+            if let Some(last) = self.last.get_mut(&ask.node).filter(|_| is_same) {
+                last.expires = expires;
+            }
+            return Answer { granted, ahead, bucket, is_taken: !is_same, ..answer };
         }
 
         let want = ask.want.min(config.limit());
@@ -279,12 +285,25 @@ impl Ledger {
 
     /// Returns the mark, of a new epoch if state may have been lost: if there is no mark, if
     /// another run of a server wrote it (a restart loads an old dump, and a promoted replica lags),
-    /// or if charges are gone that a window needs.
-    fn mark_at(&mut self, now: u64, identity: u64) -> Mark {
+    /// if charges are gone that a window needs, or if the node has had an answer to a later ask
+    /// than the last one that is known.
+    fn mark_at(&mut self, time: u64, now: u64, identity: u64, ask: &Ask) -> Mark {
         let config = self.config;
         let (n, k) = (u64::from(config.buckets()), now / config.bucket_micros());
         let is_evicted = |it: &Mark| self.charges.is_none() && it.charged_to + n > k;
-        let known = self.mark.take().filter(|it| it.epoch.identity == identity && !is_evicted(it));
+        // A server that is restored from a snapshot of its memory has the same identity. The time
+        // of the last answer to the node tells. That of an earlier epoch does not: the clock may
+        // have stepped back since.
+        let (seen, last) = (ask.seen.min(MAX_EXACT), self.last.get(&ask.node));
+        let is_known = last.is_some_and(|it| it.expires >= seen + config.buckets_micros(2));
+        // Until then, a lease of that time may be in use, and the last ask does not expire.
+        let is_recent = seen > 0 && time < seen + config.buckets_micros(1);
+        let is_forgotten = |it: &Mark| {
+            let is_of_this = |of: Epoch| of.identity == identity && of.since >= it.epoch.since;
+            is_recent && !is_known && ask.epoch.is_some_and(is_of_this)
+        };
+        let is_whole = |it: &Mark| !is_evicted(it) && !is_forgotten(it);
+        let known = self.mark.take().filter(|it| it.epoch.identity == identity && is_whole(it));
         let mark = if let Some(mark) = known {
             Mark { high: now, ..mark }
         } else {

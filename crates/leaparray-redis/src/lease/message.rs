@@ -34,6 +34,10 @@ pub struct Ask {
     pub nonce: u64,
     /// The epoch that the moves are about, if the node knows of one.
     pub epoch: Option<Epoch>,
+    /// The server's time of the latest answer to the node in that epoch, in microseconds; 0 if
+    /// there is none. A server that does not know that ask, although it has not expired, was
+    /// restored from a snapshot, or has evicted it: it begins a new epoch.
+    pub seen: u64,
     /// The permits that the node would like to have, 0 for a report.
     pub want: u64,
     /// The number of buckets from the bucket of the grant to the last bucket of the lease. The

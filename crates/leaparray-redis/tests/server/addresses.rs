@@ -23,6 +23,7 @@ async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
         seq,
         nonce: seq,
         epoch: None,
+        seen: 0,
         want: 1,
         validity: 1,
         horizon: 0,

@@ -55,7 +55,7 @@ impl Pair {
         let expected = self.ledger.lease(self.time, self.identity, ask);
         assert_eq!(answer, expected, "{ask:?} at {}", self.time);
         let kept = u64::try_from(self.config.retention().as_micros()).unwrap();
-        if self.last.get(&ask.node).is_none_or(|it| it.0 < ask.seq) {
+        if !answer.is_taken {
             self.last.insert(ask.node, (ask.seq, answer.now + kept));
         }
         answer
@@ -105,14 +105,16 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> (u64, u64
     // The number of the last ask of each node, and what it wanted.
     let mut last = [(0, 0); 4];
     let mut known: Option<Epoch> = None;
+    // The epoch and the time of the last answer to each node.
+    let mut answers = [(None, 0); 4];
     for _ in 0..steps {
-        match random.u32(..100) {
-            0 => pair.time -= random.u64(..3 * bucket),
-            1 => pair.time += random.u64(..20 * bucket),
-            2..40 => pair.time += random.u64(..bucket),
-            40..42 => pair.evict(),
-            42 => pair.restart(),
-            43 => pair.identity += 1,
+        match random.u32(..1_000) {
+            0..10 => pair.time -= random.u64(..3 * bucket),
+            10..20 => pair.time += random.u64(..20 * bucket),
+            20..400 => pair.time += random.u64(..bucket),
+            400..406 => pair.evict(),
+            406..410 => pair.restart(),
+            410..414 => pair.identity += 1,
             _ => {}
         }
         let node = random.usize(..4);
@@ -153,10 +155,17 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> (u64, u64
         let (horizon, weight) = (random.u64(..12), random.u64(..=limit.min(40)));
         // Half of the asks that have a number again are of another process.
         let nonce = random.u64(1..=2);
-        let node = u64::try_from(node).unwrap() + 1;
-        let answer =
-            pair.ask(&Ask { node, seq, nonce, epoch, want, validity, horizon, weight, moves });
+        let number = u64::try_from(node).unwrap() + 1;
+        // At times, of an answer that the server has forgotten.
+        let of_epoch = if answers[node].0 == known { answers[node].1 } else { 0 };
+        let seen = if random.u32(..2_000) == 0 { pair.time + 1 } else { of_epoch };
+        let ask =
+            Ask { node: number, seq, nonce, epoch, seen, want, validity, horizon, weight, moves };
+        let answer = pair.ask(&ask);
         known = Some(answer.epoch);
+        if !answer.is_taken {
+            answers[node] = (known, answer.now);
+        }
         granted += answer.granted;
         ahead += answer.ahead.iter().map(|it| it.count).sum::<u64>();
     }
@@ -199,9 +208,9 @@ fn state_expires_when_no_window_needs_it() {
     let Some(server) = Server::start("the expiry of the state") else { return };
     let config = config(10, 10, 60_000, 3);
     let mut pair = Pair::new(&server, "expiry", config);
-    let (node, seq, nonce, want, validity) = (7, 1, 1, 5, 1);
-    let ask =
-        Ask { node, seq, nonce, epoch: None, want, validity, horizon: 0, weight: 0, moves: vec![] };
+    let (node, seq, nonce, epoch, seen, want, validity) = (7, 1, 1, None, 0, 5, 1);
+    let (horizon, weight, moves) = (0, 0, vec![]);
+    let ask = Ask { node, seq, nonce, epoch, seen, want, validity, horizon, weight, moves };
     pair.ask(&ask);
     let kept = 90_000;
     for key in [pair.keys.charges(), pair.keys.node(7)] {
@@ -225,7 +234,7 @@ fn most_moves_and_buckets_are_answered() {
     let ask = |seq, epoch, want, moves| {
         let (node, nonce, validity) = (1, MAX_EXACT - 1, 256);
         let (horizon, weight) = (MAX_EXACT - 1, MAX_EXACT - 1);
-        Ask { node, seq, nonce, epoch, want, validity, horizon, weight, moves }
+        Ask { node, seq, nonce, epoch, seen: 0, want, validity, horizon, weight, moves }
     };
     let epoch = Some(pair.ask(&ask(1, None, 0, vec![])).epoch);
     pair.time += u64::try_from(config.quarantine().as_micros()).unwrap();
@@ -256,6 +265,7 @@ fn turns_are_those_of_the_specification() {
             seq: 1,
             nonce: 1,
             epoch: None,
+            seen: 0,
             want,
             validity: 2,
             horizon: 0,

@@ -13,9 +13,18 @@ use tempfile::TempDir;
 /// How long a condition may take to come true. Only a defect reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Begins with nothing, and keeps nothing.
+const NO_DUMP: [&str; 6] = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+
+/// Names the program of the server; `redis-server` without it.
+const PROGRAM: &str = "LEAPARRAY_REDIS_SERVER";
+/// Names the program of Valkey's server; `valkey-server` without it.
+const VALKEY: &str = "VALKEY_SERVER";
+
 /// A server, which is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,
+    program: String,
     port: u16,
     #[cfg_attr(
         not(feature = "sentinel"),
@@ -32,6 +41,15 @@ impl Server {
         Self::start_with(test, &[])
     }
 
+    /// Starts a server of Redis and one of Valkey, each with its name. One that is not installed is
+    /// left out, and listed as skipped.
+    pub(crate) fn start_each(test: &str) -> Vec<(&'static str, Self)> {
+        let valkey = env::var(VALKEY).unwrap_or_else(|_| "valkey-server".to_owned());
+        let programs = [("Redis", program()), ("Valkey", valkey)];
+        let start = |(name, program)| Some((name, Self::spawn(test, program, &[], &NO_DUMP)?));
+        programs.into_iter().filter_map(start).collect()
+    }
+
     /// Starts a primary, its replica, and a process of Sentinel that calls them `limits`.
     #[cfg(feature = "sentinel")]
     pub(crate) fn start_with_sentinel(test: &str) -> Option<(Self, Self, Self)> {
@@ -45,7 +63,7 @@ impl Server {
             primary.port
         );
         std::fs::write(&file, monitor).unwrap();
-        let sentinel = Self::spawn(test, &[file.to_str().unwrap()], &["--sentinel"])?;
+        let sentinel = Self::spawn(test, program(), &[file.to_str().unwrap()], &["--sentinel"])?;
         Some((primary, replica, sentinel))
     }
 
@@ -58,11 +76,10 @@ impl Server {
 
     /// Starts a server with more arguments.
     pub(crate) fn start_with(test: &str, args: &[&str]) -> Option<Self> {
-        let no_dump = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
-        Self::spawn(test, &[], &[&no_dump, args].concat())
+        Self::spawn(test, program(), &[], &[&NO_DUMP, args].concat())
     }
 
-    fn spawn(test: &str, first: &[&str], args: &[&str]) -> Option<Self> {
+    fn spawn(test: &str, program: String, first: &[&str], args: &[&str]) -> Option<Self> {
         // Free a moment later, for the server.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -71,17 +88,17 @@ impl Server {
         let own = own.into_iter().chain([folder.path().to_str().unwrap().to_owned()]);
         let given = |args: &[&str]| args.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         let args: Vec<_> = given(first).into_iter().chain(own).chain(given(args)).collect();
-        match spawn(&args) {
+        match spawn(&program, &args) {
             Ok(child) => {
-                let server = Self { child, port, folder, args };
+                let server = Self { child, program, port, folder, args };
                 server.wait();
                 Some(server)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                list_as_skipped(&format!("skipped: {test}: redis-server is not installed\n"));
+                list_as_skipped(&format!("skipped: {test}: {program} is not installed\n"));
                 None
             }
-            Err(error) => panic!("redis-server does not start: {error}"),
+            Err(error) => panic!("{program} does not start: {error}"),
         }
     }
 
@@ -101,7 +118,7 @@ impl Server {
     /// Kills the process, and starts another one that has nothing.
     pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
-        self.child = spawn(&self.args).unwrap();
+        self.child = spawn(&self.program, &self.args).unwrap();
         self.wait();
     }
 
@@ -144,8 +161,12 @@ impl Server {
     }
 }
 
-fn spawn(args: &[String]) -> std::io::Result<Child> {
-    Command::new("redis-server")
+fn program() -> String {
+    env::var(PROGRAM).unwrap_or_else(|_| "redis-server".to_owned())
+}
+
+fn spawn(program: &str, args: &[String]) -> std::io::Result<Child> {
+    Command::new(program)
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -84,7 +84,8 @@ impl Limit {
         let (epoch, seq) = (Some(seeded.epoch), self.seq.get());
         let moves = (0..self.moves as u64).map(|index| self.movement(seeded, index)).collect();
         let (want, validity, horizon, weight) = (WANT, VALIDITY, 0, WANT);
-        Ask { node: NODE, seq, nonce: seq, epoch, want, validity, horizon, weight, moves }
+        let seen = seeded.epoch.since;
+        Ask { node: NODE, seq, nonce: seq, epoch, seen, want, validity, horizon, weight, moves }
     }
 
     /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still

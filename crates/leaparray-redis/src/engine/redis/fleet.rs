@@ -19,13 +19,13 @@ impl FleetEngine for RedisEngine {
         for argument in script::deliver_arguments(config, delivery) {
             invocation.arg(argument);
         }
-        script::receipt(self.link().run(&invocation).await.map_err(server_error)?)
+        script::receipt(self.link.run(&invocation).await.map_err(server_error)?)
     }
 
     async fn survey(&self, keys: &FleetKeys, config: &FleetConfig) -> Result<Survey, EngineError> {
         let mut invocation = self.fleet().survey.prepare_invoke();
         invocation.key(keys.records()).key(keys.contacts()).arg(config.departed());
-        let reply: Vec<redis::Value> = self.link().run(&invocation).await.map_err(server_error)?;
+        let reply: Vec<redis::Value> = self.reading.run(&invocation).await.map_err(server_error)?;
         let [now, since, processes @ ..] = reply.as_slice() else {
             return Err(EngineError::FleetReply { found: format!("{} values", reply.len()) });
         };
@@ -57,7 +57,7 @@ impl FleetEngine for RedisEngine {
         for field in script::second_fields(config, second, processes) {
             invocation.arg(field);
         }
-        let found = self.link().run(&invocation).await;
+        let found = self.reading.run(&invocation).await;
         let mut found: Vec<Option<Vec<u8>>> = found.map_err(server_error)?;
         // Nothing at all, if the server has forgotten the second.
         found.resize(processes.len(), None);
@@ -76,7 +76,8 @@ impl FleetEngine for RedisEngine {
         for argument in script::names_arguments(fetches) {
             invocation.arg(argument);
         }
-        let found: script::NamesReply = self.link().run(&invocation).await.map_err(server_error)?;
+        let found: script::NamesReply =
+            self.reading.run(&invocation).await.map_err(server_error)?;
         Ok(script::names(found))
     }
 }

@@ -37,6 +37,19 @@ impl Link {
         Self::Cluster(Reopened::new(client))
     }
 
+    /// Returns a link of the same client that opens a connection of its own. A connection of the
+    /// user's own stays the only one.
+    pub(super) fn of_its_own(&self) -> Self {
+        match self {
+            Self::Server(it) => Self::Server(it.of_its_own()),
+            Self::Manager(connection) => Self::Manager(connection.clone()),
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel(it) => Self::Sentinel(it.of_its_own()),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(it) => Self::Cluster(it.of_its_own()),
+        }
+    }
+
     /// Runs a script.
     pub(in crate::engine) async fn run<T: FromRedisValue>(
         &self,
@@ -100,8 +113,16 @@ impl<K: Open> Drop for Discard<'_, K> {
 
 impl<K: Open> Reopened<K> {
     fn new(client: K) -> Arc<Self> {
+        Self::of(Arc::new(client))
+    }
+
+    fn of(client: Arc<K>) -> Arc<Self> {
         let current = Mutex::new(Current { number: 0, opened: None });
-        Arc::new(Self { client: Arc::new(client), current })
+        Arc::new(Self { client, current })
+    }
+
+    fn of_its_own(&self) -> Arc<Self> {
+        Self::of(Arc::clone(&self.client))
     }
 
     async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {

@@ -25,12 +25,15 @@ pub use warning::Warning;
 /// It connects with the first ask, and again after an ask that failed or got no answer in time, so
 /// a service can start while the server is away. The limiter waits between two asks, for up to a
 /// second, drawn at random. Clones share the connection, and all limits of a process may share one
-/// engine.
+/// engine. The readers of fleets have another connection, which the first one of them opens: on a
+/// slow link, the answers to asks would wait for what they fetch.
 ///
 /// An ask is one round trip: `EVALSHA`, or also `SCRIPT LOAD` after the server has restarted.
 #[derive(Clone)]
 pub struct RedisEngine {
     link: Link,
+    /// What readers of fleets fetch goes over a connection of its own.
+    reading: Link,
     script: Arc<Script>,
     fleet: Arc<FleetScripts>,
     /// Whether the settings of the server were looked at.
@@ -53,7 +56,8 @@ impl RedisEngine {
         Ok(Self::new(Link::server(client)))
     }
 
-    /// Creates an engine over a connection with settings of your own, such as certificates.
+    /// Creates an engine over a connection with settings of your own, such as certificates. It is
+    /// the only one: on a slow link, give readers of fleets another engine.
     #[must_use]
     pub fn with_connection(connection: ConnectionManager) -> Self {
         Self::new(Link::Manager(connection))
@@ -110,16 +114,13 @@ impl RedisEngine {
         install_cryptography();
         let script = Arc::new(Script::new(&script::source()));
         Self {
+            reading: link.of_its_own(),
             link,
             script,
             fleet: Arc::new(FleetScripts::new()),
             #[cfg(feature = "tracing")]
             is_checked: Arc::default(),
         }
-    }
-
-    const fn link(&self) -> &Link {
-        &self.link
     }
 
     fn fleet(&self) -> &FleetScripts {
