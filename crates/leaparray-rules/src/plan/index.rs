@@ -61,9 +61,6 @@ pub(crate) struct RuleList {
     pub(crate) sources: Box<[KeySource]>,
     /// The places of the sources on which members have conditions.
     conditions: Box<[usize]>,
-    /// Whether a member has the name of the resource as its key. The name itself is the resource's:
-    /// lists stay, and clients may invent names.
-    pub(crate) has_name: bool,
 }
 
 /// A rule of a list.
@@ -71,29 +68,36 @@ pub(crate) struct RuleList {
 pub(crate) struct Member {
     /// The place of the rule in the plan.
     pub(crate) rule: usize,
-    pub(crate) key: MemberKey,
+    /// The place of the source of its key; `None` if it has no key.
+    pub(crate) key: Option<usize>,
     /// The first and the last place among the conditions of the list.
     conditions: (usize, usize),
 }
 
-/// Where the rules of a resource are found.
+/// Where the rules of a resource are found: a word, since it is moved with each decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It has one rule, without a key and without conditions: the one with that place in the plan.
-    Alone(usize),
-    /// It has the list with that place.
-    List(usize),
-}
+pub(crate) struct Place(u64);
 
-/// Where a rule finds its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MemberKey {
-    /// All requests count together.
-    None,
-    /// The name of the resource.
-    Resource,
-    /// The source of the list with that place.
-    Source(usize),
+impl Place {
+    /// The bit of a resource that has one rule, without a key and without conditions.
+    const ALONE: u64 = 1 << 63;
+
+    /// The rule with that place in the plan is the only one.
+    const fn alone(rule: usize) -> Self {
+        Self(rule as u64 | Self::ALONE)
+    }
+
+    /// The list with that place has the rules.
+    const fn of_list(list: usize) -> Self {
+        Self(list as u64)
+    }
+
+    /// Returns the place of the only rule, or that of the list.
+    #[inline]
+    pub(crate) const fn rule_or_list(self) -> Result<usize, usize> {
+        let place = (self.0 & !Self::ALONE) as usize;
+        if self.0 & Self::ALONE != 0 { Ok(place) } else { Err(place) }
+    }
 }
 
 /// The result of a resource's last look-up: the number of an index, and a place in it.
@@ -101,33 +105,26 @@ pub(crate) enum MemberKey {
 struct Found(AtomicU64);
 
 impl Found {
-    /// The bits of the place. So many lists have a number; others are looked up for each request.
-    const PLACE_BITS: u32 = 24;
+    /// The bits of the place. So many rules and lists have a number; others are looked up for each
+    /// request.
+    const PLACE_BITS: u32 = 23;
 
-    /// The bit of a place that is one of a rule.
-    const ALONE: u64 = 1 << (Self::PLACE_BITS - 1);
+    const PLACES: u64 = 1 << Self::PLACE_BITS;
 
     /// Returns the place in the index with that number, if the last look-up was there.
     #[inline]
     fn place(&self, id: u64) -> Option<Place> {
         // Acquire: pairs with the Release in `set`, so that the list of the place is there.
         let word = self.0.load(Ordering::Acquire);
-        if word >> Self::PLACE_BITS != id {
-            return None;
-        }
-        let place = (word & (Self::ALONE - 1)) as usize;
-        Some(if word & Self::ALONE == 0 { Place::List(place) } else { Place::Alone(place) })
+        let is_of_index = (word & !Place::ALONE) >> Self::PLACE_BITS == id;
+        is_of_index.then_some(Place(word & (Place::ALONE | (Self::PLACES - 1))))
     }
 
     fn set(&self, id: u64, place: Place) {
-        let (place, alone) = match place {
-            Place::Alone(rule) => (rule as u64, Self::ALONE),
-            Place::List(list) => (list as u64, 0),
-        };
-        if place < Self::ALONE {
+        if place.0 & !Place::ALONE < Self::PLACES {
             // A thread with an older index may replace the place of a newer one, which is then
             // found again.
-            self.0.store(id << Self::PLACE_BITS | alone | place, Ordering::Release);
+            self.0.store(id << Self::PLACE_BITS | place.0, Ordering::Release);
         }
     }
 }
@@ -164,9 +161,9 @@ impl Index {
     /// Returns the rules at a place, in the order in which they are asked.
     #[inline]
     pub(crate) fn members(&self, place: Place) -> &[Member] {
-        match place {
-            Place::Alone(rule) => std::slice::from_ref(&self.alone[rule]),
-            Place::List(place) => &self.list(place).members,
+        match place.rule_or_list() {
+            Ok(rule) => std::slice::from_ref(&self.alone[rule]),
+            Err(list) => &self.list(list).members,
         }
     }
 
@@ -181,10 +178,8 @@ impl Index {
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
         let list = self.find(resource.traffic_type(), resource.name());
         let place = match &*list.members {
-            [Member { rule, key: MemberKey::None, .. }] if !list.has_conditions() => {
-                Place::Alone(*rule)
-            }
-            _ => Place::List(self.place_of_list(list)),
+            [Member { rule, key: None, .. }] if !list.has_conditions() => Place::alone(*rule),
+            _ => Place::of_list(self.place_of_list(list)),
         };
         resource.data_or_insert_with(Found::default).set(self.id, place);
         place
@@ -219,25 +214,19 @@ impl Index {
                         sources.len() - 1
                     })
                 };
-                let key = match &target.key {
-                    None => MemberKey::None,
-                    Some(KeySource::Resource) => MemberKey::Resource,
-                    Some(source) => MemberKey::Source(place_of(source)),
-                };
+                let key = target.key.as_ref().map(&mut place_of);
                 let first = conditions.len();
                 conditions.extend(target.conditions.iter().map(place_of));
                 Member { rule, key, conditions: (first, conditions.len()) }
             })
             .collect();
-        let has_name = members.iter().any(|it| it.key == MemberKey::Resource);
-        let (sources, conditions) = (sources.into(), conditions.into());
-        RuleList { members, sources, conditions, has_name }
+        RuleList { members, sources: sources.into(), conditions: conditions.into() }
     }
 }
 
 impl Member {
     const fn alone(rule: usize) -> Self {
-        Self { rule, key: MemberKey::None, conditions: (0, 0) }
+        Self { rule, key: None, conditions: (0, 0) }
     }
 }
 
