@@ -375,7 +375,8 @@ impl<C: RuleClock> Rules<C> {
                     && back.rule.becomes(rule).is_some()
                 {
                     let rollout = back.rollout.as_ref();
-                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout);
+                    let before = known.or(Some(back));
+                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);
                     let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
                     steps.push(Step { former, strictest, next: next.clone() });
                     if let Some(known) = known {
@@ -388,10 +389,11 @@ impl<C: RuleClock> Rules<C> {
                 if let Some(known) = known {
                     carries.push(Carry::new(&known.limiter, &limiter));
                 }
-                return Active::new(&new, limiter, None);
+                return Active::new(&new, limiter, None, known);
             };
             changes.changed.push(Arc::clone(&rule.name));
-            let next = Active::new(&new, Arc::clone(&known.limiter), known.rollout.as_ref());
+            let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
+            let next = Active::new(&new, limiter, rollout, Some(known));
             steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
             next
         });

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota};
+use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota, Refusal};
 use leaparray::{MonotonicClock, Outcome, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
@@ -91,6 +91,17 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         }
     }
 
+    /// Counts a refusal at the rule that has refused, if it is the answer to the first question of
+    /// a request: a request that waits in a queue asks several times.
+    #[inline(never)]
+    fn count_refusal(self, ask: &Ask<'_>, refusal: &Refusal) {
+        if ask.is_first()
+            && let Some(rule) = self.rules().find(|it| it.has_refused(refusal))
+        {
+            rule.count_refusal();
+        }
+    }
+
     fn is_empty(self) -> bool {
         match self.list() {
             None => false,
@@ -143,6 +154,16 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
             Ok(rule) => self.plan.rules[rule].decide("", ask),
             Err(_) => self.decide_by_list(ask),
         }
+    }
+
+    /// Decides, and counts a refusal at the rule that has refused.
+    #[inline(always)]
+    fn decide_and_count(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        let decision = self.decide(ask);
+        if let Decision::Refused(refusal) = &decision {
+            self.count_refusal(ask, refusal);
+        }
+        decision
     }
 
     fn decide_by_list(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
@@ -285,7 +306,11 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
             return moved(Self::ask_all(plan, place, resource, caller, ask));
         };
         // A refusal is by a number of a version that was in force since the request came.
-        if decision.is_refused() || plan.has_decided() {
+        if let Some(refusal) = decision.refusal() {
+            Concerned::<K, C> { plan: &plan, place, keys: &[] }.count_refusal(ask, &refusal);
+            return Decision::Refused(refusal);
+        }
+        if plan.has_decided() {
             return decision.map(|()| RulePermits::NOTHING);
         }
         let decision = decision.map(|()| RulePermits::NOTHING);
@@ -309,7 +334,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         let keys = keys.as_deref().unwrap_or_default();
         let concerned = Concerned { plan: &plan, place, keys };
         concerned.count_without_key();
-        let decision = concerned.decide(ask);
+        let decision = concerned.decide_and_count(ask);
         if decision.is_refused() || plan.has_decided() {
             return decision;
         }
@@ -337,7 +362,12 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
             self.concerned().give_back(ask, wait);
             permits.withdraw_at(ask.now());
         }
-        self.later.get_or_init(|| Box::new(next)).decide(&ask.again())
+        let later = self.later.get_or_init(|| Box::new(next));
+        let decision = later.decide(&ask.again());
+        if let Decision::Refused(refusal) = &decision {
+            later.latest().count_refusal(ask, refusal);
+        }
+        decision
     }
 
     /// Returns the same request by the newest plan. A key that no rule of this plan has asked for
@@ -400,7 +430,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
         if let Some(later) = self.later.get() {
             return later.decide(ask);
         }
-        let decision = self.concerned().decide(ask);
+        let decision = self.concerned().decide_and_count(ask);
         // A refusal is by a number of a version that was in force since the request came.
         if decision.is_refused() || self.plan.has_decided() {
             return decision;

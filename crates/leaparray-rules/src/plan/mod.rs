@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use leaparray::flow::shadow::{Mode, Rollout};
-use leaparray::flow::{Ask, Decision, Limiter, Named};
+use leaparray::flow::{Ask, Decision, Limiter, Named, Refusal};
 
 use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
 use crate::rule::Rule;
@@ -40,6 +40,8 @@ pub(crate) struct Active<C: RuleClock> {
     pub(crate) limiter: Arc<RuleLimiter<C>>,
     /// How far the limiter is enforced; `None` if it was always enforced as a whole.
     pub(crate) rollout: Option<Arc<Rollout>>,
+    /// The number of requests that it has refused, in all versions.
+    refused: Arc<AtomicU64>,
     /// Whether the mode of the rule is to enforce it for all requests.
     is_whole: bool,
     name: RuleName,
@@ -93,16 +95,35 @@ impl<C: RuleClock> Plan<C> {
 
 impl<C: RuleClock> Active<C> {
     /// Creates the next version of a rule, with the counts of the version before, if there is one.
+    /// `rollout` are the counts of what it would have refused, if the limiter is the same.
     pub(crate) fn new(
         rule: &Arc<Rule>,
         limiter: Arc<RuleLimiter<C>>,
-        before: Option<&Arc<Rollout>>,
+        rollout: Option<&Arc<Rollout>>,
+        before: Option<&Self>,
     ) -> Self {
         let is_whole = rule.mode == Mode::Enforce;
         let rollout =
-            before.cloned().or_else(|| (!is_whole).then(|| Arc::new(Rollout::new(rule.mode))));
+            rollout.cloned().or_else(|| (!is_whole).then(|| Arc::new(Rollout::new(rule.mode))));
+        let refused = before.map_or_else(Arc::default, |it| Arc::clone(&it.refused));
         let name = limiter::name(&rule.name);
-        Self { rule: Arc::clone(rule), limiter, rollout, is_whole, name }
+        Self { rule: Arc::clone(rule), limiter, rollout, refused, is_whole, name }
+    }
+
+    /// Returns the number of requests that the rule has refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a refusal by this rule.
+    fn count_refusal(&self) {
+        // Relaxed: the number orders nothing.
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether the rule has refused.
+    fn has_refused(&self, refusal: &Refusal) -> bool {
+        refusal.limiter() == Some(self.name.name())
     }
 
     /// Returns how far the limiter is enforced; `None` if it is as a whole. In each version by the
@@ -141,8 +162,9 @@ impl<C: RuleClock> Active<C> {
 
 impl<C: RuleClock> Clone for Active<C> {
     fn clone(&self) -> Self {
-        let Self { rule, limiter, rollout, is_whole, name } = self;
+        let Self { rule, limiter, rollout, refused, is_whole, name } = self;
         let (rule, limiter, rollout) = (Arc::clone(rule), Arc::clone(limiter), rollout.clone());
-        Self { rule, limiter, rollout, is_whole: *is_whole, name: *name }
+        let refused = Arc::clone(refused);
+        Self { rule, limiter, rollout, refused, is_whole: *is_whole, name: *name }
     }
 }
