@@ -98,7 +98,7 @@ impl RuleSet {
         let (asked, others): (Vec<&Member>, Vec<&Member>) = list
             .members
             .iter()
-            .partition(|it| list.holds(it, &self.rules()[it.rule], |place| keys[place].all()));
+            .partition(|it| list.holds(**it, &self.rules()[it.rule], |place| keys[place].all()));
         let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();

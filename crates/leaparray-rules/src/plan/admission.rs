@@ -1,6 +1,5 @@
 //! The rules of a request, as one limiter.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -111,13 +110,13 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     }
 
     /// Returns the rules that concern the request.
-    fn members(self) -> impl Iterator<Item = &'a Member> {
+    fn members(self) -> impl Iterator<Item = Member> + use<'a, K, C> {
         let Self { plan, place, keys } = self;
         let key = move |place: usize| keys[place].all();
-        let rule = |member: &Member| &*plan.rules[member.rule].rule;
+        let rule = |member: Member| &*plan.rules[member.rule].rule;
         let list = self.list();
-        let members = plan.index.members(place).iter();
-        members.filter(move |it| list.is_none_or(|list| list.holds(it, rule(it), key)))
+        let members = plan.index.members(place);
+        members.filter(move |it| list.is_none_or(|list| list.holds(*it, rule(*it), key)))
     }
 
     fn rules(self) -> impl Iterator<Item = &'a Active<C>> {
@@ -126,7 +125,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
 
     /// Returns the key of a member.
     #[inline]
-    fn key(self, member: &Member) -> &'a str {
+    fn key(self, member: Member) -> &'a str {
         let Self { keys, .. } = self;
         // Requests without a key count together: one that leaves it out gains nothing.
         member.key.and_then(|place| keys[place].text()).unwrap_or_default()
@@ -134,7 +133,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
 
     /// Returns the limiter of a member.
     #[inline]
-    fn asked(self, member: &Member) -> Named<Asked<'a, C>> {
+    fn asked(self, member: Member) -> Named<Asked<'a, C>> {
         let Self { plan, .. } = self;
         plan.rules[member.rule].asked(self.key(member))
     }
@@ -152,7 +151,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     fn decide(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
         match self.place.rule_or_list() {
             Ok(rule) => self.plan.rules[rule].decide("", ask),
-            Err(_) => self.decide_by_list(ask),
+            Err(list) => self.decide_by_list(self.plan.index.list(list), ask),
         }
     }
 
@@ -166,29 +165,20 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         decision
     }
 
-    fn decide_by_list(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        match self.list() {
-            Some(list) if list.has_conditions() => {
-                let members: SmallVec<[&Member; 3]> = self.members().collect();
-                self.decide_by(&members, ask)
-            }
-            _ => self.decide_by(self.plan.index.members(self.place), ask),
+    fn decide_by_list(self, list: &RuleList, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        if list.has_conditions() {
+            let members: SmallVec<[Member; 3]> = self.members().collect();
+            return self.decide_by(&members, ask);
         }
+        self.decide_by(&list.members, ask)
     }
 
     #[inline]
-    fn decide_by<M: Borrow<Member>>(
-        self,
-        members: &[M],
-        ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>> {
-        let asked = |member: &M| self.asked(member.borrow());
+    fn decide_by(self, members: &[Member], ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        let asked = |member: &Member| self.asked(*member);
         match members {
             [] => Decision::Admitted(RulePermits::NOTHING),
-            [a] => {
-                let a = a.borrow();
-                self.plan.rules[a.rule].decide(self.key(a), ask)
-            }
+            [a] => self.plan.rules[a.rule].decide(self.key(*a), ask),
             [a, b] => AllOf::new((asked(a), asked(b)))
                 .decide(ask)
                 .map(|(a, b)| RulePermits::of_all([a, b])),
@@ -554,7 +544,7 @@ impl<C: RuleClock> Permit for RulePermits<C> {
 
 impl<K, C: RuleClock> fmt::Debug for Admission<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = self.plan.index.members(self.place).iter();
+        let members = self.plan.index.members(self.place);
         f.debug_list().entries(members.map(|it| &self.plan.rules[it.rule].rule.name)).finish()
     }
 }

@@ -8,19 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
-use crate::pattern::{self, Literals, Pattern};
-use crate::rule::{KeySource, Rule, Traffic};
+use crate::pattern::{self, Literals};
+use crate::rule::{KeySource, Rule};
 
-/// The part of a rule that its index depends on. Rules with equal parts have the same index: a
-/// change of numbers alone keeps it, and what resources have found in it.
-#[derive(Clone, Debug, PartialEq)]
-struct Target {
-    traffic: Traffic,
-    resources: Vec<Pattern>,
+/// What a rule asks a caller for.
+#[derive(Debug)]
+struct Asks {
     key: Option<KeySource>,
     /// The sources of the keys on which it has conditions.
-    conditions: Vec<KeySource>,
-    is_off: bool,
+    conditions: Box<[KeySource]>,
 }
 
 /// Finds the rules of a resource by its name and its direction, once for each resource: the
@@ -29,12 +25,11 @@ struct Target {
 pub(crate) struct Index {
     /// A number that no other index of the process has.
     id: u64,
-    targets: Vec<Target>,
+    /// By the places of the rules.
+    asks: Box<[Asks]>,
     inbound: Side,
     outbound: Side,
-    /// Each rule as the only one of a resource, and without a key.
-    alone: Box<[Member]>,
-    /// The other lists of rules that resources have found. Each is listed once.
+    /// The lists of rules, but those of one rule without a key, that resources have found. Each is listed once.
     lists: boxcar::Vec<RuleList>,
     places: Mutex<HashMap<RuleList, usize>>,
 }
@@ -134,22 +129,14 @@ impl Index {
         /// From 1, so that no index has the number of a resource that has found nothing. With 40
         /// bits, they suffice for 34 years of 1,000 changes a second.
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let targets: Vec<_> = rules.clone().map(Target::of).collect();
         Self {
             id: IDS.fetch_add(1, Ordering::Relaxed),
-            alone: (0..targets.len()).map(Member::alone).collect(),
-            targets,
+            asks: rules.clone().map(Asks::of).collect(),
             inbound: Side::new(TrafficType::Inbound, rules.clone()),
             outbound: Side::new(TrafficType::Outbound, rules),
             lists: boxcar::Vec::new(),
             places: Mutex::default(),
         }
-    }
-
-    /// Returns whether the index of these rules would be the same.
-    pub(crate) fn is_of<'a>(&self, rules: impl ExactSizeIterator<Item = &'a Rule>) -> bool {
-        self.targets.len() == rules.len()
-            && self.targets.iter().zip(rules).all(|(target, rule)| target.is_of(rule))
     }
 
     /// Returns the list with that place.
@@ -159,12 +146,12 @@ impl Index {
     }
 
     /// Returns the rules at a place, in the order in which they are asked.
-    #[inline]
-    pub(crate) fn members(&self, place: Place) -> &[Member] {
-        match place.rule_or_list() {
-            Ok(rule) => std::slice::from_ref(&self.alone[rule]),
-            Err(list) => &self.list(list).members,
-        }
+    pub(crate) fn members(&self, place: Place) -> impl Iterator<Item = Member> {
+        let (alone, list) = match place.rule_or_list() {
+            Ok(rule) => (Some(Member { rule, key: None, conditions: (0, 0) }), &[][..]),
+            Err(list) => (None, &*self.list(list).members),
+        };
+        alone.into_iter().chain(list.iter().copied())
     }
 
     /// Returns the place of the rules of a resource.
@@ -201,12 +188,12 @@ impl Index {
         rules.sort_unstable();
         rules.dedup();
         // A permit of a key cannot be given back, so keys are asked last.
-        rules.sort_by_key(|rule| self.targets[*rule].key.is_some());
+        rules.sort_by_key(|rule| self.asks[*rule].key.is_some());
         let (mut sources, mut conditions) = (Vec::new(), Vec::new());
         let members: Box<[Member]> = rules
             .into_iter()
             .map(|rule| {
-                let target = &self.targets[rule];
+                let asks = &self.asks[rule];
                 let mut place_of = |source: &KeySource| {
                     let place = sources.iter().position(|it| it == source);
                     place.unwrap_or_else(|| {
@@ -214,19 +201,13 @@ impl Index {
                         sources.len() - 1
                     })
                 };
-                let key = target.key.as_ref().map(&mut place_of);
+                let key = asks.key.as_ref().map(&mut place_of);
                 let first = conditions.len();
-                conditions.extend(target.conditions.iter().map(place_of));
+                conditions.extend(asks.conditions.iter().map(place_of));
                 Member { rule, key, conditions: (first, conditions.len()) }
             })
             .collect();
         RuleList { members, sources: sources.into(), conditions: conditions.into() }
-    }
-}
-
-impl Member {
-    const fn alone(rule: usize) -> Self {
-        Self { rule, key: None, conditions: (0, 0) }
     }
 }
 
@@ -241,7 +222,7 @@ impl RuleList {
     /// these values.
     pub(crate) fn holds<'a, K: Deref<Target = str> + 'a>(
         &self,
-        member: &Member,
+        member: Member,
         rule: &Rule,
         values: impl Fn(usize) -> &'a [K],
     ) -> bool {
@@ -256,21 +237,22 @@ impl RuleList {
     }
 }
 
-impl Target {
+impl Asks {
     fn of(rule: &Rule) -> Self {
-        let Rule { traffic, resources, key, mode, .. } = rule;
         let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
-        let (traffic, is_off) = (*traffic, *mode == Mode::Off);
-        Self { traffic, resources: resources.clone(), key: key.clone(), conditions, is_off }
+        Self { key: rule.key.clone(), conditions }
     }
+}
 
-    fn is_of(&self, rule: &Rule) -> bool {
-        self.traffic == rule.traffic
-            && self.resources == rule.resources
-            && self.key == rule.key
-            && self.conditions.iter().eq(rule.conditions().map(|(it, _)| &it.source))
-            && self.is_off == (rule.mode == Mode::Off)
-    }
+/// Returns whether an index does not change when one rule becomes the other: a change of numbers
+/// alone keeps it, and what resources have found in it.
+pub(super) fn is_same(rule: &Rule, next: &Rule) -> bool {
+    let sources = |it: &Rule| it.conditions().map(|(it, _)| it.source.clone()).collect::<Vec<_>>();
+    rule.traffic == next.traffic
+        && rule.resources == next.resources
+        && rule.key == next.key
+        && sources(rule) == sources(next)
+        && (rule.mode == Mode::Off) == (next.mode == Mode::Off)
 }
 
 impl Side {
@@ -283,7 +265,8 @@ impl Side {
             for pattern in &rule.resources {
                 let Literals { first, others } = pattern.literals();
                 if others.is_empty() {
-                    by_name.entry(first).or_default().push(place);
+                    // Most names have one rule.
+                    by_name.entry(first).or_insert_with(|| Vec::with_capacity(1)).push(place);
                 } else {
                     by_prefix.entry(first).or_default().push((place, others));
                 }

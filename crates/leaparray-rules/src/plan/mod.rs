@@ -57,11 +57,13 @@ impl<C: RuleClock> Plan<C> {
 
     /// Creates the plan after this one.
     pub(crate) fn next(&self, rules: Box<[Active<C>]>) -> Self {
-        let all = || rules.iter().map(|it| &*it.rule);
-        let index = if self.index.is_of(all()) {
+        let mut pairs = self.rules.iter().zip(&rules);
+        let has_same_index = self.rules.len() == rules.len()
+            && pairs.all(|(it, next)| index::is_same(&it.rule, &next.rule));
+        let index = if has_same_index {
             Arc::clone(&self.index)
         } else {
-            Index::new(all()).into()
+            Index::new(rules.iter().map(|it| &*it.rule)).into()
         };
         let (newest, home) = (Arc::clone(&self.newest), Weak::clone(&self.home));
         Self { rules, index, version: self.version + 1, newest, home }
