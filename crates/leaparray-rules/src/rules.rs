@@ -521,6 +521,22 @@ impl<C: RuleClock> Rules<C> {
     /// # Errors
     ///
     /// Returns the refusal. A request that would have to wait is refused.
+    ///
+    /// ```
+    /// use leaparray::{Clock, Registry};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let text = "[[rule]]\nname = \"jobs\"\nresource = \"jobs\"\nin_flight = 1";
+    /// rules.apply(&RuleSet::parse(text)?);
+    /// let (jobs, now) = (rules.registry().resource("jobs")?, rules.registry().clock().now());
+    /// let first = rules.enter_at(jobs.clone(), &(), now);
+    /// assert!(first.is_admitted());
+    /// let refusal = rules.try_enter_at(jobs, &(), now).unwrap_err();
+    /// assert_eq!(refusal.limiter(), Some("jobs"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
     pub fn try_enter_at<A: Caller + ?Sized>(
         &self,

@@ -20,8 +20,9 @@ const MAX_SHOWN: usize = 1_000;
 impl<C: RuleClock> Rules<C> {
     /// Returns the function for [`Page::rules`](leaparray_web::Page::rules), by which a page lists
     /// the first 1,000 rules with their modes and states, and tells the last change and the state
-    /// of the source. The shares of refusals are of the last minute in which the page has asked, and
-    /// not known when it asks first. It is no handle to the rules: it returns `None` once they are dropped.
+    /// of the source. The shares of refusals are of the last minute in which the page has asked,
+    /// and not known when it asks first. It is no handle to the rules: it returns `None` once they
+    /// are dropped.
     ///
     /// ```
     /// use leaparray::Registry;

@@ -14,8 +14,8 @@ const RULES: usize = 1_000;
 
 fn bytes_of<T>(make: impl FnOnce() -> T) -> (usize, T) {
     let before = dhat::HeapStats::get().curr_bytes;
-    let made = make();
-    (dhat::HeapStats::get().curr_bytes - before, made)
+    let result = make();
+    (dhat::HeapStats::get().curr_bytes - before, result)
 }
 
 #[test]
@@ -41,11 +41,9 @@ fn rule_takes_a_kibibyte_beside_its_limiter_at_most() {
     let limits =
         ["limit = \"10 per second\"", "limit = \"10 per second, bursts of 10\"", "in_flight = 10"];
     for (limit, by_hand) in limits.into_iter().zip(by_hand) {
-        let text: String = (0..RULES)
-            .map(|it| {
-                format!("[[rule]]\nname = \"rule {it}\"\nresource = \"GET /{it}\"\n{limit}\n")
-            })
-            .collect();
+        let rule =
+            |it| format!("[[rule]]\nname = \"rule {it}\"\nresource = \"GET /{it}\"\n{limit}\n");
+        let text = (0..RULES).map(rule).collect::<Vec<_>>().concat();
         let set = RuleSet::parse(&text).unwrap();
         let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
         let rules = Rules::new(Arc::new(registry));

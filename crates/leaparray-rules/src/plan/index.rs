@@ -29,7 +29,8 @@ pub(crate) struct Index {
     asks: Box<[Asks]>,
     inbound: Side,
     outbound: Side,
-    /// The lists of rules, but those of one rule without a key, that resources have found. Each is listed once.
+    /// The lists of rules that resources have found, but those of one rule without a key. Each is
+    /// listed once.
     lists: boxcar::Vec<RuleList>,
     places: Mutex<HashMap<RuleList, usize>>,
 }
