@@ -82,7 +82,7 @@ fn by_hand(times: u64, limiter: impl Limiter) {
 
 fn by_rules(times: u64, limits: &[&str], others: usize) {
     let (rules, orders) = rules(limits, others);
-    repeat(times, || rules.limiter(&orders, &"10.0.0.7").ask(&Ask::at(black_box(NOW))));
+    repeat(times, || rules.ask(&orders, &"10.0.0.7", &Ask::at(black_box(NOW))));
 }
 
 fn bucket_by_hand(times: u64) {
@@ -106,11 +106,8 @@ fn in_flight_by_rules(times: u64) {
 }
 
 fn keyed_by_hand(times: u64) {
-    let keyed = keyed();
-    repeat(times, || {
-        let keyed = keyed.of_key("10.0.0.7").named("r0");
-        keyed.ask(&Ask::at(black_box(NOW)))
-    });
+    let (keyed, name) = (keyed(), in_flight().named("r0"));
+    repeat(times, || name.over(keyed.of_key("10.0.0.7")).ask(&Ask::at(black_box(NOW))));
 }
 
 fn keyed_by_rules(times: u64) {
@@ -119,8 +116,9 @@ fn keyed_by_rules(times: u64) {
 
 fn three_by_hand(times: u64) {
     let (bucket, in_flight, keyed) = (bucket().named("r0"), in_flight().named("r1"), keyed());
+    let name = self::bucket().named("r2");
     repeat(times, || {
-        let keyed = keyed.of_key("10.0.0.7").named("r2");
+        let keyed = name.over(keyed.of_key("10.0.0.7"));
         AllOf::new((&bucket, &in_flight, keyed)).ask(&Ask::at(black_box(NOW)))
     });
 }
@@ -141,8 +139,7 @@ fn enter_by_hand(times: u64) {
 fn enter_by_rules(times: u64) {
     let (rules, orders) = rules(&[BUCKET], 0);
     repeat(times, || {
-        let limiter = rules.limiter(&orders, &"10.0.0.7");
-        let entry = limiter.try_enter_at(orders.clone(), Ask::at(black_box(NOW)));
+        let entry = rules.try_enter_at(orders.clone(), &"10.0.0.7", Ask::at(black_box(NOW)));
         entry.expect("plenty").end_at(black_box(NOW), Outcome::Success);
     });
 }

@@ -1,6 +1,7 @@
 //! The keys of a request.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::rule::KeySource;
 
@@ -83,6 +84,8 @@ impl<A: Caller + ?Sized> Caller for &A {
 #[derive(Clone)]
 pub(crate) enum KeyValues<K> {
     None,
+    /// The name of the resource.
+    Name(Arc<str>),
     /// The key of the request.
     One(K),
     /// Values for the conditions of rules, but no key.
@@ -90,8 +93,16 @@ pub(crate) enum KeyValues<K> {
 }
 
 impl<K> KeyValues<K> {
+    /// Returns what a request of a resource has. `name` returns the name of the resource.
     #[inline]
-    pub(crate) fn of<A: Caller<Key = K> + ?Sized>(caller: &A, source: &KeySource) -> Self {
+    pub(crate) fn of<A: Caller<Key = K> + ?Sized>(
+        caller: &A,
+        source: &KeySource,
+        name: impl FnOnce() -> Arc<str>,
+    ) -> Self {
+        if *source == KeySource::Resource {
+            return Self::Name(name());
+        }
         caller.key(source).map_or_else(|| Self::several(caller.several(source)), Self::One)
     }
 
@@ -99,17 +110,30 @@ impl<K> KeyValues<K> {
         if values.is_empty() { Self::None } else { Self::Several(values.into()) }
     }
 
-    /// Returns the key.
+    /// Returns the key of the request.
     #[inline]
     pub(crate) const fn one(&self) -> Option<&K> {
         if let Self::One(key) = self { Some(key) } else { None }
+    }
+
+    /// Returns the text by which a rule counts the request, if there is one.
+    #[inline]
+    pub(crate) fn text(&self) -> Option<&str>
+    where
+        K: Deref<Target = str>,
+    {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::One(key) => Some(key),
+            Self::None | Self::Several(_) => None,
+        }
     }
 
     /// Returns the values for conditions.
     #[inline]
     pub(crate) const fn all(&self) -> &[K] {
         match self {
-            Self::None => &[],
+            Self::None | Self::Name(_) => &[],
             Self::One(key) => std::slice::from_ref(key),
             Self::Several(keys) => keys,
         }

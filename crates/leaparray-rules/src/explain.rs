@@ -8,7 +8,7 @@ use leaparray::flow::shadow::Mode;
 
 use crate::caller::{Caller, KeyValues};
 use crate::pattern::Pattern;
-use crate::plan::{Index, Member, MemberKey};
+use crate::plan::{Index, Member};
 use crate::rule::{self, KeySource, Quoted, Rule, Traffic};
 use crate::text::RuleSet;
 
@@ -93,22 +93,16 @@ impl RuleSet {
         caller: &A,
     ) -> Explanation {
         let list = Index::new(self.rules().iter()).find(traffic, resource);
-        let keys: Vec<_> = list.sources.iter().map(|it| KeyValues::of(caller, it)).collect();
+        let name = || Arc::from(resource);
+        let keys: Vec<_> = list.sources.iter().map(|it| KeyValues::of(caller, it, name)).collect();
         let (asked, others): (Vec<&Member>, Vec<&Member>) = list
             .members
             .iter()
-            .partition(|it| list.holds(it, &self.rules()[it.rule], |place| keys[place].all()));
+            .partition(|it| list.holds(**it, &self.rules()[it.rule], |place| keys[place].all()));
         let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
-            let key = match member.key {
-                MemberKey::None => None,
-                MemberKey::Resource => Some(resource.to_owned()),
-                MemberKey::Source(place) => {
-                    let key = keys[place].one().map(|it| &**it);
-                    Some(key.unwrap_or_default().to_owned())
-                }
-            };
+            let key = member.key.map(|place| keys[place].text().unwrap_or_default().to_owned());
             Some(Concerned { rule: rule.clone(), by, key })
         });
         let others = self.rules().iter().enumerate().filter_map(|(place, rule)| {

@@ -13,6 +13,7 @@ use leaparray::Registry;
 use crate::changes::Changes;
 use crate::document::{Document, Documents};
 use crate::limiter::RuleClock;
+use crate::plan::Active;
 use crate::problem::Problems;
 use crate::rule::Rule;
 use crate::rules::{Rules, Shared, locked};
@@ -129,9 +130,12 @@ impl<C: RuleClock> Rules<C> {
         let rules = self.rules().into_iter().filter(is_misdirected);
         status.misdirected = rules.map(|rule| Arc::clone(&rule.name)).collect();
         let plan = self.shared.plan.load();
-        let counts =
-            plan.rules.iter().map(|it| (Arc::clone(&it.rule.name), it.limiter.without_key()));
-        status.without_key = counts.filter(|(_, requests)| *requests > 0).collect();
+        let counts = |of: fn(&Active<C>) -> u64| {
+            let counts = plan.rules.iter().map(|it| (Arc::clone(&it.rule.name), of(it)));
+            counts.filter(|(_, requests)| *requests > 0).collect()
+        };
+        status.without_key = counts(|it| it.limiter.without_key());
+        status.refused = counts(Active::refused);
         status
     }
 

@@ -20,6 +20,7 @@ use crate::source::SourceState;
 /// |---|---|---|
 /// | `leaparray_rules_in_force` | | gauge: the number of rules |
 /// | `leaparray_rules_applied_total` | | counter: how often rules were applied |
+/// | `leaparray_rules_refused_total` | `rule` | counter: the requests that it has refused |
 /// | `leaparray_rules_source_state` | `source`, `state`: `good`, `away`, `wrong` | gauge: 1 for the state of the source, and 0 for the others |
 /// | `leaparray_rules_source_age_seconds` | `source` | gauge: the time since a reading of the source ended, also while it does not answer |
 /// | `leaparray_rules_source_readings_total` | `source` | counter: the readings that ended |
@@ -72,8 +73,20 @@ impl Metrics<'_> {
     }
 
     fn counter(&mut self, name: &str, help: &str, labels: &Labels<'_>, value: u64) -> fmt::Result {
+        self.counters(name, help, [(labels.clone(), value)])
+    }
+
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'a>, u64)>,
+    ) -> fmt::Result {
         let mut all = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        all.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        for (labels, value) in samples {
+            all.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+        }
+        Ok(())
     }
 }
 
@@ -88,6 +101,9 @@ impl<C: RuleClock> Collector for RulesCollector<C> {
         metrics.gauges("leaparray_rules_in_force", "Rules in force", &number)?;
         let help = "How often rules were applied";
         metrics.counter("leaparray_rules_applied", help, &Vec::new(), status.version)?;
+        let help = "Requests that the rule has refused";
+        let refused = status.refused.iter().map(|(rule, count)| (vec![("rule", &**rule)], *count));
+        metrics.counters("leaparray_rules_refused", help, refused)?;
         let Some(source) = status.source else { return Ok(()) };
         let state = match source.state {
             SourceState::Good => "good",

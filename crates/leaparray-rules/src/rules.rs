@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use leaparray::flow::{Decision, LimiterExt, Refusal};
+use leaparray::flow::{Ask, Decision, Refusal};
 use leaparray::registry::RegistryError;
 use leaparray::{Entry, MonotonicClock, Registry, Resource, Timestamp, TrafficType};
 
@@ -375,7 +375,8 @@ impl<C: RuleClock> Rules<C> {
                     && back.rule.becomes(rule).is_some()
                 {
                     let rollout = back.rollout.as_ref();
-                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout);
+                    let before = known.or(Some(back));
+                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);
                     let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
                     steps.push(Step { former, strictest, next: next.clone() });
                     if let Some(known) = known {
@@ -388,10 +389,11 @@ impl<C: RuleClock> Rules<C> {
                 if let Some(known) = known {
                     carries.push(Carry::new(&known.limiter, &limiter));
                 }
-                return Active::new(&new, limiter, None);
+                return Active::new(&new, limiter, None, known);
             };
             changes.changed.push(Arc::clone(&rule.name));
-            let next = Active::new(&new, Arc::clone(&known.limiter), known.rollout.as_ref());
+            let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
+            let next = Active::new(&new, limiter, rollout, Some(known));
             steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
             next
         });
@@ -472,6 +474,81 @@ impl<C: RuleClock> Rules<C> {
         Admission::new(Kept::newest(&self.shared), resource, caller)
     }
 
+    /// Asks the rules for the permits of a request of a resource. As
+    /// [`limiter`](Self::limiter)`(resource, caller).ask(ask)` does, in less time.
+    ///
+    /// ```
+    /// use leaparray::flow::Ask;
+    /// use leaparray::{Clock, Registry};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let text = "[[rule]]\nname = \"jobs\"\nresource = \"jobs\"\nlimit = \"4 per minute\"";
+    /// rules.apply(&RuleSet::parse(text)?);
+    /// let jobs = rules.registry().resource("jobs")?;
+    /// let ask = Ask::at(rules.registry().clock().now()).many(3);
+    /// let decisions = [(); 2].map(|()| rules.ask(&jobs, &(), &ask).is_admitted());
+    /// assert_eq!(decisions, [true, false]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    pub fn ask<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+    ) -> Decision<RulePermits<C>> {
+        Admission::ask(Kept::newest(&self.shared), resource, caller, ask)
+    }
+
+    /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
+    /// [`Ask`].
+    #[inline(always)]
+    pub fn enter_at<A: Caller + ?Sized>(
+        &self,
+        resource: Resource<C>,
+        caller: &A,
+        ask: impl Into<Ask<'static>>,
+    ) -> Decision<RuleEntry<C>> {
+        let ask = ask.into();
+        let decision = self.ask(&resource, caller, &ask.over(&*resource));
+        decision.enter_many_at(resource, ask.now(), ask.permits())
+    }
+
+    /// Like [`enter_at`](Self::enter_at), for a caller that cannot wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal. A request that would have to wait is refused.
+    ///
+    /// ```
+    /// use leaparray::{Clock, Registry};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let text = "[[rule]]\nname = \"jobs\"\nresource = \"jobs\"\nin_flight = 1";
+    /// rules.apply(&RuleSet::parse(text)?);
+    /// let (jobs, now) = (rules.registry().resource("jobs")?, rules.registry().clock().now());
+    /// let first = rules.enter_at(jobs.clone(), &(), now);
+    /// assert!(first.is_admitted());
+    /// let refusal = rules.try_enter_at(jobs, &(), now).unwrap_err();
+    /// assert_eq!(refusal.limiter(), Some("jobs"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    pub fn try_enter_at<A: Caller + ?Sized>(
+        &self,
+        resource: Resource<C>,
+        caller: &A,
+        ask: impl Into<Ask<'static>>,
+    ) -> Result<RuleEntry<C>, Refusal> {
+        // Without a wait: a request that would have to wait is refused.
+        let delayed = self.enter_at(resource, caller, ask.into().at_once()).into_result()?;
+        Ok(delayed.into_parts().0)
+    }
+
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or
     /// refuses it and counts it there. Reads the clock once.
     ///
@@ -512,7 +589,8 @@ impl<C: RuleClock> Rules<C> {
         caller: impl Caller,
     ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
         let resource = self.shared.registry.resource_with(resource, traffic)?;
-        Ok(self.limiter(&resource, &caller).enter(resource.clone()))
+        let now = resource.clock().now();
+        Ok(self.enter_at(resource, &caller, now))
     }
 
     /// Like [`enter`](Self::enter), for a caller that cannot wait.
@@ -527,7 +605,8 @@ impl<C: RuleClock> Rules<C> {
         caller: impl Caller,
     ) -> Result<RuleEntry<C>, EnterError> {
         let resource = self.shared.registry.resource(resource)?;
-        Ok(self.limiter(&resource, &caller).try_enter(resource.clone())?)
+        let now = resource.clock().now();
+        Ok(self.try_enter_at(resource, &caller, now)?)
     }
 }
 

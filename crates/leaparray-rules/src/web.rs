@@ -1,17 +1,17 @@
 //! The rules on the page of `leaparray-web`.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use leaparray::flow::watch::WatchedState;
 use leaparray::registry::WatchedLimiter;
-use leaparray::{MetricEvent, Timestamp};
+use leaparray::{MetricEvent, ResourceNode, Timestamp};
 use leaparray_web::format::{RuleList, RuleRow, RuleSourceState};
 
 use crate::limiter::RuleClock;
-use crate::pattern::Pattern;
 use crate::rule::{ModeText, Rule};
-use crate::rules::Rules;
+use crate::rules::{Rules, locked};
 use crate::source::SourceState;
 
 /// The most rules that a page shows.
@@ -20,7 +20,9 @@ const MAX_SHOWN: usize = 1_000;
 impl<C: RuleClock> Rules<C> {
     /// Returns the function for [`Page::rules`](leaparray_web::Page::rules), by which a page lists
     /// the first 1,000 rules with their modes and states, and tells the last change and the state
-    /// of the source. It is no handle to the rules: it returns `None` once they are dropped.
+    /// of the source. The shares of refusals are of the last minute in which the page has asked,
+    /// and not known when it asks first. It is no handle to the rules: it returns `None` once they
+    /// are dropped.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -39,16 +41,16 @@ impl<C: RuleClock> Rules<C> {
     /// # Ok::<_, leaparray_rules::Problems>(())
     /// ```
     pub fn on_page(&self) -> impl Fn() -> Option<RuleList> + Send + Sync + use<C> {
-        let shared = Arc::downgrade(&self.shared);
-        move || Some(Self { shared: shared.upgrade()? }.list())
+        let (shared, history) = (Arc::downgrade(&self.shared), Mutex::new(History::default()));
+        move || Some(Self { shared: shared.upgrade()? }.list(&mut locked(&history)))
     }
 
-    fn list(&self) -> RuleList {
+    fn list(&self, history: &mut History) -> RuleList {
         let (rules, status) = (self.rules(), self.status());
         let watched = self.registry().watched().into_iter();
         let by_name: HashMap<_, _> =
             watched.map(|WatchedLimiter { name, state, .. }| (name, state)).collect();
-        let now = self.registry().clock().now();
+        let shares = history.shares(self.registry().clock().now(), self.counts());
         let mut list = RuleList::default();
         list.version = status.version;
         list.changed_at = status.applied_at.map(seconds);
@@ -72,7 +74,7 @@ impl<C: RuleClock> Rules<C> {
             let mut row = RuleRow::new(&*rule.name, names.join(", "), limit);
             row.mode = ModeText(rule.mode).to_string();
             row.state = by_name.get(&*rule.name).map(text_of).unwrap_or_default();
-            row.refused = self.refused(rule, now);
+            row.refused = shares.get(&rule.name).copied();
             row
         };
         list.rules = rules.iter().take(MAX_SHOWN).map(row).collect();
@@ -80,22 +82,70 @@ impl<C: RuleClock> Rules<C> {
         list
     }
 
-    /// Returns the share of refused requests of the resources of a rule in their long windows;
-    /// `None` without requests, or if the rule has a pattern.
+    /// Returns the counts of the rules since their beginning.
+    fn counts(&self) -> Counts {
+        let plan = self.shared.plan.load_full();
+        let mut counts: Vec<_> =
+            plan.rules.iter().map(|it| Count { refused: it.refused(), all: 0 }).collect();
+        for resource in self.registry().iter() {
+            let events = [MetricEvent::Pass, MetricEvent::Block];
+            let of = |node: &ResourceNode<C>| {
+                let lifetime = node.lifetime();
+                events.map(|it| lifetime.sum(it)).into_iter().sum::<u64>()
+            };
+            let all: u64 = resource.nodes().map(of).sum();
+            for member in plan.index.members(plan.index.place_of(&resource)) {
+                counts[member.rule].all += all;
+            }
+        }
+        plan.rules.iter().map(|it| Arc::clone(&it.rule.name)).zip(counts).collect()
+    }
+}
+
+/// The requests of the resources of a rule, and those of them that it has refused.
+#[derive(Clone, Copy)]
+struct Count {
+    refused: u64,
+    all: u64,
+}
+
+type Counts = HashMap<Arc<str>, Count>;
+
+/// The counts at former times, the oldest first.
+#[derive(Default)]
+struct History(VecDeque<(Timestamp, Counts)>);
+
+impl History {
+    /// The time of which shares are.
+    const SPAN: Duration = Duration::from_secs(60);
+
+    /// The least time between two that are kept.
+    const STEP: Duration = Duration::from_secs(10);
+
+    /// Returns the shares of refusals from a time that is kept until now: that of a minute ago, or
+    /// the first one. A rule without requests has none.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    fn refused(&self, rule: &Rule, now: Timestamp) -> Option<f64> {
-        if !rule.resources.iter().all(Pattern::is_name) {
-            return None;
+    fn shares(&mut self, now: Timestamp, counts: Counts) -> HashMap<Arc<str>, f64> {
+        let Self(kept) = self;
+        let age = |(time, _): &(Timestamp, Counts)| now.saturating_since(*time);
+        while kept.get(1).is_some_and(|it| age(it) >= Self::SPAN) {
+            kept.pop_front();
         }
-        let (mut all, mut refused) = (0, 0);
-        for name in &rule.resources {
-            let Some(resource) = self.registry().get(name.as_str()) else { continue };
-            let sum = |event| resource.at(now).long().sum(event);
-            let blocked = sum(MetricEvent::Block);
-            refused += blocked;
-            all += blocked + sum(MetricEvent::Pass);
+        // Of a page that nobody has looked at for a while.
+        if kept.front().is_some_and(|it| age(it) >= Self::SPAN + Self::STEP) {
+            kept.clear();
         }
-        (all > 0).then(|| refused as f64 / all as f64)
+        let share = |(name, count): (&Arc<str>, &Count)| {
+            let before = kept.front()?.1.get(name)?;
+            let all = count.all.checked_sub(before.all)?;
+            let refused = count.refused.saturating_sub(before.refused);
+            (all > 0).then(|| (Arc::clone(name), refused.min(all) as f64 / all as f64))
+        };
+        let shares = counts.iter().filter_map(share).collect();
+        if kept.back().is_none_or(|it| age(it) >= Self::STEP) {
+            kept.push_back((now, counts));
+        }
+        shares
     }
 }
 

@@ -588,3 +588,35 @@ fn change_does_not_wait_for_a_decision() {
     assert_eq!(shown(&rules), [(2, None, 2), (7, None, 7), (2, seconds, 2)]);
     assert!(admission.try_acquire().is_admitted());
 }
+
+/// A refusal counts at the rule that has refused, in all versions of it, and whichever way decides.
+#[test]
+fn refusals_are_counted_at_the_rule_that_refuses() {
+    let (_, rules) = rules();
+    let refused = || rules.status().refused;
+    let alone = |limit: &str| file(&[("alone", limit)]);
+    rules.apply(&alone("limit = \"1 per hour\""));
+    assert_eq!(admitted(&rules, 3), 1);
+    assert_eq!(refused(), [(Arc::from("alone"), 2)]);
+    rules.apply(&alone("limit = \"2 per hour\""));
+    assert_eq!(admitted(&rules, 3), 1);
+    rules.apply(&alone("in_flight = 0"));
+    assert_eq!(admitted(&rules, 1), 0);
+    assert_eq!(refused(), [(Arc::from("alone"), 5)], "of another number, and of another kind");
+    let keyed = "key = \"client\"\nlimit = \"1 per hour, bursts of 1\"";
+    rules.apply(&file(&[("wide", "in_flight = 9"), ("keyed", keyed)]));
+    assert_eq!(admitted(&rules, 3), 1);
+    assert_eq!(refused(), [(Arc::from("keyed"), 2)]);
+    let resource = rules.registry().resource("a").unwrap();
+    let admission = rules.limiter(&resource, &"ann");
+    assert!(admission.try_acquire().is_refused());
+    assert_eq!(refused(), [(Arc::from("keyed"), 3)]);
+    let ask = Ask::at(rules.registry().clock().now()).again();
+    assert!(admission.ask(&ask).is_refused());
+    assert_eq!(refused(), [(Arc::from("keyed"), 3)], "a question that is asked once more");
+    // One that is decided anew counts at the rule of the newest version.
+    let admission = rules.limiter(&resource, &"bob");
+    rules.apply(&file(&[("wide", "in_flight = 10"), ("none", "limit = \"0 per hour\"")]));
+    assert!(admission.try_acquire().is_refused());
+    assert_eq!(refused(), [(Arc::from("none"), 1)]);
+}

@@ -28,12 +28,15 @@ fn state_of_the_rules_and_of_their_source_is_exposed_until_they_are_dropped() {
         text::encode(&mut body, &metrics).unwrap();
         body
     };
+    let _held = rules.try_enter("a", ()).unwrap();
+    rules.try_enter("a", ()).unwrap_err();
     // It is away: no more texts come.
     events.recv_timeout(Duration::from_secs(20)).unwrap();
     let body = encoded();
     for sample in [
         "leaparray_rules_in_force 1\n",
         "leaparray_rules_applied_total 1\n",
+        "leaparray_rules_refused_total{rule=\"a\"} 1\n",
         "leaparray_rules_source_state{source=\"test\",state=\"good\"} 0\n",
         "leaparray_rules_source_state{source=\"test\",state=\"away\"} 1\n",
         "leaparray_rules_source_state{source=\"test\",state=\"wrong\"} 0\n",

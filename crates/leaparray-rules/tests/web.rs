@@ -36,13 +36,15 @@ fn rules() -> (Rules<ManualClock>, ManualClock) {
 fn list_has_mode_state_and_refusals_of_each_rule() {
     let (rules, clock) = rules();
     rules.apply(&RuleSet::parse(RULES).unwrap());
+    let page = rules.on_page();
+    assert!(page().unwrap().rules.iter().all(|it| it.refused.is_none()), "it asks first");
     clock.advance(Duration::from_secs(9));
     for _ in 0..2 {
         rules.try_enter("orders", "10.0.0.7").unwrap().success();
     }
     rules.try_enter("orders", "10.0.0.7").unwrap().exception();
     rules.try_enter("orders", "10.0.0.7").unwrap_err();
-    let list = rules.on_page()().unwrap();
+    let list = page().unwrap();
     assert_eq!((list.version, list.changed_at, list.left_out), (1, Some(600.0), 0));
     assert_eq!((list.source, list.state), (None, RuleSourceState::Unknown));
     let rows: Vec<_> = list
@@ -67,7 +69,24 @@ fn list_has_mode_state_and_refusals_of_each_rule() {
         ]
     );
     let refused: Vec<_> = list.rules.iter().map(|it| it.refused).collect();
-    assert_eq!(refused, [Some(0.25), Some(0.25), None]);
+    assert_eq!(refused, [Some(0.25), Some(0.0), Some(0.0)]);
+    assert_eq!(rules.status().refused, [(Arc::from("orders"), 1)]);
+    // A breaker that has opened refuses, too. A minute later, the requests before are over.
+    clock.advance(Duration::from_secs(51));
+    page().unwrap();
+    rules.try_enter("orders", "10.0.0.7").unwrap().exception();
+    for _ in 0..6 {
+        rules.try_enter("orders", "10.0.0.7").unwrap_err();
+    }
+    let refused = |list: &leaparray_web::format::RuleList| {
+        list.rules.iter().map(|it| it.refused).collect::<Vec<_>>()
+    };
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(refused(&page().unwrap()), [Some(1.0 / 11.0), Some(6.0 / 11.0), Some(0.0)]);
+    clock.advance(Duration::from_secs(59));
+    assert_eq!(refused(&page().unwrap()), [Some(0.0), Some(6.0 / 7.0), Some(0.0)]);
+    clock.advance(Duration::from_secs(90));
+    assert_eq!(refused(&page().unwrap()), [None; 3], "nobody has asked for more than a minute");
 }
 
 #[test]

@@ -15,7 +15,7 @@ function ruleSourceWords({ source, state, since }, now) {
 }
 
 function ruleCells({ name, resource, limit, mode, state, refused }) {
-  const share = refused === null ? [MISSING, 'zero'] : [formatShare(refused, 1), refused === 0 ? 'zero' : '', 'of the requests of its resources, by whichever rule'];
+  const share = refused === null ? [MISSING, 'zero'] : [formatShare(refused, 1), refused === 0 ? 'zero' : '', 'of the requests of its resources'];
   return [[name, '', name], [resource, 'words', resource], [limit, 'words', limit], [mode, 'words'], [state, 'words'], share];
 }
 

@@ -17,6 +17,7 @@ use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
 use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
+use crate::plan::RulePermits;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
 use gate::Gate;
@@ -162,19 +163,26 @@ impl<C: RuleClock> RuleLimiter<C> {
         }
     }
 
-    /// Decides on a request with that key, in the name of a rule. `permits` makes the permits: a
-    /// decision without one is not passed on through memory.
+    /// Decides in the name of a rule, if there is no key, and the permits have no end.
     #[inline(always)]
-    pub(crate) fn decide_named<T>(
+    pub(crate) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
+        match self {
+            Self::One(one) => one.decide_endless(name, ask),
+            Self::PerKey { .. } => None,
+        }
+    }
+
+    /// Decides on a request with that key, in the name of a rule.
+    #[inline(always)]
+    pub(crate) fn decide_named(
         &self,
         name: &RuleName,
         key: &str,
         ask: &Ask<'_>,
-        permits: impl FnOnce(RulePermit<C>) -> T,
-    ) -> Decision<T> {
+    ) -> Decision<RulePermits<C>> {
         match self {
-            Self::One(one) => one.decide_named(name, ask, permits),
-            Self::PerKey { keys, .. } => keys.decide_named(name, key, ask, permits),
+            Self::One(one) => one.decide_named(name, ask),
+            Self::PerKey { keys, .. } => keys.decide_named(name, key, ask),
         }
     }
 

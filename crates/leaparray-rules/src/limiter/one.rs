@@ -15,6 +15,7 @@ use super::fleet::OverFleet;
 use super::gate::Gate;
 use super::{MaybeFleet, RuleClock, RuleName, RulePermit};
 use crate::limit::{self, Limit};
+use crate::plan::RulePermits;
 use crate::rule::Rule;
 
 /// A limiter of one state.
@@ -162,27 +163,36 @@ impl<C: RuleClock> One<C> {
         }
     }
 
+    /// Decides in the name of a rule, if the permits of the limiter have no end.
+    #[inline(always)]
+    pub(super) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
+        Some(match self {
+            Self::Window(it) => name.over(it).decide(ask),
+            #[cfg(feature = "fleet")]
+            Self::Fleet(it) => name.over(it).decide(ask),
+            Self::Bucket(it) => name.over(it).decide(ask),
+            Self::WarmUp(it) => name.over(it).decide(ask),
+            Self::Pace(it) => name.over(it).decide(ask),
+            Self::Gate(it) => name.over(it).decide(ask),
+            Self::InFlight(_)
+            | Self::AdaptiveInFlight(_)
+            | Self::Breaker(_)
+            | Self::AdaptiveBreaker(_) => return None,
+        })
+    }
+
     /// Decides in the name of a rule.
     #[inline(always)]
-    pub(super) fn decide_named<T>(
-        &self,
-        name: &RuleName,
-        ask: &Ask<'_>,
-        permits: impl FnOnce(RulePermit<C>) -> T,
-    ) -> Decision<T> {
-        let nothing = RulePermit::nothing();
+    pub(super) fn decide_named(&self, name: &RuleName, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
         match self {
-            Self::Window(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
-            #[cfg(feature = "fleet")]
-            Self::Fleet(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
-            Self::Bucket(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
-            Self::WarmUp(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
-            Self::Pace(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
-            Self::InFlight(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
-            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
-            Self::Breaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
-            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(|it| permits(it.into())),
-            Self::Gate(it) => name.over(it).decide(ask).map(|()| permits(nothing)),
+            Self::InFlight(it) => name.over(it).decide(ask).map(RulePermits::of),
+            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(RulePermits::of),
+            Self::Breaker(it) => name.over(it).decide(ask).map(RulePermits::of),
+            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(RulePermits::of),
+            endless => {
+                let decision = endless.decide_endless(name, ask).expect("the others have an end");
+                decision.map(|()| RulePermits::NOTHING)
+            }
         }
     }
 

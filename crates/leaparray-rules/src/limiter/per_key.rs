@@ -8,6 +8,7 @@ use leaparray::flow::{Account, Ask, Decision, Keyed, LeakyBucket, Limiter, Token
 use super::one::One;
 use super::{RuleClock, RuleName, RulePermit};
 use crate::limit::Limit;
+use crate::plan::RulePermits;
 
 /// A limiter for each key. Buckets have a word for each, and the other kinds a limiter.
 pub(crate) enum PerKey<C: RuleClock> {
@@ -82,18 +83,20 @@ impl<C: RuleClock> PerKey<C> {
 
     /// Decides in the name of a rule.
     #[inline(always)]
-    pub(super) fn decide_named<T>(
+    pub(super) fn decide_named(
         &self,
         name: &RuleName,
         key: &str,
         ask: &Ask<'_>,
-        permits: impl FnOnce(RulePermit<C>) -> T,
-    ) -> Decision<T> {
-        let nothing = RulePermit::nothing();
+    ) -> Decision<RulePermits<C>> {
+        let nothing = |()| RulePermits::NOTHING;
         match self {
-            Self::Bucket(it) => name.over(it.of_key(key)).decide(ask).map(|()| permits(nothing)),
-            Self::Pace(it) => name.over(it.of_key(key)).decide(ask).map(|()| permits(nothing)),
-            Self::Each { keys, .. } => name.over(keys.of_key(key)).decide(ask).map(permits),
+            Self::Bucket(it) => name.over(it.of_key(key)).decide(ask).map(nothing),
+            Self::Pace(it) => name.over(it.of_key(key)).decide(ask).map(nothing),
+            Self::Each { keys, .. } => {
+                let decision = name.over(keys.of_key(key)).decide(ask);
+                decision.map(|it| RulePermits::of_all([it]))
+            }
         }
     }
 

@@ -1,18 +1,17 @@
 //! The rules of a request, as one limiter.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota};
+use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota, Refusal};
 use leaparray::{MonotonicClock, Outcome, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
 use super::index::{Member, Place, RuleList};
-use super::{Active, Kept, MemberKey, Plan};
+use super::{Active, Kept, Plan};
 use crate::caller::{Caller, KeyValues};
 use crate::limiter::{Asked, RuleClock, RulePermit};
 use crate::rule::KeySource;
@@ -28,82 +27,81 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
     place: Place,
     /// The address of the resource's name, by which the resource is found again.
     resource: usize,
-    /// The name of the resource, if a rule has it as its key.
-    name: Option<Name>,
-    keys: Keys<K>,
+    /// `None` if the resource has one rule alone, so that nothing has to be dropped.
+    keys: Option<Keys<K>>,
     /// The same request by a newer plan, after a decision by this one was taken back.
     later: OnceLock<Box<Self>>,
 }
 
-/// The name of a resource.
-type Name = Arc<str>;
-
 /// The keys of a request, from the sources of a list of rules.
 type Keys<K> = SmallVec<[KeyValues<K>; 3]>;
 
-impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
-    /// Finds the rules of a request, and their keys.
-    #[inline(always)]
-    pub(crate) fn new<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
-    where
-        A: Caller<Key = K> + ?Sized,
-    {
-        Self::find(plan, resource, caller, true)
-    }
+/// The rules of one version for a request, which decide by keys that they borrow.
+struct Concerned<'a, K, C: RuleClock> {
+    plan: &'a Plan<C>,
+    place: Place,
+    keys: &'a [KeyValues<K>],
+}
 
-    /// Finds the rules and the keys. `counts` is whether a key that is missing is counted.
-    #[inline(always)]
-    fn find<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A, counts: bool) -> Self
-    where
-        A: Caller<Key = K> + ?Sized,
-    {
-        let place = plan.index.place_of(resource);
-        let (name, keys) = match place {
-            Place::Alone(_) => (None, SmallVec::new()),
-            Place::List(list) => Self::find_keys(&plan, list, resource, caller, counts),
-        };
-        let (resource, later) = (resource.name().as_ptr().addr(), OnceLock::new());
-        Self { plan, place, resource, name, keys, later }
+impl<K, C: RuleClock> Clone for Concerned<'_, K, C> {
+    fn clone(&self) -> Self {
+        *self
     }
+}
 
-    /// Returns the name of the resource, if a rule of the list has it as its key, and the keys.
-    fn find_keys<A>(
-        plan: &Plan<C>,
-        list: usize,
-        resource: &Resource<C>,
-        caller: &A,
-        counts: bool,
-    ) -> (Option<Name>, Keys<K>)
-    where
-        A: Caller<Key = K> + ?Sized,
-    {
-        let list = plan.index.list(list);
-        let name = list.has_name.then(|| resource.series_key().name);
-        let keys: Keys<K> = list.sources.iter().map(|it| KeyValues::of(caller, it)).collect();
-        if counts && keys.iter().any(|it| it.one().is_none()) {
-            Self::count_without_key(plan, list, &keys);
-        }
-        (name, keys)
+impl<K, C: RuleClock> Copy for Concerned<'_, K, C> {}
+
+/// Returns the keys of a request for the rules of a list.
+fn find_keys<A: Caller + ?Sized, C: RuleClock>(
+    list: &RuleList,
+    resource: &Resource<C>,
+    caller: &A,
+) -> Keys<A::Key> {
+    let name = || resource.series_key().name;
+    let mut keys = Keys::new();
+    // Not by `collect`, which takes three times as many instructions for one key.
+    for source in &list.sources {
+        keys.push(KeyValues::of(caller, source, name));
+    }
+    keys
+}
+
+impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
+    /// Returns the list of the rules of the resource, unless it has one rule without a key.
+    #[inline]
+    fn list(self) -> Option<&'a RuleList> {
+        self.place.rule_or_list().err().map(|place| self.plan.index.list(place))
     }
 
     /// Counts a request at the rules whose key it lacks.
+    #[inline]
+    fn count_without_key(self) {
+        if self.keys.iter().any(|it| it.text().is_none()) {
+            self.count_missing();
+        }
+    }
+
     #[cold]
-    fn count_without_key(plan: &Plan<C>, list: &RuleList, keys: &[KeyValues<K>]) {
-        for member in &list.members {
-            let Active { rule, limiter, .. } = &plan.rules[member.rule];
-            if let MemberKey::Source(place) = member.key
-                && keys[place].one().is_none()
-                && list.holds(member, rule, |place| keys[place].all())
-            {
-                limiter.count_without_key();
+    fn count_missing(self) {
+        for member in self.members() {
+            if member.key.is_some_and(|place| self.keys[place].text().is_none()) {
+                self.plan.rules[member.rule].limiter.count_without_key();
             }
         }
     }
 
-    /// Returns whether no rule concerns the request.
-    #[must_use]
-    #[inline]
-    pub fn is_empty(&self) -> bool {
+    /// Counts a refusal at the rule that has refused, if it is the answer to the first question of
+    /// a request: a request that waits in a queue asks several times.
+    #[inline(never)]
+    fn count_refusal(self, ask: &Ask<'_>, refusal: &Refusal) {
+        if ask.is_first()
+            && let Some(rule) = self.rules().find(|it| it.has_refused(refusal))
+        {
+            rule.count_refusal();
+        }
+    }
+
+    fn is_empty(self) -> bool {
         match self.list() {
             None => false,
             Some(list) if list.has_conditions() => self.members().next().is_none(),
@@ -111,92 +109,76 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         }
     }
 
-    /// Returns the names of the rules that concern the request, in the order in which they are
-    /// asked.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.rules().map(|it| &*it.rule.name)
-    }
-
-    /// Returns the list of the rules of the resource, unless it has one rule without a key.
-    #[inline]
-    fn list(&self) -> Option<&RuleList> {
-        match self.place {
-            Place::Alone(_) => None,
-            Place::List(place) => Some(self.plan.index.list(place)),
-        }
-    }
-
     /// Returns the rules that concern the request.
-    fn members(&self) -> impl Iterator<Item = &Member> {
-        let key = |place: usize| self.keys[place].all();
-        let rule = |member: &Member| &*self.plan.rules[member.rule].rule;
+    fn members(self) -> impl Iterator<Item = Member> + use<'a, K, C> {
+        let Self { plan, place, keys } = self;
+        let key = move |place: usize| keys[place].all();
+        let rule = |member: Member| &*plan.rules[member.rule].rule;
         let list = self.list();
-        let members = self.plan.index.members(self.place).iter();
-        members.filter(move |it| list.is_none_or(|list| list.holds(it, rule(it), key)))
+        let members = plan.index.members(place);
+        members.filter(move |it| list.is_none_or(|list| list.holds(*it, rule(*it), key)))
     }
 
-    fn rules(&self) -> impl Iterator<Item = &Active<C>> {
-        self.members().map(|member| &self.plan.rules[member.rule])
+    fn rules(self) -> impl Iterator<Item = &'a Active<C>> {
+        self.members().map(move |member| &self.plan.rules[member.rule])
     }
 
     /// Returns the key of a member.
     #[inline]
-    fn key(&self, member: &Member) -> &str {
-        let key = match member.key {
-            MemberKey::None => None,
-            MemberKey::Resource => self.name.as_deref(),
-            MemberKey::Source(place) => self.keys[place].one().map(|it| &**it),
-        };
+    fn key(self, member: Member) -> &'a str {
+        let Self { keys, .. } = self;
         // Requests without a key count together: one that leaves it out gains nothing.
-        key.unwrap_or_default()
+        member.key.and_then(|place| keys[place].text()).unwrap_or_default()
     }
 
     /// Returns the limiter of a member.
     #[inline]
-    fn asked(&self, member: &Member) -> Named<Asked<'_, C>> {
-        self.plan.rules[member.rule].asked(self.key(member))
+    fn asked(self, member: Member) -> Named<Asked<'a, C>> {
+        let Self { plan, .. } = self;
+        plan.rules[member.rule].asked(self.key(member))
     }
 
-    fn each(&self) -> impl Iterator<Item = Named<Asked<'_, C>>> {
-        self.members().map(|member| self.asked(member))
+    fn each(self) -> impl Iterator<Item = Named<Asked<'a, C>>> {
+        self.members().map(move |member| self.asked(member))
     }
 
-    fn all(&self) -> AllOf<Vec<Named<Asked<'_, C>>>> {
+    fn all(self) -> AllOf<Vec<Named<Asked<'a, C>>>> {
         AllOf::new(self.each().collect())
     }
 
     /// Decides by up to three rules without an allocation.
     #[inline(always)]
-    fn decide_by_plan(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        if let Place::Alone(rule) = self.place {
-            return self.plan.rules[rule].decide("", ask);
+    fn decide(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        match self.place.rule_or_list() {
+            Ok(rule) => self.plan.rules[rule].decide("", ask),
+            Err(list) => self.decide_by_list(self.plan.index.list(list), ask),
         }
-        self.decide_by_list(ask)
     }
 
-    fn decide_by_list(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        match self.list() {
-            Some(list) if list.has_conditions() => {
-                let members: SmallVec<[&Member; 3]> = self.members().collect();
-                self.decide_by(&members, ask)
-            }
-            _ => self.decide_by(self.plan.index.members(self.place), ask),
+    /// Decides, and counts a refusal at the rule that has refused.
+    #[inline(always)]
+    fn decide_and_count(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        let decision = self.decide(ask);
+        if let Decision::Refused(refusal) = &decision {
+            self.count_refusal(ask, refusal);
         }
+        decision
+    }
+
+    fn decide_by_list(self, list: &RuleList, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        if list.has_conditions() {
+            let members: SmallVec<[Member; 3]> = self.members().collect();
+            return self.decide_by(&members, ask);
+        }
+        self.decide_by(&list.members, ask)
     }
 
     #[inline]
-    fn decide_by<M: Borrow<Member>>(
-        &self,
-        members: &[M],
-        ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>> {
-        let asked = |member: &M| self.asked(member.borrow());
+    fn decide_by(self, members: &[Member], ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+        let asked = |member: &Member| self.asked(*member);
         match members {
-            [] => Decision::Admitted(RulePermits(Held::Nothing)),
-            [a] => {
-                let a = a.borrow();
-                self.plan.rules[a.rule].decide(self.key(a), ask)
-            }
+            [] => Decision::Admitted(RulePermits::NOTHING),
+            [a] => self.plan.rules[a.rule].decide(self.key(*a), ask),
             [a, b] => AllOf::new((asked(a), asked(b)))
                 .decide(ask)
                 .map(|(a, b)| RulePermits::of_all([a, b])),
@@ -210,7 +192,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     }
 
     /// Gives back the permits of a decision by this plan.
-    fn give_back(&self, ask: &Ask<'_>, wait: Duration) -> bool {
+    fn give_back(self, ask: &Ask<'_>, wait: Duration) -> bool {
         let mut one = self.each();
         match (one.next(), one.next()) {
             // The wait of one rule is its own.
@@ -219,54 +201,9 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         }
     }
 
-    /// Returns the request by the plan by which it was decided.
-    fn latest(&self) -> &Self {
-        let mut latest = self;
-        while let Some(later) = latest.later.get() {
-            latest = later;
-        }
-        latest
-    }
-}
-
-impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
-    /// Decides anew if a decision by this plan may have read a number of a newer one.
-    #[cold]
-    #[inline(never)]
-    fn reconsider(
-        &self,
-        ask: &Ask<'_>,
-        decision: Decision<RulePermits<C>>,
-    ) -> Decision<RulePermits<C>> {
-        // Without the rules, there is no other version. A resource that is not listed any more
-        // has the same rules as before.
-        let Some(next) = self.by_newest_plan().filter(|it| !self.decides_as(it)) else {
-            return decision;
-        };
-        if let Ok(delayed) = decision.into_result() {
-            let (mut permits, wait) = delayed.into_parts();
-            // As in an `AllOf`, one of the two has no effect.
-            self.give_back(ask, wait);
-            permits.withdraw_at(ask.now());
-        }
-        self.later.get_or_init(|| Box::new(next)).decide(&ask.again())
-    }
-
-    /// Returns the same request by the newest plan. A key that no rule of this plan has asked for
-    /// is missing: the request counts with others that lack it.
-    fn by_newest_plan(&self) -> Option<Self> {
-        let home = self.plan.home.upgrade()?;
-        let plan = home.plan.load_full();
-        let mut listed = home.registry.iter();
-        let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
-        let sources = self.list().map_or(&[][..], |it| &it.sources);
-        let keys = Known { sources, keys: &self.keys };
-        Some(Self::find(Kept::from(plan), &resource, &keys, false))
-    }
-
     /// Returns whether each decision by this plan, beside the changes up to the next one, is one by
     /// the rules of this plan or of the next one.
-    fn decides_as(&self, next: &Self) -> bool {
+    fn decides_as(self, next: Self) -> bool {
         let mut changed = 0;
         let (mut rules, mut next_rules) = (self.rules(), next.rules());
         let are_same = loop {
@@ -284,6 +221,169 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         };
         // If one rule has changed once, its number is of one of the two versions.
         are_same && (changed == 0 || changed == 1 && next.plan.version == self.plan.version + 1)
+    }
+}
+
+impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
+    /// Finds the rules of a request, and their keys.
+    #[inline(always)]
+    pub(crate) fn new<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let admission = Self::find(plan, resource, caller);
+        admission.concerned().count_without_key();
+        admission
+    }
+
+    /// Finds the rules and the keys, and counts none that is missing.
+    #[inline(always)]
+    fn find<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let place = plan.index.place_of(resource);
+        let list = place.rule_or_list().err().map(|list| plan.index.list(list));
+        let keys = list.map(|list| find_keys(list, resource, caller));
+        let (address, later) = (resource.name().as_ptr().addr(), OnceLock::new());
+        Self { plan, place, resource: address, keys, later }
+    }
+
+    /// Returns the rules of the request.
+    #[inline]
+    fn concerned(&self) -> Concerned<'_, K, C> {
+        let Self { plan, place, keys, .. } = self;
+        Concerned { plan, place: *place, keys: keys.as_deref().unwrap_or_default() }
+    }
+
+    /// Returns whether no rule concerns the request.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.concerned().is_empty()
+    }
+
+    /// Returns the names of the rules that concern the request, in the order in which they are
+    /// asked.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.concerned().rules().map(|it| &*it.rule.name)
+    }
+
+    /// Returns the request by the plan by which it was decided.
+    fn latest(&self) -> Concerned<'_, K, C> {
+        let mut latest = self;
+        while let Some(later) = latest.later.get() {
+            latest = later;
+        }
+        latest.concerned()
+    }
+}
+
+impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
+    /// Decides on a request, as the [`Limiter`] does.
+    #[inline(always)]
+    pub(crate) fn ask<A>(
+        plan: Kept<C>,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let place = plan.index.place_of(resource);
+        let Some(decision) = plan.decide_endless(place, ask) else {
+            return moved(Self::ask_all(plan, place, resource, caller, ask));
+        };
+        // A refusal is by a number of a version that was in force since the request came.
+        if let Some(refusal) = decision.refusal() {
+            Concerned::<K, C> { plan: &plan, place, keys: &[] }.count_refusal(ask, &refusal);
+            return Decision::Refused(refusal);
+        }
+        if plan.has_decided() {
+            return decision.map(|()| RulePermits::NOTHING);
+        }
+        let decision = decision.map(|()| RulePermits::NOTHING);
+        moved(Self::find(plan, resource, caller).reconsider(ask, decision))
+    }
+
+    /// Decides on a request by any rules.
+    #[inline(never)]
+    fn ask_all<A>(
+        plan: Kept<C>,
+        place: Place,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let list = place.rule_or_list().err().map(|list| plan.index.list(list));
+        let keys = list.map(|list| find_keys(list, resource, caller));
+        let keys = keys.as_deref().unwrap_or_default();
+        let concerned = Concerned { plan: &plan, place, keys };
+        concerned.count_without_key();
+        let decision = concerned.decide_and_count(ask);
+        if decision.is_refused() || plan.has_decided() {
+            return decision;
+        }
+        Self::find(plan, resource, caller).reconsider(ask, decision)
+    }
+
+    /// Decides anew if a decision by this plan may have read a number of a newer one.
+    #[cold]
+    #[inline(never)]
+    fn reconsider(
+        &self,
+        ask: &Ask<'_>,
+        decision: Decision<RulePermits<C>>,
+    ) -> Decision<RulePermits<C>> {
+        // Without the rules, there is no other version. A resource that is not listed any more
+        // has the same rules as before.
+        let Some(next) =
+            self.by_newest_plan().filter(|it| !self.concerned().decides_as(it.concerned()))
+        else {
+            return decision;
+        };
+        if let Ok(delayed) = decision.into_result() {
+            let (mut permits, wait) = delayed.into_parts();
+            // As in an `AllOf`, one of the two has no effect.
+            self.concerned().give_back(ask, wait);
+            permits.withdraw_at(ask.now());
+        }
+        let later = self.later.get_or_init(|| Box::new(next));
+        let decision = later.decide(&ask.again());
+        if let Decision::Refused(refusal) = &decision {
+            later.latest().count_refusal(ask, refusal);
+        }
+        decision
+    }
+
+    /// Returns the same request by the newest plan. A key that no rule of this plan has asked for
+    /// is missing: the request counts with others that lack it.
+    fn by_newest_plan(&self) -> Option<Self> {
+        let home = self.plan.home.upgrade()?;
+        let plan = home.plan.load_full();
+        let mut listed = home.registry.iter();
+        let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
+        let concerned = self.concerned();
+        let sources = concerned.list().map_or(&[][..], |it| &it.sources);
+        let keys = Known { sources, keys: concerned.keys };
+        Some(Self::find(Kept::from(plan), &resource, &keys))
+    }
+}
+
+/// Returns a decision of a call in parts. Otherwise, its place in memory would be that of each
+/// decision of the caller, and those that have no permits would be written there, too.
+#[inline(always)]
+fn moved<P>(decision: Decision<P>) -> Decision<P> {
+    match decision.into_result() {
+        Ok(delayed) => {
+            let (permits, wait) = delayed.into_parts();
+            Decision::after(permits, wait)
+        }
+        Err(refusal) => Decision::Refused(refusal),
     }
 }
 
@@ -320,7 +420,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
         if let Some(later) = self.later.get() {
             return later.decide(ask);
         }
-        let decision = self.decide_by_plan(ask);
+        let decision = self.concerned().decide_and_count(ask);
         // A refusal is by a number of a version that was in force since the request came.
         if decision.is_refused() || self.plan.has_decided() {
             return decision;
@@ -372,10 +472,9 @@ impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
 
 impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {
     fn clone(&self) -> Self {
-        let Self { plan, place, resource, name, keys, later } = self;
-        let (name, keys, later) = (name.clone(), keys.clone(), later.clone());
-        let plan = Kept::from(Arc::clone(plan));
-        Self { plan, place: *place, resource: *resource, name, keys, later }
+        let Self { plan, place, resource, keys, later } = self;
+        let (plan, keys, later) = (Kept::from(Arc::clone(plan)), keys.clone(), later.clone());
+        Self { plan, place: *place, resource: *resource, keys, later }
     }
 }
 
@@ -393,14 +492,17 @@ enum Held<C: RuleClock> {
 }
 
 impl<C: RuleClock> RulePermits<C> {
+    /// Those of a request that ends nowhere.
+    pub(crate) const NOTHING: Self = Self(Held::Nothing);
+
     /// Returns the permits of a request of one rule.
     #[inline]
-    pub(super) fn of(permit: RulePermit<C>) -> Self {
-        Self(if permit.is_nothing() { Held::Nothing } else { Held::One(permit) })
+    pub(crate) fn of(permit: impl Into<RulePermit<C>>) -> Self {
+        Self(Held::One(permit.into()))
     }
 
     /// Returns those of the permits that have to end. Up to two need no allocation.
-    fn of_all(permits: impl IntoIterator<Item = RulePermit<C>>) -> Self {
+    pub(crate) fn of_all(permits: impl IntoIterator<Item = RulePermit<C>>) -> Self {
         let mut permits = permits.into_iter().filter(|it| !it.is_nothing());
         Self(match (permits.next(), permits.next(), permits.next()) {
             (Some(a), Some(b), Some(c)) => {
@@ -442,7 +544,7 @@ impl<C: RuleClock> Permit for RulePermits<C> {
 
 impl<K, C: RuleClock> fmt::Debug for Admission<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = self.plan.index.members(self.place).iter();
+        let members = self.plan.index.members(self.place);
         f.debug_list().entries(members.map(|it| &self.plan.rules[it.rule].rule.name)).finish()
     }
 }

@@ -8,19 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
-use crate::pattern::{self, Literals, Pattern};
-use crate::rule::{KeySource, Rule, Traffic};
+use crate::pattern::{self, Literals};
+use crate::rule::{KeySource, Rule};
 
-/// The part of a rule that its index depends on. Rules with equal parts have the same index: a
-/// change of numbers alone keeps it, and what resources have found in it.
-#[derive(Clone, Debug, PartialEq)]
-struct Target {
-    traffic: Traffic,
-    resources: Vec<Pattern>,
+/// What a rule asks a caller for.
+#[derive(Debug)]
+struct Asks {
     key: Option<KeySource>,
     /// The sources of the keys on which it has conditions.
-    conditions: Vec<KeySource>,
-    is_off: bool,
+    conditions: Box<[KeySource]>,
 }
 
 /// Finds the rules of a resource by its name and its direction, once for each resource: the
@@ -29,12 +25,12 @@ struct Target {
 pub(crate) struct Index {
     /// A number that no other index of the process has.
     id: u64,
-    targets: Vec<Target>,
+    /// By the places of the rules.
+    asks: Box<[Asks]>,
     inbound: Side,
     outbound: Side,
-    /// Each rule as the only one of a resource, and without a key.
-    alone: Box<[Member]>,
-    /// The other lists of rules that resources have found. Each is listed once.
+    /// The lists of rules that resources have found, but those of one rule without a key. Each is
+    /// listed once.
     lists: boxcar::Vec<RuleList>,
     places: Mutex<HashMap<RuleList, usize>>,
 }
@@ -61,9 +57,6 @@ pub(crate) struct RuleList {
     pub(crate) sources: Box<[KeySource]>,
     /// The places of the sources on which members have conditions.
     conditions: Box<[usize]>,
-    /// Whether a member has the name of the resource as its key. The name itself is the resource's:
-    /// lists stay, and clients may invent names.
-    pub(crate) has_name: bool,
 }
 
 /// A rule of a list.
@@ -71,29 +64,36 @@ pub(crate) struct RuleList {
 pub(crate) struct Member {
     /// The place of the rule in the plan.
     pub(crate) rule: usize,
-    pub(crate) key: MemberKey,
+    /// The place of the source of its key; `None` if it has no key.
+    pub(crate) key: Option<usize>,
     /// The first and the last place among the conditions of the list.
     conditions: (usize, usize),
 }
 
-/// Where the rules of a resource are found.
+/// Where the rules of a resource are found: a word, since it is moved with each decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It has one rule, without a key and without conditions: the one with that place in the plan.
-    Alone(usize),
-    /// It has the list with that place.
-    List(usize),
-}
+pub(crate) struct Place(u64);
 
-/// Where a rule finds its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MemberKey {
-    /// All requests count together.
-    None,
-    /// The name of the resource.
-    Resource,
-    /// The source of the list with that place.
-    Source(usize),
+impl Place {
+    /// The bit of a resource that has one rule, without a key and without conditions.
+    const ALONE: u64 = 1 << 63;
+
+    /// The rule with that place in the plan is the only one.
+    const fn alone(rule: usize) -> Self {
+        Self(rule as u64 | Self::ALONE)
+    }
+
+    /// The list with that place has the rules.
+    const fn of_list(list: usize) -> Self {
+        Self(list as u64)
+    }
+
+    /// Returns the place of the only rule, or that of the list.
+    #[inline]
+    pub(crate) const fn rule_or_list(self) -> Result<usize, usize> {
+        let place = (self.0 & !Self::ALONE) as usize;
+        if self.0 & Self::ALONE != 0 { Ok(place) } else { Err(place) }
+    }
 }
 
 /// The result of a resource's last look-up: the number of an index, and a place in it.
@@ -101,33 +101,26 @@ pub(crate) enum MemberKey {
 struct Found(AtomicU64);
 
 impl Found {
-    /// The bits of the place. So many lists have a number; others are looked up for each request.
-    const PLACE_BITS: u32 = 24;
+    /// The bits of the place. So many rules and lists have a number; others are looked up for each
+    /// request.
+    const PLACE_BITS: u32 = 23;
 
-    /// The bit of a place that is one of a rule.
-    const ALONE: u64 = 1 << (Self::PLACE_BITS - 1);
+    const PLACES: u64 = 1 << Self::PLACE_BITS;
 
     /// Returns the place in the index with that number, if the last look-up was there.
     #[inline]
     fn place(&self, id: u64) -> Option<Place> {
         // Acquire: pairs with the Release in `set`, so that the list of the place is there.
         let word = self.0.load(Ordering::Acquire);
-        if word >> Self::PLACE_BITS != id {
-            return None;
-        }
-        let place = (word & (Self::ALONE - 1)) as usize;
-        Some(if word & Self::ALONE == 0 { Place::List(place) } else { Place::Alone(place) })
+        let is_of_index = (word & !Place::ALONE) >> Self::PLACE_BITS == id;
+        is_of_index.then_some(Place(word & (Place::ALONE | (Self::PLACES - 1))))
     }
 
     fn set(&self, id: u64, place: Place) {
-        let (place, alone) = match place {
-            Place::Alone(rule) => (rule as u64, Self::ALONE),
-            Place::List(list) => (list as u64, 0),
-        };
-        if place < Self::ALONE {
+        if place.0 & !Place::ALONE < Self::PLACES {
             // A thread with an older index may replace the place of a newer one, which is then
             // found again.
-            self.0.store(id << Self::PLACE_BITS | alone | place, Ordering::Release);
+            self.0.store(id << Self::PLACE_BITS | place.0, Ordering::Release);
         }
     }
 }
@@ -137,22 +130,14 @@ impl Index {
         /// From 1, so that no index has the number of a resource that has found nothing. With 40
         /// bits, they suffice for 34 years of 1,000 changes a second.
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let targets: Vec<_> = rules.clone().map(Target::of).collect();
         Self {
             id: IDS.fetch_add(1, Ordering::Relaxed),
-            alone: (0..targets.len()).map(Member::alone).collect(),
-            targets,
+            asks: rules.clone().map(Asks::of).collect(),
             inbound: Side::new(TrafficType::Inbound, rules.clone()),
             outbound: Side::new(TrafficType::Outbound, rules),
             lists: boxcar::Vec::new(),
             places: Mutex::default(),
         }
-    }
-
-    /// Returns whether the index of these rules would be the same.
-    pub(crate) fn is_of<'a>(&self, rules: impl ExactSizeIterator<Item = &'a Rule>) -> bool {
-        self.targets.len() == rules.len()
-            && self.targets.iter().zip(rules).all(|(target, rule)| target.is_of(rule))
     }
 
     /// Returns the list with that place.
@@ -162,12 +147,12 @@ impl Index {
     }
 
     /// Returns the rules at a place, in the order in which they are asked.
-    #[inline]
-    pub(crate) fn members(&self, place: Place) -> &[Member] {
-        match place {
-            Place::Alone(rule) => std::slice::from_ref(&self.alone[rule]),
-            Place::List(place) => &self.list(place).members,
-        }
+    pub(crate) fn members(&self, place: Place) -> impl Iterator<Item = Member> {
+        let (alone, list) = match place.rule_or_list() {
+            Ok(rule) => (Some(Member { rule, key: None, conditions: (0, 0) }), &[][..]),
+            Err(list) => (None, &*self.list(list).members),
+        };
+        alone.into_iter().chain(list.iter().copied())
     }
 
     /// Returns the place of the rules of a resource.
@@ -181,10 +166,8 @@ impl Index {
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
         let list = self.find(resource.traffic_type(), resource.name());
         let place = match &*list.members {
-            [Member { rule, key: MemberKey::None, .. }] if !list.has_conditions() => {
-                Place::Alone(*rule)
-            }
-            _ => Place::List(self.place_of_list(list)),
+            [Member { rule, key: None, .. }] if !list.has_conditions() => Place::alone(*rule),
+            _ => Place::of_list(self.place_of_list(list)),
         };
         resource.data_or_insert_with(Found::default).set(self.id, place);
         place
@@ -206,12 +189,12 @@ impl Index {
         rules.sort_unstable();
         rules.dedup();
         // A permit of a key cannot be given back, so keys are asked last.
-        rules.sort_by_key(|rule| self.targets[*rule].key.is_some());
+        rules.sort_by_key(|rule| self.asks[*rule].key.is_some());
         let (mut sources, mut conditions) = (Vec::new(), Vec::new());
         let members: Box<[Member]> = rules
             .into_iter()
             .map(|rule| {
-                let target = &self.targets[rule];
+                let asks = &self.asks[rule];
                 let mut place_of = |source: &KeySource| {
                     let place = sources.iter().position(|it| it == source);
                     place.unwrap_or_else(|| {
@@ -219,25 +202,13 @@ impl Index {
                         sources.len() - 1
                     })
                 };
-                let key = match &target.key {
-                    None => MemberKey::None,
-                    Some(KeySource::Resource) => MemberKey::Resource,
-                    Some(source) => MemberKey::Source(place_of(source)),
-                };
+                let key = asks.key.as_ref().map(&mut place_of);
                 let first = conditions.len();
-                conditions.extend(target.conditions.iter().map(place_of));
+                conditions.extend(asks.conditions.iter().map(place_of));
                 Member { rule, key, conditions: (first, conditions.len()) }
             })
             .collect();
-        let has_name = members.iter().any(|it| it.key == MemberKey::Resource);
-        let (sources, conditions) = (sources.into(), conditions.into());
-        RuleList { members, sources, conditions, has_name }
-    }
-}
-
-impl Member {
-    const fn alone(rule: usize) -> Self {
-        Self { rule, key: MemberKey::None, conditions: (0, 0) }
+        RuleList { members, sources: sources.into(), conditions: conditions.into() }
     }
 }
 
@@ -252,7 +223,7 @@ impl RuleList {
     /// these values.
     pub(crate) fn holds<'a, K: Deref<Target = str> + 'a>(
         &self,
-        member: &Member,
+        member: Member,
         rule: &Rule,
         values: impl Fn(usize) -> &'a [K],
     ) -> bool {
@@ -267,21 +238,22 @@ impl RuleList {
     }
 }
 
-impl Target {
+impl Asks {
     fn of(rule: &Rule) -> Self {
-        let Rule { traffic, resources, key, mode, .. } = rule;
         let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
-        let (traffic, is_off) = (*traffic, *mode == Mode::Off);
-        Self { traffic, resources: resources.clone(), key: key.clone(), conditions, is_off }
+        Self { key: rule.key.clone(), conditions }
     }
+}
 
-    fn is_of(&self, rule: &Rule) -> bool {
-        self.traffic == rule.traffic
-            && self.resources == rule.resources
-            && self.key == rule.key
-            && self.conditions.iter().eq(rule.conditions().map(|(it, _)| &it.source))
-            && self.is_off == (rule.mode == Mode::Off)
-    }
+/// Returns whether an index does not change when one rule becomes the other: a change of numbers
+/// alone keeps it, and what resources have found in it.
+pub(super) fn is_same(rule: &Rule, next: &Rule) -> bool {
+    let sources = |it: &Rule| it.conditions().map(|(it, _)| it.source.clone()).collect::<Vec<_>>();
+    rule.traffic == next.traffic
+        && rule.resources == next.resources
+        && rule.key == next.key
+        && sources(rule) == sources(next)
+        && (rule.mode == Mode::Off) == (next.mode == Mode::Off)
 }
 
 impl Side {
@@ -294,7 +266,8 @@ impl Side {
             for pattern in &rule.resources {
                 let Literals { first, others } = pattern.literals();
                 if others.is_empty() {
-                    by_name.entry(first).or_default().push(place);
+                    // Most names have one rule.
+                    by_name.entry(first).or_insert_with(|| Vec::with_capacity(1)).push(place);
                 } else {
                     by_prefix.entry(first).or_default().push((place, others));
                 }

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use leaparray::flow::shadow::{Mode, Rollout};
-use leaparray::flow::{Ask, Decision, Limiter, Named};
+use leaparray::flow::{Ask, Decision, Limiter, Named, Refusal};
 
 use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
 use crate::rule::Rule;
 use crate::rules::Shared;
 pub use admission::{Admission, RulePermits};
-pub(crate) use index::{Index, Member, MemberKey};
+pub(crate) use index::{Index, Member, Place};
 pub(crate) use kept::Kept;
 
 /// The rules of one version. A request is decided by the rules of one plan.
@@ -40,6 +40,10 @@ pub(crate) struct Active<C: RuleClock> {
     pub(crate) limiter: Arc<RuleLimiter<C>>,
     /// How far the limiter is enforced; `None` if it was always enforced as a whole.
     pub(crate) rollout: Option<Arc<Rollout>>,
+    /// The number of requests that it has refused, in all versions.
+    refused: Arc<AtomicU64>,
+    /// Whether the mode of the rule is to enforce it for all requests.
+    is_whole: bool,
     name: RuleName,
 }
 
@@ -53,14 +57,23 @@ impl<C: RuleClock> Plan<C> {
 
     /// Creates the plan after this one.
     pub(crate) fn next(&self, rules: Box<[Active<C>]>) -> Self {
-        let all = || rules.iter().map(|it| &*it.rule);
-        let index = if self.index.is_of(all()) {
+        let mut pairs = self.rules.iter().zip(&rules);
+        let has_same_index = self.rules.len() == rules.len()
+            && pairs.all(|(it, next)| index::is_same(&it.rule, &next.rule));
+        let index = if has_same_index {
             Arc::clone(&self.index)
         } else {
-            Index::new(all()).into()
+            Index::new(rules.iter().map(|it| &*it.rule)).into()
         };
         let (newest, home) = (Arc::clone(&self.newest), Weak::clone(&self.home));
         Self { rules, index, version: self.version + 1, newest, home }
+    }
+
+    /// Decides on a request of a resource that has one rule alone, if the rule is enforced for all
+    /// requests, and its permits have no end. The decision is moved in a few words.
+    #[inline(always)]
+    pub(crate) fn decide_endless(&self, place: Place, ask: &Ask<'_>) -> Option<Decision> {
+        self.rules[place.rule_or_list().ok()?].decide_endless(ask)
     }
 
     /// Returns whether a decision by this plan, which this thread has made, has read no number of a
@@ -84,32 +97,61 @@ impl<C: RuleClock> Plan<C> {
 
 impl<C: RuleClock> Active<C> {
     /// Creates the next version of a rule, with the counts of the version before, if there is one.
+    /// `rollout` are the counts of what it would have refused, if the limiter is the same.
     pub(crate) fn new(
         rule: &Arc<Rule>,
         limiter: Arc<RuleLimiter<C>>,
-        before: Option<&Arc<Rollout>>,
+        rollout: Option<&Arc<Rollout>>,
+        before: Option<&Self>,
     ) -> Self {
-        let rollout = before.cloned().or_else(|| {
-            let is_whole = rule.mode == Mode::Enforce;
-            (!is_whole).then(|| Arc::new(Rollout::new(rule.mode)))
-        });
-        Self { rule: Arc::clone(rule), limiter, rollout, name: limiter::name(&rule.name) }
+        let is_whole = rule.mode == Mode::Enforce;
+        let rollout =
+            rollout.cloned().or_else(|| (!is_whole).then(|| Arc::new(Rollout::new(rule.mode))));
+        let refused = before.map_or_else(Arc::default, |it| Arc::clone(&it.refused));
+        let name = limiter::name(&rule.name);
+        Self { rule: Arc::clone(rule), limiter, rollout, refused, is_whole, name }
+    }
+
+    /// Returns the number of requests that the rule has refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a refusal by this rule.
+    fn count_refusal(&self) {
+        // Relaxed: the number orders nothing.
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether the rule has refused.
+    fn has_refused(&self, refusal: &Refusal) -> bool {
+        refusal.limiter() == Some(self.name.name())
     }
 
     /// Returns how far the limiter is enforced; `None` if it is as a whole. In each version by the
     /// mode of the rule, also while the mode of the rollout changes.
     #[inline]
     pub(crate) fn rollout(&self) -> Option<&Arc<Rollout>> {
-        if self.rule.mode == Mode::Enforce { None } else { self.rollout.as_ref() }
+        if self.is_whole { None } else { self.rollout.as_ref() }
+    }
+
+    /// Decides on a request, if the rule is enforced for all requests, has no key, and its permits
+    /// have no end.
+    #[inline(always)]
+    fn decide_endless(&self, ask: &Ask<'_>) -> Option<Decision> {
+        if self.rollout().is_some() {
+            return None;
+        }
+        self.limiter.decide_endless(&self.name, ask)
     }
 
     /// Decides on a request with that key, which has no other rule.
     #[inline(always)]
     fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
         if self.rollout().is_some() {
-            return self.asked(key).decide(ask).map(RulePermits::of);
+            return self.asked(key).decide(ask).map(|it| RulePermits::of_all([it]));
         }
-        self.limiter.decide_named(&self.name, key, ask, RulePermits::of)
+        self.limiter.decide_named(&self.name, key, ask)
     }
 
     /// Returns the limiter for a request with that key, with the name of the rule.
@@ -122,8 +164,9 @@ impl<C: RuleClock> Active<C> {
 
 impl<C: RuleClock> Clone for Active<C> {
     fn clone(&self) -> Self {
-        let Self { rule, limiter, rollout, name } = self;
+        let Self { rule, limiter, rollout, refused, is_whole, name } = self;
         let (rule, limiter, rollout) = (Arc::clone(rule), Arc::clone(limiter), rollout.clone());
-        Self { rule, limiter, rollout, name: *name }
+        let refused = Arc::clone(refused);
+        Self { rule, limiter, rollout, refused, is_whole: *is_whole, name: *name }
     }
 }

@@ -293,6 +293,12 @@ pub struct RulesStatus {
     /// The rules with a key that requests lacked, with the number of these requests: they count
     /// together. For example the rules for `client` in a service that is not told the addresses.
     pub without_key: Vec<(Arc<str>, u64)>,
+    /// The rules that have refused requests, with the number of these in all their versions. A
+    /// request that several rules would refuse counts for the one that its
+    /// [refusal](leaparray::flow::Refusal::limiter) names. One that waits in a
+    /// [queue](leaparray::flow::WaitQueue) counts for none, nor does one that a combination with
+    /// other limiters refuses.
+    pub refused: Vec<(Arc<str>, u64)>,
 }
 
 /// The state of a source that is followed.

@@ -89,8 +89,8 @@ pub struct RuleRow {
     /// The state of its limiter, as text, such as `closed` of a circuit breaker.
     #[serde(default)]
     pub state: String,
-    /// The share of the requests of its resources that were refused in the last minute, by
-    /// whichever rule, from 0 to 1; `None` if there were no requests, or it is not known.
+    /// The share of the requests of its resources that it has refused in the last minute, from 0 to
+    /// 1; `None` if there were no requests, or it is not known.
     #[serde(default)]
     pub refused: Option<f64>,
 }
