@@ -1,4 +1,10 @@
 //! The page on the default limit beside published algorithms, on many seeds.
+//!
+//! The page is made of a table with the scores of each seed, which is beside the sources. All seeds
+//! take minutes, so a check simulates some of them anew: each change of an algorithm or of the
+//! backend changes their scores.
+
+use std::fmt::Write as _;
 
 use crate::algorithms::Algorithm;
 use crate::parallel;
@@ -8,7 +14,7 @@ use crate::score::{Score, best};
 use crate::table::{self, line};
 
 /// The seeds of the arrivals and of the mix.
-const SEEDS: u64 = 100;
+const SEEDS: usize = 100;
 /// The length of a phase.
 const SECS: u32 = 20;
 
@@ -25,37 +31,114 @@ const ALGORITHMS: [Algorithm; 6] = [
 /// About the best fixed limit of 64 workers.
 const FIXED: u64 = 90;
 
-/// What the algorithms have reached in a scenario: the worst phase of each seed.
-#[derive(Debug)]
-pub struct Results {
-    name: String,
-    /// By algorithm.
-    scores: Vec<Vec<Score>>,
+/// The seeds that a check simulates.
+const CHECKED: [usize; 3] = [1, 34, 67];
+
+/// The table: the number of the scenario, the algorithm, the seed, and the score.
+const TABLE: &str = include_str!("../published.tsv");
+
+/// What an algorithm has reached with a seed: the worst of all phases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Reached {
+    goodput: f64,
+    p99: f64,
+    settled: Option<usize>,
 }
+
+/// What all algorithms have reached.
+#[derive(Debug, PartialEq)]
+pub struct Results(
+    /// By scenario, by algorithm, and by seed.
+    Vec<Vec<Vec<Reached>>>,
+);
 
 fn scenarios() -> [Scenario; 3] {
     [capacity_changes(1.2, SECS), mix_changes([0.1, 0.6, 0.1], SECS), sizes(8, 1, SECS)]
 }
 
-/// Simulates each scenario with each algorithm and seed.
-///
-/// # Panics
-///
-/// Panics if a thread cannot be started.
-#[must_use]
-pub fn run_all() -> Vec<Results> {
-    let run = |scenario: Scenario| {
-        let best = best(&scenario.phases, 30);
-        let pairs: Vec<_> =
-            ALGORITHMS.iter().flat_map(|&it| (1..=SEEDS).map(move |seed| (it, seed))).collect();
-        let scores = parallel::map(&pairs, |&(algorithm, seed)| {
-            let phases = run_algorithm(&scenario, algorithm, &best, &[seed]);
-            phases.into_iter().reduce(Score::worse).expect("a phase")
+impl Results {
+    /// Simulates each scenario with each algorithm and seed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a thread cannot be started.
+    #[must_use]
+    pub fn of_all_seeds() -> Self {
+        Self::of(&(1..=SEEDS).collect::<Vec<_>>())
+    }
+
+    fn of(seeds: &[usize]) -> Self {
+        let run = |scenario: Scenario| {
+            let best = best(&scenario.phases, 30);
+            let pairs: Vec<_> = ALGORITHMS
+                .iter()
+                .flat_map(|&it| seeds.iter().map(move |&seed| (it, seed)))
+                .collect();
+            let scores = parallel::map(&pairs, |&(algorithm, seed)| {
+                let phases = run_algorithm(&scenario, algorithm, &best, &[seed as u64]);
+                let Score { goodput, p99, settled, .. } =
+                    phases.into_iter().reduce(Score::worse).expect("a phase");
+                Reached { goodput, p99, settled }
+            });
+            scores.chunks(seeds.len()).map(<[Reached]>::to_vec).collect()
+        };
+        Self(scenarios().into_iter().map(run).collect())
+    }
+
+    /// Reads the table, and simulates some of its seeds anew.
+    ///
+    /// # Errors
+    ///
+    /// A line that the table should have, or one that differs from what was simulated.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a thread cannot be started.
+    pub fn of_checked_table() -> Result<Self, String> {
+        let read: Option<Vec<_>> = TABLE.lines().skip(1).map(read).collect();
+        let lines = scenarios().len() * ALGORITHMS.len() * SEEDS;
+        let read = read.filter(|it| it.len() == lines);
+        let read = read.ok_or_else(|| format!("published.tsv has not {lines} scores"))?;
+        let of_scenario = |all: &[Reached]| all.chunks(SEEDS).map(<[Reached]>::to_vec).collect();
+        let results = Self(read.chunks(ALGORITHMS.len() * SEEDS).map(of_scenario).collect());
+        let anew = Self::of(&CHECKED);
+        let stored = results.0.iter().map(|algorithms| {
+            let of_checked = |all: &Vec<Reached>| CHECKED.map(|seed| all[seed - 1]).to_vec();
+            algorithms.iter().map(of_checked).collect()
         });
-        let scores = scores.chunks(pairs.len() / ALGORITHMS.len()).map(<[Score]>::to_vec);
-        Results { name: scenario.name, scores: scores.collect() }
+        if anew == Self(stored.collect()) {
+            Ok(results)
+        } else {
+            Err("published.tsv has other results".to_owned())
+        }
+    }
+
+    /// Returns the table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = "scenario\talgorithm\tseed\tgoodput\tp99\tsettled\n".to_owned();
+        for (scenario, algorithms) in self.0.iter().enumerate() {
+            for (algorithm, reached) in ALGORITHMS.iter().zip(algorithms) {
+                for (seed, Reached { goodput, p99, settled }) in (1..).zip(reached) {
+                    let settled = settled.map_or_else(String::new, |it| it.to_string());
+                    let name = name(*algorithm);
+                    // The shortest digits that are read as the same number.
+                    writeln!(text, "{scenario}\t{name}\t{seed}\t{goodput}\t{p99}\t{settled}")
+                        .expect("memory");
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Reads the score of a line of the table.
+fn read(line: &str) -> Option<Reached> {
+    let [_, _, _, goodput, p99, settled] = line.split('\t').collect::<Vec<_>>()[..] else {
+        return None;
     };
-    scenarios().into_iter().map(run).collect()
+    let settled = if settled.is_empty() { None } else { Some(settled.parse().ok()?) };
+    Some(Reached { goodput: goodput.parse().ok()?, p99: p99.parse().ok()?, settled })
 }
 
 const HEAD: &str = "\
@@ -92,13 +175,13 @@ const WHICH: &str = "\
 ";
 
 /// A title, the ends of the axis, and what is drawn.
-type Plot = (&'static str, [f64; 2], fn(&Score) -> f64);
+type Plot = (&'static str, [f64; 2], fn(&Reached) -> f64);
 
 /// Returns the page.
 #[must_use]
-pub fn page(results: &[Results]) -> String {
+pub fn page(results: &Results) -> String {
     let mut text = HEAD.to_owned();
-    for Results { name, scores } in results {
+    for (Scenario { name, .. }, scores) in scenarios().iter().zip(&results.0) {
         text += "## ";
         text += name;
         text += "\n\n";
@@ -116,8 +199,8 @@ pub fn page(results: &[Results]) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small")]
-fn seconds(score: &Score) -> f64 {
-    score.settled.map_or(f64::from(SECS), |it| it as f64)
+fn seconds(reached: &Reached) -> f64 {
+    reached.settled.map_or(f64::from(SECS), |it| it as f64)
 }
 
 fn name(algorithm: Algorithm) -> String {
@@ -128,7 +211,7 @@ fn name(algorithm: Algorithm) -> String {
 }
 
 /// Returns the medians.
-fn medians(scores: &[Vec<Score>]) -> String {
+fn medians(scores: &[Vec<Reached>]) -> String {
     let head = ["median of the seeds", "goodput", "quantile 0.99", "settles after"];
     let mut text = line(head.into_iter()) + &line(["---", "---:", "---:", "---:"].into_iter());
     for (algorithm, scores) in ALGORITHMS.iter().zip(scores) {
@@ -146,7 +229,7 @@ fn medians(scores: &[Vec<Score>]) -> String {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
 #[expect(clippy::cast_precision_loss, reason = "small")]
-fn quantile(scores: &[Score], of: fn(&Score) -> f64, q: f64) -> f64 {
+fn quantile(scores: &[Reached], of: fn(&Reached) -> f64, q: f64) -> f64 {
     let mut values: Vec<_> = scores.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
     values[((q * values.len() as f64).ceil() as usize).saturating_sub(1)]
@@ -156,7 +239,7 @@ fn quantile(scores: &[Score], of: fn(&Score) -> f64, q: f64) -> f64 {
 const NAMES: usize = 14;
 
 /// Draws a line for each algorithm, from a quantile to another one, with the median.
-fn plot(title: &str, range: [f64; 2], scores: &[Vec<Score>], of: fn(&Score) -> f64) -> String {
+fn plot(title: &str, range: [f64; 2], scores: &[Vec<Reached>], of: fn(&Reached) -> f64) -> String {
     let rows = ALGORITHMS.iter().zip(scores).map(|(algorithm, scores)| {
         (name(*algorithm), [0.05, 0.5, 0.95].map(|q| quantile(scores, of, q)))
     });
