@@ -47,6 +47,7 @@ pub(super) struct Asked<'t, C> {
     /// Whether the hits are charged.
     is_taken: bool,
     /// Whether the next answer of the store may admit it.
+    #[cfg(feature = "redis")]
     awaits: bool,
     limit: Found<'t, C>,
 }
@@ -186,6 +187,7 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
             by: By::Limit,
             is_refused: false,
             is_taken: false,
+            #[cfg(feature = "redis")]
             awaits: false,
             limit: Found::Nothing,
         };

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use leaparray::flow::{Ask, Limiter, Refusal, Retry};
 use leaparray::{Clock, Timestamp};
-use leaparray_redis::lease::LeaseConfig;
+use leaparray_redis::lease::{LeaseConfig, LeaseKeys};
 use leaparray_redis::{
-    BootClock, Engine, LeaseState, LeasedLimiter, LimiterBuilder, MemoryEngine, StartError,
-    WhenAway,
+    BootClock, Engine, EngineError, LeaseState, LeasedLimiter, LimiterBuilder, MemoryEngine,
+    RedisEngine, ShareError, StartError, WhenAway,
 };
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
@@ -131,7 +131,8 @@ impl Leases {
             return Err(StartError::Name(error));
         }
         // A limiter of another server tells whether those of this one will start.
-        let config = lease_config(1, Unit::Second).expect("one in a second");
+        let config = LeaseConfig::new(1, Unit::Second.interval())
+            .map_err(|error| StartError::Share(ShareError::Config(error)))?;
         drop(LeasedLimiter::builder(&name, config).in_group(&name).start(MemoryEngine::new())?);
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (engine, clock) = (Arc::new(engine), LeaseClock::Boot(BootClock::new()));
@@ -152,6 +153,25 @@ impl Leases {
     #[must_use]
     pub fn with_when_away(self, away: WhenAway) -> Self {
         Self { away: Some(away), ..self }
+    }
+
+    /// Declares a mesh as new on a server: its limits begin without a quarantine. Returns for how
+    /// many units of time it was new. What the server knows stays as it is.
+    ///
+    /// Call it only when a mesh is first started, and never because the server has lost its state:
+    /// see [`RedisEngine::begin_group`]. Otherwise, up to each limit may be used once beyond it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`EngineError`] if the server does not answer.
+    pub async fn begin_new(&self, engine: &RedisEngine) -> Result<usize, EngineError> {
+        let mut begun = 0;
+        for config in Unit::ALL.into_iter().filter_map(|unit| lease_config(1, unit)) {
+            if let Ok(keys) = LeaseKeys::in_group(&self.name, "any", &config) {
+                begun += usize::from(engine.begin_group(&keys).await?);
+            }
+        }
+        Ok(begun)
     }
 
     /// Starts the part of this instance of a limit.
@@ -285,9 +305,9 @@ impl Name {
     }
 
     fn finish(self) -> String {
-        let digest = self.digest.finalize();
-        let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}{hex}", self.start)
+        let digest: [u8; 32] = self.digest.finalize().into();
+        let (half, _) = digest.as_chunks::<16>();
+        format!("{}{:032x}", self.start, u128::from_be_bytes(half[0]))
     }
 }
 

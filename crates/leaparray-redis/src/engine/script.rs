@@ -32,6 +32,10 @@ pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
 /// The second part of the script. It needs `time` and `identity`.
 pub const LEASE: &str = include_str!("lease.lua");
 
+/// The second part of the script that begins a group without a quarantine, in place of
+/// [`LEASE`]: `KEYS[1]` is the mark of the group. Returns 1 if the group is new, and 0 otherwise.
+pub const BEGIN_GROUP: &str = include_str!("begin_group.lua");
+
 /// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls:
 /// the commands `TIME`, `INFO`, `GET`, `MGET` and `SET`, and the library `cmsgpack`.
 #[must_use]

@@ -67,6 +67,16 @@ pub struct Group {
 }
 
 impl Group {
+    /// Begins a group whose limits were never used, without a quarantine. Returns whether it is
+    /// new; it stays as it is otherwise.
+    pub fn begin(&mut self, time: u64, identity: u64) -> bool {
+        let is_new = self.mark.is_none();
+        if is_new {
+            (self.mark, self.high) = (Some((identity, time)), time);
+        }
+        is_new
+    }
+
     /// Notes an ask. Returns the end of the quarantine.
     fn note(&mut self, now: u64, identity: u64, config: &LeaseConfig) -> u64 {
         let known = self.mark.filter(|(of, _)| *of == identity);
