@@ -138,8 +138,8 @@ impl<C: Clock> Asked<'_, C> {
         let Some(limiter) = refused else { return };
         let now = self.time(now);
         // Another request may take a part of it at the same time. Then less is left.
-        while let Some(rest) = limiter.account().quota(now).map(|it| it.remaining.min(self.hits))
-            && rest > 0
+        while let Some(quota) = limiter.account().quota(now)
+            && let rest @ 1.. = quota.remaining.min(self.hits)
         {
             if limiter.decide(&Ask::at(now).many(rest)).is_admitted() {
                 break;
@@ -147,7 +147,7 @@ impl<C: Clock> Asked<'_, C> {
         }
     }
 
-    /// Returns what became of the hits. Those that a limit in the shadow would refuse were admitted.
+    /// Returns what became of the hits. Those that a limit in the shadow refuses were admitted.
     fn outcome(&self, over: bool) -> Outcomes {
         match self.by {
             _ if !self.is_refused && (self.is_taken || !over) => Outcomes::Admitted,

@@ -62,7 +62,7 @@ pub enum Store {
 /// let service =
 ///     Service::with_settings(&config, &Store::Memory, Settings::default(), clock.clone());
 /// let buy = |client| {
-///     let descriptors = [Descriptor::new([("path", "/buy")]), Descriptor::new([("client", client)])];
+///     let descriptors = [[("path", "/buy")], [("client", client)]].map(Descriptor::new);
 ///     service.decide_at(&Request::new("shop", descriptors), service.now())
 /// };
 /// assert!(!buy("ann").over && !buy("ann").over);
