@@ -4,4 +4,5 @@
 #![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
 
 pub mod config;
+pub mod quota;
 pub mod service;
