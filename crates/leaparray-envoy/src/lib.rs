@@ -5,4 +5,6 @@
 
 pub mod config;
 pub mod quota;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod service;
