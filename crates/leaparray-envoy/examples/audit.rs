@@ -41,8 +41,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{:8} {:>9} {:>22} {:>6}", "filter", "admitted", "in the fullest second", "used");
     for (name, port) in [("RLS", ports.rls), ("RLQS", ports.rlqs)] {
         let start = now();
-        let Some(mut load) = load(port, 4 * u32::try_from(LIMIT)?, SECONDS) else { return Ok(()) };
-        tokio::task::spawn_blocking(move || load.ends()).await?;
+        let Some(load) = load(port, SECONDS) else { return Ok(()) };
+        tokio::task::spawn_blocking(move || load.was_sent()).await?;
         let uses = upstream.take();
         let most = assert_never_over(&uses, LIMIT);
         // Without the time in which the first assignments are made.

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 const USAGE: &str = "\
 usage: leaparray-envoy [OPTION]... FILE_OR_FOLDER...
        leaparray-envoy check FILE_OR_FOLDER...
+       leaparray-envoy begin --redis URL [--name NAME]
 
 Serves the limits of files in the format of Envoy's reference server; of a folder, those of its
 files *.yaml and *.yml. The files are followed: a change is in force within two seconds.
@@ -30,7 +31,9 @@ files *.yaml and *.yml. The files are followed: a change is in force within two 
 --quota-ttl SECONDS   the time to live of quotas: 3
 --quota-delivery MS   the longest time in which a quota is delivered: 1000
 
-check                 tells each problem of the files in a line";
+check                 tells each problem of the files in a line
+begin                 declares instances as new on a Redis server, before their very first start:
+                      RLS is then limited without a quarantine at the start";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -45,23 +48,24 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[&str]) -> Result<(), String> {
     match arguments {
-        [] => Err(format!("no file; see leaparray-envoy --help")),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             Ok(())
         }
+        ["begin", options @ ..] => begin(&Options::of(options)?),
         ["check", paths @ ..] => {
-            let options = Options::of(paths)?;
+            let options = Options::of_files(paths)?;
             let config = options.files.read().map_err(|it| it.to_string())?;
             println!("{} domains", config.domains().len());
             Ok(())
         }
-        arguments => serve(Options::of(arguments)?),
+        arguments => serve(Options::of_files(arguments)?),
     }
 }
 
 struct Options {
     files: ConfigFiles,
+    has_files: bool,
     grpc: String,
     http: String,
     redis: Option<String>,
@@ -73,10 +77,18 @@ struct Options {
 }
 
 impl Options {
+    /// Reads options with at least one file.
+    fn of_files(arguments: &[&str]) -> Result<Self, String> {
+        let options = Self::of(arguments)?;
+        let no_file = || "no file; see leaparray-envoy --help".to_owned();
+        if options.has_files { Ok(options) } else { Err(no_file()) }
+    }
+
     fn of(arguments: &[&str]) -> Result<Self, String> {
         let mut paths = Vec::new();
         let mut options = Self {
             files: ConfigFiles::new::<&str>([]),
+            has_files: false,
             grpc: "127.0.0.1:8081".to_owned(),
             http: "127.0.0.1:8080".to_owned(),
             redis: None,
@@ -125,9 +137,7 @@ impl Options {
                 path => paths.push(path),
             }
         }
-        if paths.is_empty() {
-            return Err(format!("no file; see leaparray-envoy --help"));
-        }
+        options.has_files = !paths.is_empty();
         options.files = ConfigFiles::new(paths);
         Ok(options)
     }
@@ -175,6 +185,25 @@ fn store(options: &Options) -> Result<Store, String> {
     let engine = engine.map_err(|it| format!("--redis {address}: {it}"))?;
     let leases = Leases::new(&options.name, engine);
     Ok(Store::Redis(leases.map_err(|it| format!("--name {:?}: {it}", options.name))?))
+}
+
+/// Declares instances as new on a server.
+#[cfg(feature = "redis")]
+#[tokio::main(flavor = "current_thread")]
+async fn begin(options: &Options) -> Result<(), String> {
+    let address = options.redis.as_deref().ok_or("begin needs --redis URL")?;
+    let failed = |error: &dyn std::fmt::Display| format!("--redis {address}: {error}");
+    let engine = leaparray_redis::RedisEngine::open(address).map_err(|it| failed(&it))?;
+    let leases = Leases::new(&options.name, engine.clone());
+    let leases = leases.map_err(|it| format!("--name {:?}: {it}", options.name))?;
+    let begun = leases.begin_new(&engine).await.map_err(|it| failed(&it))?;
+    println!("{:?} begins for {begun} units of time", options.name);
+    Ok(())
+}
+
+#[cfg(not(feature = "redis"))]
+fn begin(_: &Options) -> Result<(), String> {
+    Err("this program was built without the feature `redis`".to_owned())
 }
 
 #[cfg(not(feature = "redis"))]

@@ -38,9 +38,8 @@ pub(super) fn router(
             async move { (status, if is_stopping { "stopping" } else { "OK" }) }
         }
     };
-    let text = Arc::clone(&metrics);
     let exposed = move || {
-        let body = text();
+        let body = metrics();
         async move { ([(header::CONTENT_TYPE, OPENMETRICS)], body) }
     };
     let app = Router::new()

@@ -60,6 +60,9 @@ pub(super) fn text(
     })
 }
 
+/// The values of a label, with their counts.
+type Samples<'a> = &'a [(&'a str, u64)];
+
 #[derive(Debug)]
 struct Own {
     counts: Arc<Counts>,
@@ -72,7 +75,7 @@ impl Collector for Own {
         let Counts { fallback_open, fallback_closed, reloads, reload_errors, .. } = &*self.counts;
         let quotas = self.quotas.counts();
         let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        let families: [(&str, &str, &str, &[(&str, u64)]); 8] = [
+        let families: [(&str, &str, &str, Samples<'_>); 8] = [
             (
                 "leaparray_envoy_requests",
                 "Requests for a decision",

@@ -190,14 +190,14 @@ impl Server {
         let background = {
             let files = follow::run(self.files, self.service, quotas.clone(), counts);
             let quotas = quotas.clone();
-            let shared = quotas.clone();
+            let divided = quotas.clone();
             let shares = async move {
                 #[cfg(feature = "redis")]
                 if let Some(shares) = shares {
-                    shares.run(&shared).await;
+                    shares.run(&divided).await;
                 }
                 #[cfg(not(feature = "redis"))]
-                drop((shares, shared));
+                drop((shares, divided));
             };
             async move { tokio::join!(quotas.run(), files, shares) }
         };
@@ -211,7 +211,7 @@ impl Server {
         };
         let both = async {
             let grpc = async { grpc.await.map_err(io::Error::other) };
-            tokio::try_join!(grpc, async { http.await }).map(drop)
+            tokio::try_join!(grpc, http).map(drop)
         };
         tokio::select! {
             result = both => result,

@@ -82,11 +82,9 @@ impl Shares {
         let mut script = self.script.prepare_invoke();
         // One slot of a cluster.
         let prefix = format!("{{leaparray-envoy/{}}}", self.name);
-        let bucket = ask.bucket.entries().iter();
-        let bucket: String = bucket.map(|(key, value)| format!("/{key:?}={value:?}")).collect();
-        let window = ask.window.as_secs();
+        let (bucket, window) = (ask.bucket.entries(), ask.window.as_secs());
         script
-            .key(format!("{prefix}:quota:{:?}:{window}{bucket}", ask.domain))
+            .key(format!("{prefix}:quota:{:?}:{window}:{bucket:?}", ask.domain))
             .key(format!("{prefix}:run"))
             .arg(self.number)
             .arg(ask.least)
