@@ -85,6 +85,11 @@ pub mod sentinel_dashboard {
     #![doc = include_str!("../docs/guide/sentinel_dashboard.md")]
 }
 
+/// A rate limit service for Envoy.
+pub mod envoy {
+    #![doc = include_str!("../docs/guide/envoy.md")]
+}
+
 /// One limit and one window over all processes, through Redis.
 pub mod fleet {
     #![doc = include_str!("../docs/guide/fleet.md")]

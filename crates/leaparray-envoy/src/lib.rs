@@ -4,4 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
 
 pub mod config;
+pub mod quota;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod service;

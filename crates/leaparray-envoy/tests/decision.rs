@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{Clock, ManualClock, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, Timestamp};
 use leaparray_envoy::config::{Config, Unit};
 use leaparray_envoy::service::{
     By, Charging, Code, Decision, Descriptor, Fallback, Request, Service, Settings, Store,
@@ -332,4 +332,39 @@ descriptors:
     assert!(
         service.now() >= Timestamp::MIN && ManualClock::new(Timestamp::MIN).now() == Timestamp::MIN
     );
+}
+
+#[test]
+fn hits_are_counted_by_the_names_of_the_reference_server() {
+    let (service, _) = service(
+        "
+domain: d
+descriptors:
+  - { key: all, value: x, rate_limit: { unit: minute, requests_per_unit: 3 } }
+  - { key: user, rate_limit: { unit: minute, requests_per_unit: 2 } }
+  - { key: own, detailed_metric: true, rate_limit: { unit: minute, requests_per_unit: 9 } }
+  - key: first
+    value_to_metric: true
+    descriptors:
+      - { key: second, value: s*, rate_limit: { unit: minute, requests_per_unit: 9 } }
+  - { key: s, value: p*, share_threshold: true, detailed_metric: true,
+      rate_limit: { unit: minute, requests_per_unit: 9 } }
+",
+    );
+    let counts = |name: &str| {
+        let node = service.registry().get(name).unwrap_or_else(|| panic!("{name}"));
+        let lifetime = node.lifetime();
+        (lifetime.sum(MetricEvent::Pass), lifetime.sum(MetricEvent::Block))
+    };
+    for _ in 0..2 {
+        ask(&service, [entries(&[("all", "x")]), entries(&[("user", "ann")]).with_hits(2)]);
+    }
+    // The limit of all was within, and not charged for the second request.
+    assert_eq!((counts("d.all_x"), counts("d.user")), ((1, 0), (2, 2)));
+    ask(&service, [entries(&[("own", "o")])]);
+    ask(&service, [entries(&[("first", "f"), ("second", "s1")])]);
+    ask(&service, [entries(&[("s", "p1")])]);
+    for name in ["d.own_o", "d.first_f.second_s*", "d.s_p*"] {
+        assert_eq!(counts(name), (1, 0), "{name}");
+    }
 }

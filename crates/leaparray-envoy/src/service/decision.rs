@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::request::Request;
 use crate::config::Unit;
 
 /// The decision on a request.
@@ -97,6 +98,11 @@ pub struct RuleId(pub(crate) u64);
 impl Decision {
     pub(crate) const fn new(over: bool, statuses: SmallVec<[Status; 2]>) -> Self {
         Self { over, unknown_domain: false, statuses }
+    }
+
+    pub(crate) fn of_unknown_domain(request: &Request) -> Self {
+        let statuses = request.descriptors.iter().map(|_| Status::without_limit()).collect();
+        Self { over: false, unknown_domain: true, statuses }
     }
 
     /// Returns the status of each descriptor, in the order of the request.

@@ -18,15 +18,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{Ask, Limiter};
-use leaparray::{Clock, Timestamp};
+use leaparray::flow::{Ask, Limiter, Reason};
+use leaparray::{Clock, Registry, Timestamp};
 use smallvec::SmallVec;
 
-use super::decision::{By, Code, CurrentLimit, Decision, Status};
+use super::counts::Outcomes;
+use super::decision::{By, Code, CurrentLimit, Decision, RuleId, Status};
 use super::key::Key;
-use super::request::{Descriptor, Request};
+#[cfg(feature = "redis")]
+use super::leases::{self, Leased};
+use super::request::{Descriptor, LimitOverride, Request};
 use super::settings::{Charging, Fallback};
-use super::state::{State, States, override_key};
+use super::state::{State, States};
 use super::table::{Window, set_limit};
 use super::tree::{Level, Rule};
 use crate::config::Unit;
@@ -35,12 +38,17 @@ pub(super) type Rules<C> = Rule<Arc<State<C>>>;
 
 /// The limit of a descriptor, as far as it is known for the request.
 pub(super) struct Asked<'t, C> {
-    pub(super) rule: Option<&'t Rules<C>>,
+    rule: Option<&'t Rules<C>>,
     requests: u32,
     unit: Unit,
     hits: u64,
-    pub(super) by: By,
+    by: By,
     is_refused: bool,
+    /// Whether the hits are charged.
+    is_taken: bool,
+    /// Whether the next answer of the store may admit it.
+    #[cfg(feature = "redis")]
+    awaits: bool,
     limit: Found<'t, C>,
 }
 
@@ -53,16 +61,23 @@ enum Found<'t, C> {
     Fallback,
     One(&'t Window<C>),
     Key(Arc<Window<C>>),
+    #[cfg(feature = "redis")]
+    Lease(Leased),
+    /// Nowhere: a limit of 0, of which nothing can be leased.
+    #[cfg(feature = "redis")]
+    Closed,
 }
 
 pub(super) type AllAsked<'t, C> = SmallVec<[Asked<'t, C>; 2]>;
 
 impl<C: Clock> Asked<'_, C> {
-    fn window(&self) -> Option<&Window<C>> {
+    fn limiter(&self) -> Option<&dyn Limiter<Permit = ()>> {
         match &self.limit {
-            Found::One(window) => Some(window),
-            Found::Key(window) => Some(window),
-            Found::Nothing | Found::Unlimited | Found::Fallback => None,
+            Found::One(window) => Some(*window),
+            Found::Key(window) => Some(&**window),
+            #[cfg(feature = "redis")]
+            Found::Lease(leased) => Some(leased),
+            _ => None,
         }
     }
 
@@ -74,45 +89,81 @@ impl<C: Clock> Asked<'_, C> {
         self.rule.is_some_and(|rule| rule.is_quota && !rule.is_shadow)
     }
 
-    fn ask(&self, now: Timestamp) -> Ask<'static> {
-        Ask::at(now).many(self.hits)
+    /// Returns the time of the limiter: leases end by a clock of their own.
+    #[inline]
+    fn time(&self, now: Timestamp) -> Timestamp {
+        #[cfg(feature = "redis")]
+        if let Found::Lease(leased) = &self.limit {
+            return leased.clock().now();
+        }
+        now
     }
 
-    /// Asks without a charge. A request without hits asks whether one is left.
+    /// Asks without a charge. A request without hits asks whether one is left. What a lease cannot
+    /// tell counts as not refused.
     fn peek(&mut self, now: Timestamp) {
-        if let Some(window) = self.window() {
-            let peeked = window.peek(&Ask::at(now).many(self.hits.max(1)));
-            self.is_refused = peeked.is_some_and(|it| it.is_refused());
+        let ask = Ask::at(self.time(now)).many(self.hits.max(1));
+        if let Some(limiter) = self.limiter() {
+            self.is_refused = limiter.peek(&ask).is_some_and(|it| it.is_refused());
         }
     }
 
     #[inline]
     fn take(&mut self, now: Timestamp) {
-        if self.hits == 0 {
-            self.peek(now);
-        } else if let Some(window) = self.window() {
-            self.is_refused = window.decide(&self.ask(now)).is_refused();
+        match &self.limit {
+            #[cfg(feature = "redis")]
+            Found::Closed => {}
+            Found::Nothing | Found::Unlimited | Found::Fallback => {}
+            #[cfg(feature = "redis")]
+            Found::Lease(leased) => {
+                let (by, refusal) = leases::take(leased, self.hits);
+                self.by = by;
+                self.is_refused = refusal.is_some();
+                self.awaits = refusal.is_some_and(|awaits| awaits);
+            }
+            Found::One(_) | Found::Key(_) if self.hits == 0 => self.peek(now),
+            Found::One(window) => {
+                self.is_refused = window.decide(&Ask::at(now).many(self.hits)).is_refused();
+            }
+            Found::Key(window) => {
+                self.is_refused = window.decide(&Ask::at(now).many(self.hits)).is_refused();
+            }
         }
+        self.is_taken = !self.is_refused;
     }
 
     /// Takes what is left, if it was refused.
     fn take_rest(&self, now: Timestamp) {
-        let Some(window) = self.window().filter(|_| self.is_refused && self.hits > 1) else {
-            return;
-        };
+        let refused = self.limiter().filter(|_| self.is_refused && self.hits > 1);
+        let Some(limiter) = refused else { return };
+        let now = self.time(now);
         // Another request may take a part of it at the same time. Then less is left.
-        while let Some(rest) = window.account().quota(now).map(|it| it.remaining.min(self.hits))
-            && rest > 0
+        while let Some(quota) = limiter.account().quota(now)
+            && let rest @ 1.. = quota.remaining.min(self.hits)
         {
-            if window.decide(&Ask::at(now).many(rest)).is_admitted() {
+            if limiter.decide(&Ask::at(now).many(rest)).is_admitted() {
                 break;
             }
         }
     }
 
-    fn give_back(&self, now: Timestamp) {
-        if let Some(window) = self.window().filter(|_| !self.is_refused && self.hits > 0) {
-            let _: bool = window.account().refund(&self.ask(now), Duration::ZERO);
+    /// Returns what became of the hits. Those that a limit in the shadow refuses were admitted.
+    fn outcome(&self, over: bool) -> Outcomes {
+        match self.by {
+            _ if !self.is_refused && (self.is_taken || !over) => Outcomes::Admitted,
+            _ if self.is_shadow() && !over => Outcomes::Admitted,
+            _ if !self.is_refused || self.is_shadow() => Outcomes::Uncharged,
+            By::NoRoom => Outcomes::Refused(Reason::NO_ROOM_FOR_KEY),
+            By::StoreAway => Outcomes::Refused(Reason::Custom("the store of the limits is away")),
+            _ => Outcomes::Refused(Reason::LimitReached),
+        }
+    }
+
+    fn give_back(&mut self, now: Timestamp) {
+        let is_taken = std::mem::replace(&mut self.is_taken, false);
+        if let Some(limiter) = self.limiter().filter(|_| is_taken && self.hits > 0) {
+            let ask = Ask::at(self.time(now)).many(self.hits);
+            let _: bool = limiter.account().refund(&ask, Duration::ZERO);
         }
     }
 }
@@ -135,25 +186,24 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
             hits: request.hits_of(descriptor),
             by: By::Limit,
             is_refused: false,
+            is_taken: false,
+            #[cfg(feature = "redis")]
+            awaits: false,
             limit: Found::Nothing,
         };
         key.clear();
         if let Some(limit) = descriptor.limit {
             // As in the reference server, it needs no descriptor of the configuration.
             (one.requests, one.unit) = (limit.requests_per_unit, limit.unit);
-            one.limit = of_key(states, limit.unit, override_key(request, descriptor, &mut key));
+            one.limit = states.of_override(request, descriptor, limit, &mut key);
         } else if let Some(rule) = level.find(&descriptor.entries, &mut key) {
             one.rule = Some(rule);
             replaces |= !rule.replaces.is_empty();
-            match rule.requests {
-                None => one.limit = Found::Unlimited,
-                Some((requests, unit)) => {
-                    (one.requests, one.unit) = (requests, unit);
-                    one.limit = match &rule.state.window {
-                        Some(window) => Found::One(window),
-                        None => of_key(states, unit, key.of(rule.id)),
-                    };
-                }
+            if let Some(requests) = rule.requests {
+                (one.requests, one.unit) = requests;
+                one.limit = states.of_rule(rule, requests, &mut key);
+            } else {
+                one.limit = Found::Unlimited;
             }
         }
         asked.push(one);
@@ -169,18 +219,78 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
             }
             Found::One(window) => set_limit(window, one.requests),
             Found::Key(window) => set_limit(window, one.requests),
+            #[cfg(feature = "redis")]
+            Found::Lease(_) => {}
+            #[cfg(feature = "redis")]
+            Found::Closed => one.is_refused = true,
             Found::Nothing | Found::Unlimited => {}
         }
     }
     asked
 }
 
-fn of_key<'t, C: Clock + Clone + Send + Sync + 'static>(
-    states: &States<C>,
-    unit: Unit,
-    key: &[u8],
-) -> Found<'t, C> {
-    states.table.window(unit, key).map_or(Found::Fallback, Found::Key)
+impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
+    /// Returns where a limit of the configuration is counted.
+    #[inline]
+    fn of_rule<'t>(
+        &self,
+        rule: &'t Rules<C>,
+        (requests, unit): (u32, Unit),
+        key: &mut Key,
+    ) -> Found<'t, C> {
+        #[cfg(feature = "redis")]
+        if let Some(leases) = &self.leases {
+            let key = key.of(rule.id);
+            return found(
+                requests,
+                leases.get(key, (requests, unit), |name| {
+                    name.part(&rule.path);
+                    name.entries(&rule.entries);
+                    name.bytes(Key::values(key));
+                }),
+            );
+        }
+        let _ = requests;
+        match &rule.state.window {
+            Some(window) => Found::One(window),
+            None => self.table.window(unit, key.of(rule.id)).map_or(Found::Fallback, Found::Key),
+        }
+    }
+
+    /// Returns where a limit that the request gives is counted: by the domain and all entries.
+    fn of_override<'t>(
+        &self,
+        request: &Request,
+        descriptor: &Descriptor,
+        limit: LimitOverride,
+        key: &mut Key,
+    ) -> Found<'t, C> {
+        key.push(&request.domain);
+        for (name, value) in &descriptor.entries {
+            key.push(name);
+            key.push(value);
+        }
+        // Identities of limits of the configuration are counted from 1.
+        let key = key.of(RuleId(u64::MAX - limit.unit as u64));
+        #[cfg(feature = "redis")]
+        if let Some(leases) = &self.leases {
+            let requests = limit.requests_per_unit;
+            return found(
+                requests,
+                leases.get(key, (requests, limit.unit), |name| {
+                    name.part(&request.domain);
+                    name.bytes(Key::values(key));
+                }),
+            );
+        }
+        self.table.window(limit.unit, key).map_or(Found::Fallback, Found::Key)
+    }
+}
+
+#[cfg(feature = "redis")]
+fn found<'t, C>(requests: u32, leased: Option<Leased>) -> Found<'t, C> {
+    let other = if requests == 0 { Found::Closed } else { Found::Fallback };
+    leased.map_or(other, Found::Lease)
 }
 
 /// Drops the limits that other limits of the request replace, as `constructLimitsToCheck` in
@@ -224,7 +334,44 @@ pub(super) fn charge<C: Clock>(
     asked.iter_mut().filter(|one| !one.is_refused).for_each(|one| one.take(now));
     let is_over = is_over(request, asked);
     if is_over {
-        asked.iter().for_each(|one| one.give_back(now));
+        asked.iter_mut().for_each(|one| one.give_back(now));
+    }
+    is_over
+}
+
+/// Returns whether answers of the store may admit a request that is over.
+#[cfg(feature = "redis")]
+pub(super) fn awaits<C: Clock>(asked: &AllAsked<'_, C>) -> bool {
+    let mut refused = asked.iter().filter(|one| one.is_refused && !one.is_shadow()).peekable();
+    refused.peek().is_some() && refused.all(|one| one.awaits)
+}
+
+/// Waits for the answers of the store, for a request that was over by [`charge`], and decides once
+/// more. The limits that wait come first, so that the others are charged for no longer than needed.
+#[cfg(feature = "redis")]
+pub(super) async fn charge_after_answers<C: Clock>(
+    request: &Request,
+    asked: &mut AllAsked<'_, C>,
+    charging: Charging,
+    now: Timestamp,
+) -> bool {
+    for one in asked.iter_mut().filter(|one| one.awaits) {
+        let Found::Lease(leased) = &one.limit else { continue };
+        (one.by, one.is_refused) = leases::acquire(leased, one.hits).await;
+        one.is_taken = !one.is_refused;
+        if charging == Charging::Each {
+            one.take_rest(now);
+        }
+    }
+    if charging == Charging::Each {
+        return is_over(request, asked);
+    }
+    if !is_over(request, asked) {
+        asked.iter_mut().filter(|one| !one.awaits).for_each(|one| one.take(now));
+    }
+    let is_over = is_over(request, asked);
+    if is_over {
+        asked.iter_mut().for_each(|one| one.give_back(now));
     }
     is_over
 }
@@ -277,8 +424,20 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns the answer.
-pub(super) fn answer<C: Clock>(asked: &AllAsked<'_, C>, over: bool, now: Timestamp) -> Decision {
+/// Counts the hits, and returns the answer.
+pub(super) fn answer<C: Clock + Clone>(
+    registry: &Registry<C>,
+    request: &Request,
+    asked: &AllAsked<'_, C>,
+    over: bool,
+    now: Timestamp,
+) -> Decision {
+    for (one, descriptor) in asked.iter().zip(&request.descriptors) {
+        if let Some(rule) = one.rule.filter(|_| one.by != By::Replaced) {
+            let outcome = one.outcome(over);
+            rule.state.counts.count(registry, rule, descriptor, now, one.hits, outcome);
+        }
+    }
     let statuses = asked.iter().map(|one| status(one, now)).collect();
     Decision::new(over, statuses)
 }
@@ -301,14 +460,15 @@ fn status<C: Clock>(one: &Asked<'_, C>, now: Timestamp) -> Status {
             status.remaining = u64::MAX;
             return status;
         }
-        Found::Fallback | Found::One(_) | Found::Key(_) => {}
+        _ => {}
     }
     status.limit = Some(CurrentLimit {
         name: one.rule.and_then(|rule| rule.name.clone()),
         requests_per_unit: one.requests,
         unit: one.unit,
     });
-    if let Some(quota) = one.window().and_then(|window| window.account().quota(now)) {
+    let now = one.time(now);
+    if let Some(quota) = one.limiter().and_then(|limiter| limiter.account().quota(now)) {
         status.remaining = quota.remaining;
         status.until_reset = quota.reset.map(|reset| reset.saturating_since(now));
     }

@@ -33,6 +33,12 @@ impl Key {
         self.bytes.extend_from_slice(value.as_bytes());
     }
 
+    /// Returns the values of a key.
+    #[cfg(feature = "redis")]
+    pub(super) fn values(key: &[u8]) -> &[u8] {
+        &key[Self::ID..]
+    }
+
     /// Sets the limit. Returns the key.
     #[inline]
     pub(super) fn of(&mut self, id: RuleId) -> &[u8] {

@@ -1,8 +1,11 @@
 //! The decision engine.
 
+mod counts;
 mod decision;
 mod engine;
 mod key;
+#[cfg(feature = "redis")]
+mod leases;
 mod request;
 mod settings;
 mod state;
@@ -13,10 +16,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use leaparray::{Clock, MonotonicClock, Timestamp};
+use leaparray::{Clock, MonotonicClock, Registry, RegistryConfig, Timestamp};
 
 use crate::config::{Config, Metadata};
 pub use decision::{By, Code, CurrentLimit, Decision, Quota, RuleId, Status};
+#[cfg(feature = "redis")]
+pub use leases::Leases;
 pub use request::{Descriptor, LimitOverride, Request};
 pub use settings::{Charging, Fallback, Settings};
 use state::{State, States};
@@ -29,6 +34,9 @@ pub enum Store {
     /// In this process.
     #[default]
     Memory,
+    /// On a server that several instances share.
+    #[cfg(feature = "redis")]
+    Redis(Leases),
 }
 
 /// Decides on requests. Clones are cheap, and share all state.
@@ -54,7 +62,7 @@ pub enum Store {
 /// let service =
 ///     Service::with_settings(&config, &Store::Memory, Settings::default(), clock.clone());
 /// let buy = |client| {
-///     let descriptors = [Descriptor::new([("path", "/buy")]), Descriptor::new([("client", client)])];
+///     let descriptors = [[("path", "/buy")], [("client", client)]].map(Descriptor::new);
 ///     service.decide_at(&Request::new("shop", descriptors), service.now())
 /// };
 /// assert!(!buy("ann").over && !buy("ann").over);
@@ -73,6 +81,7 @@ pub struct Service<C: Clock = MonotonicClock> {
 struct Inner<C: Clock> {
     tree: ArcSwap<Tree<Arc<State<C>>>>,
     states: States<C>,
+    registry: Arc<Registry<C>>,
     /// Held by the thread that changes the configuration.
     changing: Mutex<()>,
     clock: C,
@@ -112,10 +121,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     /// Creates a service.
     #[must_use]
     pub fn with_settings(config: &Config, store: &Store, settings: Settings, clock: C) -> Self {
-        let Store::Memory = store;
-        let states = States::new(settings, clock.clone());
+        let states = States::new(store, settings, clock.clone());
+        let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
         let tree = ArcSwap::from_pointee(states.tree(config));
-        Self { inner: Arc::new(Inner { tree, states, changing: Mutex::new(()), clock }) }
+        Self { inner: Arc::new(Inner { tree, states, registry, changing: Mutex::new(()), clock }) }
     }
 
     /// Replaces the configuration, at one moment: a request is decided by the old one or by the new
@@ -137,6 +146,18 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
         self.inner.clock.now()
     }
 
+    /// Returns the registry with the counts of the limits, for exporters and for the page of
+    /// `leaparray-web`.
+    ///
+    /// Each limit that is used is a resource, which passes the hits that were admitted and blocks
+    /// those that it has refused. It has the name that the reference server gives its counts:
+    /// `domain.key_value.key`, with the values of the request where `detailed_metric` or
+    /// `value_to_metric` says so.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry<C>> {
+        &self.inner.registry
+    }
+
     /// Returns what is known of a limit of the configuration in force.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<RuleInfo> {
@@ -154,30 +175,48 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     /// Returns the number of keys that have a state of their own.
     #[must_use]
     pub fn keys(&self) -> usize {
+        #[cfg(feature = "redis")]
+        if let Some(leases) = &self.inner.states.leases {
+            return leases.len();
+        }
         self.inner.states.table.len()
     }
 
-    /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for an answer of the
-    /// store, for a bounded time, if it is not in memory and the permits at hand are too few.
-    #[expect(clippy::unused_async, reason = "a store in memory needs no wait")]
+    /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for answers of the
+    /// store, for up to 200 ms, if it is not in memory, and the permits in hand are too few.
+    ///
+    /// If the future is dropped while it waits, the limits of the request may stay charged.
+    #[cfg_attr(not(feature = "redis"), expect(clippy::unused_async, reason = "no store waits"))]
     pub async fn decide(&self, request: &Request, now: Timestamp) -> Decision {
+        #[cfg(feature = "redis")]
+        if self.inner.states.leases.is_some() {
+            let Inner { tree, states, registry, .. } = &*self.inner;
+            let charging = states.settings.charging;
+            let tree = tree.load_full();
+            let Some(level) = tree.domain(&request.domain) else {
+                return Decision::of_unknown_domain(request);
+            };
+            let mut asked = engine::find(level, request, states);
+            let mut over = engine::charge(request, &mut asked, charging, now);
+            if over && engine::awaits(&asked) {
+                over = engine::charge_after_answers(request, &mut asked, charging, now).await;
+            }
+            return engine::answer(registry, request, &asked, over, now);
+        }
         self.decide_at(request, now)
     }
 
     /// Decides on a request at `now`, a time of the [clock](Self::now), without a wait.
     #[must_use]
     pub fn decide_at(&self, request: &Request, now: Timestamp) -> Decision {
-        let Inner { tree, states, .. } = &*self.inner;
+        let Inner { tree, states, registry, .. } = &*self.inner;
         let tree = tree.load();
         let Some(level) = tree.domain(&request.domain) else {
-            let statuses = request.descriptors.iter().map(|_| Status::without_limit()).collect();
-            let mut decision = Decision::new(false, statuses);
-            decision.unknown_domain = true;
-            return decision;
+            return Decision::of_unknown_domain(request);
         };
         let mut asked = engine::find(level, request, states);
         let over = engine::charge(request, &mut asked, states.settings.charging, now);
-        engine::answer(&asked, over, now)
+        engine::answer(registry, request, &asked, over, now)
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leaparray::Clock;
 
+use super::Store;
+use super::counts::Counts;
 use super::decision::RuleId;
-use super::key::Key;
-use super::request::{Descriptor, Request};
+#[cfg(feature = "redis")]
+use super::leases::LeaseTable;
 use super::settings::Settings;
 use super::table::{Table, Window, window};
 use super::tree::{Identity, Tree};
@@ -21,12 +23,16 @@ const MAX_RETIRED: usize = 4_096;
 pub(super) struct State<C> {
     /// `None` if each value has a window of its own, which is in the [`Table`].
     pub(super) window: Option<Window<C>>,
+    pub(super) counts: Counts<C>,
 }
 
 /// The states of all limits.
 #[derive(Debug)]
 pub(super) struct States<C: Clock> {
     pub(super) table: Table<C>,
+    /// In place of the table, if several instances share the limits.
+    #[cfg(feature = "redis")]
+    pub(super) leases: Option<LeaseTable>,
     pub(super) settings: Settings,
     known: Mutex<Known<C>>,
     clock: C,
@@ -40,8 +46,17 @@ struct Known<C> {
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
-    pub(super) fn new(settings: Settings, clock: C) -> Self {
+    pub(super) fn new(store: &Store, settings: Settings, clock: C) -> Self {
+        #[cfg(feature = "redis")]
+        let leases = match store {
+            Store::Memory => None,
+            Store::Redis(leases) => Some(LeaseTable::new(leases.clone(), &settings)),
+        };
+        #[cfg(not(feature = "redis"))]
+        let Store::Memory = store;
         Self {
+            #[cfg(feature = "redis")]
+            leases,
             table: Table::new(settings.max_keys, clock.clone()),
             settings,
             known: Mutex::new(Known { states: HashMap::new(), last: 0 }),
@@ -58,7 +73,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
             let make = || {
                 *last += 1;
                 let window = unit.map(|unit| window(unit, self.clock.clone()));
-                (RuleId(*last), Arc::new(State { window }))
+                (RuleId(*last), Arc::new(State { window, counts: Counts::new() }))
             };
             states.entry(identity).or_insert_with(make).clone()
         });
@@ -68,19 +83,4 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
         }
         tree
     }
-}
-
-/// Returns the key of a limit that the request gives: the domain and all entries.
-pub(super) fn override_key<'k>(
-    request: &Request,
-    descriptor: &Descriptor,
-    key: &'k mut Key,
-) -> &'k [u8] {
-    key.push(&request.domain);
-    for (name, value) in &descriptor.entries {
-        key.push(name);
-        key.push(value);
-    }
-    // Identities of limits of the configuration begin with 1.
-    key.of(RuleId(0))
 }

@@ -64,8 +64,26 @@ pub(super) struct Rule<S> {
     pub(super) metadata: Option<Metadata>,
     /// `domain.key_value.key`, as the reference server names its counts.
     pub(super) path: String,
+    /// The parts of the name of the counts, one for each entry.
+    pub(super) parts: Box<[Part]>,
+    /// Whether a part is a value of the request.
+    pub(super) has_value_parts: bool,
+    pub(super) domain: Arc<str>,
+    /// The keys and values down to the limit.
+    #[cfg(feature = "redis")]
+    pub(super) entries: Vec<(String, String)>,
     /// Shared by the rules of one identity in several configurations.
     pub(super) state: S,
+}
+
+/// A part of the name of the counts of a limit.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// As in the configuration.
+    Fixed(String),
+    /// The key, and the value of the request: with `value_to_metric`, and for each entry with
+    /// `detailed_metric` of the last one. A shared limit has one part for all values.
+    Value,
 }
 
 /// What a state is found by after a change of the configuration: the domain, the keys and values
@@ -88,7 +106,7 @@ impl<S: Clone> Tree<S> {
             let mut builder = Builder {
                 domain: &domain.name,
                 entries: Vec::new(),
-                is_keyed: false,
+                kinds: Vec::new(),
                 state: &mut state,
                 rules: &mut rules,
             };
@@ -151,7 +169,8 @@ impl<S> Values<S> {
 struct Builder<'a, S, F> {
     domain: &'a Arc<str>,
     entries: Vec<(String, String)>,
-    is_keyed: bool,
+    /// For each entry, whether each value has a state of its own, and counts of its own.
+    kinds: Vec<(bool, bool)>,
     state: F,
     rules: &'a mut HashMap<RuleId, Arc<Rule<S>>>,
 }
@@ -178,19 +197,27 @@ impl<S: Clone, F: FnMut(Identity) -> (RuleId, S)> Builder<'_, S, F> {
     fn branch(&mut self, descriptor: &DescriptorConfig) -> Branch<S> {
         let is_open = descriptor.value.is_empty() || descriptor.value.ends_with('*');
         let is_keyed = is_open && !descriptor.share_threshold;
-        let was_keyed = self.is_keyed;
-        self.is_keyed |= is_keyed;
+        self.kinds.push((is_keyed, descriptor.value_to_metric));
         self.entries.push((descriptor.key.clone(), descriptor.value.clone()));
         let rule = descriptor.rate_limit.as_ref().map(|limit| {
             let (id, state) = (self.state)(Identity {
                 domain: Arc::clone(self.domain),
                 entries: self.entries.clone(),
                 unit: limit.requests.map(|(_, unit)| unit),
-                is_keyed: self.is_keyed,
+                is_keyed: self.kinds.iter().any(|(is_keyed, _)| *is_keyed),
+            });
+            let parts = self.entries.iter().zip(&self.kinds);
+            let parts = parts.map(|((key, value), &(is_keyed, is_counted))| {
+                if is_keyed && (is_counted || descriptor.detailed_metric) {
+                    Part::Value
+                } else {
+                    Part::Fixed(entry_name(key, value))
+                }
             });
             let path = self.entries.iter().fold(self.domain.to_string(), |path, (key, value)| {
                 path + "." + &entry_name(key, value)
             });
+            let parts: Box<[Part]> = parts.collect();
             let rule = Arc::new(Rule {
                 id,
                 name: (!limit.name.is_empty()).then(|| Arc::from(limit.name.as_str())),
@@ -200,6 +227,11 @@ impl<S: Clone, F: FnMut(Identity) -> (RuleId, S)> Builder<'_, S, F> {
                 is_quota: descriptor.quota_mode,
                 metadata: descriptor.metadata.clone(),
                 path,
+                has_value_parts: parts.iter().any(|part| matches!(part, Part::Value)),
+                parts,
+                domain: Arc::clone(self.domain),
+                #[cfg(feature = "redis")]
+                entries: self.entries.clone(),
                 state,
             });
             self.rules.insert(id, Arc::clone(&rule));
@@ -208,7 +240,7 @@ impl<S: Clone, F: FnMut(Identity) -> (RuleId, S)> Builder<'_, S, F> {
         let next =
             (!descriptor.descriptors.is_empty()).then(|| self.level(&descriptor.descriptors));
         self.entries.pop();
-        self.is_keyed = was_keyed;
+        self.kinds.pop();
         Branch { is_keyed, rule, next }
     }
 }

@@ -1,7 +1,7 @@
 -- Answers an ask. Follows `Ledger::lease`, which says why each step is needed.
 -- `time` and `identity` are defined before. All numbers are whole and below 2^53.
 --
--- KEYS: mark, charges, last ask of the node
+-- KEYS: mark, charges, last ask of the node, and of a limit of a group the mark of the group
 -- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number and nonce of the ask, epoch of its
 --       moves (identity, since), time of the latest answer in it, wanted permits, validity of the lease that is asked for, horizon,
 --       weight, and for each move: from, to or -1, count
@@ -20,16 +20,25 @@ local mark, stored, last = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
 -- The mark: identity and start of the epoch, end of the quarantine, highest time, last charged bucket.
 local of_identity, since, open, high, charged_to
 if mark then of_identity, since, open, high, charged_to = unpacked(mark) end
-local now = max(time, high or 0)
+-- The mark of the group: its identity, the end of its quarantine, and the highest time, less up to a bucket.
+local group, of_group, group_open, group_high = KEYS[4] and redis.call('GET', KEYS[4])
+if group then of_group, group_open, group_high = unpacked(group) end
+local now = max(time, high or 0, group_high or 0)
 local k = floor(now / b)
-local is_evicted = not stored and (charged_to or 0) + n > k
 -- The last ask of the node: its number, nonce, epoch, grant and bucket, the grants ahead, its share, and its time.
 local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time
 if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time = unpacked(last) end
+local is_lost = of_identity ~= identity
+local is_evicted = not is_lost and not stored and charged_to + n > k
 local is_forgotten = seen > 0 and time < seen + (n + v + 1) * b and (last_time or 0) < seen
   and asked_identity == identity and asked_since >= (since or 0)
-if of_identity ~= identity or is_evicted or is_forgotten then
-  since, open, charged_to, stored = now, now + (n + v + 1) * b, 0, false
+local shut = now + (n + v + 1) * b
+if KEYS[4] and (of_group ~= identity or now >= group_high + b) then
+  if of_group ~= identity then group_open = shut end
+  redis.call('SET', KEYS[4], pack(identity, group_open, now))
+end
+if is_lost or is_evicted or is_forgotten then
+  since, open, charged_to, stored = now, is_lost and not is_forgotten and group_open or shut, 0, false
 end
 
 -- The bucket of the last ask. The charges: the permits of each bucket of the window that ends with it, and of those to come in
@@ -183,7 +192,12 @@ if not is_new then
   if is_same and is_known then granted = last_granted else ahead = {} end
 end
 
-redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
+-- The mark of a limit of a group expires with its charges.
+if KEYS[4] then
+  redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to), 'PX', kept_for)
+else
+  redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
+end
 -- Also without a charge: absent charges are ones that were evicted.
 redis.call('SET', KEYS[2], pack(k, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting), 'PX', kept_for)
 local answer = { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),

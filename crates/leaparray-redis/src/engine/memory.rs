@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use leaparray::{Clock, MonotonicClock};
 
 use super::{Engine, EngineError};
-use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys, Ledger};
+use crate::lease::{Answer, Ask, Group, LeaseConfig, LeaseKeys, Ledger};
 
 /// An engine that keeps the state of limits in memory, for tests without a server: the limits of
 /// one process, in time of the clock that it is given.
@@ -53,6 +53,7 @@ struct State {
     /// The number of restarts.
     identity: u64,
     ledgers: HashMap<LeaseKeys, Ledger>,
+    groups: HashMap<String, Group>,
 }
 
 impl MemoryEngine {
@@ -75,6 +76,7 @@ impl<C: Clock> MemoryEngine<C> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.identity += 1;
         state.ledgers.clear();
+        state.groups.clear();
     }
 }
 
@@ -86,10 +88,14 @@ impl<C: Clock + Send + Sync + 'static> Engine for MemoryEngine<C> {
         ask: &Ask,
     ) -> Result<Answer, EngineError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { identity, ledgers } = &mut *state;
+        let State { identity, ledgers, groups } = &mut *state;
         let ledger = ledgers.entry(keys.clone()).or_insert_with(|| Ledger::new(*config));
         // The keys have the rest of the parameters.
         ledger.set_limit_of(config);
-        Ok(ledger.lease(self.clock.now().as_micros(), *identity, ask))
+        let time = self.clock.now().as_micros();
+        Ok(match keys.group() {
+            Some(group) => ledger.lease_in(groups.entry(group).or_default(), time, *identity, ask),
+            None => ledger.lease(time, *identity, ask),
+        })
     }
 }

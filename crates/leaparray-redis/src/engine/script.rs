@@ -11,7 +11,7 @@
 //! let (node, seq, nonce, want, validity) = (7, 1, 77, 5, 2);
 //! let (epoch, seen, horizon, weight, moves) = (None, 0, 4, 20, vec![]);
 //! let ask = Ask { node, seq, nonce, epoch, seen, want, validity, horizon, weight, moves };
-//! // EVAL source 3 keys… arguments…
+//! // EVAL source 3 keys… arguments…, with the number of the keys
 //! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100000:6}:node:7");
 //! let arguments = script::arguments(&config, &ask);
 //! assert_eq!(arguments, [100, 10, 100_000, 6, 1, 77, -1, -1, 0, 5, 2, 4, 20]);
@@ -31,17 +31,23 @@ pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
 /// The second part of the script. It needs `time` and `identity`.
 pub const LEASE: &str = include_str!("lease.lua");
 
+/// The second part of the script that begins a group without a quarantine, in place of
+/// [`LEASE`]: `KEYS[1]` is the mark of the group. Returns 1 if the group is new, and 0 otherwise.
+pub const BEGIN_GROUP: &str = include_str!("begin_group.lua");
+
 /// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls:
-/// the commands `TIME`, `INFO`, `MGET` and `SET`, and the library `cmsgpack`.
+/// the commands `TIME`, `INFO`, `GET`, `MGET` and `SET`, and the library `cmsgpack`.
 #[must_use]
 pub fn source() -> String {
     format!("{CLOCK_AND_IDENTITY}{LEASE}")
 }
 
-/// Returns the keys of the script. They are in one slot of a cluster.
+/// Returns the keys of the script: three, and for a limit of a group also that of the group. They
+/// are in one slot of a cluster.
 #[must_use]
-pub fn keys(keys: &LeaseKeys, ask: &Ask) -> [String; 3] {
-    [keys.mark(), keys.charges(), keys.node(ask.node)]
+pub fn keys(keys: &LeaseKeys, ask: &Ask) -> Vec<String> {
+    let of_limit = [keys.mark(), keys.charges(), keys.node(ask.node)];
+    of_limit.into_iter().chain(keys.group()).collect()
 }
 
 /// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest

@@ -22,6 +22,8 @@ use super::LeaseConfig;
 pub struct LeaseKeys {
     prefix: String,
     name: String,
+    /// The key of the mark of its group, if it is in one.
+    group: Option<String>,
 }
 
 impl LeaseKeys {
@@ -40,7 +42,39 @@ impl LeaseKeys {
         Self::check_name(name)?;
         let (buckets, micros) = (config.buckets(), config.bucket_micros());
         let prefix = format!("leaparray:{{{name}:{buckets}:{micros}:{}}}", config.validity());
-        Ok(Self { prefix, name: name.to_owned() })
+        Ok(Self { prefix, name: name.to_owned(), group: None })
+    }
+
+    /// Returns the keys of the limit `name` of a group: of limits with the same geometry, such as
+    /// one for each client, that come and go.
+    ///
+    /// A group has one mark that does not expire, and one quarantine, which begins with the first
+    /// ask of any of its limits after the server has lost its state. A limit that is new in a group
+    /// begins without one, and the keys of a limit expire when it is not used. All keys of a group
+    /// share a hash tag.
+    ///
+    /// A server that evicts keys weakens the limits of a group: a limit of which all keys were
+    /// evicted counts as a new one. Set `maxmemory-policy noeviction`.
+    ///
+    /// ```
+    /// use leaparray_redis::lease::{LeaseConfig, LeaseKeys};
+    /// use std::time::Duration;
+    ///
+    /// let config = LeaseConfig::new(100, Duration::from_secs(1))?;
+    /// let keys = LeaseKeys::in_group("clients", "ann", &config)?;
+    /// assert_eq!(keys.mark(), "leaparray:{clients:51:20000:30}:ann:mark");
+    /// assert_eq!(keys.group().as_deref(), Some("leaparray:{clients:51:20000:30}:group"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new), for both names.
+    pub fn in_group(group: &str, name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
+        Self::check_name(name)?;
+        let Self { prefix, .. } = Self::new(group, config)?;
+        let group = Some(format!("{prefix}:group"));
+        Ok(Self { prefix: format!("{prefix}:{name}"), name: name.to_owned(), group })
     }
 
     /// Checks that a name can be a part of a hash tag.
@@ -57,8 +91,14 @@ impl LeaseKeys {
         &self.name
     }
 
+    /// Returns the key of the mark of the group, if the limit is in one. It does not expire.
+    #[must_use]
+    pub fn group(&self) -> Option<String> {
+        self.group.clone()
+    }
+
     /// Returns the key of the mark: which server process holds the state, and since when. It does
-    /// not expire.
+    /// not expire, but for a limit of a group.
     #[must_use]
     pub fn mark(&self) -> String {
         format!("{}:mark", self.prefix)

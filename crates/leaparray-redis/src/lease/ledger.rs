@@ -44,7 +44,53 @@ pub struct Ledger {
     last: BTreeMap<u64, Last>,
 }
 
-/// The part of the state that does not expire.
+/// The state of a [group](super::LeaseKeys::in_group) of limits on the server: its mark, of which
+/// the limits of the group have no part.
+///
+/// # The limit
+///
+/// The mark of a limit expires with its charges, when all of its leases have ended and their uses
+/// have left the window. So a limit without a mark has no charge that a window needs, unless state
+/// was lost. The group sees that by its own mark, which stays: it is of another identity, or it is
+/// not there. Each lease of the lost state was granted before the first ask that the group then
+/// sees, so a quarantine from that ask on is long enough for all limits.
+///
+/// The time of a limit never goes back while it has a mark. After that, the time of the group is
+/// less than a bucket behind the highest one that any of its limits has seen. The mark is kept for
+/// a bucket longer than the windows need, so a limit that begins anew does not begin before they
+/// have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// The run of the server, and the end of the quarantine.
+    mark: Option<(u64, u64)>,
+    /// The highest time seen, less up to a bucket.
+    high: u64,
+}
+
+impl Group {
+    /// Begins a group whose limits were never used, without a quarantine. Returns whether it is
+    /// new; it stays as it is otherwise.
+    pub fn begin(&mut self, time: u64, identity: u64) -> bool {
+        let is_new = self.mark.is_none();
+        if is_new {
+            (self.mark, self.high) = (Some((identity, time)), time);
+        }
+        is_new
+    }
+
+    /// Notes an ask. Returns the end of the quarantine.
+    fn note(&mut self, now: u64, identity: u64, config: &LeaseConfig) -> u64 {
+        let known = self.mark.filter(|(of, _)| *of == identity);
+        let (_, open) =
+            *self.mark.insert(known.unwrap_or_else(|| (identity, now + config.buckets_micros(1))));
+        if known.is_none() || now >= self.high + config.bucket_micros() {
+            self.high = now;
+        }
+        open
+    }
+}
+
+/// The part of the state that does not expire, but for a limit of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Mark {
     epoch: Epoch,
@@ -168,16 +214,51 @@ impl Ledger {
     /// promoted. A time so late that its sum with the [retention](LeaseConfig::retention) is
     /// [`MAX_EXACT`] or more counts as the latest other one.
     pub fn lease(&mut self, time: u64, identity: u64, ask: &Ask) -> Answer {
+        self.answer(None, time, identity, ask)
+    }
+
+    /// Answers an ask of a limit of a group, as [`lease`](Self::lease).
+    ///
+    /// ```
+    /// use leaparray_redis::lease::{Ask, Group, LeaseConfig, Ledger};
+    /// use std::time::Duration;
+    ///
+    /// let config = LeaseConfig::of_buckets(10, 10, Duration::from_secs(1))?;
+    /// let ask = |seq| Ask {
+    ///     node: 1,
+    ///     seq,
+    ///     nonce: seq,
+    ///     epoch: None,
+    ///     seen: 0,
+    ///     want: 8,
+    ///     validity: 2,
+    ///     horizon: 0,
+    ///     weight: 0,
+    ///     moves: vec![],
+    /// };
+    /// let mut group = Group::default();
+    /// let answer = Ledger::new(config).lease_in(&mut group, 0, 1, &ask(1));
+    /// assert_eq!((answer.granted, answer.open_in), (0, 1_700_000), "the group is new");
+    /// let answer = Ledger::new(config).lease_in(&mut group, 1_700_000, 1, &ask(1));
+    /// assert_eq!(answer.granted, 8, "a new limit of a known group");
+    /// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
+    /// ```
+    pub fn lease_in(&mut self, group: &mut Group, time: u64, identity: u64, ask: &Ask) -> Answer {
+        self.answer(Some(group), time, identity, ask)
+    }
+
+    fn answer(&mut self, group: Option<&mut Group>, time: u64, identity: u64, ask: &Ask) -> Answer {
         let config = self.config;
         let (n, b) = (u64::from(config.buckets()), config.bucket_micros());
         let time = time.min(MAX_EXACT - 1 - config.buckets_micros(2));
-        self.expire(time);
+        self.expire(time, group.is_some());
 
         // The time of the limit never goes back. Otherwise, a window that has ended could come
         // again after its charges were dropped.
-        let now = self.time_of_limit(time);
+        let now = self.time_of_limit(time).max(group.as_ref().map_or(0, |group| group.high));
         let k = now / b;
-        let mut mark = self.mark_at(time, now, identity, ask);
+        let open_of_group = group.map(|group| group.note(now, identity, &config));
+        let mut mark = self.mark_at(time, now, identity, open_of_group, ask);
         // Counted from `now`: the charges have to stay while the time of the limit stands still.
         let expires = now + config.buckets_micros(2);
         let charges = self.charges.get_or_insert_default();
@@ -278,7 +359,9 @@ impl Ledger {
     }
 
     /// Drops what has expired. Keys expire by the server's clock.
-    fn expire(&mut self, time: u64) {
+    fn expire(&mut self, time: u64, in_group: bool) {
+        let kept = self.config.buckets_micros(2);
+        self.mark = self.mark.take().filter(|it| !in_group || time < it.high + kept);
         self.charges = self.charges.take().filter(|it| time < it.expires);
         self.last.retain(|_, it| time < it.expires);
     }
@@ -287,7 +370,17 @@ impl Ledger {
     /// another run of a server wrote it (a restart loads an old dump, and a promoted replica lags),
     /// if charges are gone that a window needs, or if the node has had an answer to a later ask
     /// than the last one that is known.
-    fn mark_at(&mut self, time: u64, now: u64, identity: u64, ask: &Ask) -> Mark {
+    ///
+    /// A mark that is missing was never there, if the limit belongs to a group that is open.
+    /// Unless the node has had an answer, which then is forgotten.
+    fn mark_at(
+        &mut self,
+        time: u64,
+        now: u64,
+        identity: u64,
+        open_of_group: Option<u64>,
+        ask: &Ask,
+    ) -> Mark {
         let config = self.config;
         let (n, k) = (u64::from(config.buckets()), now / config.bucket_micros());
         let is_evicted = |it: &Mark| self.charges.is_none() && it.charged_to + n > k;
@@ -298,12 +391,12 @@ impl Ledger {
         let is_known = last.is_some_and(|it| it.expires >= seen + config.buckets_micros(2));
         // Until then, a lease of that time may be in use, and the last ask does not expire.
         let is_recent = seen > 0 && time < seen + config.buckets_micros(1);
-        let is_forgotten = |it: &Mark| {
-            let is_of_this = |of: Epoch| of.identity == identity && of.since >= it.epoch.since;
-            is_recent && !is_known && ask.epoch.is_some_and(is_of_this)
-        };
-        let is_whole = |it: &Mark| !is_evicted(it) && !is_forgotten(it);
-        let known = self.mark.take().filter(|it| it.epoch.identity == identity && is_whole(it));
+        let since = self.mark.as_ref().map_or(0, |it| it.epoch.since);
+        let is_of_this = |of: Epoch| of.identity == identity && of.since >= since;
+        let is_forgotten = is_recent && !is_known && ask.epoch.is_some_and(is_of_this);
+        let of_run = self.mark.take().filter(|it| it.epoch.identity == identity);
+        let is_new = of_run.is_none() && !is_forgotten;
+        let known = of_run.filter(|it| !is_evicted(it) && !is_forgotten);
         let mark = if let Some(mark) = known {
             Mark { high: now, ..mark }
         } else {
@@ -312,7 +405,8 @@ impl Ledger {
             // last use is in bucket k + v + 1 or before, and the last window with such a use ends
             // with bucket k + v + n. Nothing is granted before its end. If the clock has not
             // shifted with the loss, each of these is a bucket earlier.
-            let open = now + config.buckets_micros(1);
+            let shut = now + config.buckets_micros(1);
+            let open = open_of_group.filter(|_| is_new).unwrap_or(shut);
             Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
         };
         self.mark = Some(mark.clone());

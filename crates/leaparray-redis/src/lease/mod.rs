@@ -77,6 +77,6 @@ mod node;
 pub use config::{LeaseConfig, LeaseConfigError};
 pub use holdings::Holdings;
 pub use keys::{LeaseKeys, LeaseNameError};
-pub use ledger::Ledger;
+pub use ledger::{Group, Ledger};
 pub use message::{Ahead, Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
 pub use node::{Decided, Node};

@@ -22,6 +22,7 @@ use crate::runtime::NoRuntime;
 #[must_use = "the limiter is not started"]
 pub struct LimiterBuilder<C = BootClock> {
     name: String,
+    group: Option<String>,
     config: LeaseConfig,
     when_away: WhenAway,
     answer_timeout: Duration,
@@ -33,6 +34,7 @@ impl LimiterBuilder {
         let lease = config.bucket_len() * config.validity();
         Self {
             name: name.to_owned(),
+            group: None,
             config,
             when_away: WhenAway::Closed,
             answer_timeout: lease.clamp(Duration::from_millis(100), Duration::from_secs(1)),
@@ -42,6 +44,14 @@ impl LimiterBuilder {
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
+    /// Puts the limit into a [group](LeaseKeys::in_group): of limits that come and go, such as one
+    /// for each client. A new one of a known group begins without a quarantine, and nothing of one
+    /// that is not used stays on the server.
+    pub fn in_group(mut self, group: &str) -> Self {
+        self.group = Some(group.to_owned());
+        self
+    }
+
     /// Sets what becomes of requests while the server grants nothing. By default, they are refused.
     pub const fn with_when_away(mut self, when_away: WhenAway) -> Self {
         self.when_away = when_away;
@@ -58,8 +68,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
     /// Sets the clock. It must not go back, and must run while the machine is suspended. By
     /// default, it is a [`BootClock`].
     pub fn with_clock<D>(self, clock: D) -> LimiterBuilder<D> {
-        let Self { name, config, when_away, answer_timeout, clock: _ } = self;
-        LimiterBuilder { name, config, when_away, answer_timeout, clock }
+        let Self { name, group, config, when_away, answer_timeout, clock: _ } = self;
+        LimiterBuilder { name, group, config, when_away, answer_timeout, clock }
     }
 
     /// Starts the limiter: a task of the current Tokio runtime asks `engine` for leases until the
@@ -80,7 +90,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
                 (config, Some(reserve))
             }
         };
-        let keys = LeaseKeys::new(&self.name, &config).map_err(StartError::Name)?;
+        let keys = match &self.group {
+            Some(group) => LeaseKeys::in_group(group, &self.name, &config),
+            None => LeaseKeys::new(&self.name, &config),
+        };
+        let keys = keys.map_err(StartError::Name)?;
         let number = random::exact().map_err(|_| StartError::NoRandomness)?;
         let node = Node::new(config, number);
         let is_open = self.when_away == WhenAway::Open;

@@ -154,6 +154,26 @@ impl RedisEngine {
     }
 }
 
+impl RedisEngine {
+    /// Begins a [group](LeaseKeys::in_group) of limits without a quarantine, on a server that does
+    /// not know it. Returns whether it was new; `false` also for keys of no group. `keys` are those
+    /// of any of its limits.
+    ///
+    /// Call it only if none of its limits was used in the last
+    /// [quarantine](LeaseConfig::quarantine): when a service is first started, and never because a
+    /// server has lost its state. Otherwise, up to the limit may be used once beyond it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`EngineError`] if the server does not answer.
+    pub async fn begin_group(&self, keys: &LeaseKeys) -> Result<bool, EngineError> {
+        let Some(group) = keys.group() else { return Ok(false) };
+        let begin = Script::new(&format!("{}{}", script::CLOCK_AND_IDENTITY, script::BEGIN_GROUP));
+        let is_new: i64 = self.link.run(&begin.key(group)).await.map_err(server_error)?;
+        Ok(is_new == 1)
+    }
+}
+
 impl Engine for RedisEngine {
     async fn lease(
         &self,

@@ -1,0 +1,97 @@
+//! The shares of instances of the limits of quotas, from Redis.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::ConnectionManager;
+use redis::{Client, RedisError, Script};
+
+use super::rlqs::QuotaServer;
+use crate::quota::ShareAsk;
+
+/// The time between two asks.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// For how long a share lasts beyond the charge of an assignment: several asks may be lost.
+const SPARE: Duration = Duration::from_secs(3);
+
+/// For how long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The shares of this instance.
+pub(super) struct Shares {
+    client: Client,
+    script: Script,
+    /// The name of the service, in the keys.
+    name: String,
+    /// The number of this instance.
+    number: u64,
+}
+
+impl fmt::Debug for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shares").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Shares {
+    /// Creates the shares of an instance of the service `name`. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the address.
+    pub(super) fn new(address: &str, name: &str) -> Result<Self, RedisError> {
+        let number = std::collections::hash_map::RandomState::new();
+        let number = std::hash::BuildHasher::hash_one(&number, std::process::id());
+        let script = Script::new(include_str!("share.lua"));
+        Ok(Self { client: Client::open(address)?, script, name: name.to_owned(), number })
+    }
+
+    /// Asks again and again. While the store is away, the shares end.
+    pub(super) async fn run(&self, quotas: &QuotaServer) {
+        let mut connection = None;
+        let mut interval = tokio::time::interval(INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            if connection.is_none() {
+                let connect = ConnectionManager::new(self.client.clone());
+                connection = tokio::time::timeout(TIMEOUT, connect).await.ok().and_then(Result::ok);
+            }
+            let Some(manager) = &connection else { continue };
+            for ask in quotas.asks() {
+                // Before the time of the server's answer, so the share ends here before it does
+                // there.
+                let until = quotas.now().saturating_add(ask.lasts + SPARE);
+                let answer = tokio::time::timeout(TIMEOUT, self.ask(manager.clone(), &ask)).await;
+                match answer {
+                    Ok(Ok(units)) => quotas.set_share(&ask, units, until),
+                    // The others are asked for in the next turn.
+                    _ => break,
+                }
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        mut connection: ConnectionManager,
+        ask: &ShareAsk,
+    ) -> Result<u64, RedisError> {
+        let lasts = ask.lasts + SPARE;
+        let mut script = self.script.prepare_invoke();
+        // One slot of a cluster.
+        let prefix = format!("{{leaparray-envoy/{}}}", self.name);
+        let (bucket, window) = (ask.bucket.entries(), ask.window.as_secs());
+        script
+            .key(format!("{prefix}:quota:{:?}:{window}:{bucket:?}", ask.domain))
+            .key(format!("{prefix}:run"))
+            .arg(self.number)
+            .arg(ask.least)
+            .arg(ask.wanted)
+            .arg(ask.limit)
+            .arg(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+        let (units, _) = script.invoke_async::<(u64, u64)>(&mut connection).await?;
+        Ok(units)
+    }
+}

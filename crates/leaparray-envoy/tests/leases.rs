@@ -1,0 +1,192 @@
+//! Limits that several instances share, without a server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::{ManualClock, Timestamp};
+use leaparray_envoy::config::{Config, Unit};
+use leaparray_envoy::service::{
+    By, Descriptor, Fallback, Leases, Request, Service, Settings, Store,
+};
+use leaparray_redis::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
+use leaparray_redis::{Engine, EngineError, MemoryEngine};
+
+const YAML: &str = "
+domain: d
+descriptors:
+  - { key: all, value: x, rate_limit: { unit: second, requests_per_unit: 30 } }
+  - { key: user, rate_limit: { unit: second, requests_per_unit: 20 } }
+  - { key: big, value: x, rate_limit: { unit: second, requests_per_unit: 20000 } }
+  - { key: none, rate_limit: { unit: second, requests_per_unit: 0 } }
+";
+
+/// An engine that counts asks.
+struct Counting {
+    memory: MemoryEngine<ManualClock>,
+    asks: AtomicU64,
+}
+
+impl Engine for Counting {
+    async fn lease(
+        &self,
+        keys: &LeaseKeys,
+        config: &LeaseConfig,
+        ask: &Ask,
+    ) -> Result<Answer, EngineError> {
+        self.asks.fetch_add(1, Ordering::Relaxed);
+        self.memory.lease(keys, config, ask).await
+    }
+}
+
+struct Mesh {
+    clock: ManualClock,
+    engine: Arc<Counting>,
+    instances: Vec<Service<ManualClock>>,
+}
+
+impl Mesh {
+    fn new(instances: usize, settings: Settings) -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(3_600));
+        let memory = MemoryEngine::with_clock(clock.clone());
+        let engine = Arc::new(Counting { memory, asks: AtomicU64::new(0) });
+        let config = Config::from_yaml(YAML).unwrap();
+        let instance = |_| {
+            let leases = Leases::new("mesh", Arc::clone(&engine)).unwrap();
+            let store = Store::Redis(leases.with_clock(clock.clone()));
+            Service::with_settings(&config, &store, settings, clock.clone())
+        };
+        let instances = (0..instances).map(instance).collect();
+        Self { clock, engine, instances }
+    }
+
+    /// Lets the tasks run, and the time pass for the limits as well.
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+        tokio::time::sleep(time).await;
+    }
+
+    async fn is_over(&self, instance: usize, descriptors: Vec<Descriptor>) -> bool {
+        let service = &self.instances[instance];
+        service.decide(&Request::new("d", descriptors), service.now()).await.over
+    }
+
+    /// Uses each limit once, and waits until its quarantine is over.
+    async fn open(&self, descriptors: &[Descriptor]) {
+        for instance in 0..self.instances.len() {
+            for descriptor in descriptors {
+                self.is_over(instance, vec![descriptor.clone()]).await;
+            }
+        }
+        for _ in 0..20 {
+            self.pass(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+fn all() -> Descriptor {
+    Descriptor::new([("all", "x")])
+}
+
+fn big() -> Descriptor {
+    Descriptor::new([("big", "x")])
+}
+
+fn user(name: &str) -> Descriptor {
+    Descriptor::new([("user", name)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn instances_share_each_limit_and_refused_requests_charge_none() {
+    let mesh = Mesh::new(3, Settings::default());
+    mesh.open(&[all(), user("ann"), user("bob")]).await;
+    let mut admitted = 0;
+    for at in 0..90 {
+        admitted += usize::from(!mesh.is_over(at % 3, vec![all(), user("ann")]).await);
+        mesh.pass(Duration::from_millis(1)).await;
+    }
+    assert!((17..=20).contains(&admitted), "{admitted} of 20 for the user");
+    let mut rest = 0;
+    for at in 0..90 {
+        rest += usize::from(!mesh.is_over(at % 3, vec![all(), user("bob")]).await);
+        mesh.pass(Duration::from_millis(1)).await;
+    }
+    // Refused requests of the first user took nothing of the limit of all.
+    assert!((7..=30 - admitted).contains(&rest), "{rest} after {admitted}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn most_decisions_ask_nobody() {
+    let mesh = Mesh::new(2, Settings::default());
+    mesh.open(&[big()]).await;
+    let request = Request::new("d", [big()]);
+    let (mut decisions, mut admitted) = (0, 0);
+    let mut asks = 0;
+    for step in 0..400 {
+        if step == 200 {
+            (decisions, admitted) = (0, 0);
+            asks = mesh.engine.asks.load(Ordering::Relaxed);
+        }
+        for service in &mesh.instances {
+            for _ in 0..4 {
+                decisions += 1;
+                // Without a wait, so only from the permits in hand.
+                admitted += u64::from(!service.decide_at(&request, service.now()).over);
+            }
+        }
+        mesh.pass(Duration::from_millis(1)).await;
+    }
+    let asks = mesh.engine.asks.load(Ordering::Relaxed) - asks;
+    assert!(admitted * 100 >= decisions * 99, "{admitted} of {decisions}, below the limit");
+    assert!(asks * 20 <= decisions, "{asks} asks for {decisions} decisions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_key_of_a_known_mesh_begins_at_once() {
+    let mesh = Mesh::new(2, Settings::default());
+    mesh.open(&[all()]).await;
+    for at in 0..5 {
+        assert!(!mesh.is_over(at % 2, vec![user(&format!("new{at}"))]).await, "key {at}");
+    }
+    // Its hits count in the other instance.
+    assert!(!mesh.is_over(0, vec![user("new0").with_hits(19)]).await);
+    assert!(mesh.is_over(1, vec![user("new0")]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_decides_while_the_server_grants_nothing() {
+    for (fallback, is_over) in [(Fallback::Closed, true), (Fallback::Open, false)] {
+        let mut settings = Settings::default();
+        settings.fallback = fallback;
+        let mesh = Mesh::new(1, settings);
+        mesh.open(&[all()]).await;
+        assert!(!mesh.is_over(0, vec![all()]).await);
+        mesh.engine.memory.restart();
+        mesh.pass(Duration::from_secs(1)).await;
+        mesh.is_over(0, vec![all().with_hits(30)]).await;
+        mesh.pass(Duration::from_millis(50)).await;
+        let service = &mesh.instances[0];
+        let decision = service.decide(&Request::new("d", [all()]), service.now()).await;
+        assert_eq!((decision.over, decision.statuses()[0].by), (is_over, By::StoreAway));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_without_leases_are_decided() {
+    for (fallback, is_over) in [(Fallback::Closed, true), (Fallback::Open, false)] {
+        let mut settings = Settings::default();
+        settings.fallback = fallback;
+        let mesh = Mesh::new(1, settings);
+        // Nothing is left of 0, whatever the fallback is.
+        assert!(mesh.is_over(0, vec![Descriptor::new([("none", "x")])]).await);
+        // A year has longer buckets than a lease can have.
+        assert_eq!(mesh.is_over(0, vec![all().with_limit(5, Unit::Year)]).await, is_over);
+        assert!(!mesh.is_over(0, vec![Descriptor::new([("other", "x")])]).await);
+        assert_eq!(mesh.instances[0].keys(), 0);
+    }
+    let mesh = Mesh::new(1, Settings::default());
+    for unit in [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month] {
+        mesh.is_over(0, vec![all().with_limit(u32::MAX, unit)]).await;
+    }
+    assert_eq!(mesh.instances[0].keys(), 6);
+}

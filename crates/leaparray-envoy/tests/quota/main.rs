@@ -1,0 +1,7 @@
+//! Quotas in simulated time, with clients that decide as Envoy does.
+#![forbid(unsafe_code)]
+
+mod client;
+mod promise;
+mod shares;
+mod world;
