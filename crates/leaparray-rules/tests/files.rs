@@ -230,18 +230,6 @@ fn each_problem_says_what_would_be_right() {
             "limit = \"5 per second, bursts of 2\"\nbuckets = 2",
             "buckets: cannot stand beside `bursts of`; remove one of them".to_owned(),
         ),
-        (
-            "limit = \"5 per second, bursts of 2\"\nstarts = \"cold\"",
-            "starts: \"cold\" has no meaning; write \"empty\" or \"full\"".to_owned(),
-        ),
-        (
-            "limit = \"5 per second\"\nstarts = \"empty\"",
-            "starts: has no meaning without `bursts of`".to_owned(),
-        ),
-        (
-            "limit = \"5 per second, bursts of 2\"\nstarts = \"empty\"\nkey = \"client\"",
-            "starts: cannot stand beside `key`; remove one of them".to_owned(),
-        ),
         ("in_flight = 1\nbuckets = 2", "buckets: has no meaning without `limit`".to_owned()),
         (
             "limit = \"5 per second\"\ncold_factor = 2",
@@ -294,6 +282,25 @@ fn each_problem_says_what_would_be_right() {
         (
             "in_flight = 1\noutbound = \"x\"",
             "outbound: cannot stand beside `resource`; remove one of them".to_owned(),
+        ),
+    ];
+    assert_problems(&cases);
+}
+
+#[test]
+fn each_problem_of_the_start_of_a_bucket_says_what_would_be_right() {
+    let cases = [
+        (
+            "limit = \"5 per second, bursts of 2\"\nstarts = \"cold\"",
+            "starts: \"cold\" has no meaning; write \"empty\" or \"full\"".to_owned(),
+        ),
+        (
+            "limit = \"5 per second\"\nstarts = \"empty\"",
+            "starts: has no meaning without `bursts of`".to_owned(),
+        ),
+        (
+            "limit = \"5 per second, bursts of 2\"\nstarts = \"empty\"\nkey = \"client\"",
+            "starts: cannot stand beside `key`; remove one of them".to_owned(),
         ),
     ];
     assert_problems(&cases);

@@ -193,6 +193,7 @@ impl Following {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "what `next` takes")]
     fn texts(text: &str) -> Result<Texts, FollowError> {
         Ok(vec![("shop.yaml".to_owned(), text.to_owned())])
     }
