@@ -40,7 +40,7 @@ pub enum Limit {
         /// The greatest burst.
         burst: u64,
         /// Whether the bucket is empty at the beginning: when the rule is added. A change of the
-        /// rule gives and takes no tokens.
+        /// rule makes it neither empty nor full.
         starts_empty: bool,
     },
     /// A limit that a cold service reaches after a time: a [`WarmUp`](leaparray::flow::WarmUp).

@@ -10,7 +10,7 @@ use leaparray::{Clock, Registry, Resource, TrafficType};
 
 use crate::class::End;
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
-use crate::unconfirmed::{self, Evidence, Listing, Unconfirmed, UnconfirmedNames};
+use crate::unconfirmed::{self, Evidence, Listing, Time, Unconfirmed, UnconfirmedNames};
 
 thread_local! {
     /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls
@@ -39,8 +39,10 @@ pub(crate) struct Found<N, C> {
 /// The name of a request that is unconfirmed.
 pub(crate) struct NewName<N, C> {
     resources: Arc<Resources<N, C>>,
-    /// The name, if there was no room to list it.
+    /// The name, if it is not listed.
     unlisted: Option<Box<str>>,
+    /// Whether any response lists it, but for one with the status 405.
+    is_late: bool,
 }
 
 impl<N, C> Resources<N, C> {
@@ -97,19 +99,27 @@ impl<N, C: Clock + Clone> Resources<N, C> {
             return resource
                 .map_or_else(|| self.other(), |resource| Found { resource, unconfirmed: None });
         }
-        match self.unconfirmed.list(&self.registry, name, self.traffic) {
+        match self.unconfirmed.list(&self.registry, name, self.traffic, Time::Request) {
             Listing::Listed(resource) => {
                 Found { resource, unconfirmed: Some(Box::new(self.new_name(None))) }
             }
             Listing::Refused => self.other(),
             Listing::NoRoom => {
-                // Counts a refused name: the empty name is invalid.
-                let counted = self.registry.find_or_list("", self.traffic);
-                debug_assert!(counted.is_none(), "the empty name is listed");
+                self.count_refused_name();
                 self.unlisted(name)
             }
             Listing::Denied => self.unlisted(name),
+            Listing::Later => {
+                let name = NewName { is_late: true, ..self.new_name(Some(name.into())) };
+                Found { unconfirmed: Some(Box::new(name)), ..self.other() }
+            }
         }
+    }
+
+    fn count_refused_name(&self) {
+        // The empty name is invalid.
+        let counted = self.registry.find_or_list("", self.traffic);
+        debug_assert!(counted.is_none(), "the empty name is listed");
     }
 
     fn other(&self) -> Found<N, C> {
@@ -128,7 +138,7 @@ impl<N, C: Clock + Clone> Resources<N, C> {
     }
 
     fn new_name(self: &Arc<Self>, unlisted: Option<Box<str>>) -> NewName<N, C> {
-        NewName { resources: Arc::clone(self), unlisted }
+        NewName { resources: Arc::clone(self), unlisted, is_late: false }
     }
 }
 
@@ -146,9 +156,16 @@ impl<N, C: Clock + Clone> NewName<N, C> {
     where
         N: Name<A>,
     {
-        let Self { resources, unlisted } = self;
+        let Self { resources, unlisted, is_late } = self;
         let confirms = resources.name.confirms(head);
         if !confirms && head.status != StatusCode::METHOD_NOT_ALLOWED {
+            if let Some(name) = unlisted.filter(|_| is_late) {
+                let Resources { registry, traffic, unconfirmed, .. } = &*resources;
+                let listing = unconfirmed.list(registry, &name, *traffic, Time::Response);
+                if matches!(listing, Listing::NoRoom) {
+                    resources.count_refused_name();
+                }
+            }
             return None;
         }
         let registry = Arc::clone(&resources.registry);

@@ -14,7 +14,7 @@ use crate::grpc::{self, Code};
 /// How many unconfirmed names are listed at a time, unless that is more than half of the registry.
 const MAX_NAMES: usize = 100;
 
-/// How many denied names are known at a time.
+/// How many denied names are known.
 const MAX_DENIED: usize = 100;
 
 /// How many names of a full list are examined for one that has left the registry.
@@ -30,7 +30,10 @@ const MAX_EXAMINED: usize = 8;
 /// A name is *denied* by a response with the status 405: the target has no such method. If all
 /// requests of an unconfirmed resource are answered so, it is removed, and further requests with
 /// its name are recorded in the resource of all other requests until a response confirms the name.
-/// The latest of the denied names are known.
+/// A removed resource has a series in the exporters for as long as the registry keeps it, so the
+/// number of denied names is bounded too, and none is forgotten for another one. Once it is
+/// reached, a name is listed no more by its first request, but by its first response, unless that
+/// has the status 405.
 ///
 /// No other listed name is removed here. A client could otherwise invent names until the resource
 /// of another name is removed with its limiter or breaker, whose state would be lost. That of a
@@ -48,8 +51,7 @@ pub(crate) struct UnconfirmedNames {
 #[derive(Default)]
 struct Names {
     unconfirmed: VecDeque<Box<str>>,
-    /// The denied names, the oldest first.
-    denied: VecDeque<Box<str>>,
+    denied: Vec<Box<str>>,
 }
 
 /// The mark of a resource that was listed without a confirmation.
@@ -76,6 +78,16 @@ pub(crate) enum Listing<C> {
     NoRoom,
     /// The name is denied.
     Denied,
+    /// The name may be denied, and there are too many denied names. Its response can list it.
+    Later,
+}
+
+/// Whether a request lists a name before or after it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    Request,
+    /// With another status than 405.
+    Response,
 }
 
 impl UnconfirmedNames {
@@ -96,18 +108,22 @@ impl UnconfirmedNames {
         registry: &Registry<C>,
         name: &str,
         traffic: TrafficType,
+        time: Time,
     ) -> Listing<C> {
         let max = MAX_NAMES.min(registry.max_resources() / 2);
         // The lock is held until the name is listed: otherwise, the names of several threads could
         // get the last room.
         self.update(|names| {
-            // Another request may have listed it before this one had the lock. It is marked then, or
-            // was listed by the program.
+            // Another request may have listed it before this one had the lock. It is marked then,
+            // or was listed by the program.
             if let Some(resource) = registry.get(name) {
                 return Listing::Listed(resource);
             }
             if names.denied.iter().any(|it| **it == *name) {
                 return Listing::Denied;
+            }
+            if time == Time::Request && names.denied.len() >= MAX_DENIED {
+                return Listing::Later;
             }
             let names = &mut names.unconfirmed;
             if names.len() >= max {
@@ -151,12 +167,14 @@ impl UnconfirmedNames {
             // A request that begins beside this one is recorded in the removed resource, whose
             // counts stay in its series.
             let is_denied = mark.denied.load(Ordering::Relaxed) == requests;
-            if is_denied && is_unconfirmed(resource) && registry.remove_resource(resource) {
+            let has_room = names.denied.len() < MAX_DENIED;
+            if is_denied
+                && has_room
+                && is_unconfirmed(resource)
+                && registry.remove_resource(resource)
+            {
                 names.forget(resource.name());
-                names.denied.push_back(resource.name().into());
-                if names.denied.len() > MAX_DENIED {
-                    names.denied.pop_front();
-                }
+                names.denied.push(resource.name().into());
             }
         });
     }

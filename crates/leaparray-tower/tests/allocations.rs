@@ -57,7 +57,8 @@ fn admitted_request_allocates_nothing() {
     // The clock stands still, so that no bucket is replaced during the test.
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
     let node = NodeConfig::default().with_histogram(HistogramConfig::default());
-    let registry = Arc::new(Registry::with_clock(RegistryConfig::default().node(node), clock));
+    let config = RegistryConfig::default().node(node);
+    let registry = Arc::new(Registry::with_clock(config, clock.clone()));
     let name = |_: &Request<()>, name: &mut String| name.push_str("GET /orders/{id}");
     let layer = || ResourceLayer::new(Arc::clone(&registry), name).unwrap();
     let inner = service_fn(async |_: Request<()>| {
@@ -71,7 +72,7 @@ fn admitted_request_allocates_nothing() {
     let each = |_: &_| Some(Arc::new(ConcurrencyLimiter::new(1)));
     assert_eq!(allocations(layer().limit_each(each).layer(inner)), 0);
     // There is room for the resource of the names without room only.
-    let full = Arc::new(Registry::with_config(RegistryConfig::default().max_resources(1)));
+    let full = Arc::new(Registry::with_clock(RegistryConfig::default().max_resources(1), clock));
     let without_room = ResourceLayer::new(Arc::clone(&full), name).unwrap();
     assert_eq!(allocations(without_room.layer(inner)), 0);
     assert_eq!(full.refused(), 1_010);

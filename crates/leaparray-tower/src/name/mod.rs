@@ -47,8 +47,10 @@ pub const OTHER_OUTBOUND: &str = "(other outbound)";
 ///
 /// A response with the status 405 that does not confirm its name makes no resource: the one of an
 /// unconfirmed name, all of whose requests were answered so, is removed. Further requests with that
-/// name are recorded in [`OTHER`] until a response confirms it; the latest 100 such names are
-/// known.
+/// name are recorded in [`OTHER`] until a response confirms it. Removed resources can have series
+/// in exporters, so at most 100 names are known in this way. From then on, a new name is listed
+/// after its first response, unless that has the status 405 or is a failure of gRPC, and no more by
+/// its first request.
 ///
 /// The layer removes no other resource, so clients cannot reset the limiter or the breaker of one.
 /// The program makes room when it [evicts](leaparray::Registry::evict_idle_at) idle resources.

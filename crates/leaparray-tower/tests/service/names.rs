@@ -384,7 +384,37 @@ fn requests_that_are_denied_beside_each_other_leave_no_resource() {
     assert_eq!(registry.len(), 1);
 }
 
-/// The names that are known are bounded: one that is forgotten is listed, and denied again.
+/// A removed resource has a series, in Prometheus for example, although it is not listed.
+#[test]
+fn denied_names_have_few_series() {
+    let registry = registry();
+    let mut series = registry.series();
+    let mut service = layer(&registry).layer(service_fn(with_status));
+    let mut ask = |path: &str, answer| drop(poll_now(service.call(status(path, answer))).unwrap());
+    for _ in 0..2 {
+        for path in 0..10 * UNCONFIRMED {
+            ask(&format!("/{path}"), "405");
+        }
+    }
+    assert_eq!(registry.len(), 1);
+    assert_eq!(series.read(&registry).iter().count(), 1 + UNCONFIRMED);
+    // Other names are listed by their first response, also if that does not confirm them.
+    for answer in ["404", "200"] {
+        for _ in 0..2 {
+            ask(&format!("/{answer}"), answer);
+        }
+    }
+    assert_eq!(["/404", "/200"].map(|name| endings_of(&registry, name)), [SUCCESS; 2]);
+    let all = registry.lifetime().sum(leaparray::MetricEvent::Pass);
+    assert_eq!((all, registry.refused()), (20 * UNCONFIRMED as u64 + 4, 0));
+    // The unconfirmed ones are bounded, too.
+    for path in 0..2 * UNCONFIRMED {
+        ask(&format!("/scan/{path}"), "404");
+    }
+    assert_eq!(registry.len(), 2 + UNCONFIRMED);
+    assert_eq!(registry.refused(), UNCONFIRMED as u64 + 1);
+}
+
 #[test]
 fn denied_names_take_no_room_of_others() {
     let registry = registry();

@@ -65,6 +65,23 @@ test('refusals are shown by reason', async () => {
   assert.equal(node.block, node['backend failing'] + node['limit reached']);
 });
 
+test('refusals are shown by limiter, the most first, and responses by class', async () => {
+  const facts = (title) => page.locator('.facts section', { has: page.locator('h3', { hasText: title }) });
+  const rows = async (title) => facts(title).locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  const pay = counted.find(({ name }) => name === 'POST /pay');
+  await openDetail(pay);
+  const limiters = pay['refused by'].toSorted((a, b) => b[1] - a[1]);
+  assert.deepEqual(limiters.map(([name]) => name), ['clients', counted[0].name]);
+  assert.deepEqual(await rows('limiter, since'), limiters.map(([name, count]) => [name, digits(count)]));
+  assert.equal(limiters[0][1] + limiters[1][1], pay['limit reached']);
+  assert.ok(pay.responses[1] > 0);
+  assert.deepEqual(await rows('by status'), pay.responses.map((count, i) => [`${i + 1}xx`, digits(count)]));
+  // A resource without responses does not show that part.
+  await openDetail(counted.find(({ name }) => name === 'GET /orders'));
+  assert.ok(await facts('limiter, since').isVisible());
+  assert.ok(await facts('by status').isHidden());
+});
+
 test('the seconds of the charts sum up to the counts', async () => {
   const node = counted.find(({ name, context }) => name === 'GET /orders' && context === null);
   await openDetail(node);

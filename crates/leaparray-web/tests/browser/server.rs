@@ -13,7 +13,8 @@ use axum::routing::get;
 use leaparray::EventCounts;
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Rt, Success};
 use leaparray::flow::circuit::CircuitState;
-use leaparray::flow::{CircuitBreaker, CircuitConfig, Reason};
+use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter, LimiterExt, Reason};
+use leaparray::node::ResponseClass;
 use leaparray::{
     Clock, HistogramConfig, NodeConfig, Outcome, Registry, RegistryConfig, Resource, WindowConfig,
 };
@@ -178,15 +179,20 @@ async fn record_and_rest(registry: Arc<Registry>) {
     for context in ["web", "<i>batch</i>"] {
         resources.push(registry.resource("GET /orders").unwrap().in_context(context).unwrap());
     }
+    // Full from now on. The second name would be markup, if it were not text.
+    let limiters = ["clients", MARKUP[0]].map(|name| ConcurrencyLimiter::new(1).named(name));
+    let _held = limiters.each_ref().map(|limiter| limiter.try_acquire().at_once());
     let mut steps = interval(STEP);
     for step in 0..STEPS {
         steps.tick().await;
         for (index, resource) in resources.iter().enumerate() {
             (0..3 + index * step % 37).for_each(|number| record(resource, number + step));
             if (index + step) % 3 == 0 {
-                resource.refuse(Reason::LimitReached);
+                let limiter = &limiters[usize::from(step % 4 == 0)];
+                assert!(limiter.try_enter(&**resource).is_err());
             }
             if index == 5 {
+                resource.count_response(ResponseClass::ALL[1 + step % 4]);
                 resource.refuse_many_at(resource.clock().now(), 7, Reason::Failing);
             }
         }
@@ -205,6 +211,9 @@ fn counted(resource: &Resource) -> Value {
     let refusals = resource.refusals();
     counted["limit reached"] = refusals[Reason::LimitReached].into();
     counted["backend failing"] = refusals[Reason::Failing].into();
+    counted["refused by"] = resource.refused_by().iter().map(|it| json!(it)).collect();
+    let responses = resource.responses();
+    counted["responses"] = responses.iter().map(|(_, count)| count).collect();
     counted
 }
 

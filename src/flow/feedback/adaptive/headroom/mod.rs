@@ -49,9 +49,10 @@ use profile::Profile;
 /// long, or 10 times while more than twice the headroom queues. So dips take a few hundredths of
 /// the time, at three quarters of the capacity. While the limit is not reached, no dip is made.
 ///
-/// After a dip, and after a rise of the limit, calls come into flight one after the other. A trial
-/// in which the limit is reached for the first time since then measures shorter times than a later
-/// one, as if the backend had room. It tells nothing, and the next trial follows.
+/// After a dip, calls come into flight one after the other until the limit is reached again. A
+/// trial that begins before that measures shorter times than a later one, as if the backend had
+/// room. It tells nothing, and the next trial follows. A trial after a rise of the limit counts: it
+/// only makes the limit too high, until the next dip.
 ///
 /// # No trap
 ///
@@ -95,8 +96,9 @@ use profile::Profile;
 //   if it is a dip. Then `stage` is `Waits` until most of them have ended. The evidence at the end
 //   of the wait is about them. The evidence at the end of the measurement is about the wait before,
 //   of which only `was_reached` is of use.
-// - `high` is of a trial at `limit` that had reached it before. It is `None` from a change of `limit` to
-//   the next such trial. A dip begins only if there is one.
+// - `high` is of a trial that has reached `limit`, after a wait that had reached its own limit: the
+//   same, or the one before a rise. It is `None` from a change of `limit` to the next such trial. A
+//   dip begins only if there is one.
 // - No time of the clock is kept, only lengths: a step of the clock changes one trial.
 #[derive(Clone, Debug)]
 pub struct Headroom {
@@ -108,8 +110,8 @@ pub struct Headroom {
     stage: Stage,
     /// The limit of the dip that is tried.
     dip: Option<u64>,
-    /// Whether the limit was reached before the trial: its first calls found as many in flight as
-    /// its last ones.
+    /// Whether the wait before the trial has reached its limit. If the trial is at the same limit,
+    /// its first calls found as many in flight as its last ones.
     was_reached: bool,
     base: Option<Base>,
     high: Option<High>,
