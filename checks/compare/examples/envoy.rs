@@ -122,7 +122,13 @@ fn measure(case: &Case, threads: usize) -> (f64, f64) {
         let conditions: Vec<Predicate> =
             conditions.iter().map(|it| (*it).try_into().expect("a condition")).collect();
         let variables = variables.iter().map(|it| (*it).try_into().expect("an expression"));
-        limiter.add_limit(Limit::new("shop", *most, 3_600, conditions, variables.collect::<Vec<_>>()));
+        limiter.add_limit(Limit::new(
+            "shop",
+            *most,
+            3_600,
+            conditions,
+            variables.collect::<Vec<_>>(),
+        ));
     }
     // As limitador's server does.
     let theirs = |entries: Entries| {
@@ -144,7 +150,11 @@ fn measure(case: &Case, threads: usize) -> (f64, f64) {
 }
 
 /// Returns the time of a round: of the thread that takes longest.
-fn round(threads: usize, entries: fn(usize) -> Entries, ask: &(dyn Fn(Entries) -> bool + Sync)) -> Duration {
+fn round(
+    threads: usize,
+    entries: fn(usize) -> Entries,
+    ask: &(dyn Fn(Entries) -> bool + Sync),
+) -> Duration {
     let start = Barrier::new(threads);
     thread::scope(|scope| {
         let of_thread = |thread: usize| {

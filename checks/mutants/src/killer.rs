@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// - `test FILE TEST`: a test of `tests`
 /// - `unit TEST`: a unit test of the core, by its path in the crate
 /// - `tower FILE TEST`, and in the same way `metrics`, `opentelemetry`, `prometheus`, `redis`,
-///   `rules` and `web`: a test of `crates/leaparray-tower/tests`
+///   `rules`, `sentinel` and `web`: a test of `crates/leaparray-tower/tests`
 /// - `simulations FILE TEST`: a test of `checks/simulations/tests`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
@@ -39,8 +39,8 @@ enum Kind {
     Simulations,
 }
 
-const SIBLINGS: [&str; 7] =
-    ["metrics", "opentelemetry", "prometheus", "redis", "rules", "tower", "web"];
+const SIBLINGS: [&str; 8] =
+    ["metrics", "opentelemetry", "prometheus", "redis", "rules", "sentinel", "tower", "web"];
 
 impl TryFrom<String> for Killer {
     type Error = String;

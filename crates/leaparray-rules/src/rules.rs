@@ -439,8 +439,8 @@ impl<C: RuleClock> Rules<C> {
     }
 
     /// Returns the rules that concern a request of a resource, as one limiter: for
-    /// [`enter`](leaparray::flow::LimiterExt::enter), [`ask`](leaparray::flow::Limiter::ask), and
-    /// their forms with a time.
+    /// [`enter`](leaparray::flow::LimiterExt::enter), [`ask`](leaparray::flow::LimiterExt::ask),
+    /// and their forms with a time.
     ///
     /// Use it for one decision, while you hold the resource.
     ///

@@ -91,6 +91,7 @@ impl<C: Clock> Asked<'_, C> {
 
     /// Returns the time of the limiter: leases end by a clock of their own.
     #[inline]
+    #[cfg_attr(not(feature = "redis"), expect(clippy::unused_self, reason = "there are no leases"))]
     fn time(&self, now: Timestamp) -> Timestamp {
         #[cfg(feature = "redis")]
         if let Found::Lease(leased) = &self.limit {
