@@ -8,7 +8,7 @@ use leaparray::flow::{LimiterExt, Rate, TokenBucket};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 
 use crate::queue::Queue;
-use crate::table::{grouped, line, percent};
+use crate::table::{bars, chart, grouped, line, percent, short};
 
 const SECOND: u64 = 1_000_000_000;
 /// Requests in a second.
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
 }
 
 /// The requests of clients that a limit has refused at the same moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Herd {
     /// The requests that the clients send until all are admitted.
     pub requests: u64,
@@ -239,6 +239,8 @@ pub struct Herd {
     pub most: u64,
     /// The second in which the last client is admitted.
     pub last: u64,
+    /// The requests of each second.
+    by_second: Vec<u64>,
 }
 
 /// Clients that come at once to a limit of 100 a second, and each time come again after their
@@ -273,7 +275,7 @@ pub fn herd(clients: u64, spread: u64) -> Herd {
         events.add(time + after.as_secs() * SECOND + travel, ());
     }
     let most = by_second[1..].iter().copied().max().unwrap_or(0);
-    Herd { requests: by_second.iter().sum(), most, last }
+    Herd { requests: by_second.iter().sum(), most, last, by_second }
 }
 
 /// The results of this page.
@@ -307,7 +309,7 @@ impl Results {
                 missed.push(format!("{name}: {factor:.3} × the load, recovery {recovery:?}"));
             }
         }
-        let [(_, together), (_, apart)] = self.herds[..] else { return missed };
+        let [(_, together), (_, apart)] = &self.herds[..] else { return missed };
         if apart.most * 5 > together.most || apart.requests * 2 > together.requests {
             missed.push(format!("a spread herd: {apart:?}"));
         }
@@ -327,11 +329,22 @@ ten seconds.
 
 ";
 
+const CHART: &str = "
+The attempts that are sent in each second, and the requests of that second that are served. A full
+bar is three times the load. The backend begins no call from the 20th second to the 30th:
+
+";
+
 const HERD: &str = "
 **A herd.** 1,000 clients come at once to a limit of 100 a second with a burst of 100, and come
 again after their `Retry-After`, in whole seconds, which `Spread` makes later by a random part of
 its time. *Most* is the highest number of requests in a second after the first. The goals: a fifth
 of the most, and half of the requests.
+
+";
+
+const HERD_CHART: &str = "
+The requests of each second, from the first one. A full bar is 1,000:
 
 ";
 
@@ -354,6 +367,17 @@ pub fn section(results: &Results) -> String {
             [(*name).to_owned(), format!("{:.2} ×", storm.factor()), percent(served, 0), recovery];
         text += &line(cells.iter().map(String::as_str));
     }
+    text += CHART;
+    #[expect(clippy::cast_precision_loss, reason = "counts of a simulation")]
+    let bars_of =
+        |counts: &[u64], whole: u64| bars(counts.iter().map(|count| *count as f64), whole as f64);
+    let of_load = |counts: &[u64]| bars_of(counts, LOAD * u64::from(ATTEMPTS));
+    let rows = results.storms.iter().flat_map(|(name, storm)| {
+        let name = short(name.trim_start_matches("three attempts, "));
+        [("sent", &storm.attempts), ("served", &storm.served)]
+            .map(|(what, counts)| (format!("{name}: {what}"), of_load(counts)))
+    });
+    text += &chart(&rows.collect::<Vec<_>>());
     text += HERD;
     text += &head(&["spread", "requests", "most", "the last is admitted after"]);
     for (spread, herd) in &results.herds {
@@ -362,5 +386,13 @@ pub fn section(results: &Results) -> String {
         let cells = [name, grouped(herd.requests), grouped(herd.most), last];
         text += &line(cells.iter().map(String::as_str));
     }
-    text
+    text += HERD_CHART;
+    let rows = results.herds.iter().map(|(spread, herd)| {
+        let seconds = &herd.by_second[..12];
+        (
+            if *spread == 0 { "no spread".to_owned() } else { format!("{spread} s") },
+            bars_of(seconds, 1_000),
+        )
+    });
+    text + &chart(&rows.collect::<Vec<_>>())
 }
