@@ -33,6 +33,14 @@ impl Share {
         let product = u128::from(number) * u128::from(self.0) / u128::from(Self::WHOLE);
         u64::try_from(product).unwrap_or(u64::MAX)
     }
+
+    /// Returns the greatest part of a number that is at most the share of the rest of it.
+    #[inline]
+    pub(in crate::flow) fn of_rest(self, number: u64) -> u64 {
+        // part ≤ share · (number − part), solved for the part.
+        let part = u128::from(number) * u128::from(self.0) / u128::from(Self::WHOLE + self.0);
+        u64::try_from(part).expect("at most the number")
+    }
 }
 
 /// A share that changes. Relaxed: a decision uses the share that it finds.
@@ -105,6 +113,11 @@ mod tests {
         assert_eq!(of(1.0, u64::MAX), Some(u64::MAX));
         assert_eq!(of(1_000.0, u64::MAX), Some(u64::MAX), "saturates");
         assert_eq!([of(0.0, 7), of(1e-9, u64::MAX)], [Some(0), Some(0)]);
+        let of_rest = |share: f64, number| Share::new(share, 1_000.0).map(|it| it.of_rest(number));
+        assert_eq!([of_rest(0.2, 11), of_rest(0.2, 12)], [Some(1), Some(2)], "2 are a fifth of 10");
+        assert_eq!([of_rest(0.0, 9), of_rest(0.2, 0)], [Some(0); 2]);
+        assert_eq!(of_rest(1.0, u64::MAX), Some(u64::MAX / 2));
+        assert_eq!([of_rest(1_000.0, 1_000), of_rest(1_000.0, 1_001)], [Some(999), Some(1_000)]);
         assert_eq!([of(-0.1, 1), of(1_000.1, 1), of(f64::NAN, 1)], [None; 3]);
     }
 }

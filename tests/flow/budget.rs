@@ -206,7 +206,7 @@ fn both_budgets_are_asked_together_and_by_key() {
 #[test]
 fn budget_of_live_requests_follows_them() {
     let budget = LiveBudget::new(0.25, 2).unwrap();
-    let requests: Vec<_> = (0..12).map(|_| budget.request()).collect();
+    let requests: Vec<_> = (0..15).map(|_| budget.request()).collect();
     let held: Vec<_> = (0..3).map(|_| budget.try_acquire().at_once().unwrap()).collect();
     let refusal = budget.try_acquire().refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry()), (Reason::BUDGET_SPENT, Retry::Unknown));
@@ -219,6 +219,24 @@ fn budget_of_live_requests_follows_them() {
     let ask = Ask::at(Timestamp::MIN).many(u64::MAX);
     assert_eq!(budget.ask(&ask).refusal().unwrap().retry(), Retry::Never);
     assert_eq!(budget.foretell(&ask).unwrap().refusal().unwrap().retry(), Retry::Never);
+}
+
+/// The retries that are admitted are the most that are a share of the requests not retried.
+#[test]
+fn live_retries_are_a_share_of_the_first_attempts() {
+    let requests = [0_u32, 1, 5, 6, 11, 12, 99, 120, 700, 840];
+    let of_share = |share: u32| requests.map(|requests| (share, requests));
+    for (hundredths, requests) in [5, 20, 25, 100, 150].into_iter().flat_map(of_share) {
+        let budget = LiveBudget::new(f64::from(hundredths) / 100.0, 0).unwrap();
+        let _requests: Vec<_> = (0..requests).map(|_| budget.request()).collect();
+        let retries =
+            std::iter::from_fn(|| budget.try_acquire().at_once().ok()).collect::<Vec<_>>();
+        let retries = u32::try_from(retries.len()).unwrap();
+        let is_share =
+            |retries: u32| retries * 100 <= hundredths * requests.saturating_sub(retries);
+        assert!(is_share(retries), "{retries} of {requests}, {hundredths} %");
+        assert!(!is_share(retries + 1), "{retries} of {requests}, {hundredths} %");
+    }
 }
 
 #[test]

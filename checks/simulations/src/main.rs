@@ -1,7 +1,7 @@
 //! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table
 //! `published.tsv`, or with `--check` compares them with the results. With `search N`, searches N
-//! random histories of each family of controllers instead. Fails if the limits of `Headroom` or the
-//! leases miss a goal, if leases overshoot, or if a check of the fleet windows fails.
+//! random histories of each family of controllers instead. Fails if one of the goals on the pages
+//! is missed, if leases overshoot, or if a check of the fleet windows fails.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     println!("clients that come again");
     let storms = storms::run_all();
     println!("tenants that share a limit");
-    let shares = shares::run_all();
+    let tenants = shares::run_all();
+    let jobs = shares::jobs();
     println!("published algorithms");
     let published = if is_check {
         published::Results::of_checked_table()
@@ -51,12 +52,14 @@ fn main() -> ExitCode {
     missed.extend(fleet.missed());
     missed.extend(windows.missed());
     missed.extend(storms.missed());
-    missed.extend(shares::missed(&shares));
+    missed.extend(shares::missed(&tenants));
+    missed.extend(shares::missed_jobs(&jobs));
     for line in &missed {
         eprintln!("missed: {line}");
     }
     let numbers = path.with_file_name("guide").join("adaptive_limits.md");
-    let page = page(&results, &fleet, &windows, &storms) + &shares::section(&shares);
+    let sharing = shares::section(&tenants) + &shares::section_of_jobs(&jobs);
+    let page = page(&results, &fleet, &windows, &storms) + &sharing;
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("published.tsv");
     let pages = [(path, page), (numbers, published::page(&published)), (table, published.table())];
     for (path, page) in pages {

@@ -1,5 +1,5 @@
 //! Tenants that share a limit in flight: by `FairShares`, by a plain limit, and by a queue in which
-//! they wait for it in turn.
+//! they wait for it in turn; and requests of two classes, by `Classes` in place of `FairShares`.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
+use leaparray::flow::priority::{Classes, OfClass};
 use leaparray::flow::shares::{FairShares, OfTenant};
 use leaparray::flow::{BoxPermit, ConcurrencyLimiter, LimiterExt};
 
 use crate::queue::Queue;
-use crate::table::{line, percent};
+use crate::table::{bars, chart, line, percent, short};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = 1_000_000;
@@ -19,12 +20,16 @@ const MILLI: u64 = 1_000_000;
 const CALL: u64 = SECOND / 10;
 /// How long a request waits in the queue.
 const PATIENCE: u64 = SECOND;
+/// The milliseconds of a bar of the chart.
+const SLOT: u64 = 20;
 
 /// How the tenants share the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// By `FairShares`.
     Fair,
+    /// By `Classes`: tenants after the first one may use 60 % of the limit.
+    Classes,
     /// A request that finds a free permit has it.
     Plain,
     /// Requests wait for a permit in the order in which they came.
@@ -40,10 +45,12 @@ pub struct Tenant {
 }
 
 /// The result of a tenant, after the start of the run is left out.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Got {
     /// The permits that it held in the mean.
     pub held: f64,
+    /// The same in each [`SLOT`].
+    slots: Vec<f64>,
     asked: u64,
     refused: u64,
 }
@@ -82,9 +89,12 @@ fn run(sharing: Sharing, limit: u64, tenants: &[Tenant], counts: &Range<u64>) ->
     let fair: Vec<_> = (0..tenants.len())
         .map(|it| OfTenant::new(Arc::clone(&shares), &it, tenants[it].weight))
         .collect();
+    let classes = Classes::new(Arc::clone(&limiter), &[1.0, 0.6]).expect("they fall");
+    let classes = Arc::new(classes);
     let (mut rng, mut events) = (Rng::with_seed(5), Queue::new());
     let exponential = |rng: &mut Rng, mean: f64| (-(1.0 - rng.f64()).ln() * mean) as u64;
-    let mut got = vec![Got::default(); tenants.len()];
+    let len = usize::try_from((counts.end - counts.start) / SLOT).expect("a run is short");
+    let mut got = vec![Got { slots: vec![0.0; len], ..Got::default() }; tenants.len()];
     let mut calls: Vec<Option<Call>> = Vec::new();
     let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
     for (number, tenant) in tenants.iter().enumerate() {
@@ -105,6 +115,10 @@ fn run(sharing: Sharing, limit: u64, tenants: &[Tenant], counts: &Range<u64>) ->
                 }
                 let permit = match sharing {
                     Sharing::Fair => boxed(fair[number].try_acquire().at_once()),
+                    Sharing::Classes => {
+                        let class = OfClass::new(Arc::clone(&classes), number);
+                        boxed(class.try_acquire().at_once())
+                    }
                     Sharing::Plain | Sharing::Queue => boxed(limiter.try_acquire().at_once()),
                 };
                 let is_counted = u64::from(counts.contains(&(now / MILLI)));
@@ -118,6 +132,13 @@ fn run(sharing: Sharing, limit: u64, tenants: &[Tenant], counts: &Range<u64>) ->
             Event::End(call) => {
                 let Call { tenant, start, .. } = calls[call].take().expect("it ends once");
                 got[tenant].held += counted(start, now) as f64;
+                let slot_of = |time: u64| (time / MILLI).saturating_sub(counts.start) / SLOT;
+                for slot in slot_of(start)..=slot_of(now) {
+                    let [from, to] = [slot, slot + 1].map(|it| (counts.start + it * SLOT) * MILLI);
+                    if let Some(sum) = got[tenant].slots.get_mut(slot as usize) {
+                        *sum += now.min(to).saturating_sub(start.max(from)) as f64;
+                    }
+                }
                 while let Some((number, since)) = waiting.pop_front() {
                     if now - since <= PATIENCE {
                         let permit = boxed(limiter.try_acquire().at_once());
@@ -135,7 +156,12 @@ fn run(sharing: Sharing, limit: u64, tenants: &[Tenant], counts: &Range<u64>) ->
         }
     }
     let time = ((counts.end - counts.start) * MILLI) as f64;
-    got.iter().map(|it| Got { held: it.held / time, ..*it }).collect()
+    let of_slot = (SLOT * MILLI) as f64;
+    for it in &mut got {
+        it.held /= time;
+        it.slots.iter_mut().for_each(|slot| *slot /= of_slot);
+    }
+    got
 }
 
 fn boxed<P: leaparray::Permit + Send + 'static, E>(permit: Result<P, E>) -> Option<BoxPermit> {
@@ -157,7 +183,7 @@ pub fn unfairness(weights: &[u32], got: &[Got]) -> f64 {
 }
 
 /// The results of one way to share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// Of tenants with the weights 1, 1, 2 and 4 that ask 25, 5, 5 and 5 times as often as their
     /// share admits: see [`unfairness`].
@@ -179,6 +205,8 @@ pub struct Outcome {
     pub back: f64,
     /// The share of the requests that are refused at a load of 40 %.
     pub quiet: f64,
+    /// The permits of both tenants around the return of the second one, by slot.
+    pub returns: [Vec<f64>; 2],
 }
 
 /// Runs all cases for one way to share.
@@ -215,7 +243,9 @@ pub fn outcome(sharing: Sharing) -> Outcome {
     let back = run(sharing, 64, &idle, &(30_100..30_200))[1].held / 32.0;
     let few = [tenant(1, 64.0), tenant(1, 192.0)];
     let quiet = run(sharing, 64, &few, &later).iter().map(Got::refused_share).fold(0.0, f64::max);
-    Outcome { weighted, many, scarce, light, used, lent: alone, back, quiet }
+    let returns = run(sharing, 64, &idle, &(29_600..30_800));
+    let returns = [0, 1].map(|tenant: usize| returns[tenant].slots.clone());
+    Outcome { weighted, many, scarce, light, used, lent: alone, back, quiet, returns }
 }
 
 const WAYS: [(&str, Sharing); 3] = [
@@ -230,10 +260,51 @@ pub fn run_all() -> Vec<(&'static str, Outcome)> {
     WAYS.map(|(name, sharing)| (name, outcome(sharing))).into()
 }
 
+/// The results of users and a job that share a limit of 64. The users need half of it, the job all.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The share of the users' requests that are refused beside the job.
+    pub refused: f64,
+    /// The permits of the job in the mean.
+    pub held: f64,
+    /// The permits of both around the begin of the job, by slot.
+    begins: [Vec<f64>; 2],
+}
+
+/// Runs users and a job, of two classes or without them.
+#[must_use]
+pub fn job(sharing: Sharing) -> Job {
+    let both = [tenant(1, 320.0), Tenant { weight: 1, rate: 5_000.0, asks: 30..60 }];
+    let beside = run(sharing, 64, &both, &(30_000..60_000));
+    let begins = run(sharing, 64, &both, &(29_600..30_800));
+    Job {
+        refused: beside[0].refused_share(),
+        held: beside[1].held,
+        begins: [0, 1].map(|number: usize| begins[number].slots.clone()),
+    }
+}
+
+const CLASSES: (&str, Sharing) = ("`Classes` of 100 % and 60 %", Sharing::Classes);
+
+/// Runs users and a job by each way to share a limit.
+#[must_use]
+pub fn jobs() -> Vec<(&'static str, Job)> {
+    [CLASSES, WAYS[1], WAYS[2]].map(|(name, sharing)| (name, job(sharing))).into()
+}
+
+/// Returns the goals that `Classes` miss.
+#[must_use]
+pub fn missed_jobs(results: &[(&str, Job)]) -> Vec<String> {
+    let job = &results[0].1;
+    let holds = [("no user is refused", job.refused <= 0.0), ("the job goes on", job.held >= 5.0)];
+    let missed = holds.into_iter().filter(|(_, holds)| !holds);
+    missed.map(|(name, _)| format!("classes: {name}: {job:?}")).collect()
+}
+
 /// Returns the goals that `FairShares` misses.
 #[must_use]
 pub fn missed(results: &[(&str, Outcome)]) -> Vec<String> {
-    let fair = results[0].1;
+    let fair = &results[0].1;
     let holds = [
         ("weighted shares within 5 %", fair.weighted <= 0.05),
         ("a hundred tenants within 5 %", fair.many.abs() <= 0.05),
@@ -263,6 +334,12 @@ light, 85 % in use, 90 % lent and back, and no refusal of the quiet.
 
 ";
 
+const RETURNS: &str = "
+Two tenants want all of a limit of 64, and hold these permits in each 20 ms. The other one comes
+back after 400 ms, a third of the line; a full bar is the whole limit:
+
+";
+
 /// Returns the section of the page.
 #[must_use]
 pub fn section(results: &[(&str, Outcome)]) -> String {
@@ -276,5 +353,41 @@ pub fn section(results: &[(&str, Outcome)]) -> String {
         let cells = numbers.map(|number| percent(number, 1));
         text += &line([*name].into_iter().chain(cells.iter().map(String::as_str)));
     }
-    text
+    let rows = results.iter().flat_map(|(name, it)| held(name, ["one", "the other"], &it.returns));
+    text + RETURNS + &chart(&rows.collect::<Vec<_>>())
+}
+
+/// Returns a line of bars for each of two that share a limit of 64.
+fn held(way: &str, names: [&str; 2], slots: &[Vec<f64>; 2]) -> [(String, String); 2] {
+    let way = short(way);
+    [0, 1].map(|it| (format!("{way}: {}", names[it]), bars(slots[it].iter().copied(), 64.0)))
+}
+
+const JOBS: &str = "
+## Classes that share a limit
+
+Users need half of a limit of 64, with calls of 100 ms in the mean that come at random, and a job
+needs all of it. *Refused* are the users' requests beside the job, and *job* is what it gets of the
+limit. With `Classes`, the job is of the lower class. It may use 60 % of the limit, less what the
+users hold. The goals: no user is refused, and the job goes on.
+
+";
+
+const BEGINS: &str = "
+The permits that both hold in each 20 ms. The job begins after 400 ms, a third of the line; a full
+bar is the whole limit:
+
+";
+
+/// Returns the section of the page on classes.
+#[must_use]
+pub fn section_of_jobs(results: &[(&str, Job)]) -> String {
+    let mut text = JOBS.to_owned() + &line(["shared by", "refused", "job"].into_iter());
+    text += &line(["---", "---:", "---:"].into_iter());
+    for (name, it) in results {
+        let cells = [percent(it.refused, 1), percent(it.held / 64.0, 1)];
+        text += &line([*name].into_iter().chain(cells.iter().map(String::as_str)));
+    }
+    let rows = results.iter().flat_map(|(name, it)| held(name, ["users", "the job"], &it.begins));
+    text + BEGINS + &chart(&rows.collect::<Vec<_>>())
 }

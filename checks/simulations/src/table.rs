@@ -50,3 +50,40 @@ pub(crate) fn plot(
     }
     text
 }
+
+/// The bars of a chart, from nothing to the whole.
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Draws a bar for each value, as a part of `whole`, rounded up to an eighth, so that only nothing
+/// is empty.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 8")]
+pub(crate) fn bars(values: impl IntoIterator<Item = f64>, whole: f64) -> String {
+    let bar = |value: f64| BARS[(value / whole * 8.0).ceil().clamp(0.0, 8.0) as usize];
+    values.into_iter().map(bar).collect()
+}
+
+/// Draws lines of bars between fences, each with a name in front.
+pub(crate) fn chart(lines: &[(String, String)]) -> String {
+    let widest = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let line = |(name, bars): &(String, String)| format!("{name:widest$} │{bars}│\n");
+    format!("```text\n{}```\n", lines.iter().map(line).collect::<String>())
+}
+
+/// Returns a name for a line of a chart: without its settings.
+pub(crate) fn short(name: &str) -> String {
+    let name = name.replace('`', "");
+    let ends = [", ", " of "].iter().filter_map(|it| name.find(it)).min();
+    name[..ends.unwrap_or(name.len())].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bar_is_a_part_of_the_whole() {
+        assert_eq!(bars([0.0, 0.1, 0.5, 0.99, 1.0, 7.0], 1.0), " ▁▄███");
+        let lines = [("a", "▁"), ("bcd", "█")].map(|(name, bars)| (name.into(), bars.into()));
+        assert_eq!(chart(&lines), "```text\na   │▁│\nbcd │█│\n```\n");
+    }
+}

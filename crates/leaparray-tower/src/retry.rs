@@ -142,7 +142,7 @@ impl<F, B, C> fmt::Debug for RetryWithin<F, B, C> {
 }
 
 /// A [`Policy`] of tower's `Retry`: retries a request while a closure asks for it, up to a number
-/// of retries, and within a [`LiveBudget`], a share of the requests in flight.
+/// of retries, and within a [`LiveBudget`], a share of the other requests in flight.
 ///
 /// A request is in flight from its call until its response, or until its future is dropped, and a
 /// retry from its decision, with the wait before it, until its result.
@@ -155,7 +155,7 @@ impl<F, B, C> fmt::Debug for RetryWithin<F, B, C> {
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // 20 % of the requests in flight, or three retries if that is more.
+/// // 20 % of the other requests in flight, or three retries if that is more.
 /// let budget = Arc::new(LiveBudget::new(0.2, 3)?);
 /// let failed = |_: &u32, result: &Result<u32, String>| result.is_err();
 /// let policy = RetryLive::new(Arc::clone(&budget), 2, failed);

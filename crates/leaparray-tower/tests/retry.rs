@@ -47,8 +47,9 @@ async fn failing_backend_gets_a_fifth_more_and_not_three_times_the_load() {
     assert_eq!((attempts.load(Ordering::Relaxed), left(&budget)), (120, 0));
 }
 
-/// Ten requests are in flight while their first attempts fail, so two retries are admitted. They
-/// last until their results, and the requests until their responses.
+/// 17 requests are in flight while their first attempts fail. Two retries are admitted, since three
+/// are more than a fifth of the other 14. They last until their results, and the requests until
+/// their responses.
 #[tokio::test]
 async fn retries_are_a_share_of_the_requests_in_flight() {
     let budget = Arc::new(LiveBudget::new(0.2, 0).unwrap());
@@ -66,11 +67,11 @@ async fn retries_are_a_share_of_the_requests_in_flight() {
     let policy =
         RetryLive::new(Arc::clone(&budget), 2, |(): &(), result: &Result<(), _>| result.is_err());
     let service = ServiceBuilder::new().retry(policy).service(failing);
-    let calls = (0..10).map(|_| service.clone().oneshot(()));
+    let calls = (0..17).map(|_| service.clone().oneshot(()));
     let results = futures_util::future::join_all(calls).await;
     assert!(results.iter().all(|it| *it == Err("failed")));
-    assert_eq!(in_flight.load(Ordering::Relaxed), 10);
-    assert_eq!(attempts.load(Ordering::Relaxed), 12);
+    assert_eq!(in_flight.load(Ordering::Relaxed), 17);
+    assert_eq!(attempts.load(Ordering::Relaxed), 19);
     assert_eq!((budget.requests(), budget.retries()), (0, 0));
     // A future that is dropped is in flight until then.
     let mut service = service;

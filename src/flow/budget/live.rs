@@ -9,32 +9,37 @@ use crate::node::{Outcome, Permit};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 
-/// A budget of retries in flight: at most a share of the requests in flight, or a minimum if that
-/// is more.
+/// A budget of retries in flight: at most a share of the other requests in flight, or a minimum if
+/// that is more.
 ///
 /// A request is in flight from its first attempt to the end of its last one. The caller
 /// [counts](Self::request) it, and asks for a permit for each retry, which it holds until that
 /// attempt ends.
 ///
-/// A retry is admitted only if the retries in flight, with it, are at most the share of the
+/// A retry is admitted only if the retries in flight, with it, are at most the share of the other
 /// requests in flight at the same moment, rounded down, or at most the minimum: to the unit, under
-/// any race. When requests end, their share ends with them, and retries that were admitted before
-/// go on.
+/// any race. The others are those whose first attempt is in flight: the requests less the retries.
+/// So with a share of 20 %, there are at most 1.2 attempts in flight for each first attempt. The
+/// load is then at most 1.2 times that of the requests, if retries take as long as first attempts.
+/// Retries that fail at once while first attempts take long are more: bound them by a
+/// [`RetryBudget`](super::RetryBudget) as well, or wait before each of them with its permit.
 ///
-/// Envoy's `retry_budget` is the same bound, with a share of 20 % and a minimum of 3 by default. It
-/// counts the attempts of retries among the requests in flight as well, so its 20 % are 25 % of the
-/// requests here.
+/// When requests end, their share ends with them, and retries that were admitted before go on.
+///
+/// Envoy's `retry_budget` has a share of 20 % and a minimum of 3 by default. It counts retries
+/// among the requests of which it takes the share. So its 20 % are 25 % of the others, which are a
+/// share of 0.25 here.
 ///
 /// ```
 /// use leaparray::flow::LimiterExt;
 /// use leaparray::flow::budget::LiveBudget;
 ///
 /// let budget = LiveBudget::new(0.2, 1)?;
-/// let requests: Vec<_> = (0..10).map(|_| budget.request()).collect();
+/// let requests: Vec<_> = (0..12).map(|_| budget.request()).collect();
 /// let retries = [budget.try_acquire(), budget.try_acquire()];
 /// assert!(retries.iter().all(|it| it.is_admitted()));
-/// assert!(budget.try_acquire().is_refused(), "2 are 20 % of 10");
-/// assert_eq!((budget.requests(), budget.retries()), (10, 2));
+/// assert!(budget.try_acquire().is_refused(), "2 are 20 % of the other 10");
+/// assert_eq!((budget.requests(), budget.retries()), (12, 2));
 /// drop((requests, retries));
 /// assert!(budget.try_acquire().is_admitted(), "the minimum");
 /// # Ok::<_, leaparray::flow::budget::BudgetError>(())
@@ -55,7 +60,7 @@ const REQUEST: u64 = 1 << 32;
 const MOST: u64 = REQUEST - 1;
 
 impl LiveBudget {
-    /// Creates a budget of `share` of the requests in flight, in steps of a millionth, or of
+    /// Creates a budget of `share` of the other requests in flight, in steps of a millionth, or of
     /// `minimum` retries if that is more.
     ///
     /// # Errors
@@ -108,7 +113,7 @@ impl LiveBudget {
     /// Returns the highest number of retries in flight, and how many of them are left.
     fn limit(&self, word: u64) -> (u64, u64) {
         let (share, minimum) = self.settings.load();
-        let limit = share.of(word / REQUEST).max(minimum).min(MOST);
+        let limit = share.of_rest(word / REQUEST).max(minimum).min(MOST);
         (limit, limit.saturating_sub(word % REQUEST))
     }
 

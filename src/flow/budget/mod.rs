@@ -8,7 +8,7 @@
 //! | | bounds | by |
 //! |---|---|---|
 //! | [`RetryBudget`] | the retries of a window | a share of its requests, plus a minimum |
-//! | [`LiveBudget`] | the retries in flight | a share of the requests in flight, or a minimum |
+//! | [`LiveBudget`] | the retries in flight | a share of the other requests in flight, or a minimum |
 //!
 //! Choose the window to bound the load that retries add, as finagle and tower do, and the requests
 //! in flight to bound the work that they hold, as Envoy's `retry_budget` does. Both are
