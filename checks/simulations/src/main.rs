@@ -1,7 +1,7 @@
-//! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table `published.tsv`,
-//! or with `--check` compares them with the results. With `search N`, searches N random histories of each family of
-//! controllers instead. Fails if the limits of `Headroom` or the leases miss a goal, if leases
-//! overshoot, or if a check of the fleet windows fails.
+//! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table
+//! `published.tsv`, or with `--check` compares them with the results. With `search N`, searches N
+//! random histories of each family of controllers instead. Fails if the limits of `Headroom` or the
+//! leases miss a goal, if leases overshoot, or if a check of the fleet windows fails.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
