@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::access::Access;
+use crate::access::{self, Access};
 use crate::command::{Command, Parameters};
 use crate::machine::{self, Load};
 use crate::nodes;
@@ -323,10 +323,14 @@ async fn run<C: RuleClock>(
             Command::of(name).ok_or_else(|| Refused::bad(format!("Unknown command `{name}`")))?
         }
     };
+    if command.is_change() {
+        access::check_change(&parts.headers).map_err(denied)?;
+    }
     let mut parameters = Parameters::default();
     parameters.add(parts.uri.query().unwrap_or_default().as_bytes());
     match parts.method {
-        Method::GET | Method::HEAD => {}
+        Method::GET => {}
+        Method::HEAD if !command.is_change() => {}
         Method::POST => parameters.add(&form(&parts.headers, body).await?),
         _ => return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, String::new())),
     }
