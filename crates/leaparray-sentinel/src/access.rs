@@ -1,12 +1,12 @@
 //! Which requests are answered.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The addresses from which a [`CommandCenter`](crate::CommandCenter) answers requests: by default,
 /// those of this machine.
@@ -16,11 +16,18 @@ use axum::http::{HeaderValue, header};
 /// service is made by `into_make_service_with_connect_info::<SocketAddr>()`. Without the address, a
 /// request is refused.
 ///
-/// Requests of a browser are refused as well: those with an `Origin`, with a `Sec-Fetch-Site` other
-/// than `none`, or with a `Host` that is neither an address nor `localhost`. A dashboard sends none
-/// of these, and addresses a service by the address that the service has registered. So no web page
-/// that is opened on this machine can reach the centre, also not under a name that was pointed at
-/// this machine (DNS rebinding).
+/// A proxy on this machine hides the address of its client. A request that tells a proxy, by
+/// `Forwarded`, `Via`, `X-Forwarded-For` or `X-Real-IP`, is therefore refused. A proxy that sends
+/// none of these cannot be told from a client on this machine: do not nest a centre in a service
+/// that is behind one, and give the centre a port of its own that the proxy does not forward.
+///
+/// Requests of web pages are refused as well: those with an `Origin`, with a `Sec-Fetch-Site` other
+/// than `none`, or with a `Host` that is neither an address of one machine nor `localhost`. A
+/// dashboard sends none of these, and addresses a service by the address that the service has
+/// registered. So a web page can read no answer, also not under a name that was pointed at this
+/// machine (DNS rebinding). Browsers tell `Sec-Fetch-Site` only to loopback addresses and over TLS.
+/// Without it, a request that changes rules is refused if a browser has made it: one with an
+/// `Accept-Language`, or with the `User-Agent` of a browser.
 ///
 /// ```
 /// use leaparray_sentinel::Access;
@@ -65,8 +72,14 @@ impl Access {
 
     /// Returns why a request is refused, if it is.
     pub(crate) fn check(&self, request: &Parts) -> Result<(), &'static str> {
-        if is_of_browser(request) {
-            return Err("The command centre answers no requests of web pages");
+        if is_of_page(request) {
+            return Err(OF_PAGE);
+        }
+        if PROXIES.iter().any(|it| request.headers.contains_key(*it)) {
+            return Err(
+                "The command centre answers no requests of proxies, which hide the address of the \
+                 client",
+            );
         }
         match request.extensions.get::<ConnectInfo<SocketAddr>>() {
             Some(ConnectInfo(from)) if self.allows(from.ip()) => Ok(()),
@@ -79,16 +92,38 @@ impl Access {
     }
 }
 
-/// Returns whether a web page has made a request, or can read its answer.
-fn is_of_browser(request: &Parts) -> bool {
+/// Why a request of a web page is refused.
+const OF_PAGE: &str = "The command centre answers no requests of web pages";
+
+/// The header by which a browser tells which page has made a request: `none` for an address that
+/// was typed.
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// The headers by which a proxy tells that it is one.
+const PROXIES: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/// Returns why a request that changes something is refused, if it is, although it is
+/// [allowed](Access::check): a web page may have made it, which can read no answer.
+pub(crate) fn check_change(headers: &HeaderMap) -> Result<(), &'static str> {
+    let is_browser = |it: &HeaderValue| it.as_bytes().starts_with(b"Mozilla/");
+    let may_be_of_page = !headers.contains_key(FETCH_SITE)
+        && (headers.contains_key(header::ACCEPT_LANGUAGE)
+            || headers.get(header::USER_AGENT).is_some_and(is_browser));
+    if may_be_of_page { Err(OF_PAGE) } else { Ok(()) }
+}
+
+/// Returns whether a web page is known to have made a request, or can read its answer.
+fn is_of_page(request: &Parts) -> bool {
     let headers = &request.headers;
     let is_foreign = |it: &HeaderValue| it.as_bytes() != b"none";
     headers.contains_key(header::ORIGIN)
-        || headers.get("sec-fetch-site").is_some_and(is_foreign)
+        || headers.get(FETCH_SITE).is_some_and(is_foreign)
         || headers.get(header::HOST).is_some_and(|it| !it.to_str().is_ok_and(is_address))
+        // HTTP/2 has the name here.
+        || request.uri.authority().is_some_and(|it| !is_address(it.as_str()))
 }
 
-/// Returns whether a `Host` is an address or `localhost`, with or without a port.
+/// Returns whether a `Host` is an address of one machine or `localhost`, with or without a port.
 fn is_address(host: &str) -> bool {
     let (name, port) = match host.rsplit_once(':') {
         // A colon in brackets is one of an IPv6 address.
@@ -96,10 +131,12 @@ fn is_address(host: &str) -> bool {
         _ => (host, ""),
     };
     let bare = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    // `0.0.0.0` and `[::]` reach this machine as well, and browsers do not know that.
     let is_name = match bare {
-        Some(bare) => bare.parse::<Ipv6Addr>().is_ok(),
+        Some(bare) => bare.parse().is_ok_and(|it: Ipv6Addr| !it.is_unspecified()),
         None => {
-            name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse().is_ok_and(|it: Ipv4Addr| !it.is_unspecified())
         }
     };
     is_name && port.bytes().all(|it| it.is_ascii_digit())
@@ -164,7 +201,12 @@ impl FromStr for Network {
         let address: IpAddr = address.parse().map_err(|_| error())?;
         let Some(bits) = bits else { return Ok(address.into()) };
         let bits = bits.parse().ok().filter(|&it| it <= bits_of(address)).ok_or_else(error)?;
-        Ok(Self { address, bits })
+        let own = address.to_canonical();
+        // Of a mapped IPv4 address, the last 32 bits are its own.
+        match bits_of(address) - bits_of(own) {
+            mapped if mapped <= bits => Ok(Self { address: own, bits: bits - mapped }),
+            _ => Ok(Self { address, bits }),
+        }
     }
 }
 
@@ -210,6 +252,8 @@ mod tests {
         let all: Network = "0.0.0.0/0".parse().unwrap();
         assert!(all.contains(IpAddr::from([255, 1, 2, 3])));
         assert!(!all.contains(Ipv6Addr::LOCALHOST.into()));
+        let mapped: Network = "::ffff:10.0.0.0/104".parse().unwrap();
+        assert_eq!(mapped, "10.0.0.0/8".parse().unwrap());
         for text in ["", "10.0.0.0/", "10.0.0.0/-1", "::/129", "a/8"] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::access::Access;
+use crate::access::{self, Access};
 use crate::command::{Command, Parameters};
 use crate::machine::{self, Load};
 use crate::nodes;
@@ -162,7 +162,8 @@ impl<C: RuleClock> CommandCenter<C> {
             Command::BasicInfo => self.basic_info(),
             Command::Metric => return self.metric(parameters),
             Command::ClusterNode => {
-                nodes::cluster(registry, parameters.get("type") == Some("notZero"))
+                let kind = parameters.get("type").unwrap_or_default();
+                nodes::cluster(registry, kind.eq_ignore_ascii_case("notZero"))
             }
             Command::ClusterNodeById => match parameters.get("id") {
                 Some(id) => nodes::cluster_of(registry, id),
@@ -196,18 +197,19 @@ impl<C: RuleClock> CommandCenter<C> {
             Some(end) => (end, u64::MAX),
             None => (u64::MAX, parameters.number("maxLines")?.unwrap_or(LINES.0).min(LINES.1)),
         };
-        let mut text = if identity.is_none() { self.load() } else { String::new() };
         let most = most.try_into().unwrap_or(usize::MAX);
         let numbers = number_of(start)..=number_of(end);
-        text.push_str(&self.seconds.lines(&numbers, identity, most));
+        let mut text = self.seconds.lines(&numbers, identity, most);
+        if identity.is_none() {
+            self.add_load(&mut text);
+        }
         Ok(text)
     }
 
-    /// Returns the lines of the machine, as of now. A load of 0 has no line.
-    fn load(&self) -> String {
+    /// Adds the lines of the machine, as of now. A load of 0 has no line.
+    fn add_load(&self, text: &mut String) {
         let second = start_of_second(self.seconds.registry().clock().now());
-        let mut text = String::new();
-        for (name, value) in [(CPU, self.load.cpu()), (LOAD, Load::average())] {
+        for (name, value) in [(LOAD, Load::average()), (CPU, self.load.cpu())] {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -221,7 +223,6 @@ impl<C: RuleClock> CommandCenter<C> {
                 writeln!(text, "{}", line.thin()).expect("a string takes any text");
             }
         }
-        text
     }
 
     fn json(&self, kind: SentinelKind) -> String {
@@ -323,10 +324,14 @@ async fn run<C: RuleClock>(
             Command::of(name).ok_or_else(|| Refused::bad(format!("Unknown command `{name}`")))?
         }
     };
+    if command.is_change() {
+        access::check_change(&parts.headers).map_err(denied)?;
+    }
     let mut parameters = Parameters::default();
     parameters.add(parts.uri.query().unwrap_or_default().as_bytes());
     match parts.method {
-        Method::GET | Method::HEAD => {}
+        Method::GET => {}
+        Method::HEAD if !command.is_change() => {}
         Method::POST => parameters.add(&form(&parts.headers, body).await?),
         _ => return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, String::new())),
     }

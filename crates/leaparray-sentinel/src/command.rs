@@ -100,6 +100,11 @@ impl Command {
         }
     }
 
+    /// Returns whether the command may change something.
+    pub(crate) const fn is_change(self) -> bool {
+        matches!(self, Self::SetParamFlowRules | Self::SetRules | Self::SetSwitch)
+    }
+
     /// Returns what `/api` says of the command.
     pub(crate) const fn description(self) -> &'static str {
         match self {

@@ -70,8 +70,9 @@ impl Heartbeat {
         }
     }
 
-    /// Adds a server of the dashboard: its host and port, such as `dashboard.internal:8080`, and
-    /// perhaps a path before `/registry/machine`, such as `10.0.0.7:8080/sentinel`.
+    /// Adds a server of the dashboard: its host and port, such as `dashboard.internal:8080`, by
+    /// default 80, and perhaps a path before `/registry/machine`, such as `10.0.0.7:8080/sentinel`.
+    /// An `http://` before it is left out. No proxy is used, as in Sentinel.
     pub fn server(mut self, server: impl Into<String>) -> Self {
         self.servers.push(server.into());
         self
@@ -291,6 +292,7 @@ impl Sender {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
+            .proxy(None)
             // A new connection each time: one that is kept ends between two heartbeats.
             .max_idle_connections(0)
             .timeout_global(Some(PATIENCE))
@@ -301,8 +303,12 @@ impl Sender {
     fn send(&self, server: usize) -> Result<(), HeartbeatError> {
         let Heartbeat { app, port, servers, host_name, address, .. } = &self.heartbeat;
         let server = servers[server].trim_end_matches('/');
+        let server = server.strip_prefix("http://").unwrap_or(server);
         let host = server.split('/').next().unwrap_or_default();
-        let address = address.or_else(|| machine::address_towards(host));
+        let without_port = || (host.trim_matches(['[', ']']), 80);
+        let towards =
+            || machine::address_towards(host).or_else(|| machine::address_towards(without_port()));
+        let address = address.or_else(towards);
         let ip = address.ok_or(HeartbeatError::NoAddress)?.to_string();
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let form = [

@@ -171,11 +171,55 @@ pub struct MetricLogWriter<C: RuleClock = MonotonicClock> {
 /// A file and its index.
 #[derive(Debug)]
 struct Files {
+    path: PathBuf,
     lines: File,
     index: File,
     /// The day of its name.
     day: String,
+    /// The bytes of the lines of whole seconds.
     size: u64,
+    /// The whole seconds.
+    seconds: u64,
+}
+
+/// An entry of an index: a second, and the position of its first line.
+const ENTRY: usize = 16;
+
+impl Files {
+    /// Creates a file and its index.
+    fn create(path: PathBuf, day: &str) -> io::Result<Self> {
+        let lines = File::create_new(&path)?;
+        let index = File::create(index_of(&path)).inspect_err(|_| {
+            // A file without an index is not read.
+            let _ = fs::remove_file(&path);
+        })?;
+        Ok(Self { path, lines, index, day: day.to_owned(), size: 0, seconds: 0 })
+    }
+
+    /// Adds a second.
+    fn add(&mut self, second: u64, lines: &str) -> io::Result<()> {
+        // The index first: a reader that finds a second without lines reads none, and one that does
+        // not find it would skip its lines.
+        let mut entry = [0; ENTRY];
+        entry[..8].copy_from_slice(&second.to_be_bytes());
+        entry[8..].copy_from_slice(&self.size.to_be_bytes());
+        self.index.write_all(&entry)?;
+        self.lines.write_all(lines.as_bytes())?;
+        self.size += lines.len() as u64;
+        self.seconds += 1;
+        Ok(())
+    }
+
+    /// Leaves the whole seconds, after an error. Errors are those of a disk that has failed before.
+    fn end(self) {
+        if self.seconds == 0 {
+            let _ = fs::remove_file(index_of(&self.path));
+            let _ = fs::remove_file(&self.path);
+        } else {
+            let _ = self.lines.set_len(self.size);
+            let _ = self.index.set_len(self.seconds * ENTRY as u64);
+        }
+    }
 }
 
 impl<C: RuleClock> MetricLogWriter<C> {
@@ -186,7 +230,9 @@ impl<C: RuleClock> MetricLogWriter<C> {
     /// # Errors
     ///
     /// Returns an error if a file cannot be made or written. The seconds of this call from that one
-    /// on are lost. The next call makes a new file.
+    /// on are lost. The next call makes a new file. A second of which a part was written is removed
+    /// if possible, and so is a file without a second, so that a full disk does not fill the number
+    /// of files with empty ones, and the older ones stay.
     pub fn write(&mut self) -> io::Result<u64> {
         self.poll();
         let polled = std::mem::take(&mut self.polled);
@@ -195,8 +241,10 @@ impl<C: RuleClock> MetricLogWriter<C> {
             Ok(lines + second.lines.len() as u64)
         });
         self.polled = polled;
-        if result.is_err() {
-            self.files = None;
+        if result.is_err()
+            && let Some(files) = self.files.take()
+        {
+            files.end();
         }
         result
     }
@@ -223,14 +271,7 @@ impl<C: RuleClock> MetricLogWriter<C> {
             Some(files) if files.day == day && !self.is_full => files,
             _ => self.files.insert(self.log.next_files(&day)?),
         };
-        // The index first: a reader that finds a second without lines reads none, and one that does
-        // not find it would skip its lines.
-        let mut entry = [0; 16];
-        entry[..8].copy_from_slice(&second.second.as_secs().to_be_bytes());
-        entry[8..].copy_from_slice(&files.size.to_be_bytes());
-        files.index.write_all(&entry)?;
-        files.lines.write_all(text.as_bytes())?;
-        files.size += text.len() as u64;
+        files.add(second.second.as_secs(), &text)?;
         self.is_full = files.size >= self.log.max_size;
         Ok(())
     }
@@ -262,14 +303,10 @@ impl<C: RuleClock> MetricLog<C> {
         let mut name = Name { day: day.to_owned(), number: of_day.max().map_or(0, |it| it + 1) };
         loop {
             let path = self.folder.join(name.file(&self.base));
-            match File::create_new(&path) {
+            match Files::create(path, day) {
                 // Of another process of the same name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => name.number += 1,
-                Err(error) => return Err(error),
-                Ok(lines) => {
-                    let index = File::create(index_of(&path))?;
-                    return Ok(Files { lines, index, day: day.to_owned(), size: 0 });
-                }
+                result => return result,
             }
         }
     }

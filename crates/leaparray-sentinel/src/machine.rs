@@ -10,10 +10,13 @@ pub(crate) fn host_name() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }
 
-/// Returns the address from which this machine reaches another one. Sends nothing: the operating
-/// system chooses the address when a socket of UDP is connected.
+/// Returns the address from which this machine reaches another one: one of IPv4 if there is one,
+/// since a dashboard cannot call one of IPv6. Sends nothing: the operating system chooses the
+/// address when a socket of UDP is connected.
 pub(crate) fn address_towards(server: impl ToSocketAddrs) -> Option<IpAddr> {
-    server.to_socket_addrs().ok()?.find_map(|to| {
+    let mut all: Vec<_> = server.to_socket_addrs().ok()?.collect();
+    all.sort_by_key(SocketAddr::is_ipv6);
+    all.into_iter().find_map(|to| {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
             SocketAddr::V6(_) => ([0; 8], 0).into(),
@@ -67,5 +70,11 @@ mod tests {
     fn loopback_is_reached_from_loopback() {
         assert_eq!(address_towards("127.0.0.1:8080"), Some(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(address_towards("no address"), None);
+    }
+
+    #[test]
+    fn address_is_of_ip_4_if_the_server_has_both() {
+        let both: [SocketAddr; 2] = ["[::1]:8080", "127.0.0.1:8080"].map(|it| it.parse().unwrap());
+        assert_eq!(address_towards(&both[..]), Some(Ipv4Addr::LOCALHOST.into()));
     }
 }

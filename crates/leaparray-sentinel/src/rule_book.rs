@@ -272,7 +272,13 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(beside, path)
+    fs::rename(beside, path)?;
+    // The new name is on the disk with the folder. Some file systems sync no folder, and have no
+    // other way.
+    if let Some(folder) = path.parent() {
+        let _ = File::open(folder).and_then(|it| it.sync_all());
+    }
+    Ok(())
 }
 
 /// Why rules are not in force. The former ones are.

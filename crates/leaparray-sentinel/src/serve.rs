@@ -112,6 +112,8 @@ async fn connection<C: RuleClock>(
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client may end its direction after its request, and still wait for the answer.
+        .half_close(true)
         .header_read_timeout(HEAD_TIME)
         .title_case_headers(true)
         .auto_date_header(false)

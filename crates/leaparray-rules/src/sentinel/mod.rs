@@ -165,15 +165,16 @@ impl Sentinel {
     ///
     /// Returns all problems, if there is one.
     pub fn parse(&self, json: &str) -> Result<SentinelRules, Problems> {
+        let values = values(json).map_err(Problems::of)?;
         let parsed = self.read(json).map_err(Problems::of)?;
         let rules = RuleSet::of(parsed.into_iter().map(|it| it.rule).collect());
-        // It was read as the array of its texts.
-        let json = serde_json::from_str(json).unwrap_or_default();
-        Ok(SentinelRules { kind: self.kind, json, rules })
+        Ok(SentinelRules { kind: self.kind, json: values, rules })
     }
 
     /// Reads the rules with their lines.
     pub(crate) fn read(&self, json: &str) -> Result<Vec<Parsed>, Vec<Problem>> {
+        // The texts may have what is no value, such as 1e999: it would be read as absent.
+        values(json)?;
         let (text, problems) = (Text::new(json), RefCell::default());
         let texts: Vec<&RawValue> = serde_json::from_str(json).map_err(|it| vec![syntax(&it)])?;
         let all: Vec<_> =
@@ -219,6 +220,11 @@ impl Sentinel {
     fn has_origin(&self) -> Condition {
         Condition::new(self.origin.clone(), Values::Any)
     }
+}
+
+/// Reads an array of any values.
+fn values(json: &str) -> Result<Vec<Value>, Vec<Problem>> {
+    serde_json::from_str(json).map_err(|it| vec![syntax(&it)])
 }
 
 fn syntax(error: &serde_json::Error) -> Problem {

@@ -46,11 +46,69 @@ async fn web_page_reaches_no_command() {
         ("host", "a.example:8719", 403),
         ("host", "127.0.0.1:8719", 200),
         ("host", "localhost", 200),
+        ("host", "0.0.0.0:8719", 403),
+        ("host", "[::]:8719", 403),
     ] {
         let request = of_loopback(Request::get("/getSwitch")).header(name, value);
         let (status, _) = service.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(status, expected, "{name}: {value}");
     }
+}
+
+#[tokio::test]
+async fn name_of_a_request_by_http_2_is_that_of_its_address() {
+    let service = Service::new();
+    for (address, expected) in
+        [("http://a.example/getSwitch", 403), ("http://127.0.0.1:8719/getSwitch", 200)]
+    {
+        assert_eq!(service.get(address).await.0, expected, "{address}");
+    }
+}
+
+/// A browser tells `Sec-Fetch-Site` only to loopback addresses and over TLS.
+#[tokio::test]
+async fn web_page_changes_nothing_by_an_address_that_is_not_of_loopback() {
+    let service = Service::new();
+    let image = |path: &str| {
+        let request = of_loopback(Request::get(path)).header("host", "10.1.2.3:8719");
+        let request = request.header("user-agent", "Mozilla/5.0 (X11; Linux x86_64) Gecko");
+        request.header("accept", "image/avif,*/*").header("accept-language", "en")
+    };
+    let refused = (403, "The command centre answers no requests of web pages".to_owned());
+    for path in
+        ["/setRules?type=flow&data=[]", "/setParamFlowRules?data=[]", "/setSwitch?value=false"]
+    {
+        let request = image(path).body(Body::empty()).unwrap();
+        assert_eq!(service.send(request).await, refused, "{path}");
+    }
+    assert!(service.book.is_on());
+    // What it reads, a page is not told. A person may read it in a browser.
+    let read = image("/getSwitch").body(Body::empty()).unwrap();
+    assert_eq!(service.send(read).await.0, 200);
+    let typed = image("/setSwitch?value=false").header("sec-fetch-site", "none");
+    assert_eq!(service.send(typed.body(Body::empty()).unwrap()).await.0, 200);
+    assert!(!service.book.is_on());
+}
+
+#[tokio::test]
+async fn request_of_a_proxy_is_of_no_known_address() {
+    let service = Service::new();
+    for name in ["forwarded", "via", "x-forwarded-for", "x-real-ip"] {
+        let request = of_loopback(Request::get("/version")).header(name, "127.0.0.1");
+        let (status, text) = service.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(status, 403, "{name}");
+        assert!(text.starts_with("The command centre answers no requests of proxies"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn head_changes_nothing() {
+    let service = Service::new();
+    let head = of_loopback(Request::head("/setSwitch?value=false"));
+    assert_eq!(service.send(head.body(Body::empty()).unwrap()).await.0, 405);
+    assert!(service.book.is_on());
+    let head = of_loopback(Request::head("/getSwitch"));
+    assert_eq!(service.send(head.body(Body::empty()).unwrap()).await, (200, String::new()));
 }
 
 #[tokio::test]

@@ -100,12 +100,37 @@ async fn lines_are_of_whole_seconds_from_the_start_to_the_end() {
 }
 
 #[tokio::test]
-async fn machine_has_two_lines_without_an_identity() {
+async fn machine_has_lines_without_an_identity_only() {
     let service = Service::new();
     let first = service.get("/metric?startTime=0").await.1;
     assert!(!first.contains("__cpu_usage__"), "a share is between two readings: {first}");
     let (_, of_one) = service.get("/metric?startTime=0&identity=a").await;
     assert_eq!(of_one, "");
+}
+
+/// Sentinel appends them: first the load, then the processors.
+#[tokio::test]
+async fn lines_of_the_machine_come_last() {
+    let service = Service::new();
+    service.registry.resource("a").unwrap().block();
+    service.pass(1_500);
+    let mut names = Vec::new();
+    // A share is between two readings, and 0 within a tick of the processor.
+    for _ in 0..2_000 {
+        let (_, text) = service.get("/metric?startTime=0").await;
+        names = text.lines().map(|it| it.split('|').nth(1).unwrap().to_owned()).collect();
+        if names.iter().any(|it| it == "__cpu_usage__") {
+            break;
+        }
+    }
+    let of_machine = ["__system_load__", "__cpu_usage__"];
+    let found: Vec<_> = names.iter().filter(|it| of_machine.contains(&&***it)).cloned().collect();
+    assert_eq!(names[..2], ["a", "__total_inbound_traffic__"]);
+    assert_eq!(names[2..], found);
+    // A machine may be idle, or tell neither.
+    if found.len() == 2 {
+        assert_eq!(found, of_machine);
+    }
 }
 
 #[tokio::test]

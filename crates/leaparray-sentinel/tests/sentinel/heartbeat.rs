@@ -74,6 +74,27 @@ fn next_server_is_told_if_the_first_is_away_or_refuses() {
 }
 
 #[test]
+fn server_is_written_as_an_address_of_the_web_as_well() {
+    let (accepting, accepted) = server(ACCEPTED);
+    let heartbeat = Heartbeat::new("shop", 8719).server(format!("http://{accepting}/")).start();
+    let (line, _) = accepted.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(line, "POST /registry/machine HTTP/1.1\r\n");
+    drop(heartbeat.unwrap());
+}
+
+/// The environment of a test is that of all tests, so another process has it.
+#[test]
+fn proxy_of_the_environment_is_not_used() {
+    const NAME: &str = "heartbeat::server_is_written_as_an_address_of_the_web_as_well";
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", NAME]).env("ALL_PROXY", format!("http://{gone}"));
+    let output = test.env("NO_PROXY", "").env("no_proxy", "").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
 fn state_tells_what_each_server_has_said() {
     let (refusing, _refused) = server(REFUSED);
     let (changes, states) = channel();

@@ -172,6 +172,44 @@ fn write_that_fails_begins_a_new_file_later() {
     assert_eq!(log.write().unwrap(), 2);
 }
 
+/// An index that is a full device stands for a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn write_that_fails_leaves_the_older_files() {
+    let (folder, registry) = (tempfile::tempdir().unwrap(), registry());
+    let path = folder.path();
+    let older = path.join("orders-metrics.log.2026-11-27");
+    fs::write(&older, "").unwrap();
+    let day = path.join("orders-metrics.log.2026-11-28");
+    let full = |number: &str| {
+        let index = format!("{}{number}.idx", day.display());
+        let _ = std::os::unix::fs::symlink("/dev/full", index);
+    };
+    let log = MetricLog::new(Arc::clone(&registry), path, "orders").max_files(2);
+    let mut log = log.open().unwrap();
+    let resource = registry.resource("pay").unwrap();
+    let mut second = || {
+        resource.block();
+        registry.clock().advance(Duration::from_millis(1_500));
+        log.write()
+    };
+    for _ in 0..5 {
+        ["", ".1", ".2", ".3", ".4"].into_iter().for_each(full);
+        second().unwrap_err();
+        assert!(older.exists());
+    }
+    for number in ["", ".1", ".2", ".3", ".4"] {
+        let _ = fs::remove_file(format!("{}{number}.idx", day.display()));
+    }
+    assert_eq!(second().unwrap(), 2);
+    let names = fs::read_dir(path).unwrap();
+    let mut names: Vec<_> =
+        names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let of = |end: &str| format!("orders-metrics.log.2026-11-{end}");
+    assert_eq!(names, ["27", "28", "28.idx"].map(of));
+}
+
 #[test]
 fn thread_writes_a_last_time_at_its_end() {
     let (folder, registry) = (tempfile::tempdir().unwrap(), registry());

@@ -35,6 +35,8 @@ async fn resources_are_listed_with_all_their_contexts() {
     assert_eq!(names, ["idle", "orders", "pay"]);
     let used = nodes(&service, "/clusterNode?type=notZero").await;
     assert_eq!(used, all[1..]);
+    assert_eq!(nodes(&service, "/clusterNode?type=NOTZERO").await, used);
+    assert_eq!(nodes(&service, "/clusterNode?type=zero").await, all, "as a dashboard asks");
     let (_, one) = service.get("/clusterNodeById?id=orders").await;
     assert_eq!(
         one,

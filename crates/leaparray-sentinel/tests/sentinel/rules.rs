@@ -66,6 +66,22 @@ async fn rule_that_cannot_be_kept_is_refused_with_all_others() {
 }
 
 #[tokio::test]
+async fn json_that_cannot_be_shown_is_refused() {
+    let service = Service::new();
+    assert_eq!(service.set("flow", r#"[{"resource":"a","count":3}]"#).await.0, 200);
+    let brackets = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for field in [r#""count":1e999"#, r#""count":9,"note":"\ud800""#, r#""count":9,"note":1e999"#] {
+        let json = format!(r#"[{{"resource":"a",{field}}}]"#);
+        let (status, text) = service.set("flow", &json).await;
+        assert!(status == 400 && text.starts_with("flow:1: no JSON array: "), "{text}");
+    }
+    let deep = format!(r#"[{{"resource":"a","count":9,"note":{brackets}}}]"#);
+    assert_eq!(service.set("flow", &deep).await.0, 400);
+    assert_eq!(service.admitted("a", 10), 3);
+    assert_eq!(service.get("/getRules?type=flow").await.1, r#"[{"count":3,"resource":"a"}]"#);
+}
+
+#[tokio::test]
 async fn data_is_decoded_once() {
     let service = Service::new();
     for name in ["a+b", "c%25d", "100%", "é 漢"] {

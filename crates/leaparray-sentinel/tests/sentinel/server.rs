@@ -58,6 +58,23 @@ async fn answers_are_by_http_1_0_and_close_the_connection() {
 }
 
 #[tokio::test]
+async fn client_that_ends_its_direction_is_answered() {
+    let (listener, address) = listen().await;
+    let serving = tokio::spawn(CommandCenter::new(registry()).serve(listener));
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /version HTTP/1.0\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let answer = timeout(Duration::from_secs(60), exchange).await.unwrap();
+    assert!(answer.ends_with("\r\n\r\n1.8.9"), "{answer}");
+    serving.abort();
+}
+
+#[tokio::test]
 async fn connection_of_another_address_is_closed_at_once() {
     let (listener, address) = listen().await;
     let access: Access = Access::default();
