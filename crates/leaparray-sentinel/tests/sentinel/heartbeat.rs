@@ -87,9 +87,9 @@ fn server_is_written_as_an_address_of_the_web_as_well() {
 fn proxy_of_the_environment_is_not_used() {
     const NAME: &str = "heartbeat::server_is_written_as_an_address_of_the_web_as_well";
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut test = std::process::Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", NAME]).env("ALL_PROXY", format!("http://{gone}"));
-    let output = test.env("NO_PROXY", "").env("no_proxy", "").output().unwrap();
+    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", NAME]).env("ALL_PROXY", format!("http://{gone}"));
+    let output = program.env("NO_PROXY", "").env("no_proxy", "").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
