@@ -476,7 +476,8 @@ impl<C: RuleClock> Rules<C> {
     }
 
     /// Asks the rules for the permits of a request of a resource. As
-    /// [`limiter`](Self::limiter)`(resource, caller).ask(ask)` does, in less time.
+    /// [`limiter`](Self::limiter)`(resource, caller).ask(ask)` does, in less time. The caller is
+    /// asked for its keys again if the rules are changed such that the request is decided anew.
     ///
     /// ```
     /// use leaparray::flow::Ask;
@@ -505,6 +506,22 @@ impl<C: RuleClock> Rules<C> {
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
     /// [`Ask`].
+    ///
+    /// ```
+    /// use leaparray::{Clock, Registry};
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let text = "[[rule]]\nname = \"jobs\"\nresource = \"jobs\"\npace = \"10 per second\"\n\
+    ///             max_wait = \"1s\"";
+    /// rules.apply(&RuleSet::parse(text)?);
+    /// let (jobs, now) = (rules.registry().resource("jobs")?, rules.registry().clock().now());
+    /// let waits = [(); 2].map(|()| rules.enter_at(jobs.clone(), &(), now).wait());
+    /// assert_eq!(waits, [Duration::ZERO, Duration::from_millis(100)]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
     pub fn enter_at<A: Caller + ?Sized>(
         &self,

@@ -128,12 +128,11 @@ impl History {
     fn shares(&mut self, now: Timestamp, counts: Counts) -> HashMap<Arc<str>, f64> {
         let Self(kept) = self;
         let age = |(time, _): &(Timestamp, Counts)| now.saturating_since(*time);
-        while kept.get(1).is_some_and(|it| age(it) >= Self::SPAN) {
+        // The oldest counts are too old if the page was not open, or asks once in a while.
+        while kept.get(1).is_some_and(|it| age(it) >= Self::SPAN)
+            || kept.front().is_some_and(|it| age(it) >= Self::SPAN + Self::STEP)
+        {
             kept.pop_front();
-        }
-        // Of a page that nobody has looked at for a while.
-        if kept.front().is_some_and(|it| age(it) >= Self::SPAN + Self::STEP) {
-            kept.clear();
         }
         let share = |(name, count): (&Arc<str>, &Count)| {
             let before = kept.front()?.1.get(name)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, LimiterExt};
-use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_rules::{Changes, RuleSet, Rules};
 
 fn rules() -> (ManualClock, Rules<ManualClock>) {
@@ -296,6 +296,8 @@ fn no_request_is_admitted_by_half_of_two_versions() {
                 let resource = rules.registry().resource("a").unwrap();
                 while !is_over.load(Ordering::Relaxed) {
                     assert!(rules.limiter(&resource, &()).try_acquire().is_refused());
+                    let ask = Ask::at(resource.clock().now());
+                    assert!(rules.ask(&resource, &(), &ask).is_refused());
                     asked.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -504,6 +506,44 @@ impl Clock for Hooked {
             None => {}
         }
         Timestamp::from_secs(3_600)
+    }
+}
+
+/// Rules, and the resource `a`. The next reading of their clock applies a version, in the middle of
+/// a decision.
+fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Resource<Hooked>) {
+    let clock = Hooked::default();
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(before);
+    let resource = rules.registry().resource("a").unwrap();
+    let changed = rules.clone();
+    let call = Box::new(move || drop(changed.apply(&after)));
+    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+    (rules, resource)
+}
+
+/// A question that the change meets is decided by the rules of the new version and by its keys, and
+/// counts at the rule of that version that refuses it, once.
+#[test]
+fn question_in_the_middle_of_a_change_is_decided_anew() {
+    // Later than the clock by more than any lead, so that the bucket reads it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
+    let keyed = ("each", "key = \"client\"\nlimit = \"1 per hour, bursts of 1\"");
+    let none = ("none", "limit = \"0 per hour\"");
+    for before in [file(&[bucket]), file(&[bucket, ("more", "in_flight = 9")])] {
+        let (rules, resource) = changed_in_a_decision(&before, file(&[keyed]));
+        assert!(rules.ask(&resource, &"ann", &ask).is_admitted());
+        assert_eq!(rules.status().version, 2, "the change came in between");
+        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("its permit is taken");
+        assert_eq!(refusal.limiter(), Some("each"));
+        assert!(rules.ask(&resource, &"bob", &ask).is_admitted());
+
+        let (rules, resource) = changed_in_a_decision(&before, file(&[bucket, none]));
+        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("by the new version");
+        assert_eq!(refusal.limiter(), Some("none"));
+        assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
     }
 }
 

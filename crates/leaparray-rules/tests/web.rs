@@ -37,7 +37,10 @@ fn list_has_mode_state_and_refusals_of_each_rule() {
     let (rules, clock) = rules();
     rules.apply(&RuleSet::parse(RULES).unwrap());
     let page = rules.on_page();
-    assert!(page().unwrap().rules.iter().all(|it| it.refused.is_none()), "it asks first");
+    assert!(
+        page().unwrap().rules.iter().all(|it| it.refused.is_none()),
+        "there are no counts before"
+    );
     clock.advance(Duration::from_secs(9));
     for _ in 0..2 {
         rules.try_enter("orders", "10.0.0.7").unwrap().success();
@@ -86,7 +89,13 @@ fn list_has_mode_state_and_refusals_of_each_rule() {
     clock.advance(Duration::from_secs(59));
     assert_eq!(refused(&page().unwrap()), [Some(0.0), Some(6.0 / 7.0), Some(0.0)]);
     clock.advance(Duration::from_secs(90));
-    assert_eq!(refused(&page().unwrap()), [None; 3], "nobody has asked for more than a minute");
+    assert_eq!(refused(&page().unwrap()), [None; 3], "the counts before are too old");
+    // A page in the background asks seldom.
+    for _ in 0..6 {
+        clock.advance(Duration::from_secs(25));
+        rules.try_enter("orders", "10.0.0.7").unwrap().success();
+        assert_eq!(refused(&page().unwrap()), [Some(0.0); 3]);
+    }
 }
 
 #[test]

@@ -163,13 +163,10 @@ impl<C: RuleClock> RuleLimiter<C> {
         }
     }
 
-    /// Decides in the name of a rule, if there is no key, and the permits have no end.
+    /// Returns the limiter of all requests; `None` if each key has one.
     #[inline(always)]
-    pub(crate) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
-        match self {
-            Self::One(one) => one.decide_endless(name, ask),
-            Self::PerKey { .. } => None,
-        }
+    pub(crate) const fn one(&self) -> Option<&One<C>> {
+        if let Self::One(one) = self { Some(one) } else { None }
     }
 
     /// Decides on a request with that key, in the name of a rule.

@@ -165,7 +165,7 @@ impl<C: RuleClock> One<C> {
 
     /// Decides in the name of a rule, if the permits of the limiter have no end.
     #[inline(always)]
-    pub(super) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
+    pub(crate) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
         Some(match self {
             Self::Window(it) => name.over(it).decide(ask),
             #[cfg(feature = "fleet")]
@@ -181,19 +181,30 @@ impl<C: RuleClock> One<C> {
         })
     }
 
+    /// Decides in the name of a rule, if the permits of the limiter have an end.
+    #[inline(always)]
+    pub(crate) fn decide_ending(
+        &self,
+        name: &RuleName,
+        ask: &Ask<'_>,
+    ) -> Option<Decision<RulePermit<C>>> {
+        Some(match self {
+            Self::InFlight(it) => name.over(it).decide(ask).map(RulePermit::from),
+            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(RulePermit::from),
+            Self::Breaker(it) => name.over(it).decide(ask).map(RulePermit::from),
+            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(RulePermit::from),
+            _ => return None,
+        })
+    }
+
     /// Decides in the name of a rule.
     #[inline(always)]
     pub(super) fn decide_named(&self, name: &RuleName, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        match self {
-            Self::InFlight(it) => name.over(it).decide(ask).map(RulePermits::of),
-            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(RulePermits::of),
-            Self::Breaker(it) => name.over(it).decide(ask).map(RulePermits::of),
-            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(RulePermits::of),
-            endless => {
-                let decision = endless.decide_endless(name, ask).expect("the others have an end");
-                decision.map(|()| RulePermits::NOTHING)
-            }
+        if let Some(decision) = self.decide_ending(name, ask) {
+            return decision.map(RulePermits::of);
         }
+        let decision = self.decide_endless(name, ask).expect("the others have no end");
+        decision.map(|()| RulePermits::NOTHING)
     }
 
     /// Returns the quota at `now` of a limiter whose permits come back with the time alone.

@@ -292,19 +292,41 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         A: Caller<Key = K> + ?Sized,
     {
         let place = plan.index.place_of(resource);
-        let Some(decision) = plan.decide_endless(place, ask) else {
-            return moved(Self::ask_all(plan, place, resource, caller, ask));
-        };
+        // One kind after the other: each decision is moved in as few words as it has.
+        let alone = plan.rule_alone(place);
+        if let Some(decision) = alone.and_then(|it| it.decide_endless(ask)) {
+            let nothing = |()| RulePermits::NOTHING;
+            return Self::ask_alone(plan, place, resource, caller, ask, decision, nothing);
+        }
+        if let Some(decision) = alone.and_then(|it| it.decide_ending(ask)) {
+            return Self::ask_alone(plan, place, resource, caller, ask, decision, RulePermits::of);
+        }
+        moved(Self::ask_all(plan, place, resource, caller, ask))
+    }
+
+    /// Returns a decision by the only rule of a resource, if it stands.
+    #[inline(always)]
+    fn ask_alone<A, P>(
+        plan: Kept<C>,
+        place: Place,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        decision: Decision<P>,
+        permits: impl FnOnce(P) -> RulePermits<C>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
         // A refusal is by a number of a version that was in force since the request came.
-        if let Some(refusal) = decision.refusal() {
+        if let Decision::Refused(refusal) = decision {
             Concerned::<K, C> { plan: &plan, place, keys: &[] }.count_refusal(ask, &refusal);
             return Decision::Refused(refusal);
         }
         if plan.has_decided() {
-            return decision.map(|()| RulePermits::NOTHING);
+            return decision.map(permits);
         }
-        let decision = decision.map(|()| RulePermits::NOTHING);
-        moved(Self::find(plan, resource, caller).reconsider(ask, decision))
+        moved(Self::ask_anew(plan, resource, caller, ask, decision.map(permits)))
     }
 
     /// Decides on a request by any rules.
@@ -328,22 +350,38 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         if decision.is_refused() || plan.has_decided() {
             return decision;
         }
-        Self::find(plan, resource, caller).reconsider(ask, decision)
+        Self::ask_anew(plan, resource, caller, ask, decision)
     }
 
-    /// Decides anew if a decision by this plan may have read a number of a newer one.
+    /// Reconsiders a decision by a plan. The caller is there, and has the keys for which the newest
+    /// plan asks.
+    #[cold]
+    #[inline(never)]
+    fn ask_anew<A>(
+        plan: Kept<C>,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        decision: Decision<RulePermits<C>>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let next = plan.newest_plan().map(|plan| Self::find(plan, resource, caller));
+        Self::find(plan, resource, caller).reconsider(next, ask, decision)
+    }
+
+    /// Decides anew if a decision by this plan may have read a number of a newer one. `next` is the
+    /// same request by the newest plan, if there is one.
     #[cold]
     #[inline(never)]
     fn reconsider(
         &self,
+        next: Option<Self>,
         ask: &Ask<'_>,
         decision: Decision<RulePermits<C>>,
     ) -> Decision<RulePermits<C>> {
-        // Without the rules, there is no other version. A resource that is not listed any more
-        // has the same rules as before.
-        let Some(next) =
-            self.by_newest_plan().filter(|it| !self.concerned().decides_as(it.concerned()))
-        else {
+        let Some(next) = next.filter(|it| !self.concerned().decides_as(it.concerned())) else {
             return decision;
         };
         if let Ok(delayed) = decision.into_result() {
@@ -360,17 +398,19 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         decision
     }
 
-    /// Returns the same request by the newest plan. A key that no rule of this plan has asked for
-    /// is missing: the request counts with others that lack it.
+    /// Returns the same request by the newest plan, for a decision without the caller. A key that
+    /// no rule of this plan has asked for is missing: the request counts with others that lack it.
+    ///
+    /// Without the rules, there is no other version. A resource that is not listed any more has the
+    /// same rules as before.
     fn by_newest_plan(&self) -> Option<Self> {
-        let home = self.plan.home.upgrade()?;
-        let plan = home.plan.load_full();
+        let (plan, home) = (self.plan.newest_plan()?, self.plan.home.upgrade()?);
         let mut listed = home.registry.iter();
         let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
         let concerned = self.concerned();
         let sources = concerned.list().map_or(&[][..], |it| &it.sources);
         let keys = Known { sources, keys: concerned.keys };
-        Some(Self::find(Kept::from(plan), &resource, &keys))
+        Some(Self::find(plan, &resource, &keys))
     }
 }
 
@@ -425,7 +465,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
         if decision.is_refused() || self.plan.has_decided() {
             return decision;
         }
-        self.reconsider(ask, decision)
+        self.reconsider(self.by_newest_plan(), ask, decision)
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {

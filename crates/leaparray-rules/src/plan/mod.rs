@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use leaparray::flow::shadow::{Mode, Rollout};
 use leaparray::flow::{Ask, Decision, Limiter, Named, Refusal};
 
-use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
+use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermit};
 use crate::rule::Rule;
 use crate::rules::Shared;
 pub use admission::{Admission, RulePermits};
@@ -69,11 +69,11 @@ impl<C: RuleClock> Plan<C> {
         Self { rules, index, version: self.version + 1, newest, home }
     }
 
-    /// Decides on a request of a resource that has one rule alone, if the rule is enforced for all
-    /// requests, and its permits have no end. The decision is moved in a few words.
+    /// Returns the rule of a resource that has it alone, if it is enforced for all requests.
     #[inline(always)]
-    pub(crate) fn decide_endless(&self, place: Place, ask: &Ask<'_>) -> Option<Decision> {
-        self.rules[place.rule_or_list().ok()?].decide_endless(ask)
+    fn rule_alone(&self, place: Place) -> Option<&Active<C>> {
+        let rule = &self.rules[place.rule_or_list().ok()?];
+        rule.rollout().is_none().then_some(rule)
     }
 
     /// Returns whether a decision by this plan, which this thread has made, has read no number of a
@@ -84,6 +84,11 @@ impl<C: RuleClock> Plan<C> {
         // has risen since, the load returns a newer version.
         fence(Ordering::Acquire);
         self.newest.load(Ordering::Relaxed) == self.version
+    }
+
+    /// Returns the newest plan of the same rules; `None` if they were dropped.
+    fn newest_plan(&self) -> Option<Kept<C>> {
+        Some(Kept::from(self.home.upgrade()?.plan.load_full()))
     }
 
     /// Has each decision by an older plan be reconsidered that reads a number which is set after
@@ -135,14 +140,16 @@ impl<C: RuleClock> Active<C> {
         if self.is_whole { None } else { self.rollout.as_ref() }
     }
 
-    /// Decides on a request, if the rule is enforced for all requests, has no key, and its permits
-    /// have no end.
+    /// Decides on a request, if the rule has no key, and its permits have no end.
     #[inline(always)]
     fn decide_endless(&self, ask: &Ask<'_>) -> Option<Decision> {
-        if self.rollout().is_some() {
-            return None;
-        }
-        self.limiter.decide_endless(&self.name, ask)
+        self.limiter.one()?.decide_endless(&self.name, ask)
+    }
+
+    /// Decides on a request, if the rule has no key, and its permits have an end.
+    #[inline(always)]
+    fn decide_ending(&self, ask: &Ask<'_>) -> Option<Decision<RulePermit<C>>> {
+        self.limiter.one()?.decide_ending(&self.name, ask)
     }
 
     /// Decides on a request with that key, which has no other rule.

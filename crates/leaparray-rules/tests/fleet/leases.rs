@@ -1,9 +1,10 @@
 //! Rules over a fleet lease their limit, and keep it through changes.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Ask, Reason};
+use leaparray::flow::{Ask, Limiter, LimiterExt, Reason};
 use leaparray::{Clock, Registry, RegistryConfig};
 use leaparray_redis::{LeaseState, MemoryEngine, StartError};
 use leaparray_rules::{Fleet, RuleSet, Rules};
@@ -78,6 +79,27 @@ async fn changed_number_is_in_force_without_a_gap_and_without_new_permits() {
     assert!(count <= 50, "{count}");
     let count = admitted(&[&rules], SECOND * 2).await;
     assert!(count <= 22, "{count}");
+}
+
+/// The accounts of a request's rules pass calls on to the leases, whichever rules are beside them.
+#[tokio::test(start_paused = true)]
+async fn waiting_requests_are_known_to_the_leases() {
+    let clock = Simulated::start();
+    let server = Server::start(clock);
+    let leased = "limit = \"100 per second\"\nover = \"fleet\"";
+    let shadow = format!("{leased}\nmode = \"shadow\"");
+    let two = "[[rule]]\nname = \"other\"\nresource = \"a\"\nin_flight = 9";
+    let two = format!("{leased}\n{two}");
+    for text in [leased, &shadow, &two] {
+        let set = file(text);
+        let rules = process(clock, &server);
+        rules.apply(&set);
+        let resource = rules.registry().resource("a").unwrap();
+        let limiter = rules.limiter(&resource, &());
+        assert!(limiter.account().note_wait(3).is_some(), "{text}");
+        drop(limiter.ask(&Ask::at(clock.now())));
+        assert!(limiter.account().wake_on_answer(Waker::noop()), "{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,9 +226,9 @@ async fn times_of_refusals_are_of_the_clock_of_the_rules() {
     assert!((SECOND..=SECOND * 2).contains(&wait), "{wait:?}");
     let resource = rules.registry().resource("a").unwrap();
     let limiter = rules.limiter(&resource, &());
-    let quota = leaparray::flow::Limiter::account(&limiter).quota(other.now()).unwrap();
+    let quota = Limiter::account(&limiter).quota(other.now()).unwrap();
     assert_eq!((quota.limit, quota.window), (100, Some(SECOND)));
-    assert!(leaparray::flow::Limiter::decide(&limiter, &Ask::at(other.now())).is_refused());
+    assert!(Limiter::decide(&limiter, &Ask::at(other.now())).is_refused());
 }
 
 #[tokio::test(start_paused = true)]
