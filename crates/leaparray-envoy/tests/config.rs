@@ -172,6 +172,10 @@ fn bad_input_is_bounded() {
         writeln!(bomb, "x{level}: &x{level} [{aliases}]").unwrap();
     }
     assert!(problems(&bomb)[0].ends_with("the text has more than 1048576 nodes"));
+    // A million aliases of a megabyte would be a terabyte.
+    let (long, aliases) = ("x".repeat(1 << 20), "*x,".repeat(1 << 19));
+    let long = format!("x: &x {long}\ny: [{aliases}]");
+    assert!(problems(&long)[0].ends_with("the text has more than 1048576 nodes"));
     let deep = format!("domain: {}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(problems(&deep), ["line 1: this is no YAML: recursion limit exceeded"]);
     let lists = format!("{}x", "- ".repeat(200));
@@ -186,6 +190,21 @@ fn bad_input_is_bounded() {
     let many = format!("domain: d\ndescriptors: [{}]", "{},".repeat(5_000));
     assert_eq!(problems(&many).len(), 100);
     assert!(problems(&"x".repeat(17 << 20))[0].contains("bytes, which is more than 16777216"));
+}
+
+/// In linear time: the product of the numbers of keys would take minutes.
+#[test]
+fn merge_of_many_keys_is_read() {
+    let keys = |name: &str| {
+        (0..100_000).fold(String::new(), |mut text, at| {
+            write!(text, "{name}{at}: 1, ").unwrap();
+            text
+        })
+    };
+    let (a, b, merges) = (keys("a"), keys("b"), "<<: {}, ".repeat(100_000));
+    let yaml = format!("domain: &a {{ {a} }}\nx: {{ {b} {merges} <<: *a }}\n");
+    let problems = problems(&yaml);
+    assert!(problems.iter().any(|it| it.starts_with("line 2: x: unknown key")), "{problems:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Limits that several instances share, without a server.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::{ManualClock, Timestamp};
@@ -21,10 +22,13 @@ descriptors:
   - { key: none, rate_limit: { unit: second, requests_per_unit: 0 } }
 ";
 
-/// An engine that counts asks.
+/// An engine that counts asks, and does not answer those about users while it is `stuck`.
 struct Counting {
     memory: MemoryEngine<ManualClock>,
     asks: AtomicU64,
+    /// The incarnations that have asked.
+    nodes: Mutex<HashSet<u64>>,
+    stuck: AtomicBool,
 }
 
 impl Engine for Counting {
@@ -35,6 +39,10 @@ impl Engine for Counting {
         ask: &Ask,
     ) -> Result<Answer, EngineError> {
         self.asks.fetch_add(1, Ordering::Relaxed);
+        self.nodes.lock().unwrap().insert(ask.node);
+        if self.stuck.load(Ordering::Relaxed) && keys.name().contains("user") {
+            std::future::pending::<()>().await;
+        }
         self.memory.lease(keys, config, ask).await
     }
 }
@@ -49,7 +57,8 @@ impl Mesh {
     fn new(instances: usize, settings: Settings) -> Self {
         let clock = ManualClock::new(Timestamp::from_secs(3_600));
         let memory = MemoryEngine::with_clock(clock.clone());
-        let engine = Arc::new(Counting { memory, asks: AtomicU64::new(0) });
+        let (asks, nodes, stuck) = (AtomicU64::new(0), Mutex::default(), AtomicBool::new(false));
+        let engine = Arc::new(Counting { memory, asks, nodes, stuck });
         let config = Config::from_yaml(YAML).unwrap();
         let instance = |_| {
             let leases = Leases::new("mesh", Arc::clone(&engine)).unwrap();
@@ -189,4 +198,31 @@ async fn limits_without_leases_are_decided() {
         mesh.is_over(0, vec![all().with_limit(u32::MAX, unit)]).await;
     }
     assert_eq!(mesh.instances[0].keys(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_waits_for_its_limits_together() {
+    let mesh = Mesh::new(1, Settings::default());
+    mesh.open(&[all()]).await;
+    mesh.engine.stuck.store(true, Ordering::Relaxed);
+    let began = tokio::time::Instant::now();
+    let users = (0..5).map(|at| user(&format!("user{at}"))).collect();
+    assert!(mesh.is_over(0, users).await);
+    assert_eq!(began.elapsed().as_millis(), 200);
+}
+
+/// Requests of one client that give two numbers in turn: each number has its leases.
+#[tokio::test(start_paused = true)]
+async fn limits_of_requests_keep_their_leases() {
+    let mesh = Mesh::new(1, Settings::default());
+    mesh.open(&[all()]).await;
+    let before = mesh.engine.nodes.lock().unwrap().len();
+    let mut admitted = 0;
+    for at in 0..200 {
+        let limit = user("ann").with_limit(if at % 2 == 0 { 10 } else { 20 }, Unit::Second);
+        admitted += u64::from(!mesh.is_over(0, vec![limit]).await);
+        mesh.pass(Duration::from_millis(1)).await;
+    }
+    assert!((10..=20).contains(&admitted), "{admitted} of 20 in all");
+    assert_eq!(mesh.engine.nodes.lock().unwrap().len() - before, 2);
 }

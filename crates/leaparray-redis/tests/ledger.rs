@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use leaparray_redis::lease::{
-    Ahead, Answer, Ask, Epoch, Holdings, LeaseConfig, Ledger, MAX_EXACT, MAX_MOVES, Move,
+    Ahead, Answer, Ask, Epoch, Group, Holdings, LeaseConfig, Ledger, MAX_EXACT, MAX_MOVES, Move,
 };
 
 /// The length of a bucket.
@@ -497,4 +497,90 @@ fn permits_are_granted_ahead_for_less_than_a_window() {
     assert_eq!(ledger.lease(k * B, 1, &far(1)).ahead, []);
     let one = Ahead { from: k + 2, bucket: k + 2, count: 1 };
     assert_eq!(ledger.lease((k + 1) * B, 1, &far(2)).ahead, [one]);
+}
+
+/// An epoch that no node has seen.
+const NONE: Epoch = Epoch { identity: 0, since: 0 };
+
+/// A group that has opened, and a limit of it that was just leased in full.
+fn member() -> (Group, Ledger, Answer) {
+    let (mut group, mut ledger) = (Group::default(), Ledger::new(config()));
+    group.begin(0, 1);
+    let granted = ledger.lease_in(&mut group, OPEN, 1, &ask(1, 1, NONE, 2, &[]));
+    assert_eq!((granted.granted, granted.open_in), (2, 0), "a new limit of a known group");
+    (group, ledger, granted)
+}
+
+/// All of its keys are gone. Only the node that has leases tells.
+#[test]
+fn limit_of_a_group_that_a_node_has_seen_begins_with_a_quarantine() {
+    let (mut group, _, granted) = member();
+    let (epoch, seen) = (granted.epoch, granted.now);
+    for (after, open_in) in [(1, OPEN), (OPEN - 1, OPEN), (OPEN, 0)] {
+        let (mut group, mut ledger) = (group.clone(), Ledger::new(config()));
+        let again = Ask { seen, ..ask(1, 2, epoch, 2, &[]) };
+        let answer = ledger.lease_in(&mut group, OPEN + after, 1, &again);
+        assert_eq!(answer.open_in, open_in, "after {after}");
+        assert_eq!(answer.granted, if open_in == 0 { 2 } else { 0 }, "after {after}");
+    }
+    let answer = Ledger::new(config()).lease_in(&mut group, OPEN + 1, 1, &ask(2, 1, NONE, 2, &[]));
+    assert_eq!((answer.granted, answer.open_in), (2, 0), "nothing tells that it is not new");
+}
+
+#[test]
+fn limit_of_a_group_whose_mark_was_evicted_begins_with_a_quarantine() {
+    let (group, ledger, _) = member();
+    let ask_of = |mut ledger: Ledger, node| {
+        let answer = ledger.lease_in(&mut group.clone(), OPEN + 1, 1, &ask(node, 2, NONE, 2, &[]));
+        (answer.granted, answer.open_in)
+    };
+    let mut without_mark = ledger;
+    without_mark.evict_mark();
+    assert_eq!(ask_of(without_mark.clone(), 2), (0, OPEN), "its charges are there");
+    without_mark.evict_charges();
+    assert_eq!(ask_of(without_mark, 1), (0, OPEN), "the last ask of the node is there");
+}
+
+/// The mark expires when no window has a use of a lease any more, and no charge is left then.
+#[test]
+fn limit_of_a_group_begins_anew_when_its_mark_has_expired() {
+    let (mut group, mut ledger, granted) = member();
+    let kept = OPEN + B;
+    for (after, is_kept) in [(kept - 1, true), (kept, false)] {
+        let (mut group, mut ledger) = (group.clone(), ledger.clone());
+        let answer = ledger.lease_in(&mut group, OPEN + after, 1, &ask(2, 1, NONE, 2, &[]));
+        assert_eq!((answer.granted, answer.epoch == granted.epoch), (2, is_kept), "after {after}");
+    }
+    // The clock steps back by less than the limit has been used since: its mark stays.
+    let later = ledger.lease_in(&mut group, OPEN + B, 1, &ask(1, 2, granted.epoch, 0, &[]));
+    assert_eq!(later.now, OPEN + B);
+    let other = Ledger::new(config()).lease_in(&mut group, OPEN, 1, &ask(3, 1, NONE, 2, &[]));
+    assert_eq!((other.now, other.behind), (OPEN + B, B), "the time of a group does not go back");
+}
+
+/// The mark of the group is gone, and some limits still have theirs: they go on, and the others
+/// begin with a quarantine.
+#[test]
+fn group_whose_mark_was_evicted_begins_with_a_quarantine() {
+    let (_, mut ledger, granted) = member();
+    let mut group = Group::default();
+    let other = Ledger::new(config()).lease_in(&mut group, OPEN + 1, 1, &ask(2, 1, NONE, 2, &[]));
+    assert_eq!((other.granted, other.open_in), (0, OPEN));
+    let known = ledger.lease_in(&mut group, OPEN + 2 * B, 1, &ask(2, 1, NONE, 2, &[]));
+    assert_eq!((known.granted, known.free, known.epoch), (0, 0, granted.epoch));
+    assert!(!group.begin(OPEN + 2 * B, 1), "a group in use is not new");
+}
+
+/// A restart is seen by the first ask of the group, and all limits wait for the same time.
+#[test]
+fn limits_of_a_group_open_at_one_time_after_a_restart() {
+    let (mut group, mut ledger, _) = member();
+    let first = Ledger::new(config()).lease_in(&mut group, OPEN + B, 2, &ask(2, 1, NONE, 2, &[]));
+    assert_eq!((first.granted, first.open_in), (0, OPEN));
+    let second = ledger.lease_in(&mut group, OPEN + 2 * B, 2, &ask(2, 1, NONE, 2, &[]));
+    assert_eq!(
+        (second.granted, second.open_in),
+        (0, OPEN - B),
+        "its charges are of the lost state"
+    );
 }

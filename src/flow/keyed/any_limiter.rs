@@ -24,11 +24,18 @@ pub struct OwnLimiter<L> {
     limiter: Arc<L>,
     /// Earlier requests are decided at this time.
     since: Timestamp,
-    /// The time at which the limiter was first found as new since the last decision.
+    /// The time at which the limiter was first found as new since the last decision, and since it
+    /// was last lent.
     as_new_at: Cell<Option<Timestamp>>,
 }
 
 impl<L> OwnLimiter<L> {
+    /// Returns the limiter, which may be asked elsewhere from then on.
+    fn lent(&self) -> Arc<L> {
+        self.as_new_at.set(None);
+        Arc::clone(&self.limiter)
+    }
+
     /// Returns the question, at a time at which it is decided.
     fn no_earlier<'a>(&self, ask: &Ask<'a>) -> Ask<'a> {
         ask.with_now(ask.now().max(self.since))
@@ -125,7 +132,7 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.with_state(self.hash(key), key, |own| Arc::clone(&own.limiter))
+        self.with_state(self.hash(key), key, |own| own.lent())
     }
 
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a
@@ -161,12 +168,12 @@ where
         let mut limiters = Vec::new();
         for shard in &self.shards {
             let mut table = shard.lock();
-            limiters.extend(table.keys.entries_mut().map(|(_, own)| Arc::clone(&own.limiter)));
+            limiters.extend(table.keys.entries_mut().map(|(_, own)| own.lent()));
             drop(table);
             limiters.drain(..).for_each(|limiter| visit(&limiter));
         }
         if let Some(shared) = &self.overflow {
-            let limiter = Arc::clone(&super::locked(shared).state.limiter);
+            let limiter = super::locked(shared).state.lent();
             visit(&limiter);
         }
     }

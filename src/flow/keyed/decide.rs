@@ -48,19 +48,30 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
+        self.note_visit(table, key, slot, ask.now());
         let Table { keys, terms } = table;
         let rule = &terms.of(key).rule;
-        let mut found = keys.slot_mut(slot);
-        // The key has come back.
-        if !found.is_marked() && is_as_new(rule, found.value, ask.now()) {
-            found.mark();
-            self.room.add_known();
-        }
-        let decision = ask.settled(rule.decide(found.value, ask));
+        let decision = ask.settled(rule.decide(keys.slot_mut(slot).value, ask));
         if decision.is_refused() {
             keys.count(slot);
         }
         decision
+    }
+
+    /// Marks a stored key that has come back.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of each decision")]
+    fn note_visit<Q>(&self, table: &mut Table<K, L::Rule>, key: &Q, slot: usize, now: Timestamp)
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
+        let Table { keys, terms } = table;
+        let mut found = keys.slot_mut(slot);
+        if !found.is_marked() && is_as_new(&terms.of(key).rule, found.value, now) {
+            found.mark();
+            self.room.add_known();
+        }
     }
 
     /// Decides on a request of a key that its shard does not have.
@@ -127,6 +138,7 @@ where
         let now = self.clock.now();
         let mut table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
+            self.note_visit(&mut table, key, slot, now);
             return Some(act(table.keys.slot_mut(slot).value));
         }
         self.sweep(&mut table, now, Self::SWEEP);
@@ -136,6 +148,7 @@ where
             table = self.shard(hash).lock();
             // As in `decide_unknown`.
             if let Some(slot) = table.keys.find(hash.tag(), key) {
+                self.note_visit(&mut table, key, slot, now);
                 return Some(act(table.keys.slot_mut(slot).value));
             }
             if table.keys.is_full() || !self.room.take() {

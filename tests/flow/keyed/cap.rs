@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use leaparray::Timestamp;
 use leaparray::flow::keyed::KeyedError;
 use leaparray::flow::{
     Account, Ask, ConcurrencyLimiter, Decision, Keyed, Limiter, LimiterExt, Reason, Retry,
     TokenBucket,
 };
+use leaparray::{ManualClock, Timestamp};
 
 use super::{Same, keyed};
 use crate::{at, ms, rate};
@@ -80,6 +80,27 @@ fn invented_keys_never_displace_one_that_has_come_back() {
         let _ = limiter.try_acquire_at(&key, at(81_000), 1);
     }
     assert_eq!(limiter.refusals(&known), None, "not for longer");
+}
+
+/// The same for a client whose limiter is asked without the keyed one.
+#[test]
+fn invented_keys_never_displace_one_whose_limiter_was_lent_again() {
+    let clock = ManualClock::new(at(60_000));
+    let of_clock = clock.clone();
+    let make = move || TokenBucket::with_clock(rate(1, 100), 5, of_clock.clone());
+    let limiter = Keyed::<u64, _>::new((make, clock.clone()), 100).unwrap();
+    let limiter = limiter.with_keep(ms(10_000));
+    let ask = |key: u64| limiter.limiter_of(&key).map(|own| own.try_acquire().is_admitted());
+    assert_eq!(ask(0), Some(true));
+    clock.advance(ms(200));
+    assert_eq!(ask(0), Some(true), "full since 60.1 s");
+    for second in 1..=9 {
+        clock.advance(ms(1_000));
+        for key in 0..1_000 {
+            let _ = ask(second * 1_000 + key);
+        }
+        assert_eq!((limiter.len(), limiter.refusals(&0)), (100, Some(0)), "its place is kept");
+    }
 }
 
 /// Returns keys that are spread over all shards and tags, as by a hash. The ranges of two calls are

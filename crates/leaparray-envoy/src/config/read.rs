@@ -17,6 +17,9 @@ use super::{DescriptorConfig, Domain, Metadata, Problem, RateLimit, Unit};
 /// The most problems that are told of.
 const MAX_PROBLEMS: usize = 100;
 
+/// The longest name of which the nearest known one is told, in bytes.
+const MAX_NAME_LEN: usize = 64;
+
 /// The deepest tree.
 const MAX_LEVELS: usize = 32;
 
@@ -108,6 +111,9 @@ impl Reader<'_> {
                 self.problem(Some(key.line), wrong, "");
                 continue;
             };
+            if self.problems.len() == MAX_PROBLEMS {
+                break;
+            }
             if !known.contains(&name) {
                 let right = match nearest(name, known) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -357,6 +363,10 @@ fn shown(node: &Node) -> String {
 }
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // The distance takes memory in proportion to the length.
+    if name.len() > MAX_NAME_LEN {
+        return None;
+    }
     let distance = |it: &&str| strsim::damerau_levenshtein(name, it);
     known
         .iter()

@@ -1,6 +1,7 @@
 //! Documents of YAML, with the line of each node.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::mem::take;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -8,8 +9,12 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
 /// The most nodes of a text, with those of aliases counted at each use: a few lines of aliases of
-/// aliases would otherwise be billions of nodes.
+/// aliases would otherwise be billions of nodes. A longer scalar counts as one for each
+/// [`NODE_BYTES`]: otherwise, so would some megabytes of one scalar and its aliases be terabytes.
 pub(super) const MAX_NODES: usize = 1 << 20;
+
+/// The bytes of a scalar that count as a node.
+const NODE_BYTES: usize = 128;
 
 /// The deepest nesting of sequences and mappings.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -19,7 +24,7 @@ pub(super) const MAX_DEPTH: usize = 128;
 pub(super) struct Node {
     pub(super) line: usize,
     pub(super) value: Value,
-    /// The number of nodes in it, with itself.
+    /// The number of nodes in it, with itself: see [`MAX_NODES`].
     size: usize,
     /// The levels below it.
     depth: usize,
@@ -48,8 +53,9 @@ impl Fault {
 }
 
 impl Node {
-    const fn new(line: usize, value: Value) -> Self {
-        Self { line, value, size: 1, depth: 0 }
+    fn new(line: usize, value: Value) -> Self {
+        let bytes = if let Value::Scalar(text, _) = &value { text.len() } else { 0 };
+        Self { line, value, size: 1 + bytes / NODE_BYTES, depth: 0 }
     }
 
     /// Returns the text of a scalar.
@@ -114,8 +120,9 @@ impl Reader {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let is_plain = style == ScalarStyle::Plain;
-                self.count(1, line)?;
-                self.put(Node::new(line, Value::Scalar(text.into_owned(), is_plain)), anchor)
+                let node = Node::new(line, Value::Scalar(text.into_owned(), is_plain));
+                self.count(node.size, line)?;
+                self.put(node, anchor)
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
@@ -199,8 +206,13 @@ impl Reader {
 fn merge(node: &mut Node) -> Result<(), Fault> {
     let Value::Mapping(map) = &mut node.value else { return Ok(()) };
     let is_merge = |key: &Node| matches!(&key.value, Value::Scalar(text, true) if text == "<<");
-    while let Some(at) = map.iter().position(|(key, _)| is_merge(key)) {
-        let (key, from) = map.remove(at);
+    if !map.iter().any(|(key, _)| is_merge(key)) {
+        return Ok(());
+    }
+    let (merged, own): (Vec<_>, Vec<_>) = take(map).into_iter().partition(|(key, _)| is_merge(key));
+    let mut known: HashSet<_> = own.iter().map(|(key, _)| key.text().map(str::to_owned)).collect();
+    *map = own;
+    for (key, from) in merged {
         let sources = match from.value {
             Value::Sequence(list) => list,
             value => vec![Node { value, ..from }],
@@ -209,12 +221,9 @@ fn merge(node: &mut Node) -> Result<(), Fault> {
             let Value::Mapping(entries) = source.value else {
                 return Err(Fault::at(key.line, "`<<` merges mappings, and this is none"));
             };
-            for (key, value) in entries {
-                let is_known = map.iter().any(|(known, _)| known.text() == key.text());
-                if !is_known {
-                    map.push((key, value));
-                }
-            }
+            map.extend(
+                entries.into_iter().filter(|(key, _)| known.insert(key.text().map(str::to_owned))),
+            );
         }
     }
     Ok(())

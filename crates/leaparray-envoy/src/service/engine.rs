@@ -46,6 +46,9 @@ pub(super) struct Asked<'t, C> {
     is_refused: bool,
     /// Whether the hits are charged.
     is_taken: bool,
+    /// When they were charged, or before: leases give back what was taken since.
+    #[cfg(feature = "redis")]
+    since: Timestamp,
     /// Whether the next answer of the store may admit it.
     #[cfg(feature = "redis")]
     awaits: bool,
@@ -117,6 +120,7 @@ impl<C: Clock> Asked<'_, C> {
             Found::Nothing | Found::Unlimited | Found::Fallback => {}
             #[cfg(feature = "redis")]
             Found::Lease(leased) => {
+                self.since = leased.clock().now();
                 let (by, refusal) = leases::take(leased, self.hits);
                 self.by = by;
                 self.is_refused = refusal.is_some();
@@ -163,7 +167,9 @@ impl<C: Clock> Asked<'_, C> {
     fn give_back(&mut self, now: Timestamp) {
         let is_taken = std::mem::replace(&mut self.is_taken, false);
         if let Some(limiter) = self.limiter().filter(|_| is_taken && self.hits > 0) {
-            let ask = Ask::at(self.time(now)).many(self.hits);
+            #[cfg(feature = "redis")]
+            let now = if matches!(self.limit, Found::Lease(_)) { self.since } else { now };
+            let ask = Ask::at(now).many(self.hits);
             let _: bool = limiter.account().refund(&ask, Duration::ZERO);
         }
     }
@@ -188,6 +194,8 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
             by: By::Limit,
             is_refused: false,
             is_taken: false,
+            #[cfg(feature = "redis")]
+            since: Timestamp::from_nanos(0),
             #[cfg(feature = "redis")]
             awaits: false,
             limit: Found::Nothing,
@@ -272,10 +280,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
             key.push(value);
         }
         // Identities of limits of the configuration are counted from 1.
-        let key = key.of(RuleId(u64::MAX - limit.unit as u64));
+        let of_unit = (1 << 63) | ((limit.unit as u64) << 32);
         #[cfg(feature = "redis")]
         if let Some(leases) = &self.leases {
             let requests = limit.requests_per_unit;
+            // Each number has leases of its own, of one limit on the server. Otherwise, requests
+            // with two numbers in turn would end each other's leases.
+            let key = key.of(RuleId(of_unit | u64::from(requests)));
             return found(
                 requests,
                 leases.get(key, (requests, limit.unit), |name| {
@@ -284,7 +295,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
                 }),
             );
         }
-        self.table.window(limit.unit, key).map_or(Found::Fallback, Found::Key)
+        self.table.window(limit.unit, key.of(RuleId(of_unit))).map_or(Found::Fallback, Found::Key)
     }
 }
 
@@ -349,6 +360,7 @@ pub(super) fn awaits<C: Clock>(asked: &AllAsked<'_, C>) -> bool {
 
 /// Waits for the answers of the store, for a request that was over by [`charge`], and decides once
 /// more. The limits that wait come first, so that the others are charged for no longer than needed.
+/// If the future is dropped while it waits, all is given back.
 #[cfg(feature = "redis")]
 pub(super) async fn charge_after_answers<C: Clock>(
     request: &Request,
@@ -356,25 +368,41 @@ pub(super) async fn charge_after_answers<C: Clock>(
     charging: Charging,
     now: Timestamp,
 ) -> bool {
-    for one in asked.iter_mut().filter(|one| one.awaits) {
+    let gives_back = charging == Charging::All;
+    let mut held = Held { asked, now, gives_back };
+    let until = leases::wait_end();
+    for one in held.asked.iter_mut().filter(|one| one.awaits) {
         let Found::Lease(leased) = &one.limit else { continue };
-        (one.by, one.is_refused) = leases::acquire(leased, one.hits).await;
+        one.since = leased.clock().now();
+        (one.by, one.is_refused) = leases::acquire(leased, one.hits, until).await;
         one.is_taken = !one.is_refused;
         if charging == Charging::Each {
             one.take_rest(now);
         }
     }
-    if charging == Charging::Each {
-        return is_over(request, asked);
+    if charging == Charging::All && !is_over(request, held.asked) {
+        held.asked.iter_mut().filter(|one| !one.awaits).for_each(|one| one.take(now));
     }
-    if !is_over(request, asked) {
-        asked.iter_mut().filter(|one| !one.awaits).for_each(|one| one.take(now));
-    }
-    let is_over = is_over(request, asked);
-    if is_over {
-        asked.iter_mut().for_each(|one| one.give_back(now));
-    }
+    let is_over = is_over(request, held.asked);
+    held.gives_back &= is_over;
     is_over
+}
+
+/// Gives back what was charged when it is dropped.
+#[cfg(feature = "redis")]
+struct Held<'a, 't, C: Clock> {
+    asked: &'a mut AllAsked<'t, C>,
+    now: Timestamp,
+    gives_back: bool,
+}
+
+#[cfg(feature = "redis")]
+impl<C: Clock> Drop for Held<'_, '_, C> {
+    fn drop(&mut self) {
+        if self.gives_back {
+            self.asked.iter_mut().for_each(|one| one.give_back(self.now));
+        }
+    }
 }
 
 /// Returns whether an enforced limit refuses the request, or all of its quotas do.

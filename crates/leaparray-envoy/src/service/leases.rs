@@ -14,7 +14,7 @@ use leaparray_redis::{
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::decision::By;
 use super::settings::{Fallback, Settings};
@@ -225,7 +225,8 @@ impl LeaseTable {
     /// Returns the leases of a limit by its key in this process, and by what it is in all; `None`
     /// if it cannot be leased.
     ///
-    /// Another number is another lease of the same limit: its charges stay on the server.
+    /// Another number is another lease of the same limit: its charges stay on the server. It
+    /// replaces the lease of this key.
     #[inline]
     pub(super) fn get(
         &self,
@@ -330,18 +331,24 @@ pub(super) fn take(leased: &Leased, hits: u64) -> (By, Option<bool>) {
     (by, decision.refusal().map(awaits))
 }
 
-/// Takes hits, and waits for answers of the server. Returns what the decision is by, and whether it
-/// is a refusal.
-pub(super) async fn acquire(leased: &Leased, hits: u64) -> (By, bool) {
-    let acquired = timeout(MAX_WAIT, leased.acquire_many(hits.max(1))).await;
+/// Returns the time until which a request may wait for answers from now on.
+pub(super) fn wait_end() -> Instant {
+    Instant::now() + MAX_WAIT
+}
+
+/// Takes hits, and waits for answers of the server, until a time. Returns what the decision is by,
+/// and whether it is a refusal.
+pub(super) async fn acquire(leased: &Leased, hits: u64, until: Instant) -> (By, bool) {
+    // Not at the time of the refund: it gives back what was taken since.
+    let ask = Ask::at(leased.clock().now()).many(1);
+    let acquired = timeout_at(until, leased.acquire_many(hits.max(1))).await;
     let is_admitted = matches!(acquired, Ok(Ok(())));
     if hits == 0 && is_admitted {
-        let ask = Ask::at(leased.clock().now()).many(1);
         let _: bool = leased.account().refund(&ask, Duration::ZERO);
     }
     let by = if leased.state().is_away() { By::StoreAway } else { By::Limit };
     (by, !is_admitted)
 }
 
-/// The longest time for which a request waits for an answer.
+/// The longest time for which a request waits for answers.
 const MAX_WAIT: Duration = Duration::from_millis(200);

@@ -185,7 +185,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for answers of the
     /// store, for up to 200 ms, if it is not in memory, and the permits in hand are too few.
     ///
-    /// If the future is dropped while it waits, the limits of the request may stay charged.
+    /// If the future is dropped while it waits, some limits of the request may stay charged.
     #[cfg_attr(not(feature = "redis"), expect(clippy::unused_async, reason = "no store waits"))]
     pub async fn decide(&self, request: &Request, now: Timestamp) -> Decision {
         #[cfg(feature = "redis")]

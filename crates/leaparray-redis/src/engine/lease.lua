@@ -29,6 +29,8 @@ local k = floor(now / b)
 local last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time
 if last then last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket, ahead, share, last_time = unpacked(last) end
 local is_lost = of_identity ~= identity
+-- The mark of a limit of a group expires last, so it was evicted if it alone is not there.
+local is_torn = not mark and (stored or last)
 local is_evicted = not is_lost and not stored and charged_to + n > k
 local is_forgotten = seen > 0 and time < seen + (n + v + 1) * b and (last_time or 0) < seen
   and asked_identity == identity and asked_since >= (since or 0)
@@ -38,7 +40,7 @@ if KEYS[4] and (of_group ~= identity or now >= group_high + b) then
   redis.call('SET', KEYS[4], pack(identity, group_open, now))
 end
 if is_lost or is_evicted or is_forgotten then
-  since, open, charged_to, stored = now, is_lost and not is_forgotten and group_open or shut, 0, false
+  since, open, charged_to, stored = now, is_lost and not is_torn and not is_forgotten and group_open or shut, 0, false
 end
 
 -- The bucket of the last ask. The charges: the permits of each bucket of the window that ends with it, and of those to come in
@@ -192,14 +194,14 @@ if not is_new then
   if is_same and is_known then granted = last_granted else ahead = {} end
 end
 
--- The mark of a limit of a group expires with its charges.
+-- Also without a charge: absent charges are ones that were evicted.
+redis.call('SET', KEYS[2], pack(k, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting), 'PX', kept_for)
+-- The mark of a limit of a group expires with its charges, and not before them: it is written last.
 if KEYS[4] then
   redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to), 'PX', kept_for)
 else
   redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))
 end
--- Also without a charge: absent charges are ones that were evicted.
-redis.call('SET', KEYS[2], pack(k, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting), 'PX', kept_for)
 local answer = { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
   (is_new or is_same) and 0 or 1, now - time }
 for _, number in ipairs(ahead) do answer[#answer + 1] = number end

@@ -54,7 +54,8 @@ impl LeaseKeys {
     /// share a hash tag.
     ///
     /// A server that evicts keys weakens the limits of a group: a limit of which all keys were
-    /// evicted counts as a new one. Set `maxmemory-policy noeviction`.
+    /// evicted counts as a new one. Set `maxmemory-policy noeviction`. So does one whose clock is
+    /// ahead for long enough to let keys expire, and is set back before the next ask of the group.
     ///
     /// ```
     /// use leaparray_redis::lease::{LeaseConfig, LeaseKeys};

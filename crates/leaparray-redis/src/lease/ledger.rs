@@ -199,6 +199,11 @@ impl Ledger {
         self.charges = None;
     }
 
+    /// Loses the mark and keeps the rest, as a server does that evicts keys.
+    pub fn evict_mark(&mut self) {
+        self.mark = None;
+    }
+
     /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
     ///
     /// The next ask of a node that has had an answer begins an epoch. If the first two asks of a
@@ -372,7 +377,8 @@ impl Ledger {
     /// than the last one that is known.
     ///
     /// A mark that is missing was never there, if the limit belongs to a group that is open.
-    /// Unless the node has had an answer, which then is forgotten.
+    /// Unless its charges or the last ask of the node are there, or the node has had an answer,
+    /// which then is forgotten.
     fn mark_at(
         &mut self,
         time: u64,
@@ -394,8 +400,10 @@ impl Ledger {
         let since = self.mark.as_ref().map_or(0, |it| it.epoch.since);
         let is_of_this = |of: Epoch| of.identity == identity && of.since >= since;
         let is_forgotten = is_recent && !is_known && ask.epoch.is_some_and(is_of_this);
+        // The mark of a limit of a group expires last. So it was evicted if it alone is not there.
+        let is_torn = self.mark.is_none() && (self.charges.is_some() || last.is_some());
         let of_run = self.mark.take().filter(|it| it.epoch.identity == identity);
-        let is_new = of_run.is_none() && !is_forgotten;
+        let is_new = of_run.is_none() && !is_torn && !is_forgotten;
         let known = of_run.filter(|it| !is_evicted(it) && !is_forgotten);
         let mark = if let Some(mark) = known {
             Mark { high: now, ..mark }

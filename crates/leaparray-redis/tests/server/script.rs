@@ -97,6 +97,11 @@ impl Pair {
         self.ledger.evict_charges();
     }
 
+    fn evict_mark(&mut self) {
+        redis::cmd("DEL").arg(self.keys.mark()).exec(&mut self.connection).unwrap();
+        self.ledger.evict_mark();
+    }
+
     fn restart(&mut self) {
         let nodes = self.last.keys().map(|it| self.keys.node(*it));
         let keys = nodes.chain([self.keys.mark(), self.keys.charges()]).chain(self.keys.group());
@@ -138,6 +143,7 @@ fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> (u64, u64
             400..406 => pair.evict(),
             406..410 => pair.restart(),
             410..414 => pair.identity += 1,
+            414..418 => pair.evict_mark(),
             _ => {}
         }
         let node = random.usize(..4);
