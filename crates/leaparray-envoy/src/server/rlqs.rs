@@ -86,8 +86,8 @@ impl QuotaServer {
     }
 
     #[cfg(feature = "redis")]
-    pub(super) fn set_share(&self, ask: &ShareAsk, units: u64, until: Timestamp) {
-        self.inner.lock().quotas.set_share(&ask.domain, &ask.bucket, units, until);
+    pub(super) fn set_share(&self, ask: &ShareAsk, units: u64, goal: u64, until: Timestamp) {
+        self.inner.lock().quotas.set_share(&ask.domain, &ask.bucket, units, goal, until);
     }
 
     #[cfg(feature = "redis")]
@@ -249,7 +249,9 @@ impl RateLimitQuotaService for QuotaServer {
                 if let Err(refused) = result {
                     let text = refused.to_string();
                     let status = match refused {
-                        Refused::Subscriptions(_) => Status::resource_exhausted(text),
+                        Refused::Subscriptions(_) | Refused::Budgets(_) => {
+                            Status::resource_exhausted(text)
+                        }
                         Refused::Closed => Status::unavailable("the client reads too slowly"),
                         _ => Status::invalid_argument(text),
                     };
