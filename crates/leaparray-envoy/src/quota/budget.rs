@@ -18,6 +18,8 @@ pub(super) struct Budget {
     whole: u64,
     /// The requests that this instance may assign now: the limit, or its share.
     limit: u64,
+    /// The requests that this instance should get along with: at most the limit.
+    goal: u64,
     /// The share of this instance, and until when it has it; `None` if it has the whole limit.
     share: Option<Share>,
     window: Duration,
@@ -50,6 +52,7 @@ struct Assignment {
 #[derive(Clone, Copy, Debug)]
 struct Share {
     units: u64,
+    goal: u64,
     until: Timestamp,
 }
 
@@ -80,14 +83,15 @@ impl Budget {
     /// Creates a budget. If it is `shared`, it has nothing until it gets a share.
     pub(super) fn new(whole: u64, window: Duration, shared: bool) -> Self {
         let (clients, ending) = (BTreeMap::new(), Charges::default());
-        let share = shared.then_some(Share { units: 0, until: Timestamp::from_nanos(0) });
+        let share = shared.then_some(Share { units: 0, goal: 0, until: Timestamp::from_nanos(0) });
         let limit = if shared { 0 } else { whole };
-        Self { whole, limit, share, window, clients, ending, assigned: 0 }
+        let goal = limit;
+        Self { whole, limit, goal, share, window, clients, ending, assigned: 0 }
     }
 
     /// Takes a share of the limit, in place of the one before.
-    pub(super) const fn set_share(&mut self, units: u64, until: Timestamp) {
-        self.share = Some(Share { units, until });
+    pub(super) const fn set_share(&mut self, units: u64, goal: u64, until: Timestamp) {
+        self.share = Some(Share { units, goal, until });
     }
 
     /// Returns the least share that covers what is assigned, and what the clients want.
@@ -115,7 +119,6 @@ impl Budget {
         now: Timestamp,
         config: &QuotaConfig,
     ) -> Option<Order> {
-        self.expire(now, config);
         if let Some(client) = self.clients.get_mut(&stream) {
             let since = now.saturating_since(client.last_report);
             // The reports of a client that sends several at once are one.
@@ -129,11 +132,12 @@ impl Budget {
             }
             return None;
         }
+        self.expire(now, config);
         let demand = 1.0 / self.window.as_secs_f64();
         let (last_report, last_request) = (now, now);
         let client = Client { demand, last_report, last_request, assignment: None, lapses: false };
         self.clients.insert(stream, client);
-        let fair = (self.limit / self.clients.len() as u64).max(1);
+        let fair = (self.goal / self.clients.len() as u64).max(1);
         let part = self.fitting(fair, Part::default())?;
         Some(self.assign(stream, part, now, config))
     }
@@ -232,11 +236,11 @@ impl Budget {
         orders
     }
 
-    /// Sends assignments again that stay, once half of their time is over.
+    /// Sends assignments again that stay, before they may have ended.
     fn renew(&mut self, now: Timestamp, config: &QuotaConfig) -> Vec<(StreamId, Order)> {
         let is_due = |client: &Client| {
             let age = |it: Assignment| now.saturating_since(it.sent);
-            !client.lapses && client.assignment.is_some_and(|it| age(it) >= config.ttl / 2)
+            !client.lapses && client.assignment.is_some_and(|it| age(it) >= config.renewal())
         };
         let due = self.clients.iter().filter(|(_, it)| is_due(it)).map(|(&stream, _)| stream);
         let due: Vec<_> = due.collect();
@@ -277,10 +281,13 @@ impl Budget {
         self.ending.end(now);
         // A share is only of use if it is there until the last charge of an assignment of now.
         let last = now.saturating_add(lasts + self.window);
-        self.limit = match self.share {
-            None => self.whole,
-            Some(share) if last <= share.until => share.units.min(self.whole),
-            Some(_) => 0,
+        (self.limit, self.goal) = match self.share {
+            None => (self.whole, self.whole),
+            Some(share) if last <= share.until => {
+                let limit = share.units.min(self.whole);
+                (limit, share.goal.min(limit))
+            }
+            Some(_) => (0, 0),
         };
     }
 
@@ -308,9 +315,9 @@ impl Budget {
     fn targets(&self, now: Timestamp, config: &QuotaConfig) -> Vec<(StreamId, u64)> {
         let count = self.clients.len() as u64;
         // Something has to be free, for the bursts of smaller assignments.
-        let reserve = (self.limit / 80).min(count);
-        let usable = self.limit - reserve;
-        let want = |it: &Client| it.want(self.limit, self.window, now, config);
+        let reserve = (self.goal / 80).min(count);
+        let usable = self.goal - reserve;
+        let want = |it: &Client| it.want(self.goal, self.window, now, config);
         let mut clients: Vec<_> = self.clients.iter().map(|(&id, it)| (id, want(it))).collect();
         if count > usable {
             // They take turns: another one begins each time.

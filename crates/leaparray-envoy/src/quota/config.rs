@@ -14,6 +14,9 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaConfig {
+    /// The time to live that was set.
+    set_ttl: Duration,
+    /// It, or the least one that can be renewed.
     pub(super) ttl: Duration,
     pub(super) delivery: Duration,
     pub(super) silence: Duration,
@@ -27,6 +30,7 @@ impl Default for QuotaConfig {
     /// in all.
     fn default() -> Self {
         Self {
+            set_ttl: Duration::from_secs(3),
             ttl: Duration::from_secs(3),
             delivery: Duration::from_secs(1),
             silence: Duration::from_secs(30),
@@ -38,11 +42,17 @@ impl Default for QuotaConfig {
 }
 
 impl QuotaConfig {
+    /// The time in which an assignment is renewed: two plans of the server.
+    const RENEWAL: Duration = Duration::from_millis(500);
+
     /// Sets the time to live of assignments: whole seconds, from one to a day. A fraction of a
     /// second is cut off. The share of a lost client is missing for about so long.
+    ///
+    /// It is at least half a second longer than the [delivery](Self::with_delivery): an assignment
+    /// that may have ended before it is renewed costs a further burst.
     #[must_use]
     pub fn with_ttl(self, ttl: Duration) -> Self {
-        Self { ttl: Duration::from_secs(ttl.as_secs().clamp(1, 86_400)), ..self }
+        Self { set_ttl: Duration::from_secs(ttl.as_secs().clamp(1, 86_400)), ..self }.renewable()
     }
 
     /// Sets the longest time from when an assignment is sent until the client has applied it: a
@@ -50,7 +60,19 @@ impl QuotaConfig {
     #[must_use]
     pub fn with_delivery(self, delivery: Duration) -> Self {
         let delivery = delivery.clamp(Duration::from_millis(1), Duration::from_secs(60));
-        Self { delivery, ..self }
+        Self { delivery, ..self }.renewable()
+    }
+
+    fn renewable(self) -> Self {
+        let least = self.delivery + Self::RENEWAL;
+        let seconds = least.as_secs() + u64::from(least.subsec_nanos() > 0);
+        Self { ttl: self.set_ttl.max(Duration::from_secs(seconds)), ..self }
+    }
+
+    /// The age at which an assignment is sent again: as long before the last moment at which it
+    /// certainly has not ended.
+    pub(super) fn renewal(&self) -> Duration {
+        self.ttl.saturating_sub(self.delivery) / 2
     }
 
     /// Sets the time after its last report for which a client gets assignments: more than the
@@ -72,7 +94,8 @@ impl QuotaConfig {
         Self { max_streams, ..self }
     }
 
-    /// Sets how many buckets all streams together may have.
+    /// Sets how many buckets all streams together may have. There are at most twice as many
+    /// budgets, with those of closed streams, which stay until their charges have ended.
     #[must_use]
     pub const fn with_max_subscriptions(self, max_subscriptions: usize) -> Self {
         Self { max_subscriptions, ..self }

@@ -1,6 +1,6 @@
 //! All budgets and streams.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ enum Entry {
 #[derive(Debug, Default)]
 struct Stream {
     domain: Option<Arc<str>>,
-    buckets: Vec<BucketId>,
+    buckets: BTreeSet<BucketId>,
 }
 
 /// A stream.
@@ -171,6 +171,8 @@ pub enum Refused {
     Streams(usize),
     /// All streams together have so many buckets already.
     Subscriptions(usize),
+    /// There are so many budgets already, with those whose charges have not ended.
+    Budgets(usize),
     /// The first report has no domain.
     NoDomain,
     /// The report is for another domain than the first one of the stream.
@@ -189,6 +191,9 @@ impl fmt::Display for Refused {
             Self::Streams(max) => write!(f, "{max} streams are open already, which is the most"),
             Self::Subscriptions(max) => {
                 write!(f, "all streams have {max} buckets already, which is the most")
+            }
+            Self::Budgets(max) => {
+                write!(f, "there are {max} budgets already, which is the most")
             }
             Self::NoDomain => f.write_str("the first report of a stream needs a domain"),
             Self::OtherDomain(domain) => {
@@ -278,10 +283,20 @@ impl Quotas {
 
     /// Gives a budget its share: `units` requests in an interval, until `until`, in place of the
     /// share before. The share before must not be given to another instance before its own end.
-    pub fn set_share(&mut self, domain: &str, bucket: &BucketId, units: u64, until: Timestamp) {
+    ///
+    /// The budget makes its assignments smaller, until they are charged `goal`. With fewer units
+    /// than are charged, it would send none.
+    pub fn set_share(
+        &mut self,
+        domain: &str,
+        bucket: &BucketId,
+        units: u64,
+        goal: u64,
+        until: Timestamp,
+    ) {
         let key = (Arc::from(domain), bucket.clone());
         if let Some(Entry::Limited(budget)) = self.budgets.get_mut(&key) {
-            budget.set_share(units, until);
+            budget.set_share(units, goal, until);
         }
     }
 
@@ -346,17 +361,23 @@ impl Quotas {
                 Some(_) => {}
             }
         }
-        let is_new = |it: &&Usage| stream.buckets.binary_search(&it.bucket).is_err();
-        let mut new: Vec<_> = usages.iter().filter(is_new).map(|it| it.bucket.clone()).collect();
-        new.sort_unstable();
-        new.dedup();
+        let is_new = |it: &&Usage| !stream.buckets.contains(&it.bucket);
+        let new = usages.iter().filter(is_new).map(|it| it.bucket.clone());
+        let new: BTreeSet<_> = new.collect();
         if self.subscriptions + new.len() > self.config.max_subscriptions {
             return Err(Refused::Subscriptions(self.config.max_subscriptions));
+        }
+        // A budget outlives its streams until its charges have ended.
+        let max = self.config.max_subscriptions.saturating_mul(2);
+        let is_unknown =
+            |it: &&BucketId| !self.budgets.contains_key(&(Arc::clone(&domain), (*it).clone()));
+        let unknown = new.iter().filter(is_unknown).count();
+        if unknown > 0 && self.budgets.len() + unknown > max {
+            return Err(Refused::Budgets(max));
         }
         self.subscriptions += new.len();
         stream.domain = Some(Arc::clone(&domain));
         stream.buckets.extend(new);
-        stream.buckets.sort_unstable();
         let mut actions = Vec::new();
         for Usage { bucket, allowed, denied } in usages {
             self.counts.reports += 1;
@@ -407,7 +428,7 @@ impl Quotas {
                         self.counts.abandoned += 1;
                         self.subscriptions -= 1;
                         if let Some(stream) = self.streams.get_mut(&stream) {
-                            stream.buckets.retain(|it| it != bucket);
+                            stream.buckets.remove(bucket);
                         }
                     }
                 }

@@ -20,7 +20,7 @@ use crate::quota::ShareAsk;
 use crate::quota::{
     Action, BucketId, BucketLimit, QuotaConfig, QuotaCounts, Quotas, Refused, StreamId,
 };
-use crate::service::{Descriptor, Service};
+use crate::service::{EntryLimit, Service};
 
 /// The time between two plans.
 const TICK: Duration = Duration::from_millis(250);
@@ -86,8 +86,8 @@ impl QuotaServer {
     }
 
     #[cfg(feature = "redis")]
-    pub(super) fn set_share(&self, ask: &ShareAsk, units: u64, until: Timestamp) {
-        self.inner.lock().quotas.set_share(&ask.domain, &ask.bucket, units, until);
+    pub(super) fn set_share(&self, ask: &ShareAsk, units: u64, goal: u64, until: Timestamp) {
+        self.inner.lock().quotas.set_share(&ask.domain, &ask.bucket, units, goal, until);
     }
 
     #[cfg(feature = "redis")]
@@ -113,18 +113,18 @@ impl Inner {
     }
 
     /// Returns the limit of a bucket: that of the descriptor with these entries, in the order in
-    /// which the tree has them. The entries of a bucket have none.
+    /// which the tree has them. The entries of a bucket have none. A limit in the shadow refuses
+    /// nothing.
     fn limit(&self, domain: &str, bucket: &BucketId) -> BucketLimit {
         let mut entries = bucket.entries().to_vec();
         let count = if entries.len() > MAX_ORDERED { 1 } else { (1..=entries.len()).product() };
         for number in 0..count {
-            let descriptor = Descriptor::new(entries.iter().cloned()).with_hits(0);
-            let request = crate::service::Request::new(domain, [descriptor]);
-            // 0 hits are charged nothing.
-            let decision = self.service.decide_at(&request, self.service.now());
-            if let Some(limit) = decision.statuses().first().and_then(|it| it.limit.as_ref()) {
-                let (requests, window) = (limit.requests_per_unit, limit.unit.interval());
-                return BucketLimit::Requests { requests, window };
+            match self.service.limit(domain, &entries) {
+                Some(EntryLimit::Enforced { requests, unit }) => {
+                    return BucketLimit::Requests { requests, window: unit.interval() };
+                }
+                Some(EntryLimit::Open) => return BucketLimit::Unlimited,
+                None => {}
             }
             permute(&mut entries, number + 1);
         }
@@ -249,7 +249,9 @@ impl RateLimitQuotaService for QuotaServer {
                 if let Err(refused) = result {
                     let text = refused.to_string();
                     let status = match refused {
-                        Refused::Subscriptions(_) => Status::resource_exhausted(text),
+                        Refused::Subscriptions(_) | Refused::Budgets(_) => {
+                            Status::resource_exhausted(text)
+                        }
                         Refused::Closed => Status::unavailable("the client reads too slowly"),
                         _ => Status::invalid_argument(text),
                     };
@@ -266,6 +268,30 @@ impl RateLimitQuotaService for QuotaServer {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn bucket_has_the_limit_of_its_descriptor_and_none_in_the_shadow() {
+        let limit = "rate_limit: { unit: minute, requests_per_unit: 7 }";
+        let config = crate::config::Config::from_yaml(&format!(
+            "domain: shop\ndescriptors:\n\
+             - key: path\n  descriptors:\n  - key: client\n    {limit}\n\
+             - key: shadow\n  {limit}\n  shadow_mode: true\n\
+             - key: open\n  rate_limit: {{ unlimited: true }}\n"
+        ));
+        let service = Service::new(&config.unwrap(), &crate::service::Store::Memory);
+        let server = QuotaServer::new(QuotaConfig::default(), service, true);
+        let limit = |domain: &str, keys: &[&str]| {
+            server.inner.limit(domain, &BucketId::new(keys.iter().map(|key| (*key, "a"))))
+        };
+        let window = Duration::from_secs(60);
+        let enforced = BucketLimit::Requests { requests: 7, window };
+        assert_eq!(limit("shop", &["client", "path"]), enforced);
+        for open in [&["shadow"][..], &["open"], &["path"], &["unknown"]] {
+            assert_eq!(limit("shop", open), BucketLimit::Unlimited, "{open:?}");
+        }
+        assert_eq!(limit("mall", &["client", "path"]), BucketLimit::Unlimited);
+        assert_eq!(server.inner.service.keys(), 0, "a look has no state");
+    }
 
     #[test]
     fn each_order_comes_once() {

@@ -65,7 +65,7 @@ impl Shares {
                 let until = quotas.now().saturating_add(ask.lasts + SPARE);
                 let answer = tokio::time::timeout(TIMEOUT, self.ask(manager.clone(), &ask)).await;
                 match answer {
-                    Ok(Ok(units)) => quotas.set_share(&ask, units, until),
+                    Ok(Ok((units, goal))) => quotas.set_share(&ask, units, goal, until),
                     // The others are asked for in the next turn.
                     _ => break,
                 }
@@ -77,7 +77,7 @@ impl Shares {
         &self,
         mut connection: ConnectionManager,
         ask: &ShareAsk,
-    ) -> Result<u64, RedisError> {
+    ) -> Result<(u64, u64), RedisError> {
         let lasts = ask.lasts + SPARE;
         let mut script = self.script.prepare_invoke();
         // One slot of a cluster.
@@ -91,7 +91,6 @@ impl Shares {
             .arg(ask.wanted)
             .arg(ask.limit)
             .arg(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
-        let (units, _) = script.invoke_async::<(u64, u64)>(&mut connection).await?;
-        Ok(units)
+        script.invoke_async(&mut connection).await
     }
 }

@@ -103,6 +103,18 @@ pub struct RuleInfo {
     pub is_quota: bool,
 }
 
+/// What a limit of the configuration says of entries.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryLimit {
+    Enforced {
+        requests: u32,
+        unit: crate::config::Unit,
+    },
+    /// It is unlimited, or in the shadow.
+    Open,
+}
+
 impl<C: Clock> Clone for Service<C> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
@@ -156,6 +168,18 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry<C>> {
         &self.inner.registry
+    }
+
+    /// Returns what a limit of the configuration says of entries; `None` if none concerns them.
+    /// Nothing is counted, and no key gets a state.
+    #[cfg(feature = "server")]
+    pub(crate) fn limit(&self, domain: &str, entries: &[(String, String)]) -> Option<EntryLimit> {
+        let tree = self.inner.tree.load();
+        let rule = tree.domain(domain)?.find(entries, &mut key::Key::new())?;
+        Some(match rule.requests {
+            Some((requests, unit)) if !rule.is_shadow => EntryLimit::Enforced { requests, unit },
+            _ => EntryLimit::Open,
+        })
     }
 
     /// Returns what is known of a limit of the configuration in force.

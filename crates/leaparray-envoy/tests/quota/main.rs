@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod fleet;
 mod promise;
 mod shares;
 mod world;

@@ -14,14 +14,15 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn saturated_clients_use_95_percent() {
-    for clients in [1, 2, 10] {
-        let mut world = World::new(QuotaConfig::default(), 1_000, 1);
+    for (clients, ttl) in [(1, 3), (2, 3), (10, 3), (1, 2), (2, 2), (2, 1)] {
+        let config = QuotaConfig::default().with_ttl(ttl * SECOND);
+        let mut world = World::new(config, 1_000, 1);
         for _ in 0..clients {
             world.add(Load::Steady(50));
         }
         world.run(15 * SECOND);
         let used = world.last(5 * SECOND);
-        assert!(used >= 4_750, "{clients} clients: {used} of 5000");
+        assert!(used >= 4_750, "{clients} clients, {ttl} s: {used} of 5000");
         assert!(world.most() <= 1_000);
     }
 }
@@ -175,6 +176,53 @@ fn what_is_too_much_or_wrong_is_refused_and_not_taken() {
 }
 
 #[test]
+fn budgets_of_closed_streams_are_bounded() {
+    let config = QuotaConfig::default().with_max_subscriptions(2);
+    let mut quotas = Quotas::new(config);
+    let now = Timestamp::from_secs(60);
+    // Their charges end after a day.
+    let day = 86_400 * SECOND;
+    let limit_of = |_: &str, _: &BucketId| BucketLimit::Requests { requests: 10, window: day };
+    let mut report = |key: String, at| {
+        let stream = quotas.open().unwrap();
+        let usage = Usage { bucket: BucketId::new([(key, "")]), allowed: 1, denied: 0 };
+        let result = quotas.report(stream, "shop", [usage], at, &limit_of);
+        quotas.close(stream);
+        quotas.tick(at);
+        result
+    };
+    for key in 0..4 {
+        assert_eq!(report(key.to_string(), now).unwrap().len(), 1);
+    }
+    assert_eq!(report("4".to_owned(), now), Err(Refused::Budgets(4)));
+    assert!(report("3".to_owned(), now).is_ok(), "it is known");
+    let later = now.saturating_add(2 * day);
+    report("3".to_owned(), later).unwrap();
+    assert_eq!(report("4".to_owned(), later).unwrap().len(), 1);
+}
+
+#[test]
+fn one_stream_with_all_buckets_is_abandoned_soon() {
+    let mut quotas = Quotas::new(QuotaConfig::default().with_idle(10 * SECOND));
+    let start = Timestamp::from_secs(60);
+    let limit_of = |_: &str, _: &BucketId| BucketLimit::Requests { requests: 10, window: SECOND };
+    let stream = quotas.open().unwrap();
+    let usage = |key: u32| Usage {
+        bucket: BucketId::new([("user", key.to_string())]),
+        allowed: 1,
+        denied: 0,
+    };
+    // With a step for each of the others, this takes minutes.
+    let all = 1 << 16;
+    quotas.report(stream, "shop", (0..all).map(usage), start, &limit_of).unwrap();
+    quotas.tick(start.saturating_add(11 * SECOND));
+    quotas.tick(start.saturating_add(20 * SECOND));
+    let counts = quotas.counts();
+    assert_eq!((counts.abandoned, counts.subscriptions), (all.into(), 0));
+    assert_eq!(counts.budgets, 0);
+}
+
+#[test]
 fn instance_assigns_its_share_and_nothing_that_outlives_it() {
     let mut quotas = Quotas::with_shares(QuotaConfig::default());
     let limit = BucketLimit::Requests { requests: 1_000, window: SECOND };
@@ -187,7 +235,7 @@ fn instance_assigns_its_share_and_nothing_that_outlives_it() {
     assert_eq!((asks.len(), asks[0].limit, asks[0].least), (1, 1_000, 0));
     // An assignment of 3 s is charged for 5 s: until it has ended, and has left each interval.
     assert_eq!(asks[0].lasts, 5 * SECOND);
-    quotas.set_share("shop", &bucket(), 300, start.saturating_add(10 * SECOND));
+    quotas.set_share("shop", &bucket(), 300, 300, start.saturating_add(10 * SECOND));
     let mut last = 0;
     for step in 0..60 {
         let now = start.saturating_add(step * SECOND / 4);

@@ -104,16 +104,7 @@ impl World {
     /// The most requests that were admitted in an interval.
     pub(crate) fn most(&self) -> u64 {
         let steps = usize::try_from(self.window.as_nanos() / STEP.as_nanos()).unwrap();
-        let mut sum = 0;
-        let mut most = 0;
-        for (index, &count) in self.admitted.iter().enumerate() {
-            sum += count;
-            if index >= steps {
-                sum -= self.admitted[index - steps];
-            }
-            most = most.max(sum);
-        }
-        most
+        most(&self.admitted, steps)
     }
 
     /// The requests that were admitted in the last `time`.
@@ -121,6 +112,20 @@ impl World {
         let steps = usize::try_from(time.as_nanos() / STEP.as_nanos()).unwrap();
         self.admitted[self.admitted.len() - steps..].iter().sum()
     }
+}
+
+/// The most requests that were admitted in so many steps, one after another.
+pub(crate) fn most(admitted: &[u64], steps: usize) -> u64 {
+    let mut sum = 0;
+    let mut most = 0;
+    for (index, &count) in admitted.iter().enumerate() {
+        sum += count;
+        if index >= steps {
+            sum -= admitted[index - steps];
+        }
+        most = most.max(sum);
+    }
+    most
 }
 
 pub(crate) fn bucket() -> BucketId {
