@@ -339,12 +339,12 @@ pub(super) fn wait_end() -> Instant {
 /// Takes hits, and waits for answers of the server, until a time. Returns what the decision is by,
 /// and whether it is a refusal.
 pub(super) async fn acquire(leased: &Leased, hits: u64, until: Instant) -> (By, bool) {
-    // Not at the time of the refund: it gives back what was taken since.
-    let ask = Ask::at(leased.clock().now()).many(1);
+    // A refund gives back what was taken since.
+    let since = leased.clock().now();
     let acquired = timeout_at(until, leased.acquire_many(hits.max(1))).await;
     let is_admitted = matches!(acquired, Ok(Ok(())));
     if hits == 0 && is_admitted {
-        let _: bool = leased.account().refund(&ask, Duration::ZERO);
+        let _: bool = leased.account().refund(&Ask::at(since).many(1), Duration::ZERO);
     }
     let by = if leased.state().is_away() { By::StoreAway } else { By::Limit };
     (by, !is_admitted)
