@@ -167,18 +167,6 @@ fn token_is_taken_once_beside_an_eviction() {
     });
 }
 
-/// The keys without a place share a bucket: a thread that finds it locked waits for it.
-#[test]
-fn keys_without_a_place_take_the_token_once() {
-    explore(None, || {
-        let limiter = Keyed::with_hasher(bucket(1), 1, Same(0)).unwrap().with_overflow();
-        let limiter = Arc::new(limiter.with_max_lead(Duration::MAX));
-        assert_eq!(ask(&limiter, KEY, START), 1);
-        let other = asks(&limiter, OTHER, START);
-        assert_eq!(ask(&limiter, KEY + 1, START) + other.join().unwrap(), 1);
-    });
-}
-
 #[test]
 fn refusals_are_conserved_beside_an_eviction() {
     explore(None, || {

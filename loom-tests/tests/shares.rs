@@ -20,7 +20,11 @@ fn shares(limit: u64) -> Arc<Shares> {
 }
 
 fn take(shares: &Arc<Shares>, tenant: u8) -> Option<impl Permit + use<>> {
-    OfTenant::new(shares.clone(), &tenant, 1).try_acquire().at_once().ok()
+    take_many(shares, tenant, 1)
+}
+
+fn take_many(shares: &Arc<Shares>, tenant: u8, permits: u64) -> Option<impl Permit + use<>> {
+    OfTenant::new(shares.clone(), &tenant, 1).try_acquire_many(permits).at_once().ok()
 }
 
 /// The tenant that holds a permit gives it back, while another one is refused and so hungry, or
@@ -64,6 +68,23 @@ fn requests_of_one_tenant_balance() {
         let other = thread::spawn(move || take(&other, 1).is_some());
         assert!(take(&shares, 1).is_some());
         assert!(other.join().unwrap());
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+    });
+}
+
+/// Another tenant is hungry, so each may hold about half of the permits. Two requests of a tenant
+/// are within its share, but not both: the later one is refused after it has taken its permits.
+#[test]
+fn overtaken_request_of_a_tenant_leaves_nothing_in_use() {
+    explore(Some(1), || {
+        let shares = shares(8);
+        let held = take_many(&shares, 2, 2);
+        assert!(held.is_some() && take_many(&shares, 2, 7).is_none());
+        let other = shares.clone();
+        let other = thread::spawn(move || take_many(&other, 1, 3).is_some());
+        drop(take_many(&shares, 1, 3));
+        other.join().unwrap();
+        drop(held);
         assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
     });
 }
