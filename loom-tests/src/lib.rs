@@ -15,11 +15,15 @@
 #[cfg(loom)]
 mod node;
 #[cfg(loom)]
+mod registry;
+#[cfg(loom)]
 mod ring;
 #[cfg(loom)]
 mod window;
 #[cfg(loom)]
 pub use node::{Node, enter, node, node_config};
+#[cfg(loom)]
+pub use registry::{RegistryModel, blocks, evict_all, registry};
 #[cfg(loom)]
 pub use ring::{LEN, OwnedPair, Ring, Tally, explore, explore_some, ring, start};
 #[cfg(loom)]
