@@ -28,7 +28,12 @@ use crate::sync::{AtomicU32, Ordering, RacyOnce};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(from = "Vec<(Cow<'static, str>, u64)>"))]
+// As a list in both directions: some formats write a structure around a list, and then read it only
+// into a structure.
+#[cfg_attr(
+    feature = "serde",
+    serde(from = "Vec<(Cow<'static, str>, u64)>", into = "Vec<(Cow<'static, str>, u64)>")
+)]
 pub struct RefusedBy(
     /// In the order of their names, each once.
     Vec<(Cow<'static, str>, u64)>,
@@ -90,6 +95,13 @@ impl AddAssign<&Self> for RefusedBy {
         for (name, count) in &other.0 {
             self.add(name.clone(), *count);
         }
+    }
+}
+
+impl From<RefusedBy> for Vec<(Cow<'static, str>, u64)> {
+    /// In the order of the names.
+    fn from(refused: RefusedBy) -> Self {
+        refused.0
     }
 }
 
