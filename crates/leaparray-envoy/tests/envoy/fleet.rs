@@ -92,7 +92,8 @@ async fn instances_over_redis_are_never_over_when_all_are_killed() {
 #[ignore = "needs Envoy, named by ENVOY, h2load and redis-server"]
 async fn quotas_over_redis_are_never_over_when_all_are_killed() {
     let Some(parts) = kill_all(false).await else { return };
-    // Less than the limit, as clients on a busy machine lose tokens.
+    // Less than the limit, as clients on a busy machine lose tokens. In the seconds after the kill,
+    // the streams connect to another instance, which has to wait for the share of the killed one.
     assert!(parts.at_first >= 0.1, "{}", parts.at_first);
-    assert!(parts.without_an_instance > 0.1 && parts.at_the_end > 0.1);
+    assert!(parts.at_the_end > 0.1, "{}", parts.at_the_end);
 }
