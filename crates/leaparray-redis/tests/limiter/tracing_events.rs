@@ -10,11 +10,14 @@ use crate::engine::{Network, Simulated, opened};
 
 #[tokio::test(start_paused = true)]
 async fn changes_of_the_state_are_events() {
+    // Each event is registered before there is a subscriber: one that another test registers at the
+    // same time as the subscriber may stay disabled.
+    let clock = Simulated::start();
+    opened(clock, &Network::new(clock)).await.close().await;
     let log = tempfile::NamedTempFile::new().unwrap();
     let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
     let subscriber = subscriber.with_writer(Arc::new(log.reopen().unwrap())).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let clock = Simulated::start();
     let network = Network::new(clock);
     let limiter = opened(clock, &network).await;
     network.set_away(true);
