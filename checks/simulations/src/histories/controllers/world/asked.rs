@@ -1,5 +1,6 @@
 //! The controller, as it is asked.
 
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,21 @@ use leaparray::flow::{Ask, BoxLimiter, BoxPermit, Decision, Keyed, Limiter, Wait
 
 use crate::histories::controllers::subject::{SimCircuit, SimClock, Subject, Way};
 
-type Keys = Keyed<u64, (Box<dyn Fn() -> BoxLimiter>, SimClock)>;
+type Keys = Keyed<u64, (Box<dyn Fn() -> BoxLimiter>, SimClock), Seeded>;
+
+/// The hashes of a seed, so that a course is decided on alike in each run: which idle keys are
+/// evicted depends on the hashes.
+pub(super) struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
 
 pub(super) enum Asked {
     Direct(BoxLimiter),
@@ -38,8 +53,8 @@ impl Asked {
             Way::PerKey { max_keys, keep } => {
                 let (base, of_keys) = (subject.base, clock.clone());
                 let make = Box::new(move || base.build(&of_keys, seed).0) as Box<dyn Fn() -> _>;
-                let keys = Keys::new((make, clock.clone()), max_keys).expect("a cap");
-                Self::Keys(Box::new(keys.with_keep(keep)))
+                let keys = Keys::with_hasher((make, clock.clone()), max_keys, Seeded(seed));
+                Self::Keys(Box::new(keys.expect("a cap").with_keep(keep)))
             }
             way => {
                 let limiter;
