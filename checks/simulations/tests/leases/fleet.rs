@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leaparray_redis::lease::{Answer, Ask, Holdings, LeaseConfig, Ledger};
+use leaparray_redis::lease::{Answer, Ask, Group, Holdings, LeaseConfig, Ledger};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BUCKET: u64 = 1_000;
@@ -39,6 +39,8 @@ pub(crate) struct Fleet {
     pub(crate) identity_of_process: bool,
     /// Whether permits are granted before they are free.
     pub(crate) ahead: bool,
+    /// Whether the limit is one of a group, which is known, while the limit is new.
+    pub(crate) in_group: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +56,8 @@ pub(crate) struct State {
     behind: u64,
     identity: u64,
     ledger: Ledger,
-    replica: Option<Ledger>,
+    group: Option<Group>,
+    replica: Option<(Ledger, Option<Group>)>,
     /// With the name of the incarnation.
     nodes: [(u64, Holdings); 2],
     /// Whether a node was told that another one has its number.
@@ -82,7 +85,9 @@ pub(crate) enum Action {
     DeliverAndRepeat(usize),
     Crash(usize),
     BlankRestart,
+    /// The charges are evicted.
     Evict,
+    EvictMark,
     Replicate,
     Promote,
     /// The server's clock steps back, by a number of buckets.
@@ -95,7 +100,7 @@ type Condition = fn(&Fleet, &State) -> bool;
 
 impl Fleet {
     pub(crate) fn new(limit: u64, steps: u64, faults: Faults) -> Self {
-        Self { limit, steps, faults, identity_of_process: false, ahead: false }
+        Self { limit, steps, faults, identity_of_process: false, ahead: false, in_group: false }
     }
 
     fn config(&self) -> LeaseConfig {
@@ -105,9 +110,15 @@ impl Fleet {
             .expect("valid")
     }
 
-    fn loses_state(&self) -> bool {
+    fn reopens(&self) -> bool {
         let Faults { blank_restarts, evictions, promotions, .. } = self.faults;
-        blank_restarts + evictions + promotions > 0
+        // Of a limit of a group, an eviction alone does not tell whether it has opened since.
+        blank_restarts + promotions > 0 || evictions > 0 && !self.in_group
+    }
+
+    /// Whether the mark of the limit may expire: n + v + 2 buckets after an ask.
+    fn begins_anew(&self) -> bool {
+        self.in_group && self.steps > OPEN && self.faults.asks > 2
     }
 
     fn node(&self, name: u64) -> (u64, Holdings) {
@@ -116,6 +127,10 @@ impl Fleet {
 
     fn blank(&self) -> Ledger {
         Ledger::new(self.config())
+    }
+
+    fn blank_group(&self) -> Option<Group> {
+        self.in_group.then(Group::default)
     }
 }
 
@@ -139,7 +154,7 @@ impl State {
     fn deliver(&mut self, fleet: &Fleet, message: Message) {
         match message {
             Message::Ask(node, ask) => {
-                let answer = self.ledger.lease(self.clock(), self.identity, &ask);
+                let answer = self.lease(&ask);
                 self.messages.push(Message::Answer(node, ask.node, answer));
             }
             Message::Answer(node, name, answer) => {
@@ -153,9 +168,17 @@ impl State {
         }
     }
 
+    fn lease(&mut self, ask: &Ask) -> Answer {
+        let (time, identity) = (self.clock(), self.identity);
+        match &mut self.group {
+            Some(group) => self.ledger.lease_in(group, time, identity, ask),
+            None => self.ledger.lease(time, identity, ask),
+        }
+    }
+
     /// Returns the bucket of the limit's time.
     fn bucket(&self) -> u64 {
-        self.ledger.time_of_limit(self.clock()) / BUCKET
+        self.peek().now / BUCKET
     }
 
     /// Returns the server's answer to a node that wants nothing.
@@ -173,7 +196,7 @@ impl State {
             weight: 0,
             moves: vec![],
         };
-        self.ledger.clone().lease(self.clock(), self.identity, &nothing)
+        self.clone().lease(&nothing)
     }
 
     fn is_answered_twice(&self) -> bool {
@@ -203,15 +226,24 @@ impl State {
     }
 
     fn has_reopened(&self) -> bool {
-        let peek = self.peek();
-        peek.epoch.since > 0 && peek.open_in == 0 && self.used.contains_key(&self.bucket())
+        let (peek, identity) = (self.peek(), self.identity);
+        let is_lost = if self.group.is_none() { peek.epoch.since > 0 } else { identity > 1 };
+        is_lost && peek.open_in == 0 && self.used.contains_key(&self.bucket())
+    }
+
+    /// Whether a node that has used the limit before is granted permits by an ask that begins an
+    /// epoch: the mark of the limit has expired.
+    fn has_begun_anew(&self) -> bool {
+        self.messages.iter().any(|it| {
+            matches!(it, Message::Answer(_, _, it)
+                if it.seq > 1 && it.granted > 0 && it.epoch.since == it.now)
+        })
     }
 
     fn is_granted_at_a_standstill(&self) -> bool {
         // Without the step back, the last bucket of such a lease would have ended earlier.
         let end = (self.bucket() + 2) * BUCKET;
-        self.clock() < self.ledger.time_of_limit(0)
-            && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
+        self.clock() < self.peek().now && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
     }
 
     fn most_used(&self) -> u64 {
@@ -231,6 +263,7 @@ impl Model for Fleet {
             behind: 0,
             identity: 1,
             ledger: self.blank(),
+            group: self.blank_group(),
             replica: None,
             nodes: [self.node(1), self.node(2)],
             is_told: false,
@@ -247,6 +280,10 @@ impl Model for Fleet {
                     state.deliver(self, message);
                 }
             }
+        }
+        if self.in_group {
+            // A new limit of the group, and nodes that have not asked for it.
+            (state.ledger, state.nodes) = (self.blank(), [self.node(1), self.node(2)]);
         }
         state.faults = self.faults.clone();
         state.untouched = true;
@@ -297,6 +334,7 @@ impl Model for Fleet {
         for (budget, action) in [
             (faults.blank_restarts, Action::BlankRestart),
             (faults.evictions, Action::Evict),
+            (if self.in_group { faults.evictions } else { 0 }, Action::EvictMark),
             (faults.clock_steps_back, Action::StepBack(2)),
             // Seen by no ask, if the next one comes in the bucket after.
             (if self.ahead { faults.clock_steps_back } else { 0 }, Action::StepBack(1)),
@@ -349,16 +387,22 @@ impl Model for Fleet {
             Action::BlankRestart => {
                 state.faults.blank_restarts -= 1;
                 state.identity += 1;
-                state.ledger = self.blank();
+                (state.ledger, state.group) = (self.blank(), self.blank_group());
             }
             Action::Evict => {
                 state.faults.evictions -= 1;
                 state.ledger.evict_charges();
             }
-            Action::Replicate => state.replica = Some(state.ledger.clone()),
+            Action::EvictMark => {
+                state.faults.evictions -= 1;
+                state.ledger.evict_mark();
+            }
+            Action::Replicate => {
+                state.replica = Some((state.ledger.clone(), state.group.clone()));
+            }
             Action::Promote => {
                 state.faults.promotions -= 1;
-                state.ledger = state.replica.take()?;
+                (state.ledger, state.group) = state.replica.take()?;
                 if !self.identity_of_process {
                     state.identity += 1;
                 }
@@ -393,12 +437,13 @@ impl Model for Fleet {
         let holds = |fleet: &Self, state: &State| state.most_used() <= fleet.limit;
         let mut properties = vec![Property::always(LIMIT, holds)];
         let faults = &self.faults;
-        let reached: [(bool, &str, Condition); 8] = [
+        let reached: [(bool, &str, Condition); 9] = [
             (true, "the whole limit is used", |fleet, it| it.most_used() == fleet.limit),
             (faults.repeats > 0, "an ask is answered twice", |_, it| it.is_answered_twice()),
             (faults.losses > 0, "two asks of a node are in flight", |_, it| it.is_overtaken()),
             (faults.crashes > 0, "a node has permits after a crash", |_, it| it.has_recovered()),
-            (self.loses_state(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
+            (self.begins_anew(), "the limit begins anew", |_, it| it.has_begun_anew()),
+            (self.reopens(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
             (self.ahead, "permits are granted ahead", |_, it| it.has_permits_ahead()),
             (faults.clones > 0, "a clone is told", |_, it| it.is_told),
             (faults.clock_steps_back > 0, "a permit is granted at a standstill", |_, it| {

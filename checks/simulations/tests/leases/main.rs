@@ -107,6 +107,15 @@ fn clock_steps_back_ahead_of_two() -> Fleet {
     ahead(Fleet::new(2, 4, Faults { asks: 2, clock_steps_back: 1, ..Faults::default() }))
 }
 
+fn in_group(fleet: Fleet) -> Fleet {
+    Fleet { in_group: true, ..fleet }
+}
+
+/// For longer than the mark of the limit is kept without an ask.
+fn new_again_in_a_group() -> Fleet {
+    in_group(Fleet::new(1, 6, Faults { asks: 3, ..Faults::default() }))
+}
+
 macro_rules! holds {
     ($($name:ident: $fleet:expr;)*) => {$(
         #[test]
@@ -147,6 +156,14 @@ holds! {
     limit_of_two_holds_ahead: ahead(two_permits());
     limit_of_two_holds_ahead_under_losses: ahead(two_permits_and_losses());
     limit_of_two_holds_ahead_under_blank_restarts: ahead(two_permits_and_blank_restarts());
+    limit_of_a_group_holds_when_it_begins_anew: new_again_in_a_group();
+    limit_of_a_group_holds_under_late_repeats: in_group(late_repeats());
+    limit_of_a_group_holds_under_losses_and_crashes: in_group(losses());
+    limit_of_a_group_holds_under_blank_restarts: in_group(blank_restarts());
+    limit_of_a_group_holds_under_promotions: in_group(promotions());
+    limit_of_a_group_holds_under_evictions: in_group(evictions());
+    limit_of_a_group_holds_when_the_clock_steps_back: in_group(clock_steps_back());
+    limit_of_a_group_holds_ahead_under_evictions: ahead(in_group(evictions()));
     limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
 }
 
