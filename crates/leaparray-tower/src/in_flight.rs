@@ -24,7 +24,8 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     limits: Option<Box<RequestLimits>>,
 }
 
-/// What can make an exception or a cancellation of a request, whatever its response is.
+/// The deadline and the upload of a request, which can make it an exception or a cancellation
+/// whatever its response is.
 pub(crate) struct RequestLimits {
     /// The time from which the request is overdue, now and after the head of its response.
     overdue: Timestamp,
@@ -67,8 +68,7 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         self.limits = limits;
     }
 
-    /// Notes that the head of the response has arrived, whose deadline may be another than that of
-    /// the body.
+    /// Notes that the head of the response has arrived: the deadline of the body applies.
     #[inline]
     pub(crate) fn begin_body(&mut self) {
         if let Some(limits) = &mut self.limits {

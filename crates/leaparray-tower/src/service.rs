@@ -140,7 +140,7 @@ fn refuse<A, B, E, M, N, K, L, R: Refuse<B, E>, C>(
     layer.refuse.refuse(&refused, &request)
 }
 
-/// What a limiter tells of its limits beside a decision.
+/// The state of a limiter at its decision, for the response or for a refund.
 struct Told<M> {
     /// The time to which a refusal refers.
     at: Timestamp,
