@@ -24,15 +24,29 @@ impl<const N: usize> LaneCounters<N> {
     /// Adds `count` to the counter with that index.
     #[inline]
     pub(crate) fn add(&self, index: usize, count: u64) {
+        // Relaxed: a count that orders nothing. Few threads share it, so a compare-exchange rarely
+        // fails.
+        let add = |sum: u64| Some(sum.saturating_add(count));
+        let _ = self.counter(index).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Adds one to the counter with that index, which is only counted one by one: it does not
+    /// overflow within centuries, so the sum needs no check.
+    #[inline]
+    pub(crate) fn add_one(&self, index: usize) {
+        // Relaxed: a count that orders nothing.
+        self.counter(index).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the counter with that index in the lane of this thread.
+    #[inline]
+    fn counter(&self, index: usize) -> &AtomicU64 {
         let lanes = self.0.get_or_init(|| (0..lanes()).map(|_| RacyOnce::new()).collect());
         // Their number is a power of two.
         let lane = &lanes[stripe().number() & (lanes.len() - 1)];
         let lane =
             lane.get_or_init(|| CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0))));
-        // Relaxed: a count that orders nothing. Few threads share it, so a compare-exchange rarely
-        // fails.
-        let add = |sum: u64| Some(sum.saturating_add(count));
-        let _ = lane[index].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        &lane[index]
     }
 
     /// Returns whether something was counted.

@@ -138,7 +138,7 @@ impl ResponseCounters {
 
     #[inline]
     pub(crate) fn add(&self, class: ResponseClass) {
-        self.0.add(class as usize, 1);
+        self.0.add_one(class as usize);
     }
 
     pub(crate) fn get(&self) -> Responses {

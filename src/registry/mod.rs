@@ -26,6 +26,8 @@ mod totals;
 mod undelivered;
 mod visit;
 mod watched;
+#[cfg(not(loom))]
+mod weak;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use departed::{DroppedSeries, SeriesCounts, SeriesKey};
@@ -40,6 +42,8 @@ pub use series::{Series, SeriesIter, SeriesReader, SeriesReading};
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 pub use visit::{Visit, Visited, VisitedNode};
 pub use watched::{WatchError, WatchedLimiter};
+#[cfg(not(loom))]
+pub use weak::WeakResource;
 
 use std::fmt;
 

@@ -81,6 +81,11 @@ impl<C> Resource<C> {
         Handle::take(listed).map(|handle| Self(Arc::new(handle)))
     }
 
+    #[cfg(not(loom))]
+    pub(super) const fn handle(&self) -> &Arc<Handle<C>> {
+        &self.0
+    }
+
     pub(super) fn listed(&self) -> &Arc<Listed<C>> {
         self.0.listed()
     }

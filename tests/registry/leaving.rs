@@ -241,3 +241,28 @@ fn removed_resource_still_works_for_its_handles() {
     let lifetime = registry.lifetime();
     assert_eq!([Success, Block].map(|event| lifetime.sum(event)), [3, 1]);
 }
+
+#[test]
+fn weak_reference_prevents_no_eviction_but_its_upgrade_does() {
+    let (registry, _) = registry();
+    registry.resource("orders").unwrap();
+    let orders = registry.get("orders").unwrap().downgrade();
+    let evict = || registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
+    let upgraded = orders.upgrade().unwrap();
+    assert_eq!((evict(), upgraded.is_removed()), (0, false));
+    drop(upgraded);
+    assert_eq!(evict(), 1);
+    assert!(orders.upgrade().is_none());
+    registry.resource("orders").unwrap();
+    assert!(orders.upgrade().is_none(), "another resource");
+}
+
+#[test]
+fn weak_reference_to_a_removed_resource_is_not_upgraded() {
+    let (registry, _) = registry();
+    let resource = registry.resource("orders").unwrap();
+    let orders = resource.downgrade();
+    assert_eq!(orders.upgrade().unwrap().id(), resource.id());
+    registry.remove("orders");
+    assert!(orders.upgrade().is_none());
+}

@@ -7,35 +7,43 @@
 
 use std::convert::Infallible;
 use std::fmt::Debug;
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::get;
 use http::{Request, Response, StatusCode, Uri};
-use http_body::Body;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Empty, Full};
 use leaparray::flow::{Rate, TokenBucket};
 use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig};
 use leaparray_instructions::{NOW, Operation, PLENTY};
 use leaparray_tower::{ByStatus, MatchedRoute, ResourceLayer, Unlimited};
-use tower::{Layer, Service, service_fn};
+use pin_project_lite::pin_project;
+use tower::{Layer, Service, layer::layer_fn, service_fn};
 
-const OPERATIONS: [Operation; 8] = [
+const OPERATIONS: [Operation; 10] = [
     ("service_alone", service_alone),
+    ("service_with_own_body", service_with_own_body),
     ("service_with_layer", service_with_layer),
     ("service_with_histogram", service_with_histogram),
     ("service_with_first_byte", service_with_first_byte),
     ("service_with_limiter", service_with_limiter),
     ("service_that_refuses", service_that_refuses),
     ("axum_alone", axum_alone),
+    ("axum_with_own_body", axum_with_own_body),
     ("axum_with_layer", axum_with_layer),
 ];
 
 fn service_alone(times: u64) {
     repeat(times, inner(), StatusCode::OK);
+}
+
+fn service_with_own_body(times: u64) {
+    repeat(times, OwnBody(inner()), StatusCode::OK);
 }
 
 fn service_with_layer(times: u64) {
@@ -66,9 +74,71 @@ fn axum_alone(times: u64) {
     repeat(times, router().with_state(()), StatusCode::OK);
 }
 
+fn axum_with_own_body(times: u64) {
+    repeat(times, router().layer(layer_fn(OwnBody)).with_state(()), StatusCode::OK);
+}
+
 fn axum_with_layer(times: u64) {
     // With its state: a router without it would apply the layer to each request anew.
     repeat(times, router().layer(layer(MatchedRoute)).with_state(()), StatusCode::OK);
+}
+
+/// The floor of a layer: a service with a future and a body of its own that do nothing.
+#[derive(Clone)]
+struct OwnBody<S>(S);
+
+impl<S, A, B> Service<Request<A>> for OwnBody<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+{
+    type Response = Response<Through<B>>;
+    type Error = S::Error;
+    type Future = Through<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        Through { inner: self.0.call(request) }
+    }
+}
+
+pin_project! {
+    /// A future or a body that passes the inner one on.
+    struct Through<T> {
+        #[pin]
+        inner: T,
+    }
+}
+
+impl<F: Future<Output = Result<Response<B>, E>>, B, E> Future for Through<F> {
+    type Output = Result<Response<Through<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(self.project().inner.poll(cx));
+        Poll::Ready(result.map(|response| response.map(|inner| Through { inner })))
+    }
+}
+
+impl<B: Body> Body for Through<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().inner.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
 }
 
 /// A service that does nothing but respond.

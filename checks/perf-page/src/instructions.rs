@@ -22,9 +22,12 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("a call through `AdaptiveLimiter`, 50 million in a second", "adaptive_busy_accepted_at"),
 ];
 
-/// What a layer of `leaparray-tower` adds: the difference of two operations of its baseline.
-const LAYER: (&str, [&str; 2]) =
-    ("`leaparray-tower` adds to a request", ["axum_with_layer", "axum_alone"]);
+/// What a layer adds to a request of axum: the operations of the baseline of `leaparray-tower` from
+/// which the request without a layer is subtracted.
+const LAYERS: &[(&str, &str)] = &[
+    ("`leaparray-tower` adds to a request", "axum_with_layer"),
+    ("a layer that does nothing, with a body of its own, adds", "axum_with_own_body"),
+];
 
 /// The instructions of an operation, and those of them that lock the bus.
 type Counts = [f64; 2];
@@ -39,10 +42,11 @@ pub(crate) fn table(baseline: &str, tower: &str) -> Result<String, String> {
     for (what, name) in OPERATIONS {
         rows.push(row(what, find(&of_crate, name)?));
     }
-    let (what, names) = LAYER;
-    let [with, alone] = names.map(|name| find(&of_tower, name));
-    let (with, alone) = (with?, alone?);
-    rows.push(row(what, [with[0] - alone[0], with[1] - alone[1]]));
+    let alone = find(&of_tower, "axum_alone")?;
+    for (what, name) in LAYERS {
+        let with = find(&of_tower, name)?;
+        rows.push(row(what, [with[0] - alone[0], with[1] - alone[1]]));
+    }
     Ok(format::table(1, &["operation at a given time", "instructions", "with a bus lock"], rows))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::thread;
 
 use bytes::Buf;
@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 
 use crate::class::Classify;
 use crate::in_flight::InFlight;
-use crate::parts::InParts;
+use crate::parts::{InParts, Polled};
 use crate::streams::OpenStream;
 use crate::unconfirmed::Unconfirmed;
 
@@ -117,27 +117,10 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
-        let Some(mut inner) = this.inner.as_pin_mut() else { return Poll::Ready(None) };
-        let mut poll = || inner.as_mut().poll_frame(cx);
-        let mut frame = ready!(match this.rest.reading() {
-            Some(request) => request.watch(poll),
-            None => poll(),
-        });
-        if let Some(Ok(frame)) = &mut frame {
-            inner.as_mut().cut(frame);
+        match this.inner.as_pin_mut() {
+            Some(inner) => this.rest.poll_frame::<E, B>(inner, cx),
+            None => Poll::Ready(None),
         }
-        let has_ended = match &frame {
-            Some(Ok(frame)) => this.rest.has_ended_with::<E, B>(frame, &inner),
-            Some(Err(_)) => {
-                this.rest.end(|request| request.end(Outcome::Exception));
-                false
-            }
-            None => true,
-        };
-        if has_ended {
-            this.rest.finish::<E>();
-        }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -150,6 +133,43 @@ where
 }
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
+    /// Polls the next frame of the body, which ends the request if it is the last one. The frame
+    /// stays in its place: a move of it takes as long as the rest of this function.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the frame")]
+    fn poll_frame<E, B>(
+        &mut self,
+        mut body: Pin<&mut InParts<B>>,
+        cx: &mut Context<'_>,
+    ) -> Polled<B>
+    where
+        B: Body<Data: 'static>,
+        K: Classify<E>,
+    {
+        let mut poll = || body.as_mut().poll_frame(cx);
+        let mut polled = match self.reading() {
+            Some(request) => request.watch(&mut poll),
+            None => poll(),
+        };
+        if let Poll::Ready(frame) = &mut polled {
+            let has_ended = match frame {
+                Some(Ok(frame)) => {
+                    body.as_mut().cut(frame);
+                    self.has_ended_with::<E, B>(frame, &body)
+                }
+                Some(Err(_)) => {
+                    self.end(|request| request.end(Outcome::Exception));
+                    false
+                }
+                None => true,
+            };
+            if has_ended {
+                self.finish::<E>();
+            }
+        }
+        polled
+    }
+
     /// Returns the request, whose body is about to be polled. Its success is then no longer known
     /// without the rest of the body: a caller that waits for the body may give up.
     #[inline]

@@ -18,7 +18,7 @@ use tower_service::Service;
 use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes, has_ended};
 use crate::class::{Classify, End};
 use crate::first_byte::FirstByte;
-use crate::in_flight::InFlight;
+use crate::in_flight::{InFlight, RequestLimits};
 use crate::layer::ResourceLayer;
 use crate::limit::Limits;
 use crate::name::Name;
@@ -147,8 +147,7 @@ pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
     pub(crate) call: Call<S, A, L>,
-    /// The time from which the request is overdue before the head of its response.
-    pub(crate) overdue: Timestamp,
+    pub(crate) limits: Option<Box<RequestLimits>>,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
@@ -184,19 +183,19 @@ impl<L: Limiter> Drop for Refund<L> {
 /// The parts of a request that its response needs.
 pub(crate) struct ResponseContext<N, C> {
     pub(crate) kind: RequestKind,
-    /// The name of this request, if it is unconfirmed.
-    pub(crate) unconfirmed: Option<Box<NewName<N, C>>>,
     pub(crate) first_byte: bool,
     /// The policy once the request has reached the service.
     pub(crate) on_drop: OnDrop,
     /// Whether the caller is a client, and the service a backend.
     pub(crate) is_outbound: bool,
-    /// The time from which the request is overdue after the head of its response.
-    pub(crate) overdue: Timestamp,
-    /// The time of the decision and the state of the limits then, for the headers of the response.
-    /// `None` if the layer adds none.
-    pub(crate) quotas: Option<Box<(Timestamp, Vec<Quota>)>>,
+    /// The name of this request, if it is unconfirmed.
+    pub(crate) unconfirmed: Option<Box<NewName<N, C>>>,
+    /// For the headers of the response. `None` if the layer adds none.
+    pub(crate) quotas: Option<QuotasAt>,
 }
+
+/// The time of a decision and the state of the limits then.
+pub(crate) type QuotasAt = Box<(Timestamp, Vec<Quota>)>;
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
     /// Returns the response to the caller, with the body that ends the request; or ends it here, if
@@ -254,7 +253,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
                     Rest::Nothing
                 }
                 bytes => {
-                    request.set_overdue(self.overdue);
+                    request.begin_body();
                     // A client that leaves the body unread has wanted the head only. A server's
                     // client that leaves before the body has not got what it wanted.
                     let is_known = outcome != Outcome::Success || self.is_outbound;
@@ -266,7 +265,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
                 Rest::Nothing
             }
             End::AtTrailers => {
-                request.set_overdue(self.overdue);
+                request.begin_body();
                 Rest::UntilTrailers(request, unconfirmed)
             }
         };
@@ -358,9 +357,9 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, mut call, overdue, refund: _ } = self;
+        let Self { mut service, request, mut call, limits, refund: _ } = self;
         call.in_flight.set_on_drop(call.context.on_drop);
-        call.in_flight.set_overdue(overdue);
+        call.in_flight.set_limits(limits);
         (service.call(request), call)
     }
 }

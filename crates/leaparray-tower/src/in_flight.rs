@@ -5,6 +5,7 @@ use leaparray::node::OnDrop;
 use leaparray::{Clock, Entry, Outcome, Permit, Resource, Timestamp};
 
 use crate::class::Classify;
+use crate::deadline::Deadlines;
 use crate::upload::Upload;
 
 /// The entry of a request, with the permit of its limiter, if there was one.
@@ -19,26 +20,60 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the
     /// entry is dropped after the unwinding has ended, and cannot detect the panic.
     is_polled: bool,
-    /// The time from which the request is overdue.
+    /// `None` for most requests: they have neither a deadline nor an upload.
+    limits: Option<Box<RequestLimits>>,
+}
+
+/// The deadline and the upload of a request, which can make it an exception or a cancellation
+/// whatever its response is.
+pub(crate) struct RequestLimits {
+    /// The time from which the request is overdue, now and after the head of its response.
     overdue: Timestamp,
+    overdue_of_body: Timestamp,
     upload: Upload,
 }
 
-impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
-    pub(crate) fn new(entry: Admitted<C, P>, classify: K, on_drop: OnDrop, upload: Upload) -> Self {
-        Self {
-            entry: Some(entry.on_drop(on_drop)),
-            classify,
-            is_polled: false,
-            overdue: Timestamp::MAX,
-            upload,
+impl RequestLimits {
+    /// Returns the limits of a request, if it has any.
+    #[inline]
+    pub(crate) fn new(deadlines: Deadlines, upload: Upload) -> Option<Box<Self>> {
+        // The deadline of the head is not after the one of the body.
+        if deadlines.of_head == Timestamp::MAX && !upload.is_watched() {
+            return None;
         }
+        Some(Self::boxed(deadlines, upload))
     }
 
-    /// Sets the time from which the request is overdue: a drop or a cancellation is then an
-    /// exception, since its deadline has expired.
-    pub(crate) const fn set_overdue(&mut self, overdue: Timestamp) {
-        self.overdue = overdue;
+    #[cold]
+    fn boxed(deadlines: Deadlines, upload: Upload) -> Box<Self> {
+        let Deadlines { of_head, of_body } = deadlines;
+        Box::new(Self { overdue: of_head, overdue_of_body: of_body, upload })
+    }
+}
+
+impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the entry")]
+    pub(crate) fn new(
+        entry: Admitted<C, P>,
+        classify: K,
+        on_drop: OnDrop,
+        limits: Option<Box<RequestLimits>>,
+    ) -> Self {
+        Self { entry: Some(entry.on_drop(on_drop)), classify, is_polled: false, limits }
+    }
+
+    /// Sets the limits: from its deadline on, a drop or a cancellation is an exception.
+    pub(crate) fn set_limits(&mut self, limits: Option<Box<RequestLimits>>) {
+        self.limits = limits;
+    }
+
+    /// Notes that the head of the response has arrived: the deadline of the body applies.
+    #[inline]
+    pub(crate) fn begin_body(&mut self) {
+        if let Some(limits) = &mut self.limits {
+            limits.overdue = limits.overdue_of_body;
+        }
     }
 
     /// Returns the outcome of a cancellation. Out of line, since a cancellation is rare.
@@ -69,8 +104,9 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// Returns whether the request has not ended and is overdue. Reads the clock only if there is a
     /// deadline.
     fn is_overdue(&self) -> bool {
-        let entry = self.entry.as_ref().filter(|_| self.overdue != Timestamp::MAX);
-        entry.is_some_and(|entry| entry.node().clock().now() >= self.overdue)
+        let overdue = self.limits.as_ref().map_or(Timestamp::MAX, |limits| limits.overdue);
+        let entry = self.entry.as_ref().filter(|_| overdue != Timestamp::MAX);
+        entry.is_some_and(|entry| entry.node().clock().now() >= overdue)
     }
 
     pub(crate) fn set_on_drop(&mut self, policy: OnDrop) {
@@ -104,7 +140,7 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         if outcome == Outcome::Cancelled {
             outcome = self.cancelled();
         }
-        if self.upload.is_broken_off() {
+        if self.limits.as_ref().is_some_and(|limits| limits.upload.is_broken_off()) {
             self.end_left(outcome);
         } else if let Some(entry) = self.entry.take() {
             entry.end_with(outcome);

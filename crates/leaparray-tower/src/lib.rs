@@ -9,6 +9,7 @@ mod deadline;
 #[cfg(feature = "tracing")]
 mod events;
 mod first_byte;
+mod found;
 mod future;
 mod grpc;
 mod hedge;

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 pub(crate) const PART: usize = 64 * 1_024;
 
 /// The next frame of a body.
-type Polled<B> = Poll<Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error>>>;
+pub(crate) type Polled<B> = Poll<Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error>>>;
 
 pin_project! {
     /// A body whose frames of more than 64 KiB are passed on in parts, if its data are [`Bytes`].

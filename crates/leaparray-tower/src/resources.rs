@@ -1,6 +1,5 @@
 //! The resources of requests, found by their names.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use http::response::Parts;
@@ -9,17 +8,13 @@ use leaparray::registry::RegistryError;
 use leaparray::{Clock, Registry, Resource, TrafficType};
 
 use crate::class::End;
+use crate::found::{LastFound, LayerId};
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
 use crate::unconfirmed::{self, Evidence, Listing, Time, Unconfirmed, UnconfirmedNames};
 
-thread_local! {
-    /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls
-    /// the service of another layer has a buffer too.
-    static NAME: Cell<String> = const { Cell::new(String::new()) };
-}
-
 /// The resources of the requests of a layer.
 pub(crate) struct Resources<N, C> {
+    id: LayerId,
     registry: Arc<Registry<C>>,
     /// The direction with which resources are listed.
     traffic: TrafficType,
@@ -65,28 +60,46 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         let other = if traffic == TrafficType::Outbound { OTHER_OUTBOUND } else { OTHER };
         let other = registry.resource_with(other, traffic)?;
         let unconfirmed = UnconfirmedNames::shared(&other);
-        Ok(Self { registry, traffic, other, name, unconfirmed })
+        Ok(Self { id: LayerId::new(), registry, traffic, other, name, unconfirmed })
     }
 
     /// Returns the resource of a request, and lists it if it is new.
     pub(crate) fn find<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
     where
         N: Name<A>,
+        C: 'static,
     {
-        let mut name = NAME.take();
-        name.clear();
-        self.name.write(request, &mut name);
-        let found = if name.is_empty() {
+        LastFound::with(|last| {
+            self.name.write(request, &mut last.name);
+            match last.get(self.id) {
+                Some(resource) => self.listed(resource),
+                None => self.look_up(last),
+            }
+        })
+    }
+
+    /// Looks the name of a request up, which may be empty.
+    #[inline(never)]
+    fn look_up(self: &Arc<Self>, last: &mut LastFound) -> Found<N, C>
+    where
+        C: 'static,
+    {
+        if last.name.is_empty() {
             self.other()
-        } else if let Some(resource) = self.registry.get(&name) {
-            let is_rare = !self.unconfirmed.is_empty();
-            let unconfirmed = if is_rare { self.unconfirmed(&resource) } else { None };
-            Found { resource, unconfirmed }
+        } else if let Some(resource) = self.registry.get(&last.name) {
+            last.note(self.id, &resource);
+            self.listed(resource)
         } else {
-            self.list(&name)
-        };
-        NAME.set(name);
-        found
+            self.list(&last.name)
+        }
+    }
+
+    /// Returns a resource that is listed by the name of the request.
+    #[inline]
+    fn listed(self: &Arc<Self>, resource: Resource<C>) -> Found<N, C> {
+        let is_rare = !self.unconfirmed.is_empty();
+        let unconfirmed = if is_rare { self.unconfirmed(&resource) } else { None };
+        Found { resource, unconfirmed }
     }
 
     /// Lists a name, or returns the resource of all other requests: if there is no room for the

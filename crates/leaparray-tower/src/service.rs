@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Refusal};
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Quota, Refusal};
 use leaparray::node::OnDrop;
-use leaparray::{Clock, MonotonicClock, Timestamp};
+use leaparray::{Clock, MonotonicClock, Resource, Timestamp};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -17,9 +17,9 @@ use crate::class::Classify;
 use crate::deadline::Deadlines;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{Call, Refund, ResponseContext, ResponseFuture, Waiting};
+use crate::future::{Call, QuotasAt, Refund, ResponseContext, ResponseFuture, Waiting};
 use crate::grpc;
-use crate::in_flight::InFlight;
+use crate::in_flight::{InFlight, RequestLimits};
 use crate::layer::{Options, ResourceLayer};
 use crate::limit::Limits;
 use crate::name::Name;
@@ -72,73 +72,109 @@ where
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
-        let (mut refused_at, mut quotas) = (now, Vec::new());
-        let mut refunded_by = None;
+        let mut told = None;
         let decision = layer.limits.with(&request, &resource, |limiter| {
             let decision = limiter.ask(&Ask::at(now).over(&*resource));
-            match &decision {
-                Decision::Refused(refusal) => {
-                    refused_at = time_of(refusal, &limiter, now);
-                    limiter.account().each_quota(refused_at, &mut |quota| quotas.push(quota));
-                }
-                Decision::Wait(_) => refunded_by = limiter.cloned(),
-                Decision::Admitted(_) => {}
-            }
-            if quota_headers && !decision.is_refused() {
-                limiter.account().each_quota(now, &mut |quota| quotas.push(quota));
+            if quota_headers || !decision.is_admitted() {
+                told = Some(Told::by(limiter, &decision, now, quota_headers));
             }
             decision
         });
-        let in_flight =
-            |entry, on_drop, upload| InFlight::new(entry, layer.classify.clone(), on_drop, upload);
         let is_outbound = layer.resources.is_outbound();
         let deadlines = Deadlines::of(&request, is_outbound, timeout_around, now);
-        let context = ResponseContext {
-            kind: RequestKind::of(request.method()),
-            unconfirmed,
-            first_byte,
-            on_drop,
-            is_outbound,
-            overdue: deadlines.of_body,
-            quotas: (!decision.is_refused() && !quotas.is_empty())
-                .then(|| Box::new((now, std::mem::take(&mut quotas)))),
-        };
+        let kind = RequestKind::of(request.method());
+        let in_flight =
+            |entry, on_drop, limits| InFlight::new(entry, layer.classify.clone(), on_drop, limits);
         #[cfg(feature = "tracing")]
         match decision.refusal() {
             Some(refusal) => events::refused(&resource, refusal, now),
             None => events::admitted(&resource, now),
         }
-        if let Decision::Refused(refusal) = decision {
-            refusal.count_at(&resource, now, 1);
-            let is_grpc = grpc::is_grpc(request.headers());
-            let resource = resource.name().into();
-            let refused = Refused { refusal, resource, at: refused_at, quotas, is_grpc };
-            let (request, _body) = request.into_parts();
-            return ResponseFuture::refused(layer.refuse.refuse(&refused, &request));
-        }
-        match decision.enter_many_at(resource, now, 1) {
+        let decision = match decision {
+            Decision::Refused(refusal) => {
+                refusal.count_at(&resource, now, 1);
+                let told = told.expect("the limiter is asked about each refusal");
+                return ResponseFuture::refused(refuse(layer, refusal, &resource, told, request));
+            }
+            admitted => admitted.enter_many_at(resource, now, 1),
+        };
+        let (quotas, refunded_by) = told.map_or((None, None), |told| told.of_admitted(now));
+        let context =
+            ResponseContext { kind, first_byte, on_drop, is_outbound, unconfirmed, quotas };
+        match decision {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let upload = upload::watch(request.body_mut());
-                let mut in_flight = in_flight(entry, on_drop, upload);
-                in_flight.set_overdue(deadlines.of_head);
-                let call = Call { in_flight, context };
+                let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
+                let call = Call { in_flight: in_flight(entry, on_drop, limits), context };
                 ResponseFuture::running(inner.consume().call(request), call)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
                 // Without the place that was reserved: other callers can use it during the wait.
                 let service = inner.release();
-                let overdue = deadlines.of_head;
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
-                let upload = upload::watch(request.body_mut());
-                let call = Call { in_flight: in_flight(entry, OnDrop::Cancelled, upload), context };
-                let waiting = Waiting { service, request, call, overdue, refund };
+                let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
+                let call = Call { in_flight: in_flight(entry, OnDrop::Cancelled, None), context };
+                let waiting = Waiting { service, request, call, limits, refund };
                 ResponseFuture::waiting(wait, waiting)
             }
             Decision::Refused(_) => unreachable!("it was answered above"),
         }
+    }
+}
+
+/// Returns the answer to a refused request.
+#[cold]
+fn refuse<A, B, E, M, N, K, L, R: Refuse<B, E>, C>(
+    layer: &ResourceLayer<N, K, L, R, C>,
+    refusal: Refusal,
+    resource: &Resource<C>,
+    told: Told<M>,
+    request: Request<A>,
+) -> Result<Response<Option<B>>, R::Error> {
+    let is_grpc = grpc::is_grpc(request.headers());
+    let resource = resource.name().into();
+    let refused = Refused { refusal, resource, at: told.at, quotas: told.quotas, is_grpc };
+    let (request, _body) = request.into_parts();
+    layer.refuse.refuse(&refused, &request)
+}
+
+/// The state of a limiter at its decision, for the response or for a refund.
+struct Told<M> {
+    /// The time to which a refusal refers.
+    at: Timestamp,
+    quotas: Vec<Quota>,
+    /// The limiter to which a request that waits can be refunded.
+    refunded_by: Option<M>,
+}
+
+impl<M: Limiter + Clone> Told<M> {
+    #[cold]
+    fn by<P>(
+        limiter: Option<&M>,
+        decision: &Decision<P>,
+        now: Timestamp,
+        quota_headers: bool,
+    ) -> Self {
+        let mut told = Self { at: now, quotas: Vec::new(), refunded_by: None };
+        match decision {
+            Decision::Refused(refusal) => told.at = time_of(refusal, &limiter, now),
+            Decision::Wait(_) => told.refunded_by = limiter.cloned(),
+            Decision::Admitted(_) => {}
+        }
+        if quota_headers || decision.is_refused() {
+            limiter.account().each_quota(told.at, &mut |quota| told.quotas.push(quota));
+        }
+        told
+    }
+
+    /// Returns the quotas for the headers of the response, if there are any, and the limiter of a
+    /// request that waits.
+    #[cold]
+    fn of_admitted(self, now: Timestamp) -> (Option<QuotasAt>, Option<M>) {
+        let quotas = (!self.quotas.is_empty()).then(|| Box::new((now, self.quotas)));
+        (quotas, self.refunded_by)
     }
 }
 

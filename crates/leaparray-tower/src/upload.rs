@@ -14,6 +14,10 @@ mod unwatched {
     pub(crate) struct Upload(Option<Infallible>);
 
     impl Upload {
+        pub(crate) const fn is_watched(&self) -> bool {
+            self.0.is_some()
+        }
+
         pub(crate) const fn is_broken_off(&self) -> bool {
             self.0.is_some()
         }
@@ -42,8 +46,10 @@ mod watched {
     pub(crate) struct Upload(Option<Arc<AtomicBool>>);
 
     impl Upload {
-        #[inline(always)]
-        #[expect(clippy::inline_always, reason = "most requests have no body")]
+        pub(crate) const fn is_watched(&self) -> bool {
+            self.0.is_some()
+        }
+
         pub(crate) fn is_broken_off(&self) -> bool {
             // Relaxed: the flag orders nothing. A response that was made from the error of the body
             // reaches this thread after the store, with the response.

@@ -157,7 +157,8 @@ impl<P> Decision<P> {
     /// assert_eq!(node.refusals()[Reason::WaitTooLong], 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the entry")]
     pub fn enter_many_at<N, C>(
         self,
         node: N,
@@ -173,15 +174,22 @@ impl<P> Decision<P> {
             Self::Admitted(permit) => {
                 Decision::Admitted(Entry::with_permit(node, now, permits, permit))
             }
-            Self::Wait(Delayed { permit, wait }) => {
-                let permit = Entry::with_permit(node, now, permits, permit);
-                Decision::Wait(Delayed { permit, wait })
-            }
-            Self::Refused(refusal) => {
-                refusal.count_at(&node, now, permits);
-                Decision::Refused(refusal)
-            }
+            other => other.enter_late_at(node, now, permits),
         }
+    }
+
+    /// Records a decision that does not admit the request at once.
+    #[cold]
+    fn enter_late_at<N, C>(self, node: N, now: Timestamp, permits: u64) -> Decision<Entry<N, C, P>>
+    where
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+        P: Permit,
+    {
+        if let Self::Refused(refusal) = &self {
+            refusal.count_at(&node, now, permits);
+        }
+        self.map(|permit| Entry::with_permit(node, now, permits, permit))
     }
 
     /// Returns the permit, for a caller that cannot wait.

@@ -557,3 +557,61 @@ fn resource_that_was_listed_by_others_is_not_removed() {
     }
     assert!(!listed.is_removed());
 }
+
+#[test]
+fn resource_that_the_thread_has_found_can_be_evicted() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(empty()));
+    let mut id_of_request = || {
+        poll_now(service.call(get("/orders"))).unwrap();
+        registry.get("/orders").unwrap().id()
+    };
+    let first = [(); 3].map(|()| id_of_request());
+    assert_eq!(endings_of(&registry, "/orders"), [3, 0, 0, 0, 0]);
+    assert_eq!(registry.evict_idle_at(registry.clock().now(), Duration::ZERO), 1);
+    assert!(!first.contains(&id_of_request()), "a new resource");
+    assert_eq!(endings_of(&registry, "/orders"), SUCCESS);
+}
+
+#[test]
+fn removed_resource_gets_no_further_request() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(empty()));
+    for _ in 0..3 {
+        poll_now(service.call(get("/orders"))).unwrap();
+    }
+    // The handle keeps the one alive that the thread has found.
+    let removed = registry.get("/orders").unwrap();
+    registry.remove("/orders");
+    poll_now(service.call(get("/orders"))).unwrap();
+    assert_eq!(crate::endings(&removed), [3, 0, 0, 0, 0]);
+    assert_eq!(endings_of(&registry, "/orders"), SUCCESS);
+}
+
+#[test]
+fn layers_of_one_thread_find_their_own_resources() {
+    let registries = [(); 3].map(|()| registry());
+    let mut services = registries.each_ref().map(|it| layer(it).layer(answering(empty())));
+    for _ in 0..3 {
+        for service in &mut services {
+            poll_now(service.call(get("/orders"))).unwrap();
+        }
+    }
+    for registry in &registries {
+        assert_eq!(endings_of(registry, "/orders"), [3, 0, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn each_of_many_names_finds_its_own_resource() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(empty()));
+    // More than a thread notes, of all lengths.
+    let names: Vec<_> = (0..300_usize).map(|it| format!("/{it}{}", "x".repeat(it % 20))).collect();
+    for name in names.iter().chain(&names).chain(names.iter().rev()) {
+        poll_now(service.call(get(name))).unwrap();
+    }
+    for name in &names {
+        assert_eq!(endings_of(&registry, name), [3, 0, 0, 0, 0], "{name}");
+    }
+}
