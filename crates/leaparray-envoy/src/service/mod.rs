@@ -1,8 +1,10 @@
 //! The decision engine.
 
+mod asked;
 mod counts;
 mod decision;
 mod engine;
+mod find;
 mod key;
 #[cfg(feature = "redis")]
 mod leases;
@@ -220,7 +222,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
             let Some(level) = tree.domain(&request.domain) else {
                 return Decision::of_unknown_domain(request);
             };
-            let mut asked = engine::find(level, request, states);
+            let mut asked = find::find(level, request, states);
             let mut over = engine::charge(request, &mut asked, charging, now);
             if over && engine::awaits(&asked) {
                 over = engine::charge_after_answers(request, &mut asked, charging, now).await;
@@ -238,7 +240,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
         let Some(level) = tree.domain(&request.domain) else {
             return Decision::of_unknown_domain(request);
         };
-        let mut asked = engine::find(level, request, states);
+        let mut asked = find::find(level, request, states);
         let over = engine::charge(request, &mut asked, states.settings.charging, now);
         engine::answer(registry, request, &asked, over, now)
     }
