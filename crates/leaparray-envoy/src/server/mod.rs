@@ -25,6 +25,8 @@ mod metrics;
 mod rlqs;
 mod rls;
 #[cfg(feature = "redis")]
+mod rounds;
+#[cfg(feature = "redis")]
 mod shares;
 
 use std::future::Future;
