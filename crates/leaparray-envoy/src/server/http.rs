@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -15,6 +15,7 @@ use leaparray_web::{Access, Page};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::bounds::Bounds;
 use super::rls::RateLimits;
 use crate::config::Unit;
 
@@ -25,6 +26,7 @@ type Text = Arc<dyn Fn() -> String + Send + Sync>;
 
 pub(super) fn router(
     limits: RateLimits,
+    bounds: Bounds,
     metrics: Text,
     page: Option<Access>,
     registry: Arc<leaparray::Registry>,
@@ -43,7 +45,7 @@ pub(super) fn router(
         async move { ([(header::CONTENT_TYPE, OPENMETRICS)], body) }
     };
     let app = Router::new()
-        .route("/json", post(json))
+        .route("/json", post(json).layer(DefaultBodyLimit::max(bounds.max_request)))
         .with_state(limits)
         .route("/healthcheck", get(health))
         .route("/metrics", get(exposed));
