@@ -30,6 +30,7 @@ files *.yaml and *.yml. The files are followed: a change is in force within two 
 --page-token TOKEN    the token of the live page; without it, a random one is printed
 --quota-ttl SECONDS   the time to live of quotas: 3
 --quota-delivery MS   the longest time in which a quota is delivered: 1000
+--clock-skew MS       by how much the clock of a client of RLS with quotas may be behind: 5
 --max-streams NUMBER  the most open streams of a connection of gRPC: 1024
 --max-request BYTES   the longest request of RLS: 65536
 --max-report BYTES    the longest report of RLQS: 262144
@@ -142,6 +143,9 @@ impl Options {
                 "--quota-delivery" => {
                     let delivery = Duration::from_millis(number(value()?)?);
                     options.quotas = quotas.with_delivery(delivery);
+                }
+                "--clock-skew" => {
+                    options.settings.clock_skew = Duration::from_millis(number(value()?)?);
                 }
                 "--max-streams" => {
                     let streams = size(value()?)?;

@@ -20,6 +20,7 @@ descriptors:
   - { key: user, rate_limit: { unit: second, requests_per_unit: 20 } }
   - { key: big, value: x, rate_limit: { unit: second, requests_per_unit: 20000 } }
   - { key: none, rate_limit: { unit: second, requests_per_unit: 0 } }
+  - { key: quota, rate_limit: { unit: minute, requests_per_unit: 9, requests_per_quota: 9 } }
 ";
 
 /// An engine that counts asks, and does not answer those about users while it is `stuck`.
@@ -225,4 +226,44 @@ async fn limits_of_requests_keep_their_leases() {
     }
     assert!((10..=20).contains(&admitted), "{admitted} of 20 in all");
     assert_eq!(mesh.engine.nodes.lock().unwrap().len() - before, 2);
+}
+
+/// A client drops its request while one of its limits waits for the server. The others have been
+/// charged by then, or have not been asked.
+#[tokio::test(start_paused = true)]
+async fn request_that_is_dropped_while_it_waits_is_charged_nothing() {
+    for before in [vec![all()], vec![], vec![all(), big()]] {
+        let mesh = Mesh::new(1, Settings::default());
+        mesh.open(&[all(), big()]).await;
+        mesh.engine.stuck.store(true, Ordering::Relaxed);
+        for at in 0..3 {
+            let mut request = before.clone();
+            request.push(user(&format!("user{at}")));
+            request.extend(before.is_empty().then(all));
+            let waits = mesh.is_over(0, request);
+            let dropped = tokio::time::timeout(Duration::from_millis(50), waits).await;
+            assert!(dropped.is_err(), "it waits for the limit of the user, after {before:?}");
+        }
+        let mut admitted = 0;
+        for _ in 0..40 {
+            admitted += usize::from(!mesh.is_over(0, vec![all()]).await);
+        }
+        assert_eq!(admitted, 30, "after {before:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_have_no_quotas() {
+    let mesh = Mesh::new(1, Settings::default());
+    let quota = Descriptor::new([("quota", "x")]);
+    let request = Request::new("d", [quota.clone()]);
+    let config = Config::from_yaml(YAML).unwrap();
+    let (settings, clock) = (Settings::default(), mesh.clock.clone());
+    let alone = Service::with_settings(&config, &Store::Memory, settings, clock);
+    assert!(alone.decide_at(&request, alone.now()).statuses()[0].quota.is_some());
+    mesh.open(&[quota]).await;
+    mesh.pass(Duration::from_secs(90)).await;
+    let service = &mesh.instances[0];
+    let decision = service.decide(&request, service.now()).await;
+    assert!(!decision.over && decision.statuses()[0].quota.is_none(), "{decision:?}");
 }

@@ -12,6 +12,7 @@ use envoy_types::pb::envoy::extensions::common::ratelimit::v3 as common;
 use envoy_types::pb::envoy::service::ratelimit::v3 as pb;
 use envoy_types::pb::google::protobuf;
 use leaparray_web::{Access, Page};
+use pb::rate_limit_response::quota::ExpirationSpecifier;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -197,6 +198,15 @@ struct DescriptorStatus {
     limit_remaining: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_until_reset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<Quota>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Quota {
+    requests: u32,
+    valid_until: String,
 }
 
 #[derive(Serialize)]
@@ -238,8 +248,15 @@ impl DescriptorStatus {
             0 => format!("{}s", it.seconds),
             nanos => format!("{}.{nanos:09}s", it.seconds),
         });
+        let quota = status.quota.map(|it| {
+            let Some(ExpirationSpecifier::ValidUntil(until)) = it.expiration_specifier else {
+                return Quota { requests: it.requests, valid_until: String::new() };
+            };
+            let until = prost_types::Timestamp { seconds: until.seconds, nanos: until.nanos };
+            Quota { requests: it.requests, valid_until: until.to_string() }
+        });
         let limit_remaining = status.limit_remaining;
-        Self { code, current_limit: limit, limit_remaining, duration_until_reset: reset }
+        Self { code, current_limit: limit, limit_remaining, duration_until_reset: reset, quota }
     }
 }
 

@@ -8,7 +8,7 @@ use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
 use super::counts::Outcomes;
-use super::decision::{By, Code, CurrentLimit, Status};
+use super::decision::{By, Code, CurrentLimit, Quota, Status};
 #[cfg(feature = "redis")]
 use super::leases::{self, Leased};
 use super::state::State;
@@ -35,6 +35,8 @@ pub(super) struct Asked<'t, C> {
     #[cfg(feature = "redis")]
     pub(super) awaits: bool,
     pub(super) limit: Found<'t, C>,
+    /// The quota that was handed out.
+    pub(super) quota: Option<Quota>,
 }
 
 /// Where the hits of a descriptor are counted.
@@ -62,6 +64,15 @@ impl<C: Clock> Asked<'_, C> {
             Found::Key(window) => Some(&**window),
             #[cfg(feature = "redis")]
             Found::Lease(leased) => Some(leased),
+            _ => None,
+        }
+    }
+
+    /// Returns the window in memory, if the hits are counted in one.
+    pub(super) fn window(&self) -> Option<&Window<C>> {
+        match &self.limit {
+            Found::One(window) => Some(window),
+            Found::Key(window) => Some(window),
             _ => None,
         }
     }
@@ -168,6 +179,7 @@ pub(super) fn status<C: Clock>(one: &Asked<'_, C>, now: Timestamp) -> Status {
         code: if is_over { Code::OverLimit } else { Code::Ok },
         by,
         rule: one.rule.map(|rule| rule.id),
+        quota: one.quota.clone(),
         ..Status::without_limit()
     };
     match &one.limit {
