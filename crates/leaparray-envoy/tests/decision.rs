@@ -428,3 +428,25 @@ fn request_has_a_quota_for_each_descriptor_or_none() {
     assert!(refused.over && refused.statuses().iter().all(|it| it.quota.is_none()));
     assert_eq!(left(), [496, 0, 599]);
 }
+
+/// The status of a request with several descriptors is that of a reading after it.
+#[test]
+fn statuses_of_several_descriptors_have_all_charges() {
+    let (service, clock) = service(TWO);
+    let keys = [[("all", "x")], [("user", "ann")]];
+    let read = |of: &[(&str, &str)]| {
+        let decision = ask(&service, [entries(of).with_hits(0)]);
+        (decision.statuses()[0].remaining, decision.statuses()[0].until_reset)
+    };
+    // Two are admitted, and the third one is refused.
+    for hits in [1, 1, 0, 1] {
+        let both = ask(&service, keys.each_ref().map(|key| entries(key).with_hits(hits)));
+        for (status, key) in both.statuses().iter().zip(&keys) {
+            assert_eq!((status.remaining, status.until_reset), read(key), "{key:?}");
+        }
+        clock.advance(Duration::from_millis(700));
+    }
+    let user = [("user", "bob")];
+    let twice = ask(&service, [entries(&user), entries(&user)]);
+    assert!(!twice.over && twice.statuses().iter().all(|it| it.remaining == 0), "{twice:?}");
+}

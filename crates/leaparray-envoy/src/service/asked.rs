@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{Ask, Limiter, Reason};
+use leaparray::flow::{self, Account, Ask, Limiter, Reason};
 use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
@@ -35,8 +35,23 @@ pub(super) struct Asked<'t, C> {
     #[cfg(feature = "redis")]
     pub(super) awaits: bool,
     pub(super) limit: Found<'t, C>,
+    /// The permits that were left when it was asked without a charge.
+    pub(super) left: Option<Left>,
     /// The quota that was handed out.
     pub(super) quota: Option<Quota>,
+}
+
+/// The hits that are left of a limit, and when all are.
+#[derive(Clone, Copy)]
+pub(super) struct Left {
+    remaining: u64,
+    reset: Option<Timestamp>,
+}
+
+impl From<flow::Quota> for Left {
+    fn from(quota: flow::Quota) -> Self {
+        Self { remaining: quota.remaining, reset: quota.reset }
+    }
 }
 
 /// Where the hits of a descriptor are counted.
@@ -77,6 +92,12 @@ impl<C: Clock> Asked<'_, C> {
         }
     }
 
+    /// Returns whether both are counted in one window in memory.
+    pub(super) fn has_window_of(&self, other: &Self) -> bool {
+        let windows = self.window().zip(other.window());
+        windows.is_some_and(|(window, other)| std::ptr::eq(window, other))
+    }
+
     pub(super) fn is_shadow(&self) -> bool {
         self.rule.is_some_and(|rule| rule.is_shadow)
     }
@@ -99,6 +120,12 @@ impl<C: Clock> Asked<'_, C> {
     /// Asks without a charge. A request without hits asks whether one is left. What a lease cannot
     /// tell counts as not refused.
     pub(super) fn peek(&mut self, now: Timestamp) {
+        // The status needs the same reading of all buckets.
+        self.left = self.window().and_then(|window| window.quota(now)).map(Left::from);
+        if self.left.is_some_and(|left| left.remaining >= self.hits.max(1)) {
+            self.is_refused = false;
+            return;
+        }
         let ask = Ask::at(self.time(now)).many(self.hits.max(1));
         if let Some(limiter) = self.limiter() {
             self.is_refused = limiter.peek(&ask).is_some_and(|it| it.is_refused());
@@ -157,6 +184,18 @@ impl<C: Clock> Asked<'_, C> {
         }
     }
 
+    /// Returns the permits that are left after the request, by the reading before its charge.
+    fn left_after(&self, now: Timestamp) -> Option<Left> {
+        let mut left = self.left?;
+        if self.is_taken && self.hits > 0 {
+            left.remaining = left.remaining.saturating_sub(self.hits);
+            let config = self.window()?.config();
+            let whole = config.bucket_start(now).saturating_add(config.interval());
+            left.reset = left.reset.map(|reset| reset.max(whole));
+        }
+        Some(left)
+    }
+
     pub(super) fn give_back(&mut self, now: Timestamp) {
         let is_taken = std::mem::replace(&mut self.is_taken, false);
         if let Some(limiter) = self.limiter().filter(|_| is_taken && self.hits > 0) {
@@ -196,9 +235,10 @@ pub(super) fn status<C: Clock>(one: &Asked<'_, C>, now: Timestamp) -> Status {
         unit: one.unit,
     });
     let now = one.time(now);
-    if let Some(quota) = one.limiter().and_then(|limiter| limiter.account().quota(now)) {
-        status.remaining = quota.remaining;
-        status.until_reset = quota.reset.map(|reset| reset.saturating_since(now));
+    let left = one.left_after(now);
+    if let Some(left) = left.or_else(|| Some(one.limiter()?.account().quota(now)?.into())) {
+        status.remaining = left.remaining;
+        status.until_reset = left.reset.map(|reset| reset.saturating_since(now));
     }
     status
 }

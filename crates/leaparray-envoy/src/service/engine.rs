@@ -44,6 +44,7 @@ pub(super) fn charge<C: Clock>(
     }
     if asked.len() > 1 {
         asked.iter_mut().for_each(|one| one.peek(now));
+        forget_repeated(asked);
     }
     if is_over(request, asked) {
         return true;
@@ -54,6 +55,19 @@ pub(super) fn charge<C: Clock>(
         asked.iter_mut().for_each(|one| one.give_back(now));
     }
     is_over
+}
+
+/// Forgets what is left of a window that several descriptors of the request charge: each reading
+/// would lack the charges of the others. With more than a few descriptors, forgets it of all.
+fn forget_repeated<C: Clock>(asked: &mut AllAsked<'_, C>) {
+    const FEW: usize = 8;
+    for index in 0..asked.len() {
+        let is_few = asked.len() <= FEW;
+        let repeats = |other: usize| other != index && asked[other].has_window_of(&asked[index]);
+        if !is_few || (0..asked.len()).any(repeats) {
+            asked[index].left = None;
+        }
+    }
 }
 
 /// Returns whether answers of the store may admit a request that is over.

@@ -43,6 +43,7 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
             #[cfg(feature = "redis")]
             awaits: false,
             limit: Found::Nothing,
+            left: None,
             quota: None,
         };
         key.clear();
