@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::MonotonicClock;
 use leaparray_envoy::quota::QuotaConfig;
-use leaparray_envoy::server::{ConfigFiles, Server};
+use leaparray_envoy::server::{Bounds, ConfigFiles, Server};
 #[cfg(feature = "redis")]
 use leaparray_envoy::service::Leases;
 use leaparray_envoy::service::{Fallback, Service, Settings, Store};
@@ -30,6 +30,10 @@ files *.yaml and *.yml. The files are followed: a change is in force within two 
 --page-token TOKEN    the token of the live page; without it, a random one is printed
 --quota-ttl SECONDS   the time to live of quotas: 3
 --quota-delivery MS   the longest time in which a quota is delivered: 1000
+--clock-skew MS       by how much the clock of a client of RLS with quotas may be behind: 5
+--max-streams NUMBER  the most open streams of a connection of gRPC: 1024
+--max-request BYTES   the longest request of RLS: 65536
+--max-report BYTES    the longest report of RLQS: 262144
 
 check                 tells each problem of the files in a line
 begin                 declares instances as new on a Redis server, before their very first start:
@@ -74,6 +78,7 @@ struct Options {
     headers: bool,
     token: Option<String>,
     quotas: QuotaConfig,
+    bounds: Bounds,
 }
 
 impl Options {
@@ -97,6 +102,7 @@ impl Options {
             headers: false,
             token: None,
             quotas: QuotaConfig::default(),
+            bounds: Bounds::default(),
         };
         let mut arguments = arguments.iter();
         while let Some(&argument) = arguments.next() {
@@ -106,6 +112,13 @@ impl Options {
             };
             let number = |text: &str| {
                 text.parse::<u64>().map_err(|_| format!("{argument} {text:?} is no whole number"))
+            };
+            let size = |text: &str| {
+                let size = number(text)?;
+                if size == 0 {
+                    return Err(format!("{argument} 0 admits nothing: write at least 1"));
+                }
+                usize::try_from(size).map_err(|_| format!("{argument} {size} is too large"))
             };
             let quotas = options.quotas;
             match argument {
@@ -131,6 +144,16 @@ impl Options {
                     let delivery = Duration::from_millis(number(value()?)?);
                     options.quotas = quotas.with_delivery(delivery);
                 }
+                "--clock-skew" => {
+                    options.settings.clock_skew = Duration::from_millis(number(value()?)?);
+                }
+                "--max-streams" => {
+                    let streams = size(value()?)?;
+                    options.bounds.max_streams = u32::try_from(streams)
+                        .map_err(|_| format!("{argument} {streams} is too large"))?;
+                }
+                "--max-request" => options.bounds.max_request = size(value()?)?,
+                "--max-report" => options.bounds.max_report = size(value()?)?,
                 other if other.starts_with('-') => {
                     return Err(format!("unknown option {other:?}; see leaparray-envoy --help"));
                 }
@@ -169,6 +192,7 @@ async fn serve(options: Options) -> Result<(), String> {
     };
     server
         .with_quotas(options.quotas)
+        .with_bounds(options.bounds)
         .with_headers(options.headers)
         .with_page(Access::token(&token))
         .with_files(options.files)

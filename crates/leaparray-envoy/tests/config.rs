@@ -217,3 +217,27 @@ fn ten_thousand_descriptors_are_read() {
     let config = Config::from_yaml(&yaml).unwrap();
     assert_eq!(config.domains()[0].descriptors.len(), 10_000);
 }
+
+#[test]
+fn quotas_have_from_two_requests_to_those_of_the_limit() {
+    let limit =
+        |more: &str| with(&format!("rate_limit: {{ unit: minute, requests_per_unit: 9, {more} }}"));
+    let config = Config::from_yaml(&limit("requests_per_quota: 9")).unwrap();
+    let read = config.domains()[0].descriptors[0].rate_limit.as_ref().unwrap();
+    assert_eq!(read.requests_per_quota, Some(9));
+    for wrong in ["0", "1", "10", "x"] {
+        assert_eq!(
+            problems(&limit(&format!("requests_per_quota: {wrong}"))),
+            [format!(
+                "line 4: domain \"d\": k.rate_limit.requests_per_quota: {wrong:?} is no number of \
+                 requests of a quota; write a whole number from 2 to 9"
+            )]
+        );
+    }
+    let unlimited = problems(&with("rate_limit: { unlimited: true, requests_per_quota: 2 }"));
+    assert!(unlimited[0].ends_with(
+        "an unlimited limit has no quotas; take `requests_per_quota` or `unlimited` away"
+    ));
+    let shadow = format!("{}\n    shadow_mode: true", limit("requests_per_quota: 2"));
+    assert!(problems(&shadow)[0].contains("k.shadow_mode: a limit with `requests_per_quota`"));
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::{Clock, ManualClock, MetricEvent, Timestamp};
 use leaparray_envoy::config::{Config, Unit};
 use leaparray_envoy::service::{
-    By, Charging, Code, Decision, Descriptor, Fallback, Request, Service, Settings, Store,
+    By, Charging, Code, Decision, Descriptor, Fallback, Quota, Request, Service, Settings, Store,
 };
 
 type TestService = Service<ManualClock>;
@@ -367,4 +367,86 @@ descriptors:
     for name in ["d.own_o", "d.first_f.second_s*", "d.s_p*"] {
         assert_eq!(counts(name), (1, 0), "{name}");
     }
+}
+
+/// Limits with quotas: of a bucket of 1.2 s, and of one of 72 s.
+const QUOTAS: &str = "
+domain: d
+descriptors:
+  - { key: a, rate_limit: { unit: minute, requests_per_unit: 600, requests_per_quota: 100 } }
+  - { key: b, rate_limit: { unit: hour, requests_per_unit: 99, requests_per_quota: 50 } }
+  - { key: c, rate_limit: { unit: minute, requests_per_unit: 600 } }
+";
+
+/// Returns the requests and the milliseconds of each quota of an admitted request.
+fn quotas<const N: usize>(
+    service: &TestService,
+    descriptors: [Descriptor; N],
+) -> [Option<(u32, u128)>; N] {
+    let decision = ask(service, descriptors);
+    assert!(!decision.over);
+    let of = |quota: &Quota| (quota.requests, quota.valid_for.as_millis());
+    std::array::from_fn(|index| decision.statuses()[index].quota.as_ref().map(of))
+}
+
+#[test]
+fn quota_is_charged_and_ends_with_its_bucket() {
+    let (service, clock) = service(QUOTAS);
+    let a = [("a", "v")];
+    // 5 ms are for the clock of the caller.
+    assert_eq!(quotas(&service, [entries(&a)]), [Some((99, 1_195))]);
+    assert_eq!(remaining(&service, &a), 501);
+    clock.advance(Duration::from_millis(600));
+    assert_eq!(quotas(&service, [entries(&a)]), [Some((49, 595))]);
+    assert_eq!(remaining(&service, &a), 452);
+    clock.advance(Duration::from_millis(580));
+    assert_eq!(quotas(&service, [entries(&a)]), [None], "one request in the time that is left");
+    assert_eq!(remaining(&service, &a), 451);
+    // What was charged by the quotas counts as passed.
+    let node = service.registry().get("d.a").unwrap();
+    assert_eq!(node.lifetime().sum(MetricEvent::Pass), 149);
+}
+
+#[test]
+fn request_has_a_quota_for_each_descriptor_or_none() {
+    let (service, _) = service(QUOTAS);
+    let [a, b, c] = [[("a", "v")], [("b", "v")], [("c", "v")]];
+    let left = || [a, b, c].map(|of| remaining(&service, &of));
+    assert_eq!(quotas(&service, [entries(&a), entries(&c)]), [None, None]);
+    assert_eq!(quotas(&service, [entries(&a), entries(&[("none", "v")])]), [None, None]);
+    assert_eq!(quotas(&service, [entries(&a).with_hits(2)]), [None]);
+    assert_eq!(quotas(&service, [entries(&a).with_hits(0)]), [None]);
+    assert_eq!(left(), [596, 99, 599]);
+    let both = || quotas(&service, [entries(&a), entries(&b)]);
+    assert_eq!(both(), [Some((99, 1_195)), Some((49, 71_995))]);
+    assert_eq!(left(), [497, 50, 599]);
+    assert_eq!(quotas(&service, [entries(&b)]), [Some((49, 71_995))]);
+    // The second one has too few left for a quota, so the first one is given back.
+    assert_eq!(quotas(&service, [entries(&a), entries(&b)]), [None, None]);
+    assert_eq!(left(), [496, 0, 599]);
+    let refused = ask(&service, [entries(&a), entries(&b)]);
+    assert!(refused.over && refused.statuses().iter().all(|it| it.quota.is_none()));
+    assert_eq!(left(), [496, 0, 599]);
+}
+
+/// The status of a request with several descriptors is that of a reading after it.
+#[test]
+fn statuses_of_several_descriptors_have_all_charges() {
+    let (service, clock) = service(TWO);
+    let keys = [[("all", "x")], [("user", "ann")]];
+    let read = |of: &[(&str, &str)]| {
+        let decision = ask(&service, [entries(of).with_hits(0)]);
+        (decision.statuses()[0].remaining, decision.statuses()[0].until_reset)
+    };
+    // Two are admitted, and the third one is refused.
+    for hits in [1, 1, 0, 1] {
+        let both = ask(&service, keys.each_ref().map(|key| entries(key).with_hits(hits)));
+        for (status, key) in both.statuses().iter().zip(&keys) {
+            assert_eq!((status.remaining, status.until_reset), read(key), "{key:?}");
+        }
+        clock.advance(Duration::from_millis(700));
+    }
+    let user = [("user", "bob")];
+    let twice = ask(&service, [entries(&user), entries(&user)]);
+    assert!(!twice.over && twice.statuses().iter().all(|it| it.remaining == 0), "{twice:?}");
 }

@@ -20,6 +20,7 @@ descriptors:
   - { key: user, rate_limit: { unit: second, requests_per_unit: 20 } }
   - { key: big, value: x, rate_limit: { unit: second, requests_per_unit: 20000 } }
   - { key: none, rate_limit: { unit: second, requests_per_unit: 0 } }
+  - { key: quota, rate_limit: { unit: minute, requests_per_unit: 9, requests_per_quota: 9 } }
 ";
 
 /// An engine that counts asks, and does not answer those about users while it is `stuck`.
@@ -225,4 +226,43 @@ async fn limits_of_requests_keep_their_leases() {
     }
     assert!((10..=20).contains(&admitted), "{admitted} of 20 in all");
     assert_eq!(mesh.engine.nodes.lock().unwrap().len() - before, 2);
+}
+
+/// A client drops its request while the limit of its user waits for the server. A new limit has
+/// waited for an answer by then, and is charged; one with permits in hand is not charged yet.
+#[tokio::test(start_paused = true)]
+async fn request_that_is_dropped_while_it_waits_is_charged_nothing() {
+    let mesh = Mesh::new(1, Settings::default());
+    mesh.open(&[all()]).await;
+    mesh.engine.stuck.store(true, Ordering::Relaxed);
+    let new = |at: &str| Descriptor::new([("new", at)]).with_limit(30, Unit::Second);
+    for at in ["a", "b", "c"] {
+        let request = vec![new(at), all(), user(at)];
+        let waits = mesh.is_over(0, request);
+        let dropped = tokio::time::timeout(Duration::from_millis(50), waits).await;
+        assert!(dropped.is_err(), "it waits for the limit of the user");
+    }
+    for descriptor in [new("a"), new("b"), new("c"), all()] {
+        let mut admitted = 0;
+        for _ in 0..40 {
+            admitted += usize::from(!mesh.is_over(0, vec![descriptor.clone()]).await);
+        }
+        assert_eq!(admitted, 30, "{descriptor:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_have_no_quotas() {
+    let mesh = Mesh::new(1, Settings::default());
+    let quota = Descriptor::new([("quota", "x")]);
+    let request = Request::new("d", [quota.clone()]);
+    let config = Config::from_yaml(YAML).unwrap();
+    let (settings, clock) = (Settings::default(), mesh.clock.clone());
+    let alone = Service::with_settings(&config, &Store::Memory, settings, clock);
+    assert!(alone.decide_at(&request, alone.now()).statuses()[0].quota.is_some());
+    mesh.open(&[quota]).await;
+    mesh.pass(Duration::from_secs(90)).await;
+    let service = &mesh.instances[0];
+    let decision = service.decide(&request, service.now()).await;
+    assert!(!decision.over && decision.statuses()[0].quota.is_none(), "{decision:?}");
 }

@@ -124,3 +124,50 @@ fn racing_requests_charge_what_they_are_admitted() {
         }
     }
 }
+
+/// A request with a quota: milliseconds since the one before, how much of it is used, and when: at
+/// once, or at the end.
+type Granted = (u64, u64, bool);
+
+fn granted() -> impl Strategy<Value = Vec<Granted>> {
+    prop::collection::vec((0..15_u64, 0..=8_u64, any::<bool>()), 100..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The uses of quotas and the requests that were asked for, by the times of their uses.
+    #[test]
+    fn quotas_that_are_used_late_exceed_no_limit(steps in granted()) {
+        const LIMIT: u64 = 20;
+        let config = Config::from_yaml(&format!(
+            "domain: d\ndescriptors:\n- key: a\n  rate_limit: {{ unit: second, \
+             requests_per_unit: {LIMIT}, requests_per_quota: 8 }}\n"
+        )).unwrap();
+        let mut settings = Settings::default();
+        settings.clock_skew = Duration::ZERO;
+        let clock = ManualClock::new(Timestamp::from_secs(3_600));
+        let service = Service::with_settings(&config, &Store::Memory, settings, clock.clone());
+        let request = Request::new("d", [Descriptor::new([("a", "v")])]);
+        let (mut uses, mut now) = (Charged::new(), 0);
+        for (pause, used, is_late) in steps {
+            clock.advance(Duration::from_millis(pause));
+            now += pause;
+            let decision = service.decide_at(&request, service.now());
+            if decision.over {
+                continue;
+            }
+            uses.push((now, 1));
+            if let Some(quota) = &decision.statuses()[0].quota {
+                let last = u64::try_from(quota.valid_for.as_millis()).unwrap() - 1;
+                let rest = used.min(u64::from(quota.requests) - 1);
+                uses.push((if is_late { now + last } else { now }, rest));
+            }
+        }
+        for &(end, _) in &uses {
+            let within = |at: u64| at <= end && at + 1_000 > end;
+            let sum: u64 = uses.iter().filter(|(at, _)| within(*at)).map(|(_, hits)| hits).sum();
+            prop_assert!(sum <= LIMIT, "{sum} in the second that ends at {end} ms");
+        }
+    }
+}

@@ -67,6 +67,9 @@ pub struct RateLimit {
     pub name: String,
     /// The names of the limits that do not count for a request that has this one.
     pub replaces: Vec<String>,
+    /// The requests of a [quota](crate::service::Quota) for a 50th of the unit, which a caller may
+    /// decide on by itself; `None` if it asks for each request. At least 2.
+    pub requests_per_quota: Option<u32>,
 }
 
 impl Config {

@@ -38,7 +38,8 @@ const DESCRIPTOR: &[&str] = &[
     "metadata",
 ];
 
-const RATE_LIMIT: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+const RATE_LIMIT: &[&str] =
+    &["unit", "requests_per_unit", "unlimited", "name", "replaces", "requests_per_quota"];
 
 /// Reads the domains of a file, in which problems are noted.
 pub(super) fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Domain)> {
@@ -237,9 +238,15 @@ impl Reader<'_> {
             self.path.pop();
             limit
         });
+        let shadow_mode = self.bool(&entries, "shadow_mode");
+        if shadow_mode && rate_limit.as_ref().is_some_and(|it| it.requests_per_quota.is_some()) {
+            let wrong = "a limit with `requests_per_quota` is in no shadow: its callers refuse";
+            let right = "take `requests_per_quota` or `shadow_mode` away";
+            self.problem_of("shadow_mode", entries["shadow_mode"], wrong, right);
+        }
         let descriptor = DescriptorConfig {
             rate_limit,
-            shadow_mode: self.bool(&entries, "shadow_mode"),
+            shadow_mode,
             quota_mode: self.bool(&entries, "quota_mode"),
             detailed_metric: self.bool(&entries, "detailed_metric"),
             value_to_metric: self.bool(&entries, "value_to_metric"),
@@ -277,7 +284,40 @@ impl Reader<'_> {
             }
             self.path.pop();
         }
-        Some(RateLimit { requests, name, replaces })
+        let requests_per_quota = self.requests_per_quota(&entries, requests);
+        Some(RateLimit { requests, name, replaces, requests_per_quota })
+    }
+
+    /// Returns the requests of a quota, which are at least 2, and at most those of the limit.
+    fn requests_per_quota(
+        &mut self,
+        entries: &Entries<'_>,
+        limit: Option<(u32, Unit)>,
+    ) -> Option<u32> {
+        const KEY: &str = "requests_per_quota";
+        let node = *entries.get(KEY)?;
+        if self.bool(entries, "unlimited") {
+            let right = "take `requests_per_quota` or `unlimited` away";
+            self.problem_of(KEY, node, "an unlimited limit has no quotas", right);
+            return None;
+        }
+        // Without a limit, there is a problem already.
+        let (max, _) = limit?;
+        let requests = match &node.value {
+            Value::Scalar(text, true) => whole(text),
+            _ => None,
+        };
+        let requests = requests.filter(|requests| (2..=max).contains(requests));
+        if requests.is_none() {
+            let wrong = format!("{} is no number of requests of a quota", shown(node));
+            let right = if max < 2 {
+                "take it away: a quota has at least 2 requests".to_owned()
+            } else {
+                format!("write a whole number from 2 to {max}")
+            };
+            self.problem_of(KEY, node, wrong, right);
+        }
+        requests
     }
 
     /// Returns the number of requests of a limit, and its unit; `None` if it is unlimited, or if

@@ -7,7 +7,7 @@ use leaparray::Timestamp;
 
 use super::charges::Charges;
 use super::config::QuotaConfig;
-use super::quotas::StreamId;
+use super::messages::StreamId;
 use super::shares::shares;
 use super::strategy::{Part, Strategy};
 

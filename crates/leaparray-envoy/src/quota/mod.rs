@@ -79,12 +79,14 @@
 mod budget;
 mod charges;
 mod config;
+mod messages;
 mod quotas;
 mod shares;
 mod strategy;
 
 pub use config::QuotaConfig;
-pub use quotas::{
-    Action, BucketId, BucketLimit, QuotaCounts, Quotas, Refused, ShareAsk, StreamId, Usage,
+pub use messages::{
+    Action, BucketId, BucketLimit, QuotaCounts, Refused, ShareAsk, StreamId, Usage,
 };
+pub use quotas::Quotas;
 pub use strategy::Strategy;

@@ -47,8 +47,11 @@ fn descriptor(message: RateLimitDescriptor) -> Result<Descriptor, String> {
     Ok(Descriptor { entries, limit: limit.transpose()?, hits })
 }
 
-/// Converts the status of a descriptor.
-pub(super) fn status(status: &Status) -> pb::rate_limit_response::DescriptorStatus {
+/// Converts the status of a descriptor. `decided` is a time at or before the one of the decision.
+pub(super) fn status(
+    status: &Status,
+    decided: SystemTime,
+) -> pb::rate_limit_response::DescriptorStatus {
     use pb::rate_limit_response::{Code as CodeKind, DescriptorStatus, RateLimit};
     let code = match status.code {
         Code::Ok => CodeKind::Ok,
@@ -64,13 +67,13 @@ pub(super) fn status(status: &Status) -> pb::rate_limit_response::DescriptorStat
         current_limit: limit,
         limit_remaining: u32::try_from(status.remaining).unwrap_or(u32::MAX),
         duration_until_reset: status.until_reset.map(duration),
-        quota: status.quota.as_ref().map(quota),
+        quota: status.quota.as_ref().map(|it| quota(it, decided)),
     }
 }
 
-fn quota(quota: &Quota) -> pb::rate_limit_response::Quota {
+fn quota(quota: &Quota, decided: SystemTime) -> pb::rate_limit_response::Quota {
     use pb::rate_limit_response::quota::ExpirationSpecifier;
-    let until = SystemTime::now() + quota.valid_for;
+    let until = decided + quota.valid_for;
     let until = until.duration_since(UNIX_EPOCH).unwrap_or_default();
     let protobuf::Duration { seconds, nanos } = duration(until);
     let until = ExpirationSpecifier::ValidUntil(protobuf::Timestamp { seconds, nanos });

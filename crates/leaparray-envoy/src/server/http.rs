@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -12,9 +12,11 @@ use envoy_types::pb::envoy::extensions::common::ratelimit::v3 as common;
 use envoy_types::pb::envoy::service::ratelimit::v3 as pb;
 use envoy_types::pb::google::protobuf;
 use leaparray_web::{Access, Page};
+use pb::rate_limit_response::quota::ExpirationSpecifier;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::bounds::Bounds;
 use super::rls::RateLimits;
 use crate::config::Unit;
 
@@ -25,6 +27,7 @@ type Text = Arc<dyn Fn() -> String + Send + Sync>;
 
 pub(super) fn router(
     limits: RateLimits,
+    bounds: Bounds,
     metrics: Text,
     page: Option<Access>,
     registry: Arc<leaparray::Registry>,
@@ -43,7 +46,7 @@ pub(super) fn router(
         async move { ([(header::CONTENT_TYPE, OPENMETRICS)], body) }
     };
     let app = Router::new()
-        .route("/json", post(json))
+        .route("/json", post(json).layer(DefaultBodyLimit::max(bounds.max_request)))
         .with_state(limits)
         .route("/healthcheck", get(health))
         .route("/metrics", get(exposed));
@@ -195,6 +198,15 @@ struct DescriptorStatus {
     limit_remaining: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_until_reset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<Quota>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Quota {
+    requests: u32,
+    valid_until: String,
 }
 
 #[derive(Serialize)]
@@ -236,8 +248,15 @@ impl DescriptorStatus {
             0 => format!("{}s", it.seconds),
             nanos => format!("{}.{nanos:09}s", it.seconds),
         });
+        let quota = status.quota.map(|it| {
+            let Some(ExpirationSpecifier::ValidUntil(until)) = it.expiration_specifier else {
+                return Quota { requests: it.requests, valid_until: String::new() };
+            };
+            let until = prost_types::Timestamp { seconds: until.seconds, nanos: until.nanos };
+            Quota { requests: it.requests, valid_until: until.to_string() }
+        });
         let limit_remaining = status.limit_remaining;
-        Self { code, current_limit: limit, limit_remaining, duration_until_reset: reset }
+        Self { code, current_limit: limit, limit_remaining, duration_until_reset: reset, quota }
     }
 }
 

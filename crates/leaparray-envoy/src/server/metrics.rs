@@ -21,6 +21,7 @@ pub(super) struct Counts {
     over: Counter,
     pub(super) invalid: Counter,
     unknown_domain: Counter,
+    handed_out: Counter,
     fallback_open: Counter,
     fallback_closed: Counter,
     pub(super) reloads: Counter,
@@ -34,6 +35,9 @@ impl Counts {
             self.unknown_domain.inc();
         }
         for status in decision.statuses() {
+            if let Some(quota) = &status.quota {
+                self.handed_out.inc_by(quota.requests.into());
+            }
             if matches!(status.by, By::StoreAway | By::NoRoom) {
                 let is_open = status.code == Code::Ok;
                 if is_open { &self.fallback_open } else { &self.fallback_closed }.inc();
@@ -71,11 +75,11 @@ struct Own {
 
 impl Collector for Own {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Counts { within, over, invalid, unknown_domain, .. } = &*self.counts;
+        let Counts { within, over, invalid, unknown_domain, handed_out, .. } = &*self.counts;
         let Counts { fallback_open, fallback_closed, reloads, reload_errors, .. } = &*self.counts;
         let quotas = self.quotas.counts();
         let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        let families: [(&str, &str, &str, Samples<'_>); 8] = [
+        let families: [(&str, &str, &str, Samples<'_>); 9] = [
             (
                 "leaparray_envoy_requests",
                 "Requests for a decision",
@@ -87,6 +91,12 @@ impl Collector for Own {
                 "Requests that were invalid, or for a domain without a configuration",
                 "error",
                 &[("invalid", invalid.get()), ("unknown_domain", unknown_domain.get())],
+            ),
+            (
+                "leaparray_envoy_handed_out",
+                "Requests in quotas of RLS, which are charged whether they are used or not",
+                "",
+                &[("", handed_out.get())],
             ),
             (
                 "leaparray_envoy_fallbacks",

@@ -18,12 +18,15 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod bounds;
 mod convert;
 mod follow;
 mod http;
 mod metrics;
 mod rlqs;
 mod rls;
+#[cfg(feature = "redis")]
+mod rounds;
 #[cfg(feature = "redis")]
 mod shares;
 
@@ -40,6 +43,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::quota::QuotaConfig;
 use crate::service::Service;
+pub use bounds::Bounds;
 pub use follow::{ConfigFiles, FollowError};
 use metrics::Counts;
 use rlqs::QuotaServer;
@@ -51,12 +55,6 @@ use rls::RateLimits;
 /// envoy/service/ratelimit/v3/rls.proto envoy/service/rate_limit_quota/v3/rlqs.proto`.
 const DESCRIPTORS: &[u8] = include_bytes!("descriptors.bin");
 
-/// The longest message of RLS, in bytes. A request of Envoy has some hundred bytes.
-const MAX_REQUEST: usize = 256 << 10;
-
-/// The longest message of RLQS, in bytes: reports of some thousand buckets.
-const MAX_REPORT: usize = 1 << 20;
-
 /// How long requests that are in flight at the shutdown may take.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -66,6 +64,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Server {
     service: Service,
     quotas: QuotaConfig,
+    bounds: Bounds,
     headers: bool,
     page: Option<leaparray_web::Access>,
     files: Option<ConfigFiles>,
@@ -79,6 +78,7 @@ impl Server {
         Self {
             service,
             quotas: QuotaConfig::default(),
+            bounds: Bounds::default(),
             headers: false,
             page: None,
             files: None,
@@ -90,6 +90,12 @@ impl Server {
     /// Sets the settings of quotas.
     pub const fn with_quotas(mut self, quotas: QuotaConfig) -> Self {
         self.quotas = quotas;
+        self
+    }
+
+    /// Sets the bounds of streams and messages.
+    pub const fn with_bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
         self
     }
 
@@ -141,6 +147,7 @@ impl Server {
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         let counts = Arc::new(Counts::default());
+        let bounds = self.bounds;
         let registry = Arc::clone(self.service.registry());
         #[cfg(feature = "redis")]
         let shares = self.shares;
@@ -163,13 +170,14 @@ impl Server {
             // A client that is lost is noticed after 20 s.
             .http2_keepalive_interval(Some(Duration::from_secs(10)))
             .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-            .max_concurrent_streams(Some(1 << 14))
+            .max_concurrent_streams(Some(bounds.max_streams))
             .add_service(
-                RateLimitServiceServer::new(limits.clone()).max_decoding_message_size(MAX_REQUEST),
+                RateLimitServiceServer::new(limits.clone())
+                    .max_decoding_message_size(bounds.max_request),
             )
             .add_service(
                 RateLimitQuotaServiceServer::new(quotas.clone())
-                    .max_decoding_message_size(MAX_REPORT),
+                    .max_decoding_message_size(bounds.max_report),
             )
             .add_service(health_service)
             .add_service(reflection().build_v1().map_err(io::Error::other)?)
@@ -181,7 +189,7 @@ impl Server {
             let stop = async move { drop(stopped.wait_for(|it| *it).await) };
             routes.serve_with_incoming_shutdown(incoming, stop)
         };
-        let app = http::router(limits, metrics, self.page, registry, stopped.clone());
+        let app = http::router(limits, bounds, metrics, self.page, registry, stopped.clone());
         let http = {
             let mut stopped = stopped.clone();
             let stop = async move { drop(stopped.wait_for(|it| *it).await) };

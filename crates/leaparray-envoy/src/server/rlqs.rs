@@ -244,7 +244,15 @@ impl RateLimitQuotaService for QuotaServer {
                     report = reports.message() => report,
                     () = sender.closed() => return,
                 };
-                let Ok(Some(report)) = report else { return };
+                let report = match report {
+                    Ok(Some(report)) => report,
+                    Ok(None) => return,
+                    // Such as a report that is too long.
+                    Err(status) => {
+                        let _ = sender.try_send(Err(status));
+                        return;
+                    }
+                };
                 let result = opened.inner.report(opened.stream, report);
                 if let Err(refused) = result {
                     let text = refused.to_string();

@@ -1,6 +1,7 @@
 //! RLS v3.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use envoy_types::pb::envoy::config::core::v3::HeaderValue;
 use envoy_types::pb::envoy::service::ratelimit::v3 as pb;
@@ -37,9 +38,11 @@ impl RateLimits {
         let request = convert::request(message).inspect_err(|_| {
             self.counts.invalid.inc();
         })?;
+        // Before the time of the decision, so that no quota is valid for longer than it is charged.
+        let begun = SystemTime::now();
         let decision = self.service.decide(&request, self.service.now()).await;
         self.counts.count(&decision);
-        Ok(response(&decision, self.headers))
+        Ok(response(&decision, self.headers, begun))
     }
 }
 
@@ -54,12 +57,12 @@ impl pb::rate_limit_service_server::RateLimitService for RateLimits {
     }
 }
 
-fn response(decision: &Decision, headers: bool) -> pb::RateLimitResponse {
+fn response(decision: &Decision, headers: bool, begun: SystemTime) -> pb::RateLimitResponse {
     let code = if decision.over { Code::OverLimit } else { Code::Ok };
     let statuses = decision.statuses();
     pb::RateLimitResponse {
         overall_code: code.into(),
-        statuses: statuses.iter().map(convert::status).collect(),
+        statuses: statuses.iter().map(|it| convert::status(it, begun)).collect(),
         response_headers_to_add: if headers { limit_headers(statuses) } else { Vec::new() },
         dynamic_metadata: fallback(statuses),
         ..Default::default()

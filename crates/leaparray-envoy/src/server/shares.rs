@@ -1,12 +1,15 @@
 //! The shares of instances of the limits of quotas, from Redis.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::ConnectionManager;
 use redis::{Client, RedisError, Script};
+use tokio::time::MissedTickBehavior;
 
 use super::rlqs::QuotaServer;
+use super::rounds::ask_in_rounds;
 use crate::quota::ShareAsk;
 
 /// The time between two asks.
@@ -48,29 +51,33 @@ impl Shares {
     }
 
     /// Asks again and again. While the store is away, the shares end.
-    pub(super) async fn run(&self, quotas: &QuotaServer) {
-        let mut connection = None;
+    pub(super) async fn run(self, quotas: &QuotaServer) {
         let mut interval = tokio::time::interval(INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let connection = loop {
             interval.tick().await;
-            if connection.is_none() {
-                let connect = ConnectionManager::new(self.client.clone());
-                connection = tokio::time::timeout(TIMEOUT, connect).await.ok().and_then(Result::ok);
+            let connect = ConnectionManager::new(self.client.clone());
+            // From then on, it connects again by itself.
+            if let Ok(Ok(connection)) = tokio::time::timeout(TIMEOUT, connect).await {
+                break connection;
             }
-            let Some(manager) = &connection else { continue };
-            for ask in quotas.asks() {
+        };
+        let shares = Arc::new(self);
+        let ask = |ask: ShareAsk| {
+            let (shares, quotas) = (Arc::clone(&shares), quotas.clone());
+            let connection = connection.clone();
+            async move {
                 // Before the time of the server's answer, so the share ends here before it does
                 // there.
                 let until = quotas.now().saturating_add(ask.lasts + SPARE);
-                let answer = tokio::time::timeout(TIMEOUT, self.ask(manager.clone(), &ask)).await;
-                match answer {
-                    Ok(Ok((units, goal))) => quotas.set_share(&ask, units, goal, until),
-                    // The others are asked for in the next turn.
-                    _ => break,
-                }
+                let answer = tokio::time::timeout(TIMEOUT, shares.ask(connection, &ask)).await;
+                let Ok(Ok((units, goal))) = answer else { return false };
+                quotas.set_share(&ask, units, goal, until);
+                true
             }
-        }
+        };
+        let of = |ask: &ShareAsk| (Arc::clone(&ask.domain), ask.bucket.clone());
+        ask_in_rounds(interval, || quotas.asks(), of, ask).await;
     }
 
     async fn ask(

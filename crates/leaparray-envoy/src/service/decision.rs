@@ -80,13 +80,25 @@ pub enum By {
     StoreAway,
 }
 
-/// The hits that a caller may decide on by itself.
+/// The hits that a caller may decide on by itself, with the one of its request: see
+/// [`requests_per_quota`](crate::config::RateLimit::requests_per_quota). They are charged, whether
+/// they are used or not.
+///
+/// A quota is handed out with a decision that admits a request of one hit, if each descriptor of
+/// the request has such a limit, and the limits have that many left. It is valid until the bucket
+/// of the limit in which it is charged ends, a 50th of the unit after its beginning, less the
+/// [clock skew](super::Settings::clock_skew). So each use is in the bucket of its charge, and no
+/// interval has more than the limit, as if the caller asked for each request. The number of
+/// requests is in proportion to the time that is left.
+///
+/// A caller with a quota that is used up, and still valid, refuses. Limits that several instances
+/// share have no quotas: their permits in hand may end at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
     /// The number of requests.
     pub requests: u32,
-    /// The time for which they may be used.
+    /// The time for which they may be used, from the time of the decision on.
     pub valid_for: Duration,
 }
 

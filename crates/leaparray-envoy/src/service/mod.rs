@@ -1,8 +1,11 @@
 //! The decision engine.
 
+mod asked;
 mod counts;
 mod decision;
 mod engine;
+mod find;
+mod handout;
 mod key;
 #[cfg(feature = "redis")]
 mod leases;
@@ -209,7 +212,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for answers of the
     /// store, for up to 200 ms, if it is not in memory, and the permits in hand are too few.
     ///
-    /// If the future is dropped while it waits, some limits of the request may stay charged.
+    /// If the future is dropped while it waits, the request is charged to no limit. With
+    /// [`Charging::Each`], the limits that did not wait stay charged: the hits may have been told
+    /// after the fact.
     #[cfg_attr(not(feature = "redis"), expect(clippy::unused_async, reason = "no store waits"))]
     pub async fn decide(&self, request: &Request, now: Timestamp) -> Decision {
         #[cfg(feature = "redis")]
@@ -220,11 +225,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
             let Some(level) = tree.domain(&request.domain) else {
                 return Decision::of_unknown_domain(request);
             };
-            let mut asked = engine::find(level, request, states);
+            let mut asked = find::find(level, request, states);
             let mut over = engine::charge(request, &mut asked, charging, now);
             if over && engine::awaits(&asked) {
                 over = engine::charge_after_answers(request, &mut asked, charging, now).await;
             }
+            // Leases have no quotas.
             return engine::answer(registry, request, &asked, over, now);
         }
         self.decide_at(request, now)
@@ -238,8 +244,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
         let Some(level) = tree.domain(&request.domain) else {
             return Decision::of_unknown_domain(request);
         };
-        let mut asked = engine::find(level, request, states);
+        let mut asked = find::find(level, request, states);
         let over = engine::charge(request, &mut asked, states.settings.charging, now);
+        if !over {
+            handout::hand_out(&mut asked, states.settings.clock_skew, now);
+        }
         engine::answer(registry, request, &asked, over, now)
     }
 }

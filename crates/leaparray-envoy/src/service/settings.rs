@@ -1,5 +1,7 @@
 //! The settings of a service.
 
+use std::time::Duration;
+
 /// How a service decides: what the configuration of the reference server does not say.
 ///
 /// ```
@@ -19,11 +21,15 @@ pub struct Settings {
     /// The most keys, for each unit of time: 100,000 by default. A key takes about 900 bytes and
     /// its text. One whose limit is whole again gives its place to another key.
     pub max_keys: usize,
+    /// By how much the clock of a caller with a [quota](super::Quota) may be behind the clock of
+    /// the service: 5 ms by default. A quota is valid for less by that.
+    pub clock_skew: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { charging: Charging::All, fallback: Fallback::Closed, max_keys: 100_000 }
+        let (charging, fallback) = (Charging::All, Fallback::Closed);
+        Self { charging, fallback, max_keys: 100_000, clock_skew: Duration::from_millis(5) }
     }
 }
 

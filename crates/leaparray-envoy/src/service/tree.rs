@@ -59,6 +59,7 @@ pub(super) struct Rule<S> {
     pub(super) replaces: Box<[String]>,
     /// `None` if it is unlimited.
     pub(super) requests: Option<(u32, Unit)>,
+    pub(super) requests_per_quota: Option<u32>,
     pub(super) is_shadow: bool,
     pub(super) is_quota: bool,
     pub(super) metadata: Option<Metadata>,
@@ -223,6 +224,7 @@ impl<S: Clone, F: FnMut(Identity) -> (RuleId, S)> Builder<'_, S, F> {
                 name: (!limit.name.is_empty()).then(|| Arc::from(limit.name.as_str())),
                 replaces: limit.replaces.iter().cloned().collect(),
                 requests: limit.requests,
+                requests_per_quota: limit.requests_per_quota,
                 is_shadow: descriptor.shadow_mode,
                 is_quota: descriptor.quota_mode,
                 metadata: descriptor.metadata.clone(),

@@ -84,6 +84,18 @@ assert (
 )
 assert should_rate_limit(request("shop", ("once", "c"))).statuses[0].limit_remaining == 1
 
+# A quota, until a 50th of the hour ends. It is charged at once, and goes with no other hits.
+end = time.monotonic() + 10
+while (status := should_rate_limit(request("shop", ("own", "a"))).statuses[0]).quota is None:
+    assert time.monotonic() < end, "at most 2 s of 72 s have no quota"
+    time.sleep(0.1)
+quota = status.quota
+assert 2 <= quota.requests <= 100, quota
+assert -1 <= quota.valid_until.timestamp() - time.time() <= 72, quota
+assert status.limit_remaining <= 1000 - quota.requests, status
+after = should_rate_limit(request("shop", ("own", "a"), hits=2)).statuses[0]
+assert after.quota is None and after.limit_remaining == status.limit_remaining - 2, after
+
 # Bad input.
 invalid = grpc.StatusCode.INVALID_ARGUMENT
 refused(lambda: should_rate_limit(request("", ("once", "a"))), invalid, "no domain")
@@ -158,6 +170,11 @@ assert limit == {"name": "twice", "requestsPerUnit": 2, "unit": "HOUR"}, answer
 assert post({**body, "hitsAddend": 1})[0] == 200
 status, answer = post(body)
 assert (status, answer["overallCode"]) == (429, "OVER_LIMIT"), answer
+own = {"domain": "shop", "descriptors": [{"entries": [{"key": "own", "value": "http"}]}]}
+while "quota" not in (status := post(own)[1]["statuses"][0]):
+    assert time.monotonic() < end + 10, status
+    time.sleep(0.1)
+assert status["quota"]["requests"] >= 2 and status["quota"]["validUntil"].endswith("Z"), status
 for wrong in (b"{", {"domain": "shop"}, {**body, "unknown": 1}):
     assert post(wrong)[0] in (400, 422), wrong
 

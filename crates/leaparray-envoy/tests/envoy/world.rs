@@ -29,7 +29,8 @@ impl World {
             "domain: shop\ndescriptors:\n\
              - key: rls\n  value: orders\n  rate_limit: {{ unit: second, requests_per_unit: {limit} }}\n\
              - key: rlqs\n  value: orders\n  rate_limit: {{ unit: second, requests_per_unit: {limit} }}\n\
-             - key: once\n  rate_limit: {{ unit: hour, requests_per_unit: 2, name: twice }}\n"
+             - key: once\n  rate_limit: {{ unit: hour, requests_per_unit: 2, name: twice }}\n\
+             - key: own\n  rate_limit: {{ unit: hour, requests_per_unit: 1000, requests_per_quota: 100 }}\n"
         );
         std::fs::write(&self.config, text).unwrap();
     }

@@ -311,10 +311,14 @@ impl Holdings {
             return false;
         };
         if self.epoch != Some(answer.epoch) {
+            // Nothing is used before the first answer, so nothing is forgotten with it: a request
+            // that has waited for it can give its permits back.
+            if self.epoch.is_some() {
+                self.forgotten = Some(self.latest);
+            }
             self.epoch = Some(answer.epoch);
             self.moves.clear();
             self.used.clear();
-            self.forgotten = Some(self.latest);
         }
         self.anchor = Some((in_flight.sent, answer.now));
         let lease = Lease {

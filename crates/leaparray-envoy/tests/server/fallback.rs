@@ -1,37 +1,11 @@
 //! A decision that is not by a limit is told in the response and in a metric.
-#![cfg(feature = "server")]
-#![forbid(unsafe_code)]
 
-use std::future::pending;
 use std::net::SocketAddr;
 
-use leaparray::MonotonicClock;
-use leaparray_envoy::config::Config;
-use leaparray_envoy::server::Server;
-use leaparray_envoy::service::{Fallback, Service, Settings, Store};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use leaparray_envoy::server::Bounds;
+use leaparray_envoy::service::{Fallback, Settings, Store};
 
-async fn serve(store: &Store, settings: Settings) -> SocketAddr {
-    let config = Config::from_yaml(
-        "domain: shop\ndescriptors:\n\
-         - key: user\n  rate_limit: { unit: hour, requests_per_unit: 2 }\n",
-    );
-    let service = Service::with_settings(&config.unwrap(), store, settings, MonotonicClock::new());
-    let grpc = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = http.local_addr().unwrap();
-    tokio::spawn(Server::new(service).serve(grpc, http, pending()));
-    address
-}
-
-async fn exchange(address: SocketAddr, request: String) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).await.unwrap();
-    response
-}
+use crate::world::{exchange, serve};
 
 async fn ask(address: SocketAddr, user: usize) -> String {
     let body = format!(
@@ -57,7 +31,7 @@ async fn no_room_for_a_key_is_told() {
     ] {
         let mut settings = Settings::default();
         (settings.fallback, settings.max_keys) = (fallback, 1);
-        let address = serve(&Store::Memory, settings).await;
+        let (_, address) = serve(&Store::Memory, settings, Bounds::default()).await;
         let told = r#""dynamicMetadata":{"fallback":"no room for a further key"}"#;
         let mut fallbacks = 0;
         for user in 0..200 {
@@ -83,11 +57,12 @@ async fn no_room_for_a_key_is_told() {
 #[tokio::test]
 async fn store_that_is_away_is_told() {
     use leaparray_envoy::service::Leases;
+    use tokio::net::TcpListener;
     // Nothing listens there any more.
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let engine = leaparray_redis::RedisEngine::open(&format!("redis://{free}/")).unwrap();
     let store = Store::Redis(Leases::new("shop", engine).unwrap());
-    let address = serve(&store, Settings::default()).await;
+    let (_, address) = serve(&store, Settings::default(), Bounds::default()).await;
     let answer = ask(address, 1).await;
     assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
     assert!(answer.contains(r#""dynamicMetadata":{"fallback":"store away"}"#), "{answer}");
