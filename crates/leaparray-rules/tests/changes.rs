@@ -562,14 +562,17 @@ fn permits_are_given_back_if_a_later_rule_refuses() {
         format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
     };
     let text = [
-        rule("first", r#"["a", "c"]"#, "limit = \"1 per hour, bursts of 1\""),
+        rule("first", r#"["a", "c"]"#, "limit = \"2 per hour, bursts of 2\""),
         rule("second", r#"["a", "c"]"#, "in_flight = 1"),
         // Its decision reads the clock.
         rule("shadow", r#""a""#, "limit = \"0 per hour\"\nmode = \"shadow\""),
-        rule("last", r#"["a", "b"]"#, "limit = \"9 per hour, bursts of 9\""),
+        rule("last", r#"["a", "b"]"#, "limit = \"10 per hour, bursts of 10\""),
     ];
     rules.apply(&RuleSet::parse(&text.concat()).unwrap());
     let [a, b, c] = ["a", "b", "c"].map(|it| rules.registry().resource(it).unwrap());
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    // After that, only the shadow reads the clock.
+    assert!(rules.ask(&a, &(), &ask).is_admitted());
     let (other, taken) = (rules.clone(), Arc::new(Mutex::new(false)));
     let is_taken = Arc::clone(&taken);
     let call = Box::new(move || {
@@ -577,7 +580,6 @@ fn permits_are_given_back_if_a_later_rule_refuses() {
         *is_taken.lock().unwrap() = other.ask(&b, &(), &all).is_admitted();
     });
     *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
-    let ask = Ask::at(Timestamp::from_secs(3_600));
     let refusal = rules.ask(&a, &(), &ask).refusal();
     assert!(*taken.lock().unwrap(), "in the middle of the decision");
     assert_eq!(refusal.and_then(|it| it.limiter()), Some("last"));
