@@ -76,6 +76,8 @@ pub mod shares;
 pub mod watch;
 
 pub use crate::node::Reason;
+#[doc(hidden)]
+pub use combined::Outlook;
 pub use combined::{AllOf, QueuePermit, WaitQueue};
 pub use combined::{settle, shadow};
 pub use contract::{

@@ -12,7 +12,7 @@ use super::{Common, Registry};
 use crate::collections::{AppendList, TypeMap};
 use crate::metric::MetricTotals;
 use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
-use crate::sync::{Arc, Name};
+use crate::sync::{Arc, AtomicU64, Name};
 use crate::time::{Clock, Timestamp};
 
 /// A resource that is or was listed.
@@ -25,6 +25,7 @@ pub(crate) struct Listed<C> {
     kept: KeptHandles<C>,
     name: Name,
     traffic: TrafficType,
+    rule_place: AtomicU64,
     node: ResourceNode<C>,
     /// The contexts, the oldest first.
     contexts: AppendList<Context<C>>,
@@ -56,6 +57,12 @@ impl<C> Listed<C> {
 
     pub(crate) const fn traffic_type(&self) -> TrafficType {
         self.traffic
+    }
+
+    /// Returns the word that [`Resource::rule_place`](super::Resource::rule_place) reads.
+    #[inline]
+    pub(super) const fn rule_place(&self) -> &AtomicU64 {
+        &self.rule_place
     }
 
     #[inline]
@@ -119,6 +126,7 @@ impl<C: Clock + Clone> Listed<C> {
             kept: KeptHandles::new(),
             name,
             traffic,
+            rule_place: AtomicU64::new(0),
             node: ResourceNode::with_clock(config, registry.clock.clone()),
             contexts: AppendList::new(),
             data: TypeMap::new(),

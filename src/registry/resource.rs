@@ -11,7 +11,7 @@ use super::id::ResourceId;
 use super::listed::Listed;
 use crate::collections::TypeMap;
 use crate::node::{NodeSnapshot, ResourceNode};
-use crate::sync::Arc;
+use crate::sync::{Arc, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the [`ResourceNode`]
@@ -118,6 +118,25 @@ impl<C> Resource<C> {
     #[must_use]
     pub fn traffic_type(&self) -> TrafficType {
         self.listed().traffic_type()
+    }
+
+    /// Returns the word that [`set_rule_place`](Self::set_rule_place) has set last, for the
+    /// resource and all of its contexts; 0 at first. `leaparray-rules` keeps the place of the
+    /// resource's rules there: [data](Self::data) takes about 50 instructions to find.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub fn rule_place(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_rule_place`.
+        self.0.listed().rule_place().load(Ordering::Acquire)
+    }
+
+    /// Sets the word of the resource. A thread that reads it has what this one has written before.
+    #[doc(hidden)]
+    #[inline]
+    pub fn set_rule_place(&self, place: u64) {
+        // Release: pairs with the Acquire in `rule_place`.
+        self.0.listed().rule_place().store(place, Ordering::Release);
     }
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records

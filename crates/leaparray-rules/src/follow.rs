@@ -129,7 +129,7 @@ impl<C: RuleClock> Rules<C> {
         };
         let rules = self.rules().into_iter().filter(is_misdirected);
         status.misdirected = rules.map(|rule| Arc::clone(&rule.name)).collect();
-        let plan = self.shared.plan.load();
+        let plan = self.shared.plan();
         let counts = |of: fn(&Active<C>) -> u64| {
             let counts = plan.rules.iter().map(|it| (Arc::clone(&it.rule.name), of(it)));
             counts.filter(|(_, requests)| *requests > 0).collect()

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use crate::caller::Caller;
 use crate::changes::Changes;
 use crate::limit::Limit;
 use crate::limiter::{MaybeFleet, RuleClock, RuleLimiter, Watched};
-use crate::plan::{Active, Admission, Kept, Plan, RulePermits};
+use crate::plan::{Active, Admission, Brief, Kept, Plan, PlanRef, RulePermits, Version, brief};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::text::RuleSet;
@@ -103,9 +104,8 @@ pub struct Rules<C: RuleClock = MonotonicClock> {
 pub(crate) struct Shared<C: RuleClock> {
     pub(crate) registry: Arc<Registry<C>>,
     pub(crate) fleet: MaybeFleet,
-    pub(crate) plan: ArcSwap<Plan<C>>,
-    /// The version of the plan. Its own allocation: threads compare it with the plans that they
-    /// keep, also when the rules are gone.
+    version: ArcSwap<Version>,
+    /// The number of the version.
     pub(crate) newest: Arc<AtomicU64>,
     /// The thread that changes the rules has the lock. No request takes it.
     turn: Mutex<Turn<C>>,
@@ -233,6 +233,13 @@ impl fmt::Display for EnterError {
 
 impl std::error::Error for EnterError {}
 
+impl<C: RuleClock> Shared<C> {
+    /// Returns the newest plan.
+    pub(crate) fn plan(&self) -> PlanRef<C> {
+        PlanRef::of(self.version.load_full())
+    }
+}
+
 impl<C: RuleClock> Rules<C> {
     /// The time for which a rule that is gone can come back to its state.
     const KEEP: Duration = Duration::from_secs(3_600);
@@ -247,10 +254,10 @@ impl<C: RuleClock> Rules<C> {
     pub(crate) fn of_fleet(registry: Arc<Registry<C>>, fleet: MaybeFleet) -> Self {
         let newest = Arc::new(AtomicU64::new(0));
         let shared = |home: &_| {
-            let plan = ArcSwap::from_pointee(Plan::first(&newest, home));
+            let version = ArcSwap::from_pointee(Version::new(Plan::first(&newest, home)));
             let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
             let (status, followers) = (Mutex::default(), Mutex::default());
-            Shared { registry, fleet, plan, newest, turn, status, followers }
+            Shared { registry, fleet, version, newest, turn, status, followers }
         };
         Self { shared: Arc::new_cyclic(shared) }
     }
@@ -264,7 +271,7 @@ impl<C: RuleClock> Rules<C> {
     /// Returns the rules in force, in their order.
     #[must_use]
     pub fn rules(&self) -> Vec<Arc<Rule>> {
-        let plan = self.shared.plan.load();
+        let plan = self.shared.plan();
         plan.rules.iter().map(|it| Arc::clone(&it.rule)).collect()
     }
 
@@ -292,7 +299,7 @@ impl<C: RuleClock> Rules<C> {
     #[expect(clippy::must_use_candidate, reason = "a report")]
     pub fn apply(&self, rules: &RuleSet) -> Changes {
         let mut turn = locked(&self.shared.turn);
-        let before = self.shared.plan.load_full();
+        let before = self.shared.plan();
         let clock = self.shared.registry.clock();
         let now = clock.now();
         turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
@@ -304,9 +311,9 @@ impl<C: RuleClock> Rules<C> {
         for step in &steps {
             step.begin(clock);
         }
-        let plan = Arc::new(plan);
-        self.shared.plan.store(Arc::clone(&plan));
-        plan.set_newest();
+        let version = Arc::new(Version::new(plan));
+        self.shared.version.store(Arc::clone(&version));
+        version.number.set_newest();
         for step in &steps {
             step.end(clock);
         }
@@ -339,7 +346,7 @@ impl<C: RuleClock> Rules<C> {
         &self,
         read: impl Fn(&RuleLimiter<C>) -> Option<T>,
     ) -> Vec<(Arc<str>, T)> {
-        let plan = self.shared.plan.load();
+        let plan = self.shared.plan();
         let each = plan.rules.iter();
         each.filter_map(|it| Some((Arc::clone(&it.rule.name), read(&it.limiter)?))).collect()
     }
@@ -408,8 +415,8 @@ impl<C: RuleClock> Rules<C> {
     /// under which it watches a limiter of the program.
     fn show(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
         let registry = &self.shared.registry;
-        let plan = self.shared.plan.load();
-        let mut before = std::mem::take(watched);
+        let plan = self.shared.plan();
+        let mut before = mem::take(watched);
         let mut not_shown = Vec::new();
         for active in &plan.rules {
             let rule = &active.rule;
@@ -501,7 +508,30 @@ impl<C: RuleClock> Rules<C> {
         caller: &A,
         ask: &Ask<'_>,
     ) -> Decision<RulePermits<C>> {
-        Admission::ask(Kept::newest(&self.shared), resource, caller, ask)
+        let mut decision = Decision::Admitted(RulePermits::nothing());
+        if self.decide(resource, caller, ask, &mut decision) {
+            // Made anew: it is moved in fewer words than one that was in memory.
+            mem::forget(decision);
+            return Decision::Admitted(RulePermits::nothing());
+        }
+        decision
+    }
+
+    /// Writes the decision on a request into `result`, unless it is admitted without a permit that
+    /// has to end. Returns whether it is: `result` then has nothing that a drop would end.
+    #[inline(always)]
+    fn decide<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        result: &mut Decision<RulePermits<C>>,
+    ) -> bool {
+        let brief = brief::ask(&self.shared.newest, resource, caller, ask, result);
+        if brief == Brief::No {
+            Admission::ask(&Kept::newest(&self.shared), resource, caller, ask, result);
+        }
+        brief == Brief::Admitted
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
@@ -530,8 +560,13 @@ impl<C: RuleClock> Rules<C> {
         ask: impl Into<Ask<'static>>,
     ) -> Decision<RuleEntry<C>> {
         let ask = ask.into();
-        let decision = self.ask(&resource, caller, &ask.over(&*resource));
-        decision.enter_many_at(resource, ask.now(), ask.permits())
+        let mut decision = Decision::Admitted(RulePermits::nothing());
+        if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+            mem::forget(decision);
+            let admitted = Decision::Admitted(RulePermits::nothing());
+            return admitted.enter_many_at(resource, ask.now(), ask.permits());
+        }
+        enter_after(decision, resource, &ask)
     }
 
     /// Like [`enter_at`](Self::enter_at), for a caller that cannot wait.
@@ -562,9 +597,17 @@ impl<C: RuleClock> Rules<C> {
         caller: &A,
         ask: impl Into<Ask<'static>>,
     ) -> Result<RuleEntry<C>, Refusal> {
+        let ask = ask.into().at_once();
+        let mut decision = Decision::Admitted(RulePermits::nothing());
+        let entered = if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+            mem::forget(decision);
+            let admitted = Decision::Admitted(RulePermits::nothing());
+            admitted.enter_many_at(resource, ask.now(), ask.permits())
+        } else {
+            enter_after(decision, resource, &ask)
+        };
         // Without a wait: a request that would have to wait is refused.
-        let delayed = self.enter_at(resource, caller, ask.into().at_once()).into_result()?;
-        Ok(delayed.into_parts().0)
+        Ok(entered.into_result()?.into_parts().0)
     }
 
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or
@@ -628,6 +671,16 @@ impl<C: RuleClock> Rules<C> {
     }
 }
 
+/// Enters a request into its resource, or counts it there, after a decision of any kind.
+#[inline(never)]
+fn enter_after<C: RuleClock>(
+    decision: Decision<RulePermits<C>>,
+    resource: Resource<C>,
+    ask: &Ask<'_>,
+) -> Decision<RuleEntry<C>> {
+    decision.enter_many_at(resource, ask.now(), ask.permits())
+}
+
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -640,7 +693,7 @@ impl<C: RuleClock> Clone for Rules<C> {
 
 impl<C: RuleClock> fmt::Debug for Rules<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.shared.plan.load();
+        let plan = self.shared.plan();
         let names = plan.rules.iter().map(|it| &it.rule.name);
         f.debug_list().entries(names).finish()
     }

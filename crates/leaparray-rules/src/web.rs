@@ -84,7 +84,7 @@ impl<C: RuleClock> Rules<C> {
 
     /// Returns the counts of the rules since their beginning.
     fn counts(&self) -> Counts {
-        let plan = self.shared.plan.load_full();
+        let plan = self.shared.plan();
         let mut counts: Vec<_> =
             plan.rules.iter().map(|it| Count { refused: it.refused(), all: 0 }).collect();
         for resource in self.registry().iter() {

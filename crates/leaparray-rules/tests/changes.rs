@@ -517,6 +517,10 @@ fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Re
     let rules = Rules::new(Arc::new(registry));
     rules.apply(before);
     let resource = rules.registry().resource("a").unwrap();
+    // From then on, the thread has the version, and the resource its place in it.
+    assert!(
+        rules.ask(&resource, &"first", &Ask::at(Timestamp::from_secs(3_600)).many(0)).is_admitted()
+    );
     let changed = rules.clone();
     let call = Box::new(move || drop(changed.apply(&after)));
     *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
@@ -545,6 +549,41 @@ fn question_in_the_middle_of_a_change_is_decided_anew() {
         assert_eq!(refusal.limiter(), Some("none"));
         assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
     }
+}
+
+/// Another request takes the tokens of the last rule after all have told that they would admit this
+/// one, and the first two have given their permits.
+#[test]
+fn permits_are_given_back_if_a_later_rule_refuses() {
+    let clock = Hooked::default();
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    let rule = |name: &str, resources: &str, limit: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
+    };
+    let text = [
+        rule("first", r#"["a", "c"]"#, "limit = \"2 per hour, bursts of 2\""),
+        rule("second", r#"["a", "c"]"#, "in_flight = 1"),
+        // Its decision reads the clock.
+        rule("shadow", r#""a""#, "limit = \"0 per hour\"\nmode = \"shadow\""),
+        rule("last", r#"["a", "b"]"#, "limit = \"10 per hour, bursts of 10\""),
+    ];
+    rules.apply(&RuleSet::parse(&text.concat()).unwrap());
+    let [a, b, c] = ["a", "b", "c"].map(|it| rules.registry().resource(it).unwrap());
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    // After that, only the shadow reads the clock.
+    assert!(rules.ask(&a, &(), &ask).is_admitted());
+    let (other, taken) = (rules.clone(), Arc::new(Mutex::new(false)));
+    let is_taken = Arc::clone(&taken);
+    let call = Box::new(move || {
+        let all = Ask::at(Timestamp::from_secs(3_600)).many(9);
+        *is_taken.lock().unwrap() = other.ask(&b, &(), &all).is_admitted();
+    });
+    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+    let refusal = rules.ask(&a, &(), &ask).refusal();
+    assert!(*taken.lock().unwrap(), "in the middle of the decision");
+    assert_eq!(refusal.and_then(|it| it.limiter()), Some("last"));
+    assert!(rules.ask(&c, &(), &ask).is_admitted());
 }
 
 /// The first version and the last one have a limit of 1, which is in use. The one in between has a

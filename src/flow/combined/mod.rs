@@ -5,5 +5,5 @@ mod queue;
 pub mod settle;
 pub mod shadow;
 
-pub use all_of::AllOf;
+pub use all_of::{AllOf, Outlook};
 pub use queue::{QueuePermit, WaitQueue};

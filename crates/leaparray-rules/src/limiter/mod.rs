@@ -1,5 +1,4 @@
 //! The limiters of rules.
-#![expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
 
 mod asked;
 #[cfg(feature = "fleet")]
@@ -8,12 +7,13 @@ mod gate;
 mod one;
 mod per_key;
 mod permit;
+mod short;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::flow::shadow::Rollout;
-use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named};
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named, Refusal};
 use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
@@ -24,6 +24,7 @@ use gate::Gate;
 use one::One;
 use per_key::PerKey;
 pub use permit::RulePermit;
+pub(crate) use short::Short;
 
 /// The bounds of a clock of rules.
 pub trait RuleClock: Clock + Clone + Send + Sync + 'static {}
@@ -37,12 +38,29 @@ pub(crate) type RuleName = Named<Nothing>;
 #[derive(Clone, Copy)]
 pub(crate) struct Nothing;
 
+/// A limiter that refuses each request in the same way.
+struct Refuses(Refusal);
+
 impl Limiter for Nothing {
     type Permit = ();
 
     fn decide(&self, _ask: &Ask<'_>) -> Decision {
         Decision::Admitted(())
     }
+}
+
+impl Limiter for Refuses {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Refused(self.0)
+    }
+}
+
+/// Returns a refusal in the name of a rule, unless it has a name.
+#[inline(never)]
+pub(crate) fn named(name: &RuleName, ask: &Ask<'_>, refusal: Refusal) -> Refusal {
+    name.over(Refuses(refusal)).decide(ask).refusal().unwrap_or(refusal)
 }
 
 pub(crate) fn name(name: &str) -> RuleName {
@@ -84,7 +102,9 @@ impl<C: RuleClock> RuleLimiter<C> {
     /// Creates the limiter of a rule that was checked.
     pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>, fleet: &MaybeFleet) -> Self {
         if let Limit::Refuse(overload) = &rule.limit {
-            return Self::One(One::Gate(Gate::new(overload.clone(), Arc::downgrade(registry))));
+            return Self::One(One::Gate(
+                Gate::new(overload.clone(), Arc::downgrade(registry)).into(),
+            ));
         }
         let clock = registry.clock();
         match rule.key {
@@ -163,23 +183,26 @@ impl<C: RuleClock> RuleLimiter<C> {
         }
     }
 
-    /// Returns the limiter of all requests; `None` if each key has one.
-    #[inline(always)]
-    pub(crate) const fn one(&self) -> Option<&One<C>> {
-        if let Self::One(one) = self { Some(one) } else { None }
-    }
-
-    /// Decides on a request with that key, in the name of a rule.
-    #[inline(always)]
-    pub(crate) fn decide_named(
+    /// Decides on a request with that key, and adds its permit to `permits` if that has an end.
+    #[inline]
+    pub(crate) fn decide_into(
         &self,
-        name: &RuleName,
         key: &str,
         ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>> {
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
         match self {
-            Self::One(one) => one.decide_named(name, ask),
-            Self::PerKey { keys, .. } => keys.decide_named(name, key, ask),
+            Self::One(one) => one.decide_into(ask, permits),
+            Self::PerKey { keys, .. } => keys.decide_into(key, ask, permits),
+        }
+    }
+
+    /// Returns the decision that a request with that key would get.
+    #[inline]
+    pub(crate) fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
+        match self {
+            Self::One(one) => one.foretell(ask),
+            Self::PerKey { keys, .. } => keys.foretell(key, ask),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, CircuitBreaker, ConcurrencyLimiter, Decision, LeakyBucket,
-    Limiter, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
+    Limiter, LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
 };
 
 use leaparray::Timestamp;
@@ -13,24 +13,24 @@ use leaparray::Timestamp;
 #[cfg(feature = "fleet")]
 use super::fleet::OverFleet;
 use super::gate::Gate;
-use super::{MaybeFleet, RuleClock, RuleName, RulePermit};
+use super::{MaybeFleet, RuleClock, RulePermit};
 use crate::limit::{self, Limit};
 use crate::plan::RulePermits;
 use crate::rule::Rule;
 
 /// A limiter of one state.
 pub(crate) enum One<C: RuleClock> {
-    Window(SlidingWindowLimiter<C>),
+    Window(Arc<SlidingWindowLimiter<C>>),
     #[cfg(feature = "fleet")]
-    Fleet(Box<OverFleet<C>>),
-    Bucket(TokenBucket<C>),
-    WarmUp(WarmUp<C>),
-    Pace(LeakyBucket<C>),
+    Fleet(Arc<OverFleet<C>>),
+    Bucket(Arc<TokenBucket<C>>),
+    WarmUp(Arc<WarmUp<C>>),
+    Pace(Arc<LeakyBucket<C>>),
     InFlight(Arc<ConcurrencyLimiter>),
     AdaptiveInFlight(Arc<AdaptiveLimiter<Headroom, C>>),
     Breaker(Arc<CircuitBreaker<C>>),
     AdaptiveBreaker(Arc<AdaptiveBreaker<C>>),
-    Gate(Gate<C>),
+    Gate(Arc<Gate<C>>),
 }
 
 /// Why a limit that was checked can be made: the checks depend on nothing but the limit.
@@ -43,34 +43,35 @@ impl<C: RuleClock> One<C> {
         match *limit {
             Limit::Window { rate, buckets: None } => {
                 SlidingWindowLimiter::with_clock(rate.interval, rate.count, clock)
-                    .map(Self::Window)
+                    .map(|it| Self::Window(Arc::new(it)))
                     .map_err(text)
             }
             Limit::Window { rate, buckets: Some(buckets) } => {
                 let window = limit::window(rate.interval, buckets).map_err(text)?;
                 SlidingWindowLimiter::of_buckets_with_clock(window, rate.count, clock)
-                    .map(Self::Window)
+                    .map(|it| Self::Window(Arc::new(it)))
                     .map_err(text)
             }
             #[cfg(feature = "fleet")]
             Limit::Fleet(ref limit) => {
                 limit.check()?;
-                Ok(Self::Fleet(Box::new(OverFleet::new(limit, clock))))
+                Ok(Self::Fleet(Arc::new(OverFleet::new(limit, clock))))
             }
             Limit::Bucket { rate, burst, starts_empty } => {
                 let bucket = TokenBucket::with_clock(rate.rate().map_err(text)?, burst, clock);
-                Ok(Self::Bucket(if starts_empty { bucket.starting_empty() } else { bucket }))
+                let bucket = if starts_empty { bucket.starting_empty() } else { bucket };
+                Ok(Self::Bucket(Arc::new(bucket)))
             }
             Limit::WarmUp { rate, buckets, period, cold_factor } => {
                 let window = limit::window(rate.interval, buckets).map_err(text)?;
                 let config = limit::warm_up(period, cold_factor).map_err(text)?;
                 WarmUp::with_clock(window, rate.count, config, clock)
-                    .map(Self::WarmUp)
+                    .map(|it| Self::WarmUp(Arc::new(it)))
                     .map_err(text)
             }
             Limit::Pace { rate, max_wait } => {
                 let rate = rate.rate().map_err(text)?;
-                Ok(Self::Pace(LeakyBucket::with_clock(rate, max_wait, clock)))
+                Ok(Self::Pace(Arc::new(LeakyBucket::with_clock(rate, max_wait, clock))))
             }
             Limit::InFlight { limit } => {
                 Ok(Self::InFlight(Arc::new(ConcurrencyLimiter::new(limit))))
@@ -163,48 +164,22 @@ impl<C: RuleClock> One<C> {
         }
     }
 
-    /// Decides in the name of a rule, if the permits of the limiter have no end.
-    #[inline(always)]
-    pub(crate) fn decide_endless(&self, name: &RuleName, ask: &Ask<'_>) -> Option<Decision> {
-        Some(match self {
-            Self::Window(it) => name.over(it).decide(ask),
+    /// Decides on a request, and adds its permit to `permits` if that has an end.
+    #[inline]
+    pub(super) fn decide_into(&self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
+        match self {
+            Self::Window(it) => it.ask(ask),
             #[cfg(feature = "fleet")]
-            Self::Fleet(it) => name.over(it).decide(ask),
-            Self::Bucket(it) => name.over(it).decide(ask),
-            Self::WarmUp(it) => name.over(it).decide(ask),
-            Self::Pace(it) => name.over(it).decide(ask),
-            Self::Gate(it) => name.over(it).decide(ask),
-            Self::InFlight(_)
-            | Self::AdaptiveInFlight(_)
-            | Self::Breaker(_)
-            | Self::AdaptiveBreaker(_) => return None,
-        })
-    }
-
-    /// Decides in the name of a rule, if the permits of the limiter have an end.
-    #[inline(always)]
-    pub(crate) fn decide_ending(
-        &self,
-        name: &RuleName,
-        ask: &Ask<'_>,
-    ) -> Option<Decision<RulePermit<C>>> {
-        Some(match self {
-            Self::InFlight(it) => name.over(it).decide(ask).map(RulePermit::from),
-            Self::AdaptiveInFlight(it) => name.over(it).decide(ask).map(RulePermit::from),
-            Self::Breaker(it) => name.over(it).decide(ask).map(RulePermit::from),
-            Self::AdaptiveBreaker(it) => name.over(it).decide(ask).map(RulePermit::from),
-            _ => return None,
-        })
-    }
-
-    /// Decides in the name of a rule.
-    #[inline(always)]
-    pub(super) fn decide_named(&self, name: &RuleName, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        if let Some(decision) = self.decide_ending(name, ask) {
-            return decision.map(RulePermits::of);
+            Self::Fleet(it) => it.ask(ask),
+            Self::Bucket(it) => it.ask(ask),
+            Self::WarmUp(it) => it.ask(ask),
+            Self::Pace(it) => it.ask(ask),
+            Self::Gate(it) => it.ask(ask),
+            Self::InFlight(it) => it.ask(ask).map(|it| permits.push(it)),
+            Self::AdaptiveInFlight(it) => it.ask(ask).map(|it| permits.push(it)),
+            Self::Breaker(it) => it.ask(ask).map(|it| permits.push(it)),
+            Self::AdaptiveBreaker(it) => it.ask(ask).map(|it| permits.push(it)),
         }
-        let decision = self.decide_endless(name, ask).expect("the others have no end");
-        decision.map(|()| RulePermits::NOTHING)
     }
 
     /// Returns the quota at `now` of a limiter whose permits come back with the time alone.
@@ -244,7 +219,6 @@ impl<C: RuleClock> Limiter for One<C> {
         }
     }
 
-    #[inline]
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
         match self {
             Self::Window(it) => it.peek(ask),

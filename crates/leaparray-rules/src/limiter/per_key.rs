@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leaparray::flow::watch::{Watch, WatchedState};
-use leaparray::flow::{Account, Ask, Decision, Keyed, LeakyBucket, Limiter, TokenBucket};
+use leaparray::flow::{
+    Account, Ask, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
+};
 
 use super::one::One;
-use super::{RuleClock, RuleName, RulePermit};
+use super::{RuleClock, RulePermit};
 use crate::limit::Limit;
 use crate::plan::RulePermits;
 
@@ -24,15 +26,22 @@ pub(crate) enum PerKey<C: RuleClock> {
 /// Makes the limiter of a new key.
 type Make<C> = Box<dyn Fn() -> One<C> + Send + Sync>;
 
+/// Returns a limiter that was just made.
+fn sole<T>(limiter: Arc<T>) -> T {
+    Arc::into_inner(limiter).expect("nothing else has it")
+}
+
 impl<C: RuleClock> PerKey<C> {
     /// Creates the limiters of a limit that was checked.
     pub(super) fn new(limit: &Limit, max_keys: usize, clock: &C) -> Self {
         const CHECKED: &str = "the number of keys was checked when the rule was read";
         match One::known(limit, clock) {
             One::Bucket(bucket) => {
+                let bucket = sole(bucket);
                 Self::Bucket(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
             }
             One::Pace(bucket) => {
+                let bucket = sole(bucket);
                 Self::Pace(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
             }
             _ => {
@@ -56,12 +65,12 @@ impl<C: RuleClock> PerKey<C> {
         match self {
             Self::Bucket(keys) => {
                 if let One::Bucket(bucket) = One::known(to, clock) {
-                    keys.reconfigure(bucket);
+                    keys.reconfigure(sole(bucket));
                 }
             }
             Self::Pace(keys) => {
                 if let One::Pace(bucket) = One::known(to, clock) {
-                    keys.reconfigure(bucket);
+                    keys.reconfigure(sole(bucket));
                 }
             }
             Self::Each { keys, limit } => {
@@ -81,22 +90,22 @@ impl<C: RuleClock> PerKey<C> {
         }
     }
 
-    /// Decides in the name of a rule.
-    #[inline(always)]
-    pub(super) fn decide_named(
+    /// Decides on a request of a key, and adds its permit to `permits` if that has an end.
+    #[inline]
+    pub(super) fn decide_into(
         &self,
-        name: &RuleName,
         key: &str,
         ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>> {
-        let nothing = |()| RulePermits::NOTHING;
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
         match self {
-            Self::Bucket(it) => name.over(it.of_key(key)).decide(ask).map(nothing),
-            Self::Pace(it) => name.over(it.of_key(key)).decide(ask).map(nothing),
-            Self::Each { keys, .. } => {
-                let decision = name.over(keys.of_key(key)).decide(ask);
-                decision.map(|it| RulePermits::of_all([it]))
-            }
+            Self::Bucket(keys) => keys.of_key(key).ask(ask),
+            Self::Pace(keys) => keys.of_key(key).ask(ask),
+            Self::Each { keys, .. } => keys.of_key(key).ask(ask).map(|permit| {
+                if !permit.is_nothing() {
+                    permits.push(permit);
+                }
+            }),
         }
     }
 
@@ -105,6 +114,14 @@ impl<C: RuleClock> PerKey<C> {
             Self::Bucket(keys) => keys.of_key(key).peek(ask),
             Self::Pace(keys) => keys.of_key(key).peek(ask),
             Self::Each { keys, .. } => keys.of_key(key).peek(ask),
+        }
+    }
+
+    pub(super) fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
+        match self {
+            Self::Bucket(keys) => keys.of_key(key).foretell(ask),
+            Self::Pace(keys) => keys.of_key(key).foretell(ask),
+            Self::Each { keys, .. } => keys.of_key(key).foretell(ask),
         }
     }
 

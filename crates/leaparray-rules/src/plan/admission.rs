@@ -7,13 +7,13 @@ use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota, Refusal};
-use leaparray::{MonotonicClock, Outcome, Permit, Resource, Timestamp};
+use leaparray::{MonotonicClock, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
 use super::index::{Member, Place, RuleList};
-use super::{Active, Kept, Plan};
+use super::{Active, Kept, Plan, PlanRef, RulePermits, Version, together};
 use crate::caller::{Caller, KeyValues};
-use crate::limiter::{Asked, RuleClock, RulePermit};
+use crate::limiter::{Asked, RuleClock};
 use crate::rule::KeySource;
 
 /// The rules that concern a request, as one limiter: it admits the request if each of them does,
@@ -37,7 +37,7 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
 type Keys<K> = SmallVec<[KeyValues<K>; 3]>;
 
 /// The rules of one version for a request, which decide by keys that they borrow.
-struct Concerned<'a, K, C: RuleClock> {
+pub(super) struct Concerned<'a, K, C: RuleClock> {
     plan: &'a Plan<C>,
     place: Place,
     keys: &'a [KeyValues<K>],
@@ -125,15 +125,20 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
 
     /// Returns the key of a member.
     #[inline]
-    fn key(self, member: Member) -> &'a str {
+    pub(super) fn key(self, member: Member) -> &'a str {
         let Self { keys, .. } = self;
         // Requests without a key count together: one that leaves it out gains nothing.
         member.key.and_then(|place| keys[place].text()).unwrap_or_default()
     }
 
-    /// Returns the limiter of a member.
     #[inline]
-    fn asked(self, member: Member) -> Named<Asked<'a, C>> {
+    pub(super) fn rule(self, member: &Member) -> &'a Active<C> {
+        let Self { plan, .. } = self;
+        &plan.rules[member.rule]
+    }
+
+    /// Returns the limiter of a member.
+    pub(super) fn asked(self, member: Member) -> Named<Asked<'a, C>> {
         let Self { plan, .. } = self;
         plan.rules[member.rule].asked(self.key(member))
     }
@@ -146,49 +151,55 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         AllOf::new(self.each().collect())
     }
 
-    /// Decides by up to three rules without an allocation.
-    #[inline(always)]
-    fn decide(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        match self.place.rule_or_list() {
-            Ok(rule) => self.plan.rules[rule].decide("", ask),
-            Err(list) => self.decide_by_list(self.plan.index.list(list), ask),
+    /// Decides without an allocation, unless more than two rules have permits that end. Adds these
+    /// to `permits`, which are none before.
+    #[inline]
+    fn decide(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
+        let list = match self.place.rule_or_list() {
+            Ok(rule) => return self.plan.rules[rule].decide_into("", ask, permits),
+            Err(list) => self.plan.index.list(list),
+        };
+        if list.has_conditions() {
+            let members: SmallVec<[Member; 3]> = self.members().collect();
+            return self.decide_by(&members, ask, permits);
         }
+        self.decide_by(&list.members, ask, permits)
     }
 
     /// Decides, and counts a refusal at the rule that has refused.
-    #[inline(always)]
-    fn decide_and_count(self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        let decision = self.decide(ask);
+    #[inline]
+    fn decide_and_count(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
+        let decision = self.decide(ask, permits);
         if let Decision::Refused(refusal) = &decision {
             self.count_refusal(ask, refusal);
         }
         decision
     }
 
-    fn decide_by_list(self, list: &RuleList, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        if list.has_conditions() {
-            let members: SmallVec<[Member; 3]> = self.members().collect();
-            return self.decide_by(&members, ask);
+    #[inline]
+    fn decide_by(
+        self,
+        members: &[Member],
+        ask: &Ask<'_>,
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
+        match members {
+            [] => Decision::Admitted(()),
+            [one] => self.rule(one).decide_into(self.key(*one), ask, permits),
+            all if all.len() <= together::MOST => together::decide(self, all, ask, permits),
+            all => self.decide_by_many(all, ask, permits),
         }
-        self.decide_by(&list.members, ask)
     }
 
-    #[inline]
-    fn decide_by(self, members: &[Member], ask: &Ask<'_>) -> Decision<RulePermits<C>> {
-        let asked = |member: &Member| self.asked(*member);
-        match members {
-            [] => Decision::Admitted(RulePermits::NOTHING),
-            [a] => self.plan.rules[a.rule].decide(self.key(*a), ask),
-            [a, b] => AllOf::new((asked(a), asked(b)))
-                .decide(ask)
-                .map(|(a, b)| RulePermits::of_all([a, b])),
-            [a, b, c] => AllOf::new((asked(a), asked(b), asked(c)))
-                .decide(ask)
-                .map(|(a, b, c)| RulePermits::of_all([a, b, c])),
-            all => AllOf::new(all.iter().map(asked).collect::<Vec<_>>())
-                .decide(ask)
-                .map(RulePermits::of_all),
-        }
+    #[cold]
+    fn decide_by_many(
+        self,
+        members: &[Member],
+        ask: &Ask<'_>,
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
+        let asked = members.iter().map(|it| self.asked(*it)).collect::<Vec<_>>();
+        AllOf::new(asked).decide(ask).map(|all| *permits = RulePermits::of_all(all))
     }
 
     /// Gives back the permits of a decision by this plan.
@@ -220,13 +231,14 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
             }
         };
         // If one rule has changed once, its number is of one of the two versions.
-        are_same && (changed == 0 || changed == 1 && next.plan.version == self.plan.version + 1)
+        are_same
+            && (changed == 0 || changed == 1 && next.plan.number.this == self.plan.number.this + 1)
     }
 }
 
 impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     /// Finds the rules of a request, and their keys.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
     where
         A: Caller<Key = K> + ?Sized,
@@ -237,7 +249,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
     }
 
     /// Finds the rules and the keys, and counts none that is missing.
-    #[inline(always)]
+    #[inline]
     fn find<A>(plan: Kept<C>, resource: &Resource<C>, caller: &A) -> Self
     where
         A: Caller<Key = K> + ?Sized,
@@ -281,84 +293,62 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
 
 impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     /// Decides on a request, as the [`Limiter`] does.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn ask<A>(
-        plan: Kept<C>,
+        kept: &Kept<C>,
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>>
-    where
+        result: &mut Decision<RulePermits<C>>,
+    ) where
         A: Caller<Key = K> + ?Sized,
     {
-        let place = plan.index.place_of(resource);
-        // One kind after the other: each decision is moved in as few words as it has.
-        let alone = plan.rule_alone(place);
-        if let Some(decision) = alone.and_then(|it| it.decide_endless(ask)) {
-            let nothing = |()| RulePermits::NOTHING;
-            return Self::ask_alone(plan, place, resource, caller, ask, decision, nothing);
-        }
-        if let Some(decision) = alone.and_then(|it| it.decide_ending(ask)) {
-            return Self::ask_alone(plan, place, resource, caller, ask, decision, RulePermits::of);
-        }
-        moved(Self::ask_all(plan, place, resource, caller, ask))
+        let place = kept.index.place_of(resource);
+        Self::ask_at(kept.plan().version(), place, resource, caller, ask, result);
     }
 
-    /// Returns a decision by the only rule of a resource, if it stands.
-    #[inline(always)]
-    fn ask_alone<A, P>(
-        plan: Kept<C>,
+    /// Decides on a request by the rules at a place of a version.
+    pub(super) fn ask_at<A>(
+        version: &Arc<Version>,
         place: Place,
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
-        decision: Decision<P>,
-        permits: impl FnOnce(P) -> RulePermits<C>,
-    ) -> Decision<RulePermits<C>>
-    where
+        result: &mut Decision<RulePermits<C>>,
+    ) where
         A: Caller<Key = K> + ?Sized,
     {
-        // A refusal is by a number of a version that was in force since the request came.
-        if let Decision::Refused(refusal) = decision {
-            Concerned::<K, C> { plan: &plan, place, keys: &[] }.count_refusal(ask, &refusal);
-            return Decision::Refused(refusal);
-        }
-        if plan.has_decided() {
-            return decision.map(permits);
-        }
-        moved(Self::ask_anew(plan, resource, caller, ask, decision.map(permits)))
-    }
-
-    /// Decides on a request by any rules.
-    #[inline(never)]
-    fn ask_all<A>(
-        plan: Kept<C>,
-        place: Place,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-    ) -> Decision<RulePermits<C>>
-    where
-        A: Caller<Key = K> + ?Sized,
-    {
+        let plan = version.plan();
         let list = place.rule_or_list().err().map(|list| plan.index.list(list));
-        let keys = list.map(|list| find_keys(list, resource, caller));
-        let keys = keys.as_deref().unwrap_or_default();
-        let concerned = Concerned { plan: &plan, place, keys };
+        let (one, several);
+        let keys = match list.map_or(&[][..], |it| &it.sources) {
+            [] => &[],
+            [source] => {
+                one = KeyValues::of(caller, source, || resource.series_key().name);
+                std::slice::from_ref(&one)
+            }
+            _ => {
+                several = list.map(|list| find_keys(list, resource, caller));
+                several.as_deref().unwrap_or_default()
+            }
+        };
+        let concerned = Concerned { plan, place, keys };
         concerned.count_without_key();
-        let decision = concerned.decide_and_count(ask);
-        if decision.is_refused() || plan.has_decided() {
-            return decision;
-        }
-        Self::ask_anew(plan, resource, caller, ask, decision)
+        let mut permits = RulePermits::nothing();
+        let decision = concerned.decide_and_count(ask, &mut permits).map(|()| permits);
+        *result = if decision.is_refused() || plan.number.has_decided() {
+            decision
+        } else {
+            Self::ask_anew(version, resource, caller, ask, decision)
+        };
     }
 
-    /// Reconsiders a decision by a plan. The caller is there, and has the keys for which the newest
-    /// plan asks.
-    #[cold]
+    /// Returns a decision by one rule that does not admit the request at once, or beside a change
+    /// of the rules.
     #[inline(never)]
-    fn ask_anew<A>(
-        plan: Kept<C>,
+    pub(super) fn conclude<A>(
+        version: &Arc<Version>,
+        rule: usize,
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
@@ -367,8 +357,37 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     where
         A: Caller<Key = K> + ?Sized,
     {
+        // A refusal is by a number of a version that was in force since the request came.
+        if let Decision::Refused(refusal) = decision {
+            let rule = &version.plan::<C>().rules[rule];
+            if ask.is_first() {
+                rule.count_refusal();
+            }
+            return Decision::Refused(rule.named(ask, refusal));
+        }
+        if version.number.has_decided() {
+            return decision;
+        }
+        Self::ask_anew(version, resource, caller, ask, decision)
+    }
+
+    /// Reconsiders a decision by a plan. The caller is there, and has the keys for which the newest
+    /// plan asks.
+    #[cold]
+    #[inline(never)]
+    fn ask_anew<A>(
+        version: &Arc<Version>,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        decision: Decision<RulePermits<C>>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        let plan = PlanRef::of(Arc::clone(version));
         let next = plan.newest_plan().map(|plan| Self::find(plan, resource, caller));
-        Self::find(plan, resource, caller).reconsider(next, ask, decision)
+        Self::find(plan.into(), resource, caller).reconsider(next, ask, decision)
     }
 
     /// Decides anew if a decision by this plan may have read a number of a newer one. `next` is the
@@ -414,19 +433,6 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     }
 }
 
-/// Returns a decision of a call in parts. Otherwise, its place in memory would be that of each
-/// decision of the caller, and those that have no permits would be written there, too.
-#[inline(always)]
-fn moved<P>(decision: Decision<P>) -> Decision<P> {
-    match decision.into_result() {
-        Ok(delayed) => {
-            let (permits, wait) = delayed.into_parts();
-            Decision::after(permits, wait)
-        }
-        Err(refusal) => Decision::Refused(refusal),
-    }
-}
-
 /// The keys that are known of a request.
 struct Known<'a, K> {
     sources: &'a [KeySource],
@@ -455,14 +461,15 @@ impl<K: Deref<Target = str> + Clone> Caller for Known<'_, K> {
 impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
     type Permit = RulePermits<C>;
 
-    #[inline(always)]
+    #[inline]
     fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
         if let Some(later) = self.later.get() {
             return later.decide(ask);
         }
-        let decision = self.concerned().decide_and_count(ask);
+        let mut permits = RulePermits::nothing();
+        let decision = self.concerned().decide_and_count(ask, &mut permits).map(|()| permits);
         // A refusal is by a number of a version that was in force since the request came.
-        if decision.is_refused() || self.plan.has_decided() {
+        if decision.is_refused() || self.plan.number.has_decided() {
             return decision;
         }
         self.reconsider(self.by_newest_plan(), ask, decision)
@@ -513,72 +520,8 @@ impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
 impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {
     fn clone(&self) -> Self {
         let Self { plan, place, resource, keys, later } = self;
-        let (plan, keys, later) = (Kept::from(Arc::clone(plan)), keys.clone(), later.clone());
+        let (plan, keys, later) = (plan.plan().clone().into(), keys.clone(), later.clone());
         Self { plan, place: *place, resource: *resource, keys, later }
-    }
-}
-
-/// The permits of a request that all rules have admitted. They end at the limiters that have given
-/// them, also if rules were changed or removed since.
-#[derive(Debug)]
-pub struct RulePermits<C: RuleClock = MonotonicClock>(Held<C>);
-
-#[derive(Debug)]
-enum Held<C: RuleClock> {
-    Nothing,
-    One(RulePermit<C>),
-    Two([RulePermit<C>; 2]),
-    Many(Vec<RulePermit<C>>),
-}
-
-impl<C: RuleClock> RulePermits<C> {
-    /// Those of a request that ends nowhere.
-    pub(crate) const NOTHING: Self = Self(Held::Nothing);
-
-    /// Returns the permits of a request of one rule.
-    #[inline]
-    pub(crate) fn of(permit: impl Into<RulePermit<C>>) -> Self {
-        Self(Held::One(permit.into()))
-    }
-
-    /// Returns those of the permits that have to end. Up to two need no allocation.
-    pub(crate) fn of_all(permits: impl IntoIterator<Item = RulePermit<C>>) -> Self {
-        let mut permits = permits.into_iter().filter(|it| !it.is_nothing());
-        Self(match (permits.next(), permits.next(), permits.next()) {
-            (Some(a), Some(b), Some(c)) => {
-                Held::Many([a, b, c].into_iter().chain(permits).collect())
-            }
-            (Some(a), Some(b), None) => Held::Two([a, b]),
-            (Some(a), ..) => Held::One(a),
-            (None, ..) => Held::Nothing,
-        })
-    }
-
-    #[inline]
-    fn permits(&mut self) -> &mut [RulePermit<C>] {
-        match &mut self.0 {
-            Held::Nothing => &mut [],
-            Held::One(permit) => std::slice::from_mut(permit),
-            Held::Two(permits) => permits,
-            Held::Many(permits) => permits,
-        }
-    }
-}
-
-impl<C: RuleClock> Permit for RulePermits<C> {
-    #[inline]
-    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.permits().iter_mut().for_each(|it| it.end_at(now, outcome));
-    }
-
-    #[inline]
-    fn withdraw_at(&mut self, now: Timestamp) {
-        self.permits().iter_mut().for_each(|it| it.withdraw_at(now));
-    }
-
-    #[inline]
-    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.permits().iter_mut().for_each(|it| it.drop_at(now, outcome));
     }
 }
 

@@ -20,11 +20,10 @@ struct Asks {
 }
 
 /// Finds the rules of a resource by its name and its direction, once for each resource: the
-/// resource keeps what it has found, among its data.
+/// resource keeps its place in a word.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// A number that no other index of the process has.
-    id: u64,
+    words: Words,
     /// By the places of the rules.
     asks: Box<[Asks]>,
     inbound: Side,
@@ -96,32 +95,51 @@ impl Place {
     }
 }
 
-/// The result of a resource's last look-up: the number of an index, and a place in it.
-#[derive(Default)]
-struct Found(AtomicU64);
+/// The words in which resources keep their place in an index:
+/// `{ alone: 1, number of the index: 40, place: 23 }`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// That of a resource whose place is rule 0.
+    alone: u64,
+    /// That of a resource whose place is list 0.
+    list: u64,
+}
 
-impl Found {
+impl Words {
     /// The bits of the place. So many rules and lists have a number; others are looked up for each
     /// request.
     const PLACE_BITS: u32 = 23;
 
     const PLACES: u64 = 1 << Self::PLACE_BITS;
 
-    /// Returns the place in the index with that number, if the last look-up was there.
-    #[inline]
-    fn place(&self, id: u64) -> Option<Place> {
-        // Acquire: pairs with the Release in `set`, so that the list of the place is there.
-        let word = self.0.load(Ordering::Acquire);
-        let is_of_index = (word & !Place::ALONE) >> Self::PLACE_BITS == id;
-        is_of_index.then_some(Place(word & (Place::ALONE | (Self::PLACES - 1))))
+    const fn of_index(id: u64) -> Self {
+        let list = id << Self::PLACE_BITS & !Place::ALONE;
+        Self { alone: list | Place::ALONE, list }
     }
 
-    fn set(&self, id: u64, place: Place) {
-        if place.0 & !Place::ALONE < Self::PLACES {
-            // A thread with an older index may replace the place of a newer one, which is then
-            // found again.
-            self.0.store(id << Self::PLACE_BITS | place.0, Ordering::Release);
-        }
+    /// Returns the rule that a resource has alone; a number above all rules if the word is of
+    /// another index, or of a list.
+    #[inline]
+    pub(crate) const fn rule(self, word: u64) -> u64 {
+        word ^ self.alone
+    }
+
+    /// Returns the list of a resource; a number above all lists if the word is of another index, or
+    /// of a rule.
+    #[inline]
+    pub(crate) const fn list(self, word: u64) -> u64 {
+        word ^ self.list
+    }
+
+    /// Returns the place in a word of this index.
+    #[inline]
+    pub(crate) const fn place(self, word: u64) -> Option<Place> {
+        let place = word ^ self.list;
+        if place & !Place::ALONE < Self::PLACES { Some(Place(place)) } else { None }
+    }
+
+    const fn word(self, place: Place) -> Option<u64> {
+        if place.0 & !Place::ALONE < Self::PLACES { Some(self.list | place.0) } else { None }
     }
 }
 
@@ -131,13 +149,24 @@ impl Index {
         /// bits, they suffice for 34 years of 1,000 changes a second.
         static IDS: AtomicU64 = AtomicU64::new(1);
         Self {
-            id: IDS.fetch_add(1, Ordering::Relaxed),
+            words: Words::of_index(IDS.fetch_add(1, Ordering::Relaxed)),
             asks: rules.clone().map(Asks::of).collect(),
             inbound: Side::new(TrafficType::Inbound, rules.clone()),
             outbound: Side::new(TrafficType::Outbound, rules),
             lists: boxcar::Vec::new(),
             places: Mutex::default(),
         }
+    }
+
+    /// Returns the words in which resources keep their places.
+    pub(crate) const fn words(&self) -> Words {
+        self.words
+    }
+
+    /// Returns the list with that place, if it is one.
+    #[inline]
+    pub(crate) fn get_list(&self, place: u64) -> Option<&RuleList> {
+        if place < Words::PLACES { self.lists.get(usize::try_from(place).ok()?) } else { None }
     }
 
     /// Returns the list with that place.
@@ -156,9 +185,9 @@ impl Index {
     }
 
     /// Returns the place of the rules of a resource.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn place_of<C>(&self, resource: &Resource<C>) -> Place {
-        let found = resource.data::<Found>().and_then(|it| it.place(self.id));
+        let found = self.words.place(resource.rule_place());
         found.unwrap_or_else(|| self.find_for(resource))
     }
 
@@ -169,7 +198,11 @@ impl Index {
             [Member { rule, key: None, .. }] if !list.has_conditions() => Place::alone(*rule),
             _ => Place::of_list(self.place_of_list(list)),
         };
-        resource.data_or_insert_with(Found::default).set(self.id, place);
+        if let Some(word) = self.words.word(place) {
+            // A thread with an older index may replace the word of a newer one, which is then found
+            // again.
+            resource.set_rule_place(word);
+        }
         place
     }
 
@@ -213,6 +246,15 @@ impl Index {
 }
 
 impl RuleList {
+    /// Returns the rule and the source of its key, if it is the only one, and has no condition.
+    #[inline]
+    pub(crate) fn only_keyed(&self) -> Option<(usize, &KeySource)> {
+        match (&*self.members, &*self.sources, &*self.conditions) {
+            ([Member { rule, key: Some(_), .. }], [source], []) => Some((*rule, source)),
+            _ => None,
+        }
+    }
+
     /// Returns whether a member has a condition.
     #[inline]
     pub(crate) fn has_conditions(&self) -> bool {

@@ -1,35 +1,35 @@
 //! The rules in force.
-#![expect(
-    clippy::inline_always,
-    reason = "out of line, the plan and the decision go through memory"
-)]
 
 mod admission;
+pub(crate) mod brief;
 mod index;
 mod kept;
+mod permits;
+mod together;
+mod version;
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use leaparray::flow::shadow::{Mode, Rollout};
-use leaparray::flow::{Ask, Decision, Limiter, Named, Refusal};
+use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
-use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermit};
+use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
 use crate::rule::Rule;
 use crate::rules::Shared;
-pub use admission::{Admission, RulePermits};
-pub(crate) use index::{Index, Member, Place};
+pub use admission::Admission;
+pub(crate) use brief::Brief;
+pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
+pub use permits::RulePermits;
+use version::Number;
+pub(crate) use version::{PlanRef, Version};
 
 /// The rules of one version. A request is decided by the rules of one plan.
 pub(crate) struct Plan<C: RuleClock> {
     pub(crate) rules: Box<[Active<C>]>,
     pub(crate) index: Arc<Index>,
-    /// Greater than the version of the plan before.
-    pub(crate) version: u64,
-    /// The version of the newest plan of the same rules. It is set after that plan is published,
-    /// and before a number of it rises.
-    newest: Arc<AtomicU64>,
+    number: Number,
     /// The rules of which this is a version.
     home: Weak<Shared<C>>,
 }
@@ -50,9 +50,9 @@ pub(crate) struct Active<C: RuleClock> {
 impl<C: RuleClock> Plan<C> {
     /// Creates a plan without rules.
     pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Shared<C>>) -> Self {
-        let (newest, home) = (Arc::clone(newest), Weak::clone(home));
+        let (number, home) = (Number::first(newest), Weak::clone(home));
         let index = Arc::new(Index::new(std::iter::empty()));
-        Self { rules: Box::default(), index, version: 0, newest, home }
+        Self { rules: Box::default(), index, number, home }
     }
 
     /// Creates the plan after this one.
@@ -65,38 +65,12 @@ impl<C: RuleClock> Plan<C> {
         } else {
             Index::new(rules.iter().map(|it| &*it.rule)).into()
         };
-        let (newest, home) = (Arc::clone(&self.newest), Weak::clone(&self.home));
-        Self { rules, index, version: self.version + 1, newest, home }
-    }
-
-    /// Returns the rule of a resource that has it alone, if it is enforced for all requests.
-    #[inline(always)]
-    fn rule_alone(&self, place: Place) -> Option<&Active<C>> {
-        let rule = &self.rules[place.rule_or_list().ok()?];
-        rule.rollout().is_none().then_some(rule)
-    }
-
-    /// Returns whether a decision by this plan, which this thread has made, has read no number of a
-    /// newer plan that has risen.
-    #[inline]
-    fn has_decided(&self) -> bool {
-        // Acquire: pairs with the Release in `set_newest`. If the decision has read a number that
-        // has risen since, the load returns a newer version.
-        fence(Ordering::Acquire);
-        self.newest.load(Ordering::Relaxed) == self.version
+        Self { rules, index, number: self.number.next(), home: Weak::clone(&self.home) }
     }
 
     /// Returns the newest plan of the same rules; `None` if they were dropped.
     fn newest_plan(&self) -> Option<Kept<C>> {
-        Some(Kept::from(self.home.upgrade()?.plan.load_full()))
-    }
-
-    /// Has each decision by an older plan be reconsidered that reads a number which is set after
-    /// this.
-    pub(crate) fn set_newest(&self) {
-        self.newest.store(self.version, Ordering::Release);
-        // Release: pairs with the Acquire in `has_decided`.
-        fence(Ordering::Release);
+        Some(self.home.upgrade()?.plan().into())
     }
 }
 
@@ -140,25 +114,42 @@ impl<C: RuleClock> Active<C> {
         if self.is_whole { None } else { self.rollout.as_ref() }
     }
 
-    /// Decides on a request, if the rule has no key, and its permits have no end.
-    #[inline(always)]
-    fn decide_endless(&self, ask: &Ask<'_>) -> Option<Decision> {
-        self.limiter.one()?.decide_endless(&self.name, ask)
-    }
-
-    /// Decides on a request, if the rule has no key, and its permits have an end.
-    #[inline(always)]
-    fn decide_ending(&self, ask: &Ask<'_>) -> Option<Decision<RulePermit<C>>> {
-        self.limiter.one()?.decide_ending(&self.name, ask)
-    }
-
-    /// Decides on a request with that key, which has no other rule.
-    #[inline(always)]
-    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision<RulePermits<C>> {
+    /// Decides on a request with that key, and adds its permit to `permits` if that has an end.
+    #[inline]
+    fn decide_into(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
         if self.rollout().is_some() {
-            return self.asked(key).decide(ask).map(|it| RulePermits::of_all([it]));
+            return self.decide_in_part(key, ask, permits);
         }
-        self.limiter.decide_named(&self.name, key, ask)
+        match self.limiter.decide_into(key, ask, permits) {
+            Decision::Refused(refusal) => Decision::Refused(self.named(ask, refusal)),
+            decision => decision,
+        }
+    }
+
+    /// As [`decide_into`](Self::decide_into), by a rule that is not enforced as a whole.
+    #[inline(never)]
+    fn decide_in_part(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
+        self.asked(key).ask(ask).map(|permit| {
+            if !permit.is_nothing() {
+                permits.push(permit);
+            }
+        })
+    }
+
+    /// Returns the decision that a request with that key would get.
+    #[inline]
+    fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
+        if self.rollout().is_some() {
+            return self.asked(key).foretell(ask);
+        }
+        match self.limiter.foretell(key, ask)? {
+            Decision::Refused(refusal) => Some(Decision::Refused(self.named(ask, refusal))),
+            decision => Some(decision),
+        }
+    }
+
+    fn named(&self, ask: &Ask<'_>, refusal: Refusal) -> Refusal {
+        limiter::named(&self.name, ask, refusal)
     }
 
     /// Returns the limiter for a request with that key, with the name of the rule.

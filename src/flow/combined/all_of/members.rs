@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::Outlook;
 use super::held::Held;
-use super::outlook::Outlook;
 use crate::flow::contract::{Account, Ask, Decision, Limiter};
 use crate::node::Permit;
 use crate::time::Timestamp;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::flow::contract::{Account, Ask, Decision, Limiter, Quota};
 use crate::time::Timestamp;
 use members::Members;
+pub use outlook::Outlook;
 
 /// Several limiters as one: a request is admitted by all of them, or charged to none. For limits
 /// such as 100 in a second and 1,000 in a minute.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::flow::contract::{Decision, Refusal, Retry};
 use crate::time::Timestamp;
 
-/// The decision that several limiters would make together.
+/// The decision that several limiters would make together. For `leaparray-rules`, which combines
+/// limiters that it knows without an [`AllOf`](crate::flow::AllOf).
 #[derive(Debug, Default)]
 pub struct Outlook {
     refusal: Option<Refusal>,
@@ -16,7 +17,7 @@ pub struct Outlook {
 impl Outlook {
     /// Adds the decision of a limiter. Returns whether it could tell.
     #[inline]
-    pub(super) fn add(&mut self, peek: Option<Decision>) -> bool {
+    pub fn add(&mut self, peek: Option<Decision>) -> bool {
         match peek {
             None => self.is_unknown = true,
             Some(Decision::Admitted(())) => {}
@@ -33,7 +34,8 @@ impl Outlook {
 
     /// Returns the refusal with the latest time to retry, if any limiter would refuse.
     #[inline]
-    pub(super) const fn refusal(&self) -> Option<Refusal> {
+    #[must_use]
+    pub const fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
 

@@ -1,0 +1,140 @@
+//! The decision of several rules.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use leaparray::Permit;
+use leaparray::flow::{Ask, Decision, Limiter, Outlook, Refusal};
+use smallvec::SmallVec;
+
+use super::RulePermits;
+use super::admission::Concerned;
+use super::index::Member;
+use crate::limiter::RuleClock;
+
+/// So many rules decide together; more of them as an [`AllOf`](leaparray::flow::AllOf).
+pub(super) const MOST: usize = 32;
+
+/// Decides on a request by several rules, as an [`AllOf`](leaparray::flow::AllOf) of them does: by
+/// a peek at each, and then by the decision of each, those first that cannot tell in advance.
+/// Nothing is taken unless each gives its permits.
+///
+/// An `AllOf` moves the permit of each limiter with its wait, whatever kind it is. Here, a rule
+/// whose permits have no end leaves a bit.
+#[inline(never)]
+pub(super) fn decide<K: Deref<Target = str>, C: RuleClock>(
+    concerned: Concerned<'_, K, C>,
+    members: &[Member],
+    ask: &Ask<'_>,
+    permits: &mut RulePermits<C>,
+) -> Decision {
+    let (mut outlook, mut unknown) = (Outlook::default(), 0_u32);
+    for (bit, member) in bits(members) {
+        match concerned.rule(member).foretell(concerned.key(*member), ask) {
+            // Most often. The rest moves the decision.
+            Some(Decision::Admitted(())) => {}
+            peek => {
+                if !outlook.add(peek) {
+                    unknown |= bit;
+                }
+            }
+        }
+    }
+    if let Some(refusal) = outlook.refusal() {
+        return Decision::Refused(refusal);
+    }
+    let mut given = Given::nothing(concerned, members, ask.again(), permits);
+    let result = if unknown == 0 { Ok(()) } else { given.ask(unknown) };
+    match result.and_then(|()| given.ask(!unknown)) {
+        Ok(()) => given.keep(),
+        Err(refusal) => Decision::Refused(of_combination(refusal)),
+    }
+}
+
+/// Returns the members, each with a bit of its own.
+fn bits(members: &[Member]) -> impl Iterator<Item = (u32, &Member)> {
+    members.iter().enumerate().map(|(place, member)| (1 << place, member))
+}
+
+/// Returns the refusal of several rules, of which one refuses.
+#[cold]
+fn of_combination(refusal: Refusal) -> Refusal {
+    let mut outlook = Outlook::default();
+    outlook.add(Some(Decision::Refused(refusal)));
+    outlook.refusal().unwrap_or(refusal)
+}
+
+/// The permits that rules have given for a request, until all have given theirs. Its drop gives
+/// them back: another rule has refused, or has panicked.
+struct Given<'a, K: Deref<Target = str>, C: RuleClock> {
+    concerned: Concerned<'a, K, C>,
+    members: &'a [Member],
+    ask: Ask<'a>,
+    /// The bits of the members that have given theirs.
+    giving: u32,
+    permits: &'a mut RulePermits<C>,
+    /// The members that make the request wait.
+    waits: SmallVec<[(u32, Duration); 4]>,
+}
+
+impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
+    #[inline]
+    fn nothing(
+        concerned: Concerned<'a, K, C>,
+        members: &'a [Member],
+        ask: Ask<'a>,
+        permits: &'a mut RulePermits<C>,
+    ) -> Self {
+        let waits = SmallVec::new();
+        Self { concerned, members, ask, giving: 0, permits, waits }
+    }
+
+    /// Asks the members of which the bit is among these.
+    #[inline]
+    fn ask(&mut self, asked: u32) -> Result<(), Refusal> {
+        let Self { concerned, members, ask, giving, permits, waits } = self;
+        for (bit, member) in bits(members) {
+            if bit & asked == 0 {
+                continue;
+            }
+            let key = concerned.key(*member);
+            match concerned.rule(member).decide_into(key, ask, permits) {
+                Decision::Admitted(()) => {}
+                Decision::Wait(delayed) => waits.push((bit, delayed.wait())),
+                Decision::Refused(refusal) => return Err(refusal),
+            }
+            *giving |= bit;
+        }
+        Ok(())
+    }
+
+    /// Returns the decision of all members, which have given their permits.
+    #[inline]
+    fn keep(&mut self) -> Decision {
+        self.giving = 0;
+        let longest = self.waits.iter().map(|(_, wait)| *wait).max();
+        longest.map_or(Decision::Admitted(()), |wait| Decision::after((), wait))
+    }
+
+    /// Gives the permits back. One of the two has no effect, or both concern
+    /// different parts of a limiter. The wait is the member's, not the longest one.
+    #[cold]
+    fn give_back(&mut self) {
+        let Self { concerned, members, ask, giving, permits, waits } = self;
+        for (bit, member) in bits(members).filter(|(bit, _)| bit & *giving != 0) {
+            let wait = waits.iter().find(|(of, _)| *of == bit).map(|(_, wait)| *wait);
+            concerned.asked(*member).account().refund(ask, wait.unwrap_or_default());
+        }
+        permits.withdraw_at(ask.now());
+        **permits = RulePermits::nothing();
+    }
+}
+
+impl<K: Deref<Target = str>, C: RuleClock> Drop for Given<'_, K, C> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.giving != 0 {
+            self.give_back();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A version of the rules, as threads keep it: the same type for every clock.
+#![expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use super::index::{Place, Words};
+use super::{Index, Plan};
+use crate::limiter::{RuleClock, Short};
+use crate::rule::KeySource;
+
+/// The number of a version, beside that of the newest version of the same rules.
+#[derive(Clone)]
+pub(crate) struct Number {
+    /// Greater than the number of the version before.
+    pub(crate) this: u64,
+    /// It is set after that version is published, and before a number of its rules rises. Its own
+    /// allocation: threads compare it with the versions that they keep, also when the rules are
+    /// gone.
+    newest: Arc<AtomicU64>,
+}
+
+impl Number {
+    pub(super) fn first(newest: &Arc<AtomicU64>) -> Self {
+        Self { this: 0, newest: Arc::clone(newest) }
+    }
+
+    pub(super) fn next(&self) -> Self {
+        Self { this: self.this + 1, newest: Arc::clone(&self.newest) }
+    }
+
+    /// Returns whether this is the newest version of the rules with that counter.
+    #[inline(always)]
+    pub(super) fn is_newest(&self, newest: &Arc<AtomicU64>) -> bool {
+        // Acquire: pairs with the Release in `set_newest`. The numbers that fall with this version
+        // have fallen.
+        Arc::ptr_eq(&self.newest, newest) && newest.load(Ordering::Acquire) == self.this
+    }
+
+    /// Returns whether a decision by this version, which this thread has made, has read no number
+    /// of a newer version that has risen.
+    #[inline(always)]
+    pub(crate) fn has_decided(&self) -> bool {
+        // Acquire: pairs with the Release in `set_newest`. If the decision has read a number that
+        // has risen since, the load returns a newer version.
+        fence(Ordering::Acquire);
+        self.newest.load(Ordering::Relaxed) == self.this
+    }
+
+    /// Has each decision by an older version be reconsidered that reads a number which is set after
+    /// this.
+    pub(crate) fn set_newest(&self) {
+        self.newest.store(self.this, Ordering::Release);
+        // Release: pairs with the Acquire in `has_decided`.
+        fence(Ordering::Release);
+    }
+}
+
+/// A version of the rules.
+///
+/// It has no type parameter, so that a thread finds the version that it keeps without a comparison
+/// of types, and decides by the most frequent rules without the [plan](PlanRef).
+pub(crate) struct Version {
+    pub(crate) number: Number,
+    words: Words,
+    /// By the places of the rules.
+    shorts: Box<[Short]>,
+    index: Arc<Index>,
+    /// A [`Plan`].
+    plan: Box<dyn Any + Send + Sync>,
+}
+
+impl Version {
+    pub(crate) fn new<C: RuleClock>(plan: Plan<C>) -> Self {
+        let number = plan.number.clone();
+        let shorts = plan.rules.iter().map(|it| Short::of(&it.limiter, it.rollout().is_none()));
+        let (shorts, index) = (shorts.collect(), Arc::clone(&plan.index));
+        Self { number, words: index.words(), shorts, index, plan: Box::new(plan) }
+    }
+
+    /// Returns the rule of a resource with that word which has it alone, if it has no key.
+    #[inline(always)]
+    pub(super) fn alone(&self, word: u64) -> Option<(usize, &Short)> {
+        let rule = usize::try_from(self.words.rule(word)).ok()?;
+        Some((rule, self.shorts.get(rule)?))
+    }
+
+    /// Returns the rule of a resource with that word which has it alone, if it has a key, with the
+    /// source of that.
+    #[inline(always)]
+    pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &Short, &KeySource)> {
+        let (rule, source) = self.index.get_list(self.words.list(word))?.only_keyed()?;
+        Some((rule, self.shorts.get(rule)?, source))
+    }
+
+    /// Returns the place in the word of a resource, if it is of this version.
+    #[inline]
+    pub(super) fn place(&self, word: u64) -> Option<Place> {
+        self.words.place(word)
+    }
+
+    pub(super) fn plan<C: RuleClock>(&self) -> &Plan<C> {
+        self.plan.downcast_ref().expect("rules have one clock")
+    }
+}
+
+/// A shared reference to a plan.
+pub(crate) struct PlanRef<C: RuleClock> {
+    version: Arc<Version>,
+    clock: PhantomData<fn() -> C>,
+}
+
+impl<C: RuleClock> PlanRef<C> {
+    /// Returns the plan of a version of rules with that clock.
+    #[inline]
+    pub(crate) const fn of(version: Arc<Version>) -> Self {
+        Self { version, clock: PhantomData }
+    }
+
+    #[inline]
+    pub(super) const fn version(&self) -> &Arc<Version> {
+        &self.version
+    }
+
+    #[inline]
+    pub(super) fn into_version(self) -> Arc<Version> {
+        self.version
+    }
+}
+
+impl<C: RuleClock> Clone for PlanRef<C> {
+    fn clone(&self) -> Self {
+        Self::of(Arc::clone(&self.version))
+    }
+}
+
+impl<C: RuleClock> Deref for PlanRef<C> {
+    type Target = Plan<C>;
+
+    #[inline]
+    fn deref(&self) -> &Plan<C> {
+        self.version.plan()
+    }
+}
