@@ -5,11 +5,11 @@ use std::time::Duration;
 use leaparray::flow::circuit::CircuitState::{
     Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open,
 };
-use leaparray::flow::circuit::{RatioLimit, Wait};
+use leaparray::flow::circuit::{Cause, RatioLimit, Wait};
 use leaparray::flow::{CircuitConfig, LimiterExt, Reason};
 use leaparray::{Clock, NodeConfig, ResourceNode, WindowConfig};
 
-use crate::{SECOND, Scene};
+use crate::{NOON, SECOND, Scene};
 
 fn base() -> Scene {
     Scene::new(Scene::base())
@@ -132,6 +132,23 @@ fn closed_breaker_does_not_become_half_open() {
         );
         scene.is(state);
     }
+}
+
+/// No request has noted the time-out. The state that is shown can be left as such a state.
+#[test]
+fn breaker_that_is_shown_open_after_a_time_out_becomes_half_open() {
+    let scene = base();
+    scene.calls("FFFFF").after(6 * SECOND).calls("?").is(HalfOpen);
+    let mut transitions = scene.breaker.transitions();
+    let error = scene.breaker.set_state_at(scene.breaker.clock().now(), HalfOpen).unwrap_err();
+    assert_eq!((error.from, error.to), (HalfOpen, HalfOpen));
+    scene.after(2 * SECOND).is(Open).set(HalfOpen).is(HalfOpen);
+    let changes: Vec<_> = std::iter::from_fn(|| transitions.next())
+        .map(|it| (it.from, it.to, it.cause, it.at.saturating_since(NOON).as_secs()))
+        .collect();
+    assert_eq!(changes, [(HalfOpen, Open, Cause::Timeout, 7), (Open, HalfOpen, Cause::Set, 8)]);
+    // The probe before the time-out is none of the new ones.
+    scene.calls("SSSS").is(Closed);
 }
 
 #[test]

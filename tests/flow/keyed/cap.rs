@@ -45,6 +45,22 @@ fn place_of_a_key_that_is_as_new_is_free_for_another() {
     assert_eq!((limiter.len(), limiter.refusals(&0), limiter.refusals(&3)), (3, None, Some(0)));
 }
 
+/// Each new key of a shard examines four slots, and goes on where the last one ended. A key that is
+/// removed and comes again, at the begin of the table, does not turn that back.
+#[test]
+fn removal_of_a_key_does_not_keep_idle_keys() {
+    let limiter = keyed!(bucket(), 1_000, Duration::ZERO);
+    // Over the whole table, by the tags of the keys.
+    for key in 0..100 {
+        assert!(limiter.try_acquire_at(&(key * 650), at(60_000), 1).is_admitted());
+    }
+    for _ in 0..60 {
+        assert!(limiter.try_acquire_at(&0, at(60_100), 5).is_admitted());
+        assert!(limiter.remove(&0));
+    }
+    assert_eq!(limiter.len(), 0);
+}
+
 #[test]
 fn place_of_an_idle_key_of_another_shard_is_free() {
     // With two shards.
