@@ -1,5 +1,6 @@
 //! Simulations of limiters that adapt themselves, of a limit over a fleet, of one window over a
-//! fleet, and of clients that come again. Nothing here reads real time.
+//! fleet, of clients that come again, and of traces with the shape of real load. Nothing here reads
+//! real time.
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
@@ -15,4 +16,5 @@ pub mod score;
 pub mod shares;
 pub mod storms;
 mod table;
+pub mod traces;
 pub mod windows;

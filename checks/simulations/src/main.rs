@@ -1,7 +1,8 @@
 //! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table
 //! `published.tsv`, or with `--check` compares them with the results. With `search N`, searches N
-//! random histories of each family of controllers instead. Fails if one of the goals on the pages
-//! is missed, if leases overshoot, or if a check of the fleet windows fails.
+//! random histories of each family of controllers instead; with `traces N`, runs each limit and
+//! each breaker on N traces of each shape. Fails if one of the goals on the pages is missed, if
+//! leases overshoot, or if a check of the fleet windows or of the traces fails.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::{env, fs, io};
 use leaparray_simulations::histories::controllers::{self, Family};
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel, published, shares, storms, windows};
+use leaparray_simulations::{fleet, parallel, published, shares, storms, traces, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -19,8 +20,11 @@ fn main() -> ExitCode {
         [] => false,
         ["--check"] => true,
         ["search", seeds] => return seeds.parse().map_or(ExitCode::from(2), search),
+        ["traces", seeds] => return seeds.parse().map_or(ExitCode::from(2), run_traces),
         _ => {
-            eprintln!("the arguments are --check, or search and a number, not {arguments:?}");
+            eprintln!(
+                "the arguments are --check, or search or traces and a number, not {arguments:?}"
+            );
             return ExitCode::from(2);
         }
     };
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
     println!("tenants that share a limit");
     let tenants = shares::run_all();
     let jobs = shares::jobs();
+    println!("traces with the shape of real load");
+    let traces = traces::run_all(5);
     println!("published algorithms");
     let published = if is_check {
         published::Results::of_checked_table()
@@ -54,12 +60,13 @@ fn main() -> ExitCode {
     missed.extend(storms.missed());
     missed.extend(shares::missed(&tenants));
     missed.extend(shares::missed_jobs(&jobs));
+    missed.extend(traces.missed());
     for line in &missed {
         eprintln!("missed: {line}");
     }
     let numbers = path.with_file_name("guide").join("adaptive_limits.md");
     let sharing = shares::section(&tenants) + &shares::section_of_jobs(&jobs);
-    let page = page(&results, &fleet, &windows, &storms) + &sharing;
+    let page = page(&results, &fleet, &windows, &storms) + &sharing + &traces::section(&traces);
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("published.tsv");
     let pages = [(path, page), (numbers, published::page(&published)), (table, published.table())];
     for (path, page) in pages {
@@ -79,6 +86,18 @@ fn search(seeds: u64) -> ExitCode {
         println!("{family:?}: {found:#?}");
     }
     ExitCode::from(u8::from(found.iter().any(Option::is_some)))
+}
+
+/// Prints the section of the traces, and each run with a wrong decision.
+fn run_traces(seeds: u64) -> ExitCode {
+    let results = traces::run_all(seeds);
+    print!("{}", traces::section(&results));
+    let missed = results.missed();
+    for line in &missed {
+        eprintln!("missed: {line}");
+    }
+    println!("\n{} decisions, {} runs missed a goal", results.decisions(), missed.len());
+    ExitCode::from(u8::from(!missed.is_empty()))
 }
 
 /// Runs all scenarios of the limits that adapt themselves.
