@@ -85,9 +85,10 @@ use last_pass::{LastPass, ProbePace};
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a
 /// rejection updates the probability before it returns, and so does an acceptance while requests
-/// are dropped. Other changes take effect after at most one slice, which is a sixteenth of a bucket
-/// or less, by default 8.4 ms: buckets that leave the window, dropped requests, and the progress of
-/// a recovery. An acceptance that races with the first rejection may also take effect that late.
+/// are dropped. Other changes take effect within one slice, which is a sixteenth of a bucket or
+/// less, by default 8.4 ms: dropped requests and the progress of a recovery up to a slice late, and
+/// buckets that leave the window up to a slice early. An acceptance that races with the first
+/// rejection may also take effect that late.
 ///
 /// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the
 /// buckets that newer buckets have replaced. A request that ends more than a window before the
