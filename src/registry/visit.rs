@@ -22,7 +22,7 @@ use crate::node::{Refusals, ResourceNode, number_of, oldest_second};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
-/// What [`RegistryReading::visit_seconds`] has found.
+/// The result of [`RegistryReading::visit_seconds`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Visited<'a, C> {

@@ -130,7 +130,7 @@ where
     }
 
     /// Takes the settings of its own from a key at `now`, so that it has those of all keys. Returns
-    /// whether it had its own. What it has is kept, as by a change. A key that is not stored, and
+    /// whether it had its own. Its state is kept, as by a change. A key that is not stored, and
     /// has less than a new one then, is stored if there is room.
     pub fn unset_own_limit_at<Q>(&self, now: Timestamp, key: &Q) -> bool
     where

@@ -1,4 +1,4 @@
-//! A client that nobody here wrote: grpcio, with the messages of envoy-data-plane.
+//! A client in another language: grpcio, with the messages of envoy-data-plane.
 
 use std::env;
 use std::process::Command;

@@ -182,7 +182,7 @@ impl Ledger {
         Self { config, mark: None, charges: None, last: BTreeMap::new() }
     }
 
-    /// Takes the limit of the node whose ask is the next one. What was granted stays charged.
+    /// Takes the limit of the node whose ask is the next one. Granted permits stay charged.
     pub(crate) const fn set_limit_of(&mut self, config: &LeaseConfig) {
         self.config = *config;
     }

@@ -204,7 +204,7 @@ impl Node {
         }
         let (flow, spare) = (self.flow(), self.spare());
         let target = self.target();
-        // What ends before the next ask is answered is asked for again, if it is kept.
+        // Kept permits that end before the next ask is answered are asked for again.
         let gap = if spare > 0 { micros(config.min_gap()) } else { 0 };
         let in_hand = self.lasting(now.saturating_add(gap));
         // The requests that lack permits may be those for which some are kept.

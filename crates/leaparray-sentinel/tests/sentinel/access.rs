@@ -82,7 +82,7 @@ async fn web_page_changes_nothing_by_an_address_that_is_not_of_loopback() {
         assert_eq!(service.send(request).await, refused, "{path}");
     }
     assert!(service.book.is_on());
-    // What it reads, a page is not told. A person may read it in a browser.
+    // A page may send the request, and gets no answer to read. A person gets one in a browser.
     let read = image("/getSwitch").body(Body::empty()).unwrap();
     assert_eq!(service.send(read).await.0, 200);
     let typed = image("/setSwitch?value=false").header("sec-fetch-site", "none");

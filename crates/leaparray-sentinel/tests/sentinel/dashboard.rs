@@ -30,7 +30,7 @@ type Key = (String, u64);
 struct Dashboard {
     /// The end of the last question.
     last: Option<u64>,
-    /// What was stored, and how many times.
+    /// The stored counts, and how many times each was stored.
     stored: HashMap<Key, (Counts, u32)>,
     questions: Vec<(u64, u64)>,
 }

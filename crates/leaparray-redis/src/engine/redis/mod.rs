@@ -32,7 +32,7 @@ pub use warning::Warning;
 #[derive(Clone)]
 pub struct RedisEngine {
     link: Link,
-    /// What readers of fleets fetch goes over a connection of its own.
+    /// The connection of the readers of fleets, whose answers are long.
     reading: Link,
     script: Arc<Script>,
     fleet: Arc<FleetScripts>,
