@@ -277,8 +277,8 @@ impl ThreadCell {
         self.counts.counts()
     }
 
-    /// Returns the sum of the response times since the cell was bound, in nanoseconds. A sum
-    /// that is read after it includes each of them.
+    /// Returns the sum of the response times since the cell was bound, in nanoseconds. Counts
+    /// that are read after it include the calls of each.
     pub(crate) fn rt_nanos(&self) -> u64 {
         self.counts.rt().0
     }
