@@ -517,3 +517,33 @@ fn permits_whose_charge_is_gone_are_not_given_back() {
     assert!(holdings.take(1_250, 1));
     assert_eq!((holdings.give_back(1_300, 1_100, 1), holdings.give_back(1_300, 1_201, 1)), (0, 1));
 }
+
+/// A request waits from 100 on for the first answer, which arrives at 300.
+#[test]
+fn permits_of_a_wait_for_the_first_answer_are_given_back() {
+    let mut holdings = holdings(0);
+    assert_eq!(holdings.give_back(100, 50, 1), 0, "nothing was taken");
+    assert!(!holdings.take(100, 1) && holdings.take(100, 0));
+    // An ask is lost, and its answer is late.
+    let lost = holdings.ask(100, 5, 1, u64::MAX).expect("none is in flight");
+    holdings.on_lost();
+    let asked = holdings.ask(200, 5, 1, u64::MAX).expect("none is in flight");
+    assert!(!holdings.on_answer(250, &answer(lost.seq, OLD, 250, 5, 1)));
+    let first = answer(asked.seq, OLD, 250, 5, 1);
+    assert!(holdings.on_answer(300, &first) && holdings.take(300, 3));
+    assert!(!holdings.on_answer(310, &first), "again");
+    assert_eq!((holdings.give_back(320, 100, 3), holdings.in_hand(320)), (3, 5));
+    assert_eq!(holdings.give_back(320, 100, 1), 0, "all is given back");
+    assert!(holdings.take(330, 2));
+    // What was taken before another epoch, or before another number, stays taken.
+    let mut renamed = holdings.clone();
+    exchange(&mut holdings, 400, NEW, 450, 1);
+    renamed.rename(2);
+    exchange(&mut renamed, 400, OLD, 450, 1);
+    for mut holdings in [holdings, renamed] {
+        // The holdings of the first epoch still have permits of it.
+        let in_hand = holdings.in_hand(410);
+        assert!(holdings.take(410, in_hand));
+        assert_eq!((holdings.give_back(420, 100, 1), holdings.give_back(420, 401, 1)), (0, 1));
+    }
+}

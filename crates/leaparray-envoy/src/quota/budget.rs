@@ -50,10 +50,22 @@ struct Assignment {
 
 /// The part of a limit that an instance has.
 #[derive(Clone, Copy, Debug)]
-struct Share {
-    units: u64,
-    goal: u64,
-    until: Timestamp,
+pub(super) struct Share {
+    pub(super) units: u64,
+    pub(super) goal: u64,
+    pub(super) until: Timestamp,
+}
+
+impl Share {
+    /// Returns the share of a limit that was `from` and is `to`, if that is lower: the shares of
+    /// all instances are at most `to` then. A share of a lower limit stays.
+    pub(super) fn lowered(self, from: u64, to: u64) -> Self {
+        let of = |units: u64| {
+            let part = u128::from(units) * u128::from(to.min(from)) / u128::from(from.max(1));
+            u64::try_from(part).unwrap_or(units)
+        };
+        Self { units: of(self.units), goal: of(self.goal), ..self }
+    }
 }
 
 /// An action for a client.
@@ -90,8 +102,8 @@ impl Budget {
     }
 
     /// Takes a share of the limit, in place of the one before.
-    pub(super) const fn set_share(&mut self, units: u64, goal: u64, until: Timestamp) {
-        self.share = Some(Share { units, goal, until });
+    pub(super) const fn set_share(&mut self, share: Share) {
+        self.share = Some(share);
     }
 
     /// Returns the least share that covers what is assigned, and what the clients want.
@@ -166,8 +178,10 @@ impl Budget {
         new
     }
 
-    /// Changes the limit. A lower one is in force when what was assigned has ended.
-    pub(super) const fn set_limit(&mut self, limit: u64) {
+    /// Changes the limit. A lower one is in force when what was assigned has ended. The share is
+    /// lowered at once: otherwise, each instance could assign the whole limit until its next share.
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.share = self.share.map(|share| share.lowered(self.whole, limit));
         self.whole = limit;
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::Timestamp;
 
-use super::budget::{Budget, Order};
+use super::budget::{Budget, Order, Share};
 use super::config::QuotaConfig;
 use super::messages::{
     Action, BucketId, BucketLimit, QuotaCounts, Refused, ShareAsk, StreamId, Usage,
@@ -107,22 +107,21 @@ impl Quotas {
         asks.collect()
     }
 
-    /// Gives a budget its share: `units` requests in an interval, until `until`, in place of the
-    /// share before. The share before must not be given to another instance before its own end.
+    /// Gives a budget the share that answers an ask: `units` requests in an interval, until
+    /// `until`, in place of the share before. The share before must not be given to another
+    /// instance before its own end.
     ///
     /// The budget makes its assignments smaller, until they are charged `goal`. With fewer units
     /// than are charged, it would send none.
-    pub fn set_share(
-        &mut self,
-        domain: &str,
-        bucket: &BucketId,
-        units: u64,
-        goal: u64,
-        until: Timestamp,
-    ) {
-        let key = (Arc::from(domain), bucket.clone());
-        if let Some(Entry::Limited(budget)) = self.budgets.get_mut(&key) {
-            budget.set_share(units, goal, until);
+    ///
+    /// If the limit has become lower since the ask, the budget has the same part of it. A share of
+    /// another interval is ignored.
+    pub fn set_share(&mut self, ask: &ShareAsk, units: u64, goal: u64, until: Timestamp) {
+        let key = (Arc::clone(&ask.domain), ask.bucket.clone());
+        if let Some(Entry::Limited(budget)) = self.budgets.get_mut(&key)
+            && budget.window() == ask.window
+        {
+            budget.set_share(Share { units, goal, until }.lowered(ask.limit, budget.whole()));
         }
     }
 

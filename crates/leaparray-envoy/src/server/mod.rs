@@ -166,22 +166,23 @@ impl Server {
             let builder = tonic_reflection::server::Builder::configure();
             builder.register_encoded_file_descriptor_set(DESCRIPTORS)
         };
+        let reflection_v1 = reflection().build_v1().map_err(io::Error::other)?;
+        let reflection_v1alpha = reflection().build_v1alpha().map_err(io::Error::other)?;
+        // Their default is 4 MiB for each stream.
+        let max = bounds.max_request;
         let routes = tonic::transport::Server::builder()
             // A client that is lost is noticed after 20 s.
             .http2_keepalive_interval(Some(Duration::from_secs(10)))
             .http2_keepalive_timeout(Some(Duration::from_secs(10)))
             .max_concurrent_streams(Some(bounds.max_streams))
-            .add_service(
-                RateLimitServiceServer::new(limits.clone())
-                    .max_decoding_message_size(bounds.max_request),
-            )
+            .add_service(RateLimitServiceServer::new(limits.clone()).max_decoding_message_size(max))
             .add_service(
                 RateLimitQuotaServiceServer::new(quotas.clone())
                     .max_decoding_message_size(bounds.max_report),
             )
-            .add_service(health_service)
-            .add_service(reflection().build_v1().map_err(io::Error::other)?)
-            .add_service(reflection().build_v1alpha().map_err(io::Error::other)?);
+            .add_service(health_service.max_decoding_message_size(max))
+            .add_service(reflection_v1.max_decoding_message_size(max))
+            .add_service(reflection_v1alpha.max_decoding_message_size(max));
 
         let grpc = {
             let mut stopped = stopped.clone();

@@ -87,7 +87,7 @@ impl QuotaServer {
 
     #[cfg(feature = "redis")]
     pub(super) fn set_share(&self, ask: &ShareAsk, units: u64, goal: u64, until: Timestamp) {
-        self.inner.lock().quotas.set_share(&ask.domain, &ask.bucket, units, goal, until);
+        self.inner.lock().quotas.set_share(ask, units, goal, until);
     }
 
     #[cfg(feature = "redis")]

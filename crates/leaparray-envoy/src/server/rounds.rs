@@ -38,7 +38,8 @@ pub(super) async fn ask_in_rounds<T, K, F>(
                 round = list().into_iter();
             }
             Some(ended) = tasks.join_next() => {
-                let Ok((key, is_answered)) = ended else { continue };
+                // A panic goes on: an element that stays in flight would not be asked for again.
+                let (key, is_answered) = ended.expect("an ask panics only by a defect");
                 in_flight.remove(&key);
                 failed += usize::from(!is_answered);
                 if failed >= MAX_IN_FLIGHT {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray_envoy::quota::{Action, BucketLimit, QuotaConfig, Quotas, StreamId, Usage};
+use leaparray_envoy::quota::{Action, BucketLimit, QuotaConfig, Quotas, ShareAsk, StreamId, Usage};
 use mlua::{Lua, Table};
 use proptest::prelude::*;
 
@@ -48,8 +48,8 @@ const REDIS: &str = r"
 struct Instance {
     quotas: Quotas,
     is_alive: bool,
-    /// An answer that has not arrived: when it does, and its share.
-    answer: Option<(Timestamp, u64, u64, Timestamp)>,
+    /// An answer that has not arrived: when it does, its ask, and its share.
+    answer: Option<(Timestamp, ShareAsk, u64, u64, Timestamp)>,
 }
 
 struct Fleet {
@@ -126,8 +126,8 @@ impl Fleet {
     fn exchange(&mut self, delay: &mut dyn FnMut() -> Option<Duration>) {
         for number in 0..self.instances.len() {
             let Instance { quotas, answer, is_alive } = &mut self.instances[number];
-            if let Some((_, units, goal, until)) = answer.take_if(|it| it.0 <= self.now) {
-                quotas.set_share("shop", &bucket(), units, goal, until);
+            if let Some((_, ask, units, goal, until)) = answer.take_if(|it| it.0 <= self.now) {
+                quotas.set_share(&ask, units, goal, until);
             }
             let is_due = (self.steps + 17 * number as u64).is_multiple_of(50);
             if !is_due || self.is_away || !*is_alive {
@@ -138,7 +138,7 @@ impl Fleet {
                 let (units, goal) = self.ask(number, ask.least, ask.wanted, lasts);
                 self.instances[number].answer = delay().map(|delay| {
                     let until = self.now.saturating_add(lasts);
-                    (self.now.saturating_add(delay), units, goal, until)
+                    (self.now.saturating_add(delay), ask, units, goal, until)
                 });
             }
         }

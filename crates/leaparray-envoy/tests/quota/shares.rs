@@ -235,7 +235,7 @@ fn instance_assigns_its_share_and_nothing_that_outlives_it() {
     assert_eq!((asks.len(), asks[0].limit, asks[0].least), (1, 1_000, 0));
     // An assignment of 3 s is charged for 5 s: until it has ended, and has left each interval.
     assert_eq!(asks[0].lasts, 5 * SECOND);
-    quotas.set_share("shop", &bucket(), 300, 300, start.saturating_add(10 * SECOND));
+    quotas.set_share(&asks[0], 300, 300, start.saturating_add(10 * SECOND));
     let mut last = 0;
     for step in 0..60 {
         let now = start.saturating_add(step * SECOND / 4);
@@ -248,4 +248,42 @@ fn instance_assigns_its_share_and_nothing_that_outlives_it() {
     }
     assert!((17..=20).contains(&last), "the last one at step {last}, which is 5 s");
     assert_eq!(quotas.charged("shop", &bucket()), 0);
+}
+
+/// Two instances have 300 of 1,000 requests each, when another limit comes into force. An answer to
+/// an ask of before it comes late.
+#[test]
+fn shares_of_a_higher_limit_are_lowered_and_those_of_another_interval_ignored() {
+    let start = Timestamp::from_secs(60);
+    let until = start.saturating_add(60 * SECOND);
+    let limit = |requests, window| BucketLimit::Requests { requests, window };
+    let usage = || [Usage { bucket: bucket(), allowed: 0, denied: 2_000 }];
+    for (is_late, next, most) in [
+        (false, limit(10, SECOND), 3),
+        (true, limit(10, SECOND), 3),
+        (false, limit(2_000, SECOND), 300),
+        (true, limit(2_000, SECOND), 300),
+        (true, limit(1_000, 2 * SECOND), 0),
+    ] {
+        let mut quotas = Quotas::with_shares(QuotaConfig::default());
+        let stream = quotas.open().unwrap();
+        let before = |_: &str, _: &BucketId| limit(1_000, SECOND);
+        quotas.report(stream, "shop", usage(), start, &before).unwrap();
+        let asks = quotas.asks(start);
+        if is_late {
+            quotas.reload(&|_, _| next);
+        }
+        quotas.set_share(&asks[0], 300, 300, until);
+        if !is_late {
+            quotas.reload(&|_, _| next);
+        }
+        let mut charged = 0;
+        for step in 1..40 {
+            let now = start.saturating_add(step * SECOND / 4);
+            quotas.report(stream, "shop", usage(), now, &|_, _| next).unwrap();
+            quotas.tick(now);
+            charged = charged.max(quotas.charged("shop", &bucket()));
+        }
+        assert!(charged <= most && charged * 10 >= most * 9, "{charged}: {next:?}, {is_late}");
+    }
 }
