@@ -15,7 +15,10 @@ use crate::time::MonotonicClock;
 /// It refers to the clones of one handle. A registry keeps the handle that [`Registry::get`]
 /// returns, for further look-ups of the thread, at least until the resource is idle and an eviction
 /// looks at it. So a reference to such a handle can usually be upgraded. If it cannot, look the
-/// name up again.
+/// name up again: the name may be listed, also as another resource.
+///
+/// After the last clone of the handle is dropped, the reference keeps 128 bytes of memory, and
+/// neither the resource nor its data.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -42,15 +45,16 @@ impl<C> Resource<C> {
 }
 
 impl<C> WeakResource<C> {
-    /// Returns a clone of the handle; `None` if the last clone is dropped, or if the resource was
-    /// evicted or removed.
+    /// Returns a clone of the handle, in the same context if it has one; `None` if the last clone
+    /// is dropped, or if the resource was evicted or removed. It waits for no other thread.
     ///
-    /// The clone is a handle like any other: the resource is not evicted while it exists.
+    /// The clone is a handle like any other: the resource is not evicted while it exists, but may
+    /// be [removed](crate::Registry::remove).
     #[must_use]
     #[inline]
     pub fn upgrade(&self) -> Option<Resource<C>> {
-        // A success is a clone of a handle that exists. So it cannot race with an eviction, which
-        // finds no handle.
+        // The handle has been a holder since before this, so the resource is not evicted: see
+        // `Holders`. It may have been removed.
         let resource = Resource::of(self.0.upgrade()?);
         if resource.is_removed() { None } else { Some(resource) }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::node::{OnDrop, SecondsCursor};
+use leaparray::registry::WeakResource;
 use leaparray::{
     Clock, Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource,
     Timestamp, WindowConfig,
@@ -77,9 +78,17 @@ impl Stress {
     }
 
     fn write(&self, writer: usize) {
+        let mut found = [const { None::<WeakResource<ManualClock>> }; NAMES.len()];
         for turn in writer..writer + self.round.turns as usize / self.round.writers / 4 {
             self.clock.advance(BUCKET / 4);
-            let resource = self.registry.resource(NAMES[turn % 3]).expect("three are listed");
+            // Every other writer has a cache of look-ups.
+            let cached = found[turn % 3].as_ref().and_then(WeakResource::upgrade);
+            let resource = cached.unwrap_or_else(|| {
+                self.registry.resource(NAMES[turn % 3]).expect("three are listed")
+            });
+            if writer.is_multiple_of(2) {
+                found[turn % 3] = Some(resource.downgrade());
+            }
             count(&self.counts.entered, 1);
             let entry = Entry::enter(resource.clone());
             stall();

@@ -20,9 +20,10 @@ const SLOTS: usize = 64;
 /// name of the present request. Without it, each request would hash its name with random keys, pin
 /// the map of the registry, and take and put back the handle that the registry keeps.
 ///
-/// Each name has one slot. If two names of a slot take turns, their requests look the registry up.
-/// A resource in a slot can be evicted, and names of layers that are dropped stay until other names
-/// need their slots.
+/// Each name of a layer has one slot. If two names of a slot take turns, their requests look the
+/// registry up. A resource in a slot can be evicted. A slot that was used keeps a name, and the
+/// memory of one handle, of 128 bytes, until another name needs it: also after the eviction of the
+/// resource, and after the drop of the layer.
 #[derive(Default)]
 pub(crate) struct LastFound {
     pub(crate) name: String,
@@ -52,17 +53,19 @@ impl LastFound {
     /// Calls `look` with the cache of the thread, and an empty name.
     #[inline]
     pub(crate) fn with<T>(look: impl FnOnce(&mut Self) -> T) -> T {
-        let mut last = LAST.take().unwrap_or_default();
+        // In a destructor of another thread-local, it may be destroyed: each request then has a new
+        // one.
+        let mut last = LAST.try_with(Cell::take).ok().flatten().unwrap_or_default();
         last.name.clear();
         let found = look(&mut last);
-        LAST.set(Some(last));
+        let _ = LAST.try_with(|it| it.set(Some(last)));
         found
     }
 
     /// Returns the resource with the present name, if the layer has found it last in its slot.
     #[inline]
     pub(crate) fn get<C: 'static>(&self, layer: LayerId) -> Option<Resource<C>> {
-        let slot = self.slots.get(slot_of(&self.name))?.as_ref()?;
+        let slot = self.slots.get(slot_of(layer, &self.name))?.as_ref()?;
         if slot.layer != layer || slot.name != self.name {
             return None;
         }
@@ -75,7 +78,7 @@ impl LastFound {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
         }
-        let slot = &mut self.slots[slot_of(&self.name)];
+        let slot = &mut self.slots[slot_of(layer, &self.name)];
         let resource = resource.downgrade();
         if let Some(slot) = slot
             && let Some(last) = slot.resource.downcast_mut::<WeakResource<C>>()
@@ -90,14 +93,49 @@ impl LastFound {
     }
 }
 
-/// Returns the slot of a name. Names that a client has chosen to share a slot only cost look-ups.
+/// Returns the slot of a name. Layers around one service give a request the same name, so their
+/// slots differ. Names that a client has chosen to share a slot only cost look-ups.
 #[inline]
-fn slot_of(name: &str) -> usize {
+fn slot_of(layer: LayerId, name: &str) -> usize {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (words, rest) = name.as_bytes().as_chunks::<8>();
     let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(FACTOR);
-    let hash = words.iter().fold(0, |hash, &word| mix(hash, u64::from_le_bytes(word)));
-    let hash = rest.iter().fold(hash, |hash, &byte| hash << 8 | u64::from(byte));
-    let [high, ..] = mix(hash, name.len() as u64).to_be_bytes();
-    usize::from(high) % SLOTS
+    let (words, rest) = name.as_bytes().as_chunks::<8>();
+    let hash = words.iter().fold(layer.0, |hash, &word| mix(hash, u64::from_le_bytes(word)));
+    // At most seven bytes, below the lowest one of the length.
+    let last = rest.iter().fold(name.len() as u64, |word, &byte| word << 8 | u64::from(byte));
+    // The upper bits of a product depend on all bits of its factors.
+    let [high, ..] = mix(hash, last).to_be_bytes();
+    usize::from(high >> (u8::BITS - SLOTS.ilog2()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_byte_of_a_name_decides_on_its_slot() {
+        for len in 1..=40 {
+            for at in 0..len {
+                let name = |byte: u8| {
+                    let mut name = "/".repeat(at) + &char::from(byte).to_string();
+                    name.extend(std::iter::repeat_n('/', len - at - 1));
+                    name
+                };
+                let slots: HashSet<_> =
+                    (b'a'..=b'z').map(|byte| slot_of(LayerId(0), &name(byte))).collect();
+                // 21 if they were random.
+                assert!(slots.len() >= 8, "{} slots: {len} bytes, byte {at}", slots.len());
+            }
+        }
+    }
+
+    #[test]
+    fn layers_have_different_slots_for_a_name() {
+        for name in ["/", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/status"] {
+            let slots: HashSet<_> = (0..8).map(|layer| slot_of(LayerId(layer), name)).collect();
+            assert!(slots.len() >= 6, "{} slots: {name}", slots.len());
+        }
+    }
 }

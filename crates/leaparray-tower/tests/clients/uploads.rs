@@ -1,6 +1,9 @@
 //! Clients that leave in their uploads, and uploads that fail although the client is there.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -9,6 +12,9 @@ use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
+use leaparray::Registry;
+use leaparray::flow::{LeakyBucket, Rate};
+use leaparray_tower::{MatchedRoute, ResourceLayer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -79,6 +85,33 @@ async fn client_that_ends_its_connection_before_the_announced_length_cancels_its
         drop(connection);
         until(|| server.endings(&name)[3] == 0, || format!("{path} is in flight")).await;
         assert_eq!(server.endings(&name), [0, 0, 1, 0], "{path}");
+    }
+}
+
+/// The second request waits for its turn, and then reaches the handler, which reads the upload.
+#[tokio::test]
+async fn client_that_leaves_in_its_upload_after_a_wait_cancels_its_request() {
+    let reached = Arc::new(AtomicU64::new(0));
+    let handler = {
+        let reached = Arc::clone(&reached);
+        async move |body: Body| {
+            reached.fetch_add(1, Ordering::Relaxed);
+            body.collect().await.map(drop).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    };
+    let registry = Arc::new(Registry::new());
+    let pace = LeakyBucket::new(Rate::per_second(20).unwrap(), Duration::from_secs(1));
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let routes = Router::new().route("/", post(handler)).layer(layer.limit(Arc::new(pace)));
+    let server = Server::start_with(registry, routes).await;
+    for turn in 1..=2 {
+        let mut connection = TcpStream::connect(server.address).await.unwrap();
+        let head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nchunk";
+        connection.write_all(head).await.unwrap();
+        let requests = || reached.load(Ordering::Relaxed);
+        until(|| requests() == turn, || format!("{} have reached the handler", requests())).await;
+        drop(connection);
+        server.expect("POST /", [0, 0, turn, 0]).await;
     }
 }
 

@@ -3,6 +3,7 @@
 mod bodies;
 mod decisions;
 mod endings;
+mod found;
 mod headers;
 mod keys;
 mod known;
