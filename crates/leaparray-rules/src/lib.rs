@@ -41,10 +41,11 @@ pub use explain::{Concerned, Explanation, WhyNot};
 #[cfg(feature = "fleet")]
 pub use fleet::{Fleet, FleetLimit};
 pub use limit::{Breaker, Counted, Failures, Limit, Percent};
+pub use limiter::RulePermits;
 pub use limiter::{RuleClock, RulePermit};
 pub use overload::Overload;
 pub use pattern::Pattern;
-pub use plan::{Admission, RulePermits};
+pub use plan::Admission;
 pub use problem::{Fault, Problem, Problems};
 #[cfg(feature = "prometheus")]
 pub use prometheus::RulesCollector;

@@ -17,8 +17,8 @@ use leaparray::{Entry, MonotonicClock, Registry, Resource, Timestamp, TrafficTyp
 use crate::caller::Caller;
 use crate::changes::Changes;
 use crate::limit::Limit;
-use crate::limiter::{MaybeFleet, RuleClock, RuleLimiter, Watched};
-use crate::plan::{Active, Admission, Brief, Kept, Plan, PlanRef, RulePermits, Version, brief};
+use crate::limiter::{MaybeFleet, RuleClock, RuleLimiter, RulePermits, Watched};
+use crate::plan::{Active, Admission, FastPath, Kept, Plan, PlanRef, Version, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::text::RuleSet;
@@ -527,11 +527,11 @@ impl<C: RuleClock> Rules<C> {
         ask: &Ask<'_>,
         result: &mut Decision<RulePermits<C>>,
     ) -> bool {
-        let brief = brief::ask(&self.shared.newest, resource, caller, ask, result);
-        if brief == Brief::No {
+        let path = fast_path::ask(&self.shared.newest, resource, caller, ask, result);
+        if path == FastPath::NotTaken {
             Admission::ask(&Kept::newest(&self.shared), resource, caller, ask, result);
         }
-        brief == Brief::Admitted
+        path == FastPath::Admitted
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an

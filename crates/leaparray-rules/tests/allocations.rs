@@ -10,6 +10,8 @@ use leaparray_rules::{Caller, RuleSet, Rules};
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
+const PACE: &str = "pace = \"1 per second\"\nmax_wait = \"3h\"";
+
 /// Returns the number of allocations of 1,000 requests, after some that make what is made once.
 fn allocations(limiters: &[&str], caller: &impl Caller) -> u64 {
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
@@ -22,6 +24,8 @@ fn allocations(limiters: &[&str], caller: &impl Caller) -> u64 {
     let resource = registry.resource("GET /api/orders").unwrap();
     let ask = Ask::at(Timestamp::from_secs(3_600));
     let request = || {
+        // It waits if a rule paces.
+        drop(rules.ask(&resource, caller, &ask));
         if let Ok(entry) = rules.limiter(&resource, caller).try_enter_at(&*resource, ask) {
             entry.success();
         }
@@ -48,6 +52,10 @@ fn decision_by_several_rules_allocates_nothing() {
     for rules in 1..=4 {
         assert_eq!(allocations(&all[..rules], &"ann"), 0, "{rules} rules");
     }
+    // The most rules that decide without an `AllOf`, of which four make the request wait.
+    let many =
+        [["limit = \"5000 per minute, bursts of 5000\""; 28].as_slice(), &[PACE; 4]].concat();
+    assert_eq!(allocations(&many, &"ann"), 0, "32 rules");
     let refused = ["limit = \"5 per minute\"", all[1], all[2]];
     assert_eq!(allocations(&refused, &"ann"), 0, "refusals");
     let ending = [all[2], all[3], "in_flight = 4"];

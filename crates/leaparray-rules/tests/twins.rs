@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom, LimitRange};
+use leaparray::flow::keyed::OfKey;
+use leaparray::flow::shadow::{Mode, Shadow, Share};
 use leaparray::flow::{
     AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision, Keyed,
-    LeakyBucket, LimiterExt, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    LeakyBucket, Limiter, LimiterExt, Quota, Rate, SlidingWindowLimiter, TokenBucket, WarmUp,
+    WarmUpConfig,
 };
 use leaparray::{
     ManualClock, Outcome, Permit, Registry, RegistryConfig, Resource, Timestamp, WindowConfig,
@@ -31,30 +34,39 @@ fn subject(limiters: &[&str]) -> Subject {
     Subject { clock, rules, resource: registry.resource("GET /orders").unwrap() }
 }
 
-/// A step of a trace: the time since the step before, the permits, and how the oldest request in
-/// flight ends, if it does.
-type Step = (u64, u64, Option<u8>);
+/// A step of a trace: the time since the step before, the permits, whether the request can wait,
+/// and how the oldest request in flight ends, if it does.
+type Step = (u64, u64, bool, Option<u8>);
 
 fn trace() -> impl Strategy<Value = Vec<Step>> {
     let outcome = prop::option::of(0_u8..3);
-    prop::collection::vec((0_u64..400, 1_u64..4, outcome), 1..150)
+    prop::collection::vec((0_u64..400, 1_u64..4, any::<bool>(), outcome), 1..150)
 }
 
 const OUTCOMES: [Outcome; 3] = [Outcome::Success, Outcome::Exception, Outcome::Cancelled];
 
-/// What a caller sees of a decision: the refusal's reason and time, or the wait.
+/// What a caller sees of a decision: the refusal with its limiter, or the wait.
 fn seen<P>(decision: &Decision<P>) -> String {
     match decision.refusal() {
-        Some(refusal) => format!("{:?} {:?}", refusal.reason, refusal.retry()),
+        Some(refusal) => format!("{refusal:?} {:?}", refusal.limiter()),
         None => format!("{:?}", decision.wait()),
     }
+}
+
+/// The quotas of all limiters, also of those that a refused request gives its permits back to.
+fn quotas(limiter: &impl Limiter, now: Timestamp) -> Vec<Quota> {
+    let mut quotas = Vec::new();
+    limiter.account().each_quota(now, &mut |it| quotas.push(it));
+    quotas
 }
 
 /// Plays a trace to rules and to the same limiter by hand.
 fn play(subject: &Subject, hand: &BoxLimiter, trace: &[Step]) -> Result<(), TestCaseError> {
     let Subject { clock, rules, resource } = subject;
     let mut in_flight: Vec<(Box<dyn Permit>, Box<dyn Permit>)> = Vec::new();
-    for (step, &(millis, permits, ends)) in trace.iter().enumerate() {
+    // A limiter of a combination has a name of its own.
+    let hand = Arc::clone(hand).named("rule-0");
+    for (step, &(millis, permits, can_wait, ends)) in trace.iter().enumerate() {
         clock.advance(Duration::from_millis(millis));
         let now = leaparray::Clock::now(clock);
         if let (Some(outcome), false) = (ends, in_flight.is_empty()) {
@@ -63,16 +75,18 @@ fn play(subject: &Subject, hand: &BoxLimiter, trace: &[Step]) -> Result<(), Test
             other.end_at(now, OUTCOMES[usize::from(outcome)]);
         }
         let ask = Ask::at(now).many(permits);
+        let ask = if can_wait { ask } else { ask.at_once() };
         let limiter = rules.limiter(resource, &"key");
         // In both ways in turn: they have code of their own.
         let is_limiter = step % 2 == 0;
         let rule = if is_limiter { limiter.ask(&ask) } else { rules.ask(resource, &"key", &ask) };
         let other = hand.ask(&ask);
         prop_assert_eq!(seen(&rule), seen(&other));
-        prop_assert_eq!(
-            limiter.quota_at(now).map(|it| (it.limit, it.remaining, it.reset)),
-            hand.quota_at(now).map(|it| (it.limit, it.remaining, it.reset))
-        );
+        prop_assert_eq!(quotas(&limiter, now), quotas(&hand, now));
+        let again = ask.again();
+        let peeks = [limiter.foretell(&again), hand.foretell(&again)];
+        let [rule_peek, other_peek] = peeks.map(|it| it.map(|it| seen(&it)));
+        prop_assert_eq!(rule_peek, other_peek);
         if let (Ok(rule), Ok(other)) = (rule.into_result(), other.into_result()) {
             in_flight.push((Box::new(rule.into_parts().0), Box::new(other.into_parts().0)));
         }
@@ -81,6 +95,56 @@ fn play(subject: &Subject, hand: &BoxLimiter, trace: &[Step]) -> Result<(), Test
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Makes the limiter of a rule by hand.
+type Hand = fn(ManualClock) -> BoxLimiter;
+
+fn bucket(clock: ManualClock) -> TokenBucket<ManualClock> {
+    TokenBucket::with_clock(Rate::new(20, 10 * SECOND).unwrap(), 8, clock)
+}
+
+fn window(clock: ManualClock) -> SlidingWindowLimiter<ManualClock> {
+    SlidingWindowLimiter::with_clock(SECOND, 5, clock).unwrap()
+}
+
+/// Returns the limiter of one key, which is that of the caller or of the resource.
+fn of_key(bucket: TokenBucket<ManualClock>) -> BoxLimiter {
+    let keys = Arc::new(Keyed::<String, _>::new(bucket, 100).unwrap());
+    OfKey::new(keys, Box::new("key".to_owned())).boxed()
+}
+
+/// Rules of each kind of permits, waits and peeks, and their limiters by hand.
+const RULES: [(&str, Hand); 12] = [
+    ("limit = \"5 per second\"", |clock| window(clock).boxed()),
+    ("in_flight = 9", |_| ConcurrencyLimiter::new(9).boxed()),
+    ("limit = \"20 per 10s, bursts of 8\"", |clock| bucket(clock).boxed()),
+    ("breaker = { failures = \"3 in a row\" }", |clock| {
+        let config = CircuitConfig::default().no_exception_ratio().consecutive_exceptions(3);
+        CircuitBreaker::with_clock(config, clock).boxed()
+    }),
+    ("pace = \"10 per second\"\nmax_wait = \"500ms\"", |clock| {
+        LeakyBucket::with_clock(Rate::per_second(10).unwrap(), SECOND / 2, clock).boxed()
+    }),
+    ("pace = \"7 per second\"\nmax_wait = \"1s\"", |clock| {
+        LeakyBucket::with_clock(Rate::per_second(7).unwrap(), SECOND, clock).boxed()
+    }),
+    ("in_flight = { min = 2, first = 6, max = 30 }", |clock| {
+        let headroom = Headroom::new(LimitRange::new(2, 6, 30).unwrap());
+        AdaptiveLimiter::with_clock(headroom, clock).boxed()
+    }),
+    ("limit = \"20 per 10s, bursts of 8\"\nmode = \"shadow\"", |clock| {
+        Shadow::new(bucket(clock), Mode::Shadow).boxed()
+    }),
+    ("limit = \"5 per second\"\nmode = \"enforce for 50 % of requests\"", |clock| {
+        Shadow::new(window(clock), Mode::Requests(Share::percent(50).unwrap())).boxed()
+    }),
+    ("in_flight = 6\nmode = \"enforce for 30 % of requests\"", |_| {
+        let mode = Mode::Requests(Share::percent(30).unwrap());
+        Shadow::new(ConcurrencyLimiter::new(6), mode).boxed()
+    }),
+    ("key = \"client\"\nlimit = \"20 per 10s, bursts of 8\"", |clock| of_key(bucket(clock))),
+    ("key = \"resource\"\nin_flight = 8", |_| ConcurrencyLimiter::new(8).boxed()),
+];
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
@@ -146,36 +210,26 @@ proptest! {
     }
 
     #[test]
-    fn rules_of_one_resource_decide_as_a_combination(trace in trace(), rules in 2_usize..6) {
-        let all = [
-            "limit = \"5 per second\"",
-            "in_flight = 9",
-            "limit = \"20 per 10s, bursts of 8\"",
-            "breaker = { failures = \"3 in a row\" }",
-            "pace = \"10 per second\"\nmax_wait = \"500ms\"",
-        ];
-        let subject = subject(&all[..rules]);
-        let clock = || subject.clock.clone();
-        let rate = Rate::new(20, 10 * SECOND).unwrap();
-        let config = CircuitConfig::default().no_exception_ratio().consecutive_exceptions(3);
-        let mut hand = vec![
-            SlidingWindowLimiter::with_clock(SECOND, 5, clock()).unwrap().boxed(),
-            ConcurrencyLimiter::new(9).boxed(),
-            TokenBucket::with_clock(rate, 8, clock()).boxed(),
-            CircuitBreaker::with_clock(config, clock()).boxed(),
-            LeakyBucket::with_clock(Rate::per_second(10).unwrap(), SECOND / 2, clock()).boxed(),
-        ];
-        hand.truncate(rules);
-        play(&subject, &AllOf::new(hand).boxed(), &trace)?;
+    fn rules_of_one_resource_decide_as_a_combination(
+        trace in trace(),
+        rules in prop::sample::subsequence(&RULES[..], 2..=RULES.len()).prop_shuffle(),
+    ) {
+        let lines: Vec<_> = rules.iter().map(|(lines, _)| *lines).collect();
+        let subject = subject(&lines);
+        let mut hand: Vec<_> = rules.iter().enumerate().collect();
+        // Keys are asked last.
+        hand.sort_by_key(|(_, (lines, _))| lines.starts_with("key"));
+        let of = |(index, (_, hand)): &(usize, &(&str, Hand))| {
+            hand(subject.clock.clone()).named(&format!("rule-{index}")).boxed()
+        };
+        play(&subject, &AllOf::new(hand.iter().map(of).collect::<Vec<_>>()).boxed(), &trace)?;
     }
 
     #[test]
     fn key_decides_as_by_hand(trace in trace()) {
         let subject = subject(&["key = \"client\"\nlimit = \"6 per 2s, bursts of 4\""]);
         let bucket = TokenBucket::with_clock(Rate::new(6, 2 * SECOND).unwrap(), 4, subject.clock.clone());
-        let keys = Arc::new(Keyed::<String, _>::new(bucket, 100).unwrap());
-        let hand = leaparray::flow::keyed::OfKey::new(keys, Box::new("other".to_owned()));
-        play(&subject, &hand.boxed(), &trace)?;
+        play(&subject, &of_key(bucket), &trace)?;
     }
 
     #[test]

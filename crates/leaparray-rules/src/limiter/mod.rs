@@ -1,13 +1,14 @@
 //! The limiters of rules.
 
 mod asked;
+mod fast;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod gate;
 mod one;
 mod per_key;
 mod permit;
-mod short;
+mod permits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +18,14 @@ use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named, Refusal};
 use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
-use crate::plan::RulePermits;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
+pub(crate) use fast::FastLimiter;
 use gate::Gate;
 use one::One;
 use per_key::PerKey;
 pub use permit::RulePermit;
-pub(crate) use short::Short;
+pub use permits::RulePermits;
 
 /// The bounds of a clock of rules.
 pub trait RuleClock: Clock + Clone + Send + Sync + 'static {}

@@ -13,9 +13,8 @@ use leaparray::Timestamp;
 #[cfg(feature = "fleet")]
 use super::fleet::OverFleet;
 use super::gate::Gate;
-use super::{MaybeFleet, RuleClock, RulePermit};
+use super::{MaybeFleet, RuleClock, RulePermit, RulePermits};
 use crate::limit::{self, Limit};
-use crate::plan::RulePermits;
 use crate::rule::Rule;
 
 /// A limiter of one state.

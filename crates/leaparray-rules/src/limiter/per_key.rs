@@ -8,9 +8,8 @@ use leaparray::flow::{
 };
 
 use super::one::One;
-use super::{RuleClock, RulePermit};
+use super::{RuleClock, RulePermit, RulePermits};
 use crate::limit::Limit;
-use crate::plan::RulePermits;
 
 /// A limiter for each key. Buckets have a word for each, and the other kinds a limiter.
 pub(crate) enum PerKey<C: RuleClock> {

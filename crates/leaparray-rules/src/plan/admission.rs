@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Account, AllOf, Ask, Decision, Limiter, Named, Quota, Refusal};
+use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
 use leaparray::{MonotonicClock, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
-use super::index::{Member, Place, RuleList};
-use super::{Active, Kept, Plan, PlanRef, RulePermits, Version, together};
+use super::concerned::Concerned;
+use super::index::{Place, RuleList};
+use super::{Kept, PlanRef, Version};
 use crate::caller::{Caller, KeyValues};
-use crate::limiter::{Asked, RuleClock};
+use crate::limiter::{RuleClock, RulePermits};
 use crate::rule::KeySource;
 
 /// The rules that concern a request, as one limiter: it admits the request if each of them does,
@@ -36,21 +37,6 @@ pub struct Admission<K, C: RuleClock = MonotonicClock> {
 /// The keys of a request, from the sources of a list of rules.
 type Keys<K> = SmallVec<[KeyValues<K>; 3]>;
 
-/// The rules of one version for a request, which decide by keys that they borrow.
-pub(super) struct Concerned<'a, K, C: RuleClock> {
-    plan: &'a Plan<C>,
-    place: Place,
-    keys: &'a [KeyValues<K>],
-}
-
-impl<K, C: RuleClock> Clone for Concerned<'_, K, C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, C: RuleClock> Copy for Concerned<'_, K, C> {}
-
 /// Returns the keys of a request for the rules of a list.
 fn find_keys<A: Caller + ?Sized, C: RuleClock>(
     list: &RuleList,
@@ -64,176 +50,6 @@ fn find_keys<A: Caller + ?Sized, C: RuleClock>(
         keys.push(KeyValues::of(caller, source, name));
     }
     keys
-}
-
-impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
-    /// Returns the list of the rules of the resource, unless it has one rule without a key.
-    #[inline]
-    fn list(self) -> Option<&'a RuleList> {
-        self.place.rule_or_list().err().map(|place| self.plan.index.list(place))
-    }
-
-    /// Counts a request at the rules whose key it lacks.
-    #[inline]
-    fn count_without_key(self) {
-        if self.keys.iter().any(|it| it.text().is_none()) {
-            self.count_missing();
-        }
-    }
-
-    #[cold]
-    fn count_missing(self) {
-        for member in self.members() {
-            if member.key.is_some_and(|place| self.keys[place].text().is_none()) {
-                self.plan.rules[member.rule].limiter.count_without_key();
-            }
-        }
-    }
-
-    /// Counts a refusal at the rule that has refused, if it is the answer to the first question of
-    /// a request: a request that waits in a queue asks several times.
-    #[inline(never)]
-    fn count_refusal(self, ask: &Ask<'_>, refusal: &Refusal) {
-        if ask.is_first()
-            && let Some(rule) = self.rules().find(|it| it.has_refused(refusal))
-        {
-            rule.count_refusal();
-        }
-    }
-
-    fn is_empty(self) -> bool {
-        match self.list() {
-            None => false,
-            Some(list) if list.has_conditions() => self.members().next().is_none(),
-            Some(list) => list.members.is_empty(),
-        }
-    }
-
-    /// Returns the rules that concern the request.
-    fn members(self) -> impl Iterator<Item = Member> + use<'a, K, C> {
-        let Self { plan, place, keys } = self;
-        let key = move |place: usize| keys[place].all();
-        let rule = |member: Member| &*plan.rules[member.rule].rule;
-        let list = self.list();
-        let members = plan.index.members(place);
-        members.filter(move |it| list.is_none_or(|list| list.holds(*it, rule(*it), key)))
-    }
-
-    fn rules(self) -> impl Iterator<Item = &'a Active<C>> {
-        self.members().map(move |member| &self.plan.rules[member.rule])
-    }
-
-    /// Returns the key of a member.
-    #[inline]
-    pub(super) fn key(self, member: Member) -> &'a str {
-        let Self { keys, .. } = self;
-        // Requests without a key count together: one that leaves it out gains nothing.
-        member.key.and_then(|place| keys[place].text()).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(super) fn rule(self, member: &Member) -> &'a Active<C> {
-        let Self { plan, .. } = self;
-        &plan.rules[member.rule]
-    }
-
-    /// Returns the limiter of a member.
-    pub(super) fn asked(self, member: Member) -> Named<Asked<'a, C>> {
-        let Self { plan, .. } = self;
-        plan.rules[member.rule].asked(self.key(member))
-    }
-
-    fn each(self) -> impl Iterator<Item = Named<Asked<'a, C>>> {
-        self.members().map(move |member| self.asked(member))
-    }
-
-    fn all(self) -> AllOf<Vec<Named<Asked<'a, C>>>> {
-        AllOf::new(self.each().collect())
-    }
-
-    /// Decides without an allocation, unless more than two rules have permits that end. Adds these
-    /// to `permits`, which are none before.
-    #[inline]
-    fn decide(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
-        let list = match self.place.rule_or_list() {
-            Ok(rule) => return self.plan.rules[rule].decide_into("", ask, permits),
-            Err(list) => self.plan.index.list(list),
-        };
-        if list.has_conditions() {
-            let members: SmallVec<[Member; 3]> = self.members().collect();
-            return self.decide_by(&members, ask, permits);
-        }
-        self.decide_by(&list.members, ask, permits)
-    }
-
-    /// Decides, and counts a refusal at the rule that has refused.
-    #[inline]
-    fn decide_and_count(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
-        let decision = self.decide(ask, permits);
-        if let Decision::Refused(refusal) = &decision {
-            self.count_refusal(ask, refusal);
-        }
-        decision
-    }
-
-    #[inline]
-    fn decide_by(
-        self,
-        members: &[Member],
-        ask: &Ask<'_>,
-        permits: &mut RulePermits<C>,
-    ) -> Decision {
-        match members {
-            [] => Decision::Admitted(()),
-            [one] => self.rule(one).decide_into(self.key(*one), ask, permits),
-            all if all.len() <= together::MOST => together::decide(self, all, ask, permits),
-            all => self.decide_by_many(all, ask, permits),
-        }
-    }
-
-    #[cold]
-    fn decide_by_many(
-        self,
-        members: &[Member],
-        ask: &Ask<'_>,
-        permits: &mut RulePermits<C>,
-    ) -> Decision {
-        let asked = members.iter().map(|it| self.asked(*it)).collect::<Vec<_>>();
-        AllOf::new(asked).decide(ask).map(|all| *permits = RulePermits::of_all(all))
-    }
-
-    /// Gives back the permits of a decision by this plan.
-    fn give_back(self, ask: &Ask<'_>, wait: Duration) -> bool {
-        let mut one = self.each();
-        match (one.next(), one.next()) {
-            // The wait of one rule is its own.
-            (Some(one), None) => one.account().refund(ask, wait),
-            _ => self.all().account().refund(ask, wait),
-        }
-    }
-
-    /// Returns whether each decision by this plan, beside the changes up to the next one, is one by
-    /// the rules of this plan or of the next one.
-    fn decides_as(self, next: Self) -> bool {
-        let mut changed = 0;
-        let (mut rules, mut next_rules) = (self.rules(), next.rules());
-        let are_same = loop {
-            match (rules.next(), next_rules.next()) {
-                (None, None) => break true,
-                (Some(rule), Some(next))
-                    if Arc::ptr_eq(&rule.limiter, &next.limiter)
-                        && rule.rule.mode == next.rule.mode =>
-                {
-                    // A rule that was changed and changed back is another one.
-                    changed += usize::from(!Arc::ptr_eq(&rule.rule, &next.rule));
-                }
-                _ => break false,
-            }
-        };
-        // If one rule has changed once, its number is of one of the two versions.
-        are_same
-            && (changed == 0 || changed == 1 && next.plan.number.this == self.plan.number.this + 1)
-    }
 }
 
 impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {

@@ -112,6 +112,9 @@ impl Words {
 
     const PLACES: u64 = 1 << Self::PLACE_BITS;
 
+    /// The number of rules with a place in a word.
+    pub(super) const RULES: usize = 1 << Self::PLACE_BITS;
+
     const fn of_index(id: u64) -> Self {
         let list = id << Self::PLACE_BITS & !Place::ALONE;
         Self { alone: list | Place::ALONE, list }

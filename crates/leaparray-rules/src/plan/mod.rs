@@ -1,10 +1,10 @@
 //! The rules in force.
 
 mod admission;
-pub(crate) mod brief;
+mod concerned;
+pub(crate) mod fast_path;
 mod index;
 mod kept;
-mod permits;
 mod together;
 mod version;
 
@@ -14,14 +14,13 @@ use std::sync::{Arc, Weak};
 use leaparray::flow::shadow::{Mode, Rollout};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
-use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName};
+use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermits};
 use crate::rule::Rule;
 use crate::rules::Shared;
 pub use admission::Admission;
-pub(crate) use brief::Brief;
+pub(crate) use fast_path::FastPath;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
-pub use permits::RulePermits;
 use version::Number;
 pub(crate) use version::{PlanRef, Version};
 

@@ -7,12 +7,12 @@ use leaparray::Permit;
 use leaparray::flow::{Ask, Decision, Limiter, Outlook, Refusal};
 use smallvec::SmallVec;
 
-use super::RulePermits;
-use super::admission::Concerned;
+use super::concerned::Concerned;
 use super::index::Member;
-use crate::limiter::RuleClock;
+use crate::limiter::{RuleClock, RulePermits};
 
-/// So many rules decide together; more of them as an [`AllOf`](leaparray::flow::AllOf).
+/// The most rules that decide together: each has a bit of a `u32`. More rules decide as an
+/// [`AllOf`](leaparray::flow::AllOf).
 pub(super) const MOST: usize = 32;
 
 /// Decides on a request by several rules, as an [`AllOf`](leaparray::flow::AllOf) of them does: by
@@ -43,10 +43,10 @@ pub(super) fn decide<K: Deref<Target = str>, C: RuleClock>(
     if let Some(refusal) = outlook.refusal() {
         return Decision::Refused(refusal);
     }
-    let mut given = Given::nothing(concerned, members, ask.again(), permits);
-    let result = if unknown == 0 { Ok(()) } else { given.ask(unknown) };
-    match result.and_then(|()| given.ask(!unknown)) {
-        Ok(()) => given.keep(),
+    let mut all = Provisional::nothing(concerned, members, ask.again(), permits);
+    let result = if unknown == 0 { Ok(()) } else { all.ask(unknown) };
+    match result.and_then(|()| all.ask(!unknown)) {
+        Ok(()) => all.keep(),
         Err(refusal) => Decision::Refused(of_combination(refusal)),
     }
 }
@@ -66,18 +66,18 @@ fn of_combination(refusal: Refusal) -> Refusal {
 
 /// The permits that rules have given for a request, until all have given theirs. Its drop gives
 /// them back: another rule has refused, or has panicked.
-struct Given<'a, K: Deref<Target = str>, C: RuleClock> {
+struct Provisional<'a, K: Deref<Target = str>, C: RuleClock> {
     concerned: Concerned<'a, K, C>,
     members: &'a [Member],
     ask: Ask<'a>,
     /// The bits of the members that have given theirs.
-    giving: u32,
+    given: u32,
     permits: &'a mut RulePermits<C>,
-    /// The members that make the request wait.
+    /// The waits of the members that make the request wait, by their bits.
     waits: SmallVec<[(u32, Duration); 4]>,
 }
 
-impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
+impl<'a, K: Deref<Target = str>, C: RuleClock> Provisional<'a, K, C> {
     #[inline]
     fn nothing(
         concerned: Concerned<'a, K, C>,
@@ -86,13 +86,13 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
         permits: &'a mut RulePermits<C>,
     ) -> Self {
         let waits = SmallVec::new();
-        Self { concerned, members, ask, giving: 0, permits, waits }
+        Self { concerned, members, ask, given: 0, permits, waits }
     }
 
     /// Asks the members of which the bit is among these.
     #[inline]
     fn ask(&mut self, asked: u32) -> Result<(), Refusal> {
-        let Self { concerned, members, ask, giving, permits, waits } = self;
+        let Self { concerned, members, ask, given, permits, waits } = self;
         for (bit, member) in bits(members) {
             if bit & asked == 0 {
                 continue;
@@ -103,7 +103,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
                 Decision::Wait(delayed) => waits.push((bit, delayed.wait())),
                 Decision::Refused(refusal) => return Err(refusal),
             }
-            *giving |= bit;
+            *given |= bit;
         }
         Ok(())
     }
@@ -111,17 +111,18 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
     /// Returns the decision of all members, which have given their permits.
     #[inline]
     fn keep(&mut self) -> Decision {
-        self.giving = 0;
+        self.given = 0;
         let longest = self.waits.iter().map(|(_, wait)| *wait).max();
         longest.map_or(Decision::Admitted(()), |wait| Decision::after((), wait))
     }
 
-    /// Gives the permits back. One of the two has no effect, or both concern
-    /// different parts of a limiter. The wait is the member's, not the longest one.
+    /// Gives the permits back, by a refund and by their withdrawal. One of the two has no effect,
+    /// or both concern different parts of a limiter. The wait is the wait of the member, not the
+    /// longest one.
     #[cold]
     fn give_back(&mut self) {
-        let Self { concerned, members, ask, giving, permits, waits } = self;
-        for (bit, member) in bits(members).filter(|(bit, _)| bit & *giving != 0) {
+        let Self { concerned, members, ask, given, permits, waits } = self;
+        for (bit, member) in bits(members).filter(|(bit, _)| bit & *given != 0) {
             let wait = waits.iter().find(|(of, _)| *of == bit).map(|(_, wait)| *wait);
             concerned.asked(*member).account().refund(ask, wait.unwrap_or_default());
         }
@@ -130,10 +131,10 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Given<'a, K, C> {
     }
 }
 
-impl<K: Deref<Target = str>, C: RuleClock> Drop for Given<'_, K, C> {
+impl<K: Deref<Target = str>, C: RuleClock> Drop for Provisional<'_, K, C> {
     #[inline]
     fn drop(&mut self) {
-        if self.giving != 0 {
+        if self.given != 0 {
             self.give_back();
         }
     }

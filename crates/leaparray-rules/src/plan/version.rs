@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::index::{Place, Words};
 use super::{Index, Plan};
-use crate::limiter::{RuleClock, Short};
+use crate::limiter::{FastLimiter, RuleClock};
 use crate::rule::KeySource;
 
 /// The number of a version, beside that of the newest version of the same rules.
@@ -66,8 +66,8 @@ impl Number {
 pub(crate) struct Version {
     pub(crate) number: Number,
     words: Words,
-    /// By the places of the rules.
-    shorts: Box<[Short]>,
+    /// By the places of the rules that a word can have: so the word of another index leads to none.
+    limiters: Box<[FastLimiter]>,
     index: Arc<Index>,
     /// A [`Plan`].
     plan: Box<dyn Any + Send + Sync>,
@@ -76,24 +76,25 @@ pub(crate) struct Version {
 impl Version {
     pub(crate) fn new<C: RuleClock>(plan: Plan<C>) -> Self {
         let number = plan.number.clone();
-        let shorts = plan.rules.iter().map(|it| Short::of(&it.limiter, it.rollout().is_none()));
-        let (shorts, index) = (shorts.collect(), Arc::clone(&plan.index));
-        Self { number, words: index.words(), shorts, index, plan: Box::new(plan) }
+        let rules = plan.rules.iter().take(Words::RULES);
+        let limiters = rules.map(|it| FastLimiter::of(&it.limiter, it.rollout().is_none()));
+        let (limiters, index) = (limiters.collect(), Arc::clone(&plan.index));
+        Self { number, words: index.words(), limiters, index, plan: Box::new(plan) }
     }
 
     /// Returns the rule of a resource with that word which has it alone, if it has no key.
     #[inline(always)]
-    pub(super) fn alone(&self, word: u64) -> Option<(usize, &Short)> {
+    pub(super) fn alone(&self, word: u64) -> Option<(usize, &FastLimiter)> {
         let rule = usize::try_from(self.words.rule(word)).ok()?;
-        Some((rule, self.shorts.get(rule)?))
+        Some((rule, self.limiters.get(rule)?))
     }
 
     /// Returns the rule of a resource with that word which has it alone, if it has a key, with the
     /// source of that.
     #[inline(always)]
-    pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &Short, &KeySource)> {
+    pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &FastLimiter, &KeySource)> {
         let (rule, source) = self.index.get_list(self.words.list(word))?.only_keyed()?;
-        Some((rule, self.shorts.get(rule)?, source))
+        Some((rule, self.limiters.get(rule)?, source))
     }
 
     /// Returns the place in the word of a resource, if it is of this version.

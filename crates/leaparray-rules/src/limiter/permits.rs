@@ -2,7 +2,7 @@
 
 use leaparray::{MonotonicClock, Outcome, Permit, Timestamp};
 
-use crate::limiter::{RuleClock, RulePermit};
+use super::{RuleClock, RulePermit};
 
 /// The permits of a request that all rules have admitted. They end at the limiters that have given
 /// them, also if rules were changed or removed since.
@@ -20,8 +20,8 @@ enum Held<C: RuleClock> {
 }
 
 impl<C: RuleClock> RulePermits<C> {
-    /// Returns those of a request that ends nowhere. Not a constant, which would be copied as a
-    /// whole.
+    /// Returns the permits of a request that holds none that have to end. A function: a constant
+    /// would be copied as a whole.
     #[inline]
     pub(crate) const fn nothing() -> Self {
         Self(None)
@@ -33,7 +33,7 @@ impl<C: RuleClock> RulePermits<C> {
         Self(Some(Held::One(permit.into())))
     }
 
-    /// Returns those of the permits that have to end.
+    /// Returns the permits among these that have to end.
     pub(crate) fn of_all(permits: impl IntoIterator<Item = RulePermit<C>>) -> Self {
         let mut all = Self::nothing();
         permits.into_iter().filter(|it| !it.is_nothing()).for_each(|it| all.push(it));

@@ -1,4 +1,4 @@
-//! The decisions of the most frequent rules.
+//! The fast path: the decisions of the most frequent rules, by the version that the thread keeps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -7,25 +7,25 @@ use leaparray::Resource;
 use leaparray::flow::{Ask, Decision, LimiterExt};
 
 use super::version::Version;
-use super::{Admission, RulePermits, kept};
+use super::{Admission, kept};
 use crate::caller::Caller;
-use crate::limiter::{RuleClock, Short};
+use crate::limiter::{FastLimiter, RuleClock, RulePermits};
 use crate::rule::KeySource;
 
-/// Whether a request is decided.
+/// How the fast path ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Brief {
-    /// It is admitted, without a permit that has to end.
+pub(crate) enum FastPath {
+    /// The request is admitted, without a permit that has to end.
     Admitted,
     /// The decision was written.
     Written,
-    /// It is not: the thread does not have the newest version, or the resource its rules in it, or
-    /// the only rule has no [short](Short) form.
-    No,
+    /// The request is not decided: the thread does not keep the newest version, or the resource has
+    /// no place in it, or its only rule has no [`FastLimiter`].
+    NotTaken,
 }
 
-/// Decides by the version that the thread keeps. Writes a decision into `result` which does not
-/// admit the request without a permit.
+/// Decides by the version that the thread keeps. A decision other than [`FastPath::Admitted`] is
+/// written into `result`.
 //
 // Not inlined, and with a reference to the result: a caller that gets it by value moves it, of
 // whatever kind it is.
@@ -36,32 +36,32 @@ pub(crate) fn ask<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> Brief {
-    let brief = kept::with_newest(newest, |version| {
+) -> FastPath {
+    let path = kept::with_newest(newest, |version| {
         let word = resource.rule_place();
-        let Some((rule, short)) = version.alone(word) else {
+        let Some((rule, limiter)) = version.alone(word) else {
             return ask_list(version, word, resource, caller, ask, result);
         };
-        let decision = match short {
-            Short::Endless(limiter) => {
+        let decision = match limiter {
+            FastLimiter::Endless(limiter) => {
                 let decision = limiter.ask(ask);
                 if decision.is_admitted() && version.number.has_decided() {
-                    return Brief::Admitted;
+                    return FastPath::Admitted;
                 }
                 decision.map(|()| RulePermits::nothing())
             }
-            Short::InFlight(limiter) => match limiter.ask(ask) {
+            FastLimiter::InFlight(limiter) => match limiter.ask(ask) {
                 Decision::Admitted(permit) if version.number.has_decided() => {
                     *result = Decision::Admitted(RulePermits::of(permit));
-                    return Brief::Written;
+                    return FastPath::Written;
                 }
                 decision => decision.map(RulePermits::of),
             },
-            _ => return Brief::No,
+            _ => return FastPath::NotTaken,
         };
         conclude(version, rule, resource, caller, ask, decision, result)
     });
-    brief.unwrap_or(Brief::No)
+    path.unwrap_or(FastPath::NotTaken)
 }
 
 /// Decides by a list of rules.
@@ -73,14 +73,14 @@ fn ask_list<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> Brief {
+) -> FastPath {
     let Some((rule, decision)) = ask_by_key(version, word, caller, ask) else {
-        let Some(place) = version.place(word) else { return Brief::No };
+        let Some(place) = version.place(word) else { return FastPath::NotTaken };
         Admission::ask_at(version, place, resource, caller, ask, result);
-        return Brief::Written;
+        return FastPath::Written;
     };
     if decision.is_admitted() && version.number.has_decided() {
-        return Brief::Admitted;
+        return FastPath::Admitted;
     }
     let decision = decision.map(|()| RulePermits::nothing());
     conclude(version, rule, resource, caller, ask, decision, result)
@@ -94,7 +94,9 @@ fn ask_by_key<A: Caller + ?Sized>(
     caller: &A,
     ask: &Ask<'_>,
 ) -> Option<(usize, Decision)> {
-    let (rule, Short::ByKey(limiter), source) = version.alone_by_key(word)? else { return None };
+    let (rule, FastLimiter::ByKey(limiter), source) = version.alone_by_key(word)? else {
+        return None;
+    };
     if *source == KeySource::Resource {
         return None;
     }
@@ -111,7 +113,7 @@ fn conclude<A: Caller + ?Sized, C: RuleClock>(
     ask: &Ask<'_>,
     decision: Decision<RulePermits<C>>,
     result: &mut Decision<RulePermits<C>>,
-) -> Brief {
+) -> FastPath {
     *result = Admission::conclude(version, rule, resource, caller, ask, decision);
-    Brief::Written
+    FastPath::Written
 }

@@ -1,4 +1,5 @@
-//! The limiters of the most frequent rules, without the type of their clock.
+//! The limiters of the most frequent rules, without the type of their clock: the fast path calls
+//! them by one pointer.
 
 use std::sync::Arc;
 
@@ -10,15 +11,15 @@ use super::one::One;
 use super::per_key::PerKey;
 use super::{RuleClock, RuleLimiter};
 
-/// A limiter that decides with one call. The type of its clock is behind a pointer.
-pub(crate) enum Short {
+/// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
+pub(crate) enum FastLimiter {
     /// Its permits have no end.
     Endless(Arc<dyn Limiter<Permit = ()> + Send + Sync>),
     InFlight(Arc<ConcurrencyLimiter>),
     /// Each key has a limiter whose permits have no end.
     ByKey(Arc<dyn ByKey>),
-    /// Another limiter, or one that is not enforced for all requests: the plan has it.
-    Long,
+    /// Another limiter, or one that is not enforced for all requests: only the plan has it.
+    None,
 }
 
 /// Limiters of keys, whose permits have no end.
@@ -38,19 +39,19 @@ impl<C: RuleClock> ByKey for Keyed<String, LeakyBucket<C>> {
     }
 }
 
-impl Short {
-    /// Returns the short form of a limiter. `is_whole` tells whether it is enforced for all
-    /// requests.
+impl FastLimiter {
+    /// Returns the form of a limiter for the fast path. `is_whole` tells whether it is enforced for
+    /// all requests.
     pub(crate) fn of<C: RuleClock>(limiter: &RuleLimiter<C>, is_whole: bool) -> Self {
         if !is_whole {
-            return Self::Long;
+            return Self::None;
         }
         match limiter {
             RuleLimiter::One(one) => Self::of_one(one),
             RuleLimiter::PerKey { keys, .. } => match keys {
                 PerKey::Bucket(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
                 PerKey::Pace(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
-                PerKey::Each { .. } => Self::Long,
+                PerKey::Each { .. } => Self::None,
             },
         }
     }
@@ -65,7 +66,7 @@ impl Short {
             One::Pace(it) => Self::Endless(Arc::clone(it) as _),
             One::Gate(it) => Self::Endless(Arc::clone(it) as _),
             One::InFlight(it) => Self::InFlight(Arc::clone(it)),
-            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::Long,
+            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::None,
         }
     }
 }

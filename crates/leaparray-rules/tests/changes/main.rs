@@ -1,12 +1,15 @@
 //! Changes of the rules, also while requests are decided.
 
+mod in_the_middle;
+mod places;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, LimiterExt};
-use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{Changes, RuleSet, Rules};
 
 fn rules() -> (ManualClock, Rules<ManualClock>) {
@@ -483,139 +486,6 @@ fn change_and_its_return_are_two_changes() {
     assert!(again.try_acquire().is_refused(), "one in flight");
     drop(permit);
     assert!(again.try_acquire().is_admitted(), "its first decision was given back once");
-}
-
-/// A clock that calls a closure at one of its readings: a change in the middle of a decision.
-#[derive(Clone, Default)]
-struct Hooked(Arc<Mutex<Option<Hook>>>);
-
-struct Hook {
-    readings_before: usize,
-    call: Box<dyn FnOnce() + Send>,
-}
-
-impl Clock for Hooked {
-    fn now(&self) -> Timestamp {
-        let hook = self.0.lock().unwrap().take();
-        match hook {
-            Some(Hook { readings_before: 0, call }) => call(),
-            Some(Hook { readings_before, call }) => {
-                let hook = Hook { readings_before: readings_before - 1, call };
-                *self.0.lock().unwrap() = Some(hook);
-            }
-            None => {}
-        }
-        Timestamp::from_secs(3_600)
-    }
-}
-
-/// Rules, and the resource `a`. The next reading of their clock applies a version, in the middle of
-/// a decision.
-fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Resource<Hooked>) {
-    let clock = Hooked::default();
-    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
-    let rules = Rules::new(Arc::new(registry));
-    rules.apply(before);
-    let resource = rules.registry().resource("a").unwrap();
-    // From then on, the thread has the version, and the resource its place in it.
-    assert!(
-        rules.ask(&resource, &"first", &Ask::at(Timestamp::from_secs(3_600)).many(0)).is_admitted()
-    );
-    let changed = rules.clone();
-    let call = Box::new(move || drop(changed.apply(&after)));
-    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
-    (rules, resource)
-}
-
-/// A question that the change meets is decided by the rules of the new version and by its keys, and
-/// counts at the rule of that version that refuses it, once.
-#[test]
-fn question_in_the_middle_of_a_change_is_decided_anew() {
-    // Later than the clock by more than any lead, so that the bucket reads it.
-    let ask = Ask::at(Timestamp::from_secs(1 << 30));
-    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
-    let keyed = ("each", "key = \"client\"\nlimit = \"1 per hour, bursts of 1\"");
-    let none = ("none", "limit = \"0 per hour\"");
-    for before in [file(&[bucket]), file(&[bucket, ("more", "in_flight = 9")])] {
-        let (rules, resource) = changed_in_a_decision(&before, file(&[keyed]));
-        assert!(rules.ask(&resource, &"ann", &ask).is_admitted());
-        assert_eq!(rules.status().version, 2, "the change came in between");
-        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("its permit is taken");
-        assert_eq!(refusal.limiter(), Some("each"));
-        assert!(rules.ask(&resource, &"bob", &ask).is_admitted());
-
-        let (rules, resource) = changed_in_a_decision(&before, file(&[bucket, none]));
-        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("by the new version");
-        assert_eq!(refusal.limiter(), Some("none"));
-        assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
-    }
-}
-
-/// Another request takes the tokens of the last rule after all have told that they would admit this
-/// one, and the first two have given their permits.
-#[test]
-fn permits_are_given_back_if_a_later_rule_refuses() {
-    let clock = Hooked::default();
-    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
-    let rules = Rules::new(Arc::new(registry));
-    let rule = |name: &str, resources: &str, limit: &str| {
-        format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
-    };
-    let text = [
-        rule("first", r#"["a", "c"]"#, "limit = \"2 per hour, bursts of 2\""),
-        rule("second", r#"["a", "c"]"#, "in_flight = 1"),
-        // Its decision reads the clock.
-        rule("shadow", r#""a""#, "limit = \"0 per hour\"\nmode = \"shadow\""),
-        rule("last", r#"["a", "b"]"#, "limit = \"10 per hour, bursts of 10\""),
-    ];
-    rules.apply(&RuleSet::parse(&text.concat()).unwrap());
-    let [a, b, c] = ["a", "b", "c"].map(|it| rules.registry().resource(it).unwrap());
-    let ask = Ask::at(Timestamp::from_secs(3_600));
-    // After that, only the shadow reads the clock.
-    assert!(rules.ask(&a, &(), &ask).is_admitted());
-    let (other, taken) = (rules.clone(), Arc::new(Mutex::new(false)));
-    let is_taken = Arc::clone(&taken);
-    let call = Box::new(move || {
-        let all = Ask::at(Timestamp::from_secs(3_600)).many(9);
-        *is_taken.lock().unwrap() = other.ask(&b, &(), &all).is_admitted();
-    });
-    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
-    let refusal = rules.ask(&a, &(), &ask).refusal();
-    assert!(*taken.lock().unwrap(), "in the middle of the decision");
-    assert_eq!(refusal.and_then(|it| it.limiter()), Some("last"));
-    assert!(rules.ask(&c, &(), &ask).is_admitted());
-}
-
-/// The first version and the last one have a limit of 1, which is in use. The one in between has a
-/// limit of 2, and refuses each request by another rule.
-#[test]
-fn number_of_a_version_in_between_admits_no_request() {
-    let mut was_called = false;
-    for readings_before in 0..6 {
-        let clock = Hooked::default();
-        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
-        let rules = Rules::new(Arc::new(registry));
-        let reads_clock = ("c", "limit = \"9 per hour, bursts of 9\"");
-        let one = file(&[("r", "in_flight = 1"), reads_clock]);
-        rules.apply(&one);
-        let resource = rules.registry().resource("a").unwrap();
-        let _held = rules.try_enter("a", ()).unwrap();
-        let admission = rules.limiter(&resource, &());
-        let none = ("none", "limit = \"0 per hour\"");
-        rules.apply(&file(&[("r", "in_flight = 2"), reads_clock, none]));
-        let call = {
-            let rules = rules.clone();
-            Box::new(move || drop(rules.apply(&one)))
-        };
-        *clock.0.lock().unwrap() = Some(Hook { readings_before, call });
-        // Later than the clock by more than any lead, so that the bucket reads it.
-        let ask = Ask::at(Timestamp::from_secs(1 << 30));
-        assert!(admission.ask(&ask).is_refused(), "after {readings_before} readings");
-        was_called |= readings_before > 0 && clock.0.lock().unwrap().is_none();
-        // The hook has a handle to the rules, whose registry has the clock.
-        clock.0.lock().unwrap().take();
-    }
-    assert!(was_called, "the bucket reads the clock more than once");
 }
 
 #[test]

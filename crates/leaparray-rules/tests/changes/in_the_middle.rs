@@ -1,0 +1,198 @@
+//! What happens in the middle of a decision: a change, another request, or a panic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leaparray::flow::{Ask, LimiterExt};
+use leaparray::{Clock, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray_rules::{Caller, KeySource, RuleSet, Rules};
+
+use super::file;
+
+/// A clock that calls a closure at one of its readings: a change in the middle of a decision.
+#[derive(Clone, Default)]
+struct Hooked(Arc<Mutex<Option<Hook>>>);
+
+struct Hook {
+    readings_before: usize,
+    call: Box<dyn FnOnce() + Send>,
+}
+
+impl Clock for Hooked {
+    fn now(&self) -> Timestamp {
+        let hook = self.0.lock().unwrap().take();
+        match hook {
+            Some(Hook { readings_before: 0, call }) => call(),
+            Some(Hook { readings_before, call }) => {
+                let hook = Hook { readings_before: readings_before - 1, call };
+                *self.0.lock().unwrap() = Some(hook);
+            }
+            None => {}
+        }
+        Timestamp::from_secs(3_600)
+    }
+}
+
+/// Rules, and the resource `a`. The next reading of their clock applies a version, in the middle of
+/// a decision.
+fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Resource<Hooked>) {
+    let clock = Hooked::default();
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(before);
+    let resource = rules.registry().resource("a").unwrap();
+    // From then on, the thread has the version, and the resource its place in it.
+    assert!(
+        rules.ask(&resource, &"first", &Ask::at(Timestamp::from_secs(3_600)).many(0)).is_admitted()
+    );
+    let changed = rules.clone();
+    let call = Box::new(move || drop(changed.apply(&after)));
+    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+    (rules, resource)
+}
+
+/// A question that the change meets is decided by the rules of the new version and by its keys, and
+/// counts at the rule of that version that refuses it, once.
+#[test]
+fn question_in_the_middle_of_a_change_is_decided_anew() {
+    // Later than the clock by more than any lead, so that the bucket reads it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
+    let keyed = ("each", "key = \"client\"\nlimit = \"1 per hour, bursts of 1\"");
+    let none = ("none", "limit = \"0 per hour\"");
+    for before in [file(&[bucket]), file(&[bucket, ("more", "in_flight = 9")])] {
+        let (rules, resource) = changed_in_a_decision(&before, file(&[keyed]));
+        assert!(rules.ask(&resource, &"ann", &ask).is_admitted());
+        assert_eq!(rules.status().version, 2, "the change came in between");
+        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("its permit is taken");
+        assert_eq!(refusal.limiter(), Some("each"));
+        assert!(rules.ask(&resource, &"bob", &ask).is_admitted());
+
+        let (rules, resource) = changed_in_a_decision(&before, file(&[bucket, none]));
+        let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("by the new version");
+        assert_eq!(refusal.limiter(), Some("none"));
+        assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
+    }
+}
+
+/// Two rules that pace, a bucket, a limit in flight and a shadow decide before the last rule. After
+/// the last one has refused, or the shadow has panicked, each has its permits back, once.
+#[test]
+fn permits_are_given_back_if_a_later_rule_refuses_or_panics() {
+    let rule = |name: &str, resources: &str, limit: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
+    };
+    let text = [
+        rule("slow", r#"["a", "slow"]"#, "pace = \"5 per second\"\nmax_wait = \"1s\""),
+        rule("fast", r#"["a", "fast"]"#, "pace = \"10 per second\"\nmax_wait = \"1s\""),
+        rule("bucket", r#"["a", "c"]"#, "limit = \"3 per hour, bursts of 3\""),
+        rule("flight", r#"["a", "c"]"#, "in_flight = 2"),
+        // Its decision reads the clock.
+        rule("shadow", r#""a""#, "limit = \"0 per hour\"\nmode = \"shadow\""),
+        rule("last", r#"["a", "b"]"#, "limit = \"10 per hour, bursts of 10\""),
+    ];
+    let set = RuleSet::parse(&text.concat()).unwrap();
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    for panics in [true, false] {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&set);
+        let of = |name| rules.registry().resource(name).unwrap();
+        let (a, b) = (of("a"), of("b"));
+        // After that, only the shadow reads the clock.
+        assert!(rules.ask(&a, &(), &ask).is_admitted());
+        let (other, was_called) = (rules.clone(), Arc::new(AtomicBool::new(false)));
+        let calls = Arc::clone(&was_called);
+        let call = Box::new(move || {
+            calls.store(true, Ordering::Relaxed);
+            assert!(!panics, "in the middle of the decision");
+            // Another request takes the tokens of the last rule, which has told that it admits.
+            let all = Ask::at(Timestamp::from_secs(3_600)).many(9);
+            assert!(other.ask(&b, &(), &all).is_admitted());
+        });
+        *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+        let decision = catch_unwind(AssertUnwindSafe(|| rules.ask(&a, &(), &ask)));
+        assert!(was_called.load(Ordering::Relaxed));
+        assert_eq!(decision.is_err(), panics);
+        if let Ok(decision) = decision {
+            let refusal = decision.refusal().expect("no tokens are left");
+            assert_eq!(refusal.limiter(), Some("last"));
+        }
+        let waits = ["slow", "fast"].map(|name| rules.ask(&of(name), &(), &ask).wait());
+        assert_eq!(waits, [200, 100].map(Duration::from_millis), "panics: {panics}");
+        let c = of("c");
+        let permits = [2, 1].map(|tokens| rules.ask(&c, &(), &ask.many(tokens)));
+        assert_eq!(permits.map(|it| it.is_admitted()), [true, false], "panics: {panics}");
+    }
+}
+
+/// A caller that changes the rules when it is asked for its key, after it has decided by them.
+struct Changing<'a> {
+    rules: &'a Rules<Hooked>,
+    resource: &'a Resource<Hooked>,
+    version: RuleSet,
+}
+
+impl Caller for Changing<'_> {
+    type Key = &'static str;
+
+    fn key(&self, _source: &KeySource) -> Option<&'static str> {
+        let ask = Ask::at(Timestamp::from_secs(3_600));
+        self.rules.ask(self.resource, &"inner", &ask).refusal();
+        self.rules.apply(&self.version);
+        Some("outer")
+    }
+}
+
+#[test]
+fn caller_may_decide_and_change_the_rules_when_it_is_asked_for_its_key() {
+    let rules =
+        Rules::new(Arc::new(Registry::with_clock(RegistryConfig::default(), Hooked::default())));
+    let keyed = ("each", "key = \"client\"\nlimit = \"1 per hour, bursts of 1\"");
+    rules.apply(&file(&[keyed]));
+    let resource = rules.registry().resource("a").unwrap();
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    assert!(rules.ask(&resource, &"first", &ask).is_admitted());
+    let version = file(&[keyed, ("none", "limit = \"0 per hour\"")]);
+    let caller = Changing { rules: &rules, resource: &resource, version };
+    let refusal = rules.ask(&resource, &caller, &ask).refusal().expect("by the new version");
+    assert_eq!(refusal.limiter(), Some("none"));
+    rules.apply(&file(&[keyed]));
+    let decisions = ["inner", "first", "other"].map(|it| rules.ask(&resource, &it, &ask));
+    assert_eq!(decisions.map(|it| it.is_admitted()), [false, false, true]);
+}
+
+/// The first version and the last one have a limit of 1, which is in use. The one in between has a
+/// limit of 2, and refuses each request by another rule.
+#[test]
+fn number_of_a_version_in_between_admits_no_request() {
+    let mut was_called = false;
+    for readings_before in 0..6 {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        let reads_clock = ("c", "limit = \"9 per hour, bursts of 9\"");
+        let one = file(&[("r", "in_flight = 1"), reads_clock]);
+        rules.apply(&one);
+        let resource = rules.registry().resource("a").unwrap();
+        let _held = rules.try_enter("a", ()).unwrap();
+        let admission = rules.limiter(&resource, &());
+        let none = ("none", "limit = \"0 per hour\"");
+        rules.apply(&file(&[("r", "in_flight = 2"), reads_clock, none]));
+        let call = {
+            let rules = rules.clone();
+            Box::new(move || drop(rules.apply(&one)))
+        };
+        *clock.0.lock().unwrap() = Some(Hook { readings_before, call });
+        // Later than the clock by more than any lead, so that the bucket reads it.
+        let ask = Ask::at(Timestamp::from_secs(1 << 30));
+        assert!(admission.ask(&ask).is_refused(), "after {readings_before} readings");
+        was_called |= readings_before > 0 && clock.0.lock().unwrap().is_none();
+        // The hook has a handle to the rules, whose registry has the clock.
+        clock.0.lock().unwrap().take();
+    }
+    assert!(was_called, "the bucket reads the clock more than once");
+}

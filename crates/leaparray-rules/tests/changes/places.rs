@@ -1,0 +1,140 @@
+//! Where a resource finds its rules: in its word is a place in one version of one set of rules.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leaparray::flow::{Ask, LimiterExt};
+use leaparray::{ManualClock, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray_rules::{RuleSet, Rules};
+
+const NOW: Timestamp = Timestamp::from_secs(3_600);
+
+fn registry() -> Arc<Registry<ManualClock>> {
+    Arc::new(Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW)))
+}
+
+/// Returns rules that refuse each request of their resource: its name, and their own.
+fn refusing(rules: &[(&str, &str)]) -> RuleSet {
+    let table = |(resource, name): &(&str, &str)| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = \"{resource}\"\nin_flight = 0\n")
+    };
+    RuleSet::parse(&rules.iter().map(table).collect::<String>()).unwrap()
+}
+
+/// Returns the rule that refuses a request, which is the same one in each way to ask.
+fn refused_by(
+    rules: &Rules<ManualClock>,
+    resource: &Resource<ManualClock>,
+) -> Option<&'static str> {
+    let ask = Ask::at(NOW);
+    let by_rules = rules.ask(resource, &(), &ask).refusal().and_then(|it| it.limiter());
+    let by_limiter = rules.limiter(resource, &()).ask(&ask).refusal();
+    assert_eq!(by_limiter.and_then(|it| it.limiter()), by_rules);
+    by_rules
+}
+
+#[test]
+fn place_of_another_version_is_not_used() {
+    let rules = Rules::new(registry());
+    let [a, b] = ["a", "b"].map(|it| rules.registry().resource(it).unwrap());
+    for _ in 0..3 {
+        rules.apply(&refusing(&[("a", "of a"), ("b", "of b")]));
+        let found = || [&a, &b].map(|it| refused_by(&rules, it));
+        assert_eq!(found(), [Some("of a"), Some("of b")]);
+        rules.apply(&refusing(&[("b", "of b"), ("a", "of a")]));
+        assert_eq!(found(), [Some("of a"), Some("of b")]);
+        // A list of several rules, and one of none.
+        rules.apply(&refusing(&[("b", "of b"), ("b", "of b too")]));
+        assert_eq!(found(), [None, Some("of b")]);
+        rules.apply(&RuleSet::default());
+        assert_eq!(found(), [None, None], "the thread has the version before");
+    }
+}
+
+#[test]
+fn sets_of_rules_over_one_registry_take_turns() {
+    let registry = registry();
+    let resource = registry.resource("a").unwrap();
+    let first = Rules::new(Arc::clone(&registry));
+    first.apply(&refusing(&[("a", "first")]));
+    for name in ["second", "third", "fourth"] {
+        // In the place of the set that was dropped before.
+        let other = Rules::new(Arc::clone(&registry));
+        other.apply(&refusing(&[("b", "of b"), ("a", name)]));
+        for _ in 0..3 {
+            assert_eq!(refused_by(&first, &resource), Some("first"));
+            assert_eq!(refused_by(&other, &resource), Some(name));
+        }
+    }
+}
+
+/// Two threads decide on one resource, each by a set of rules, of which one changes.
+#[test]
+fn sets_of_rules_decide_at_the_same_time() {
+    let registry = registry();
+    let [first, second] = [(); 2].map(|()| Rules::new(Arc::clone(&registry)));
+    first.apply(&refusing(&[("a", "first")]));
+    let versions = [
+        refusing(&[("a", "second")]),
+        refusing(&[("b", "other"), ("a", "second"), ("a", "second too")]),
+    ];
+    second.apply(&versions[0]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (rules, name) in [(&first, "first"), (&second, "second")] {
+            let (registry, is_over) = (&registry, &is_over);
+            scope.spawn(move || {
+                let resource = registry.resource("a").unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(refused_by(rules, &resource), Some(name));
+                }
+            });
+        }
+        for change in 0..200 {
+            second.apply(&versions[(change + 1) % 2]);
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn resource_that_is_listed_again_finds_its_rules() {
+    let rules = Rules::new(registry());
+    rules.apply(&refusing(&[("a", "of a"), ("b", "of b")]));
+    let former = rules.registry().resource("a").unwrap();
+    assert_eq!(refused_by(&rules, &former), Some("of a"));
+    assert!(rules.registry().remove("a"));
+    rules.apply(&refusing(&[("b", "of b"), ("a", "of a anew")]));
+    let listed = rules.registry().resource("a").unwrap();
+    for resource in [&former, &listed, &former] {
+        assert_eq!(refused_by(&rules, resource), Some("of a anew"));
+    }
+}
+
+#[test]
+fn evicted_resource_finds_its_rules_when_it_is_listed_again() {
+    let rules = Rules::new(registry());
+    rules.apply(&refusing(&[("a", "of a"), ("b", "of b")]));
+    for (name, rule) in [("a", Some("of a")), ("b", Some("of b")), ("c", None)].repeat(3) {
+        let resource = rules.registry().resource(name).unwrap();
+        assert_eq!(refused_by(&rules, &resource), rule);
+        drop(resource);
+        let later = NOW.saturating_add(Duration::from_secs(120));
+        assert_eq!(rules.registry().evict_idle_at(later, Duration::from_secs(60)), 1, "{name}");
+    }
+}
+
+#[test]
+fn contexts_of_a_resource_have_its_rules() {
+    let rules = Rules::new(registry());
+    let text = "[[rule]]\nname = \"r\"\nresource = \"a\"\nlimit = \"2 per hour, bursts of 2\"";
+    rules.apply(&RuleSet::parse(text).unwrap());
+    let a = rules.registry().resource("a").unwrap();
+    let nodes = [a.in_context("web").unwrap(), a.clone(), a.in_context("batch").unwrap()];
+    let decisions = nodes.each_ref().map(|it| rules.ask(it, &(), &Ask::at(NOW)).is_admitted());
+    assert_eq!(decisions, [true, true, false]);
+    rules.apply(&refusing(&[("b", "of b"), ("a", "of a")]));
+    assert_eq!(nodes.each_ref().map(|it| refused_by(&rules, it)), [Some("of a"); 3]);
+}
