@@ -74,5 +74,5 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     assert!(cells.bytes <= 2 * RESOURCES * CELL, "{cells:?}");
     assert_eq!(CellMemory::current().bytes, cells.bytes, "cells are recycled");
     assert!(minute_long <= 15_800 + 8 * lanes, "used for a minute: {minute_long} bytes for each");
-    assert!(never <= 620, "never used: {never} bytes for each");
+    assert!(never <= 628, "never used: {never} bytes for each");
 }
