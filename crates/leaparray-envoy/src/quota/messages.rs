@@ -67,7 +67,7 @@ pub enum BucketLimit {
     },
 }
 
-/// The ask of a budget to the store of all instances: see [`Quotas::asks`].
+/// The ask of a budget to the store of all instances: see [`Quotas::asks`](super::Quotas::asks).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShareAsk {

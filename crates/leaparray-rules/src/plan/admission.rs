@@ -301,7 +301,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Limiter for Admission<K, C> {
     }
 }
 
-/// The account of all rules, as an [`AllOf`] of them has it.
+/// The account of all rules, as an [`AllOf`](leaparray::flow::AllOf) of them has it.
 impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
     fn now(&self) -> Timestamp {
         let mut times = self.latest().each().map(|it| it.account().now());
