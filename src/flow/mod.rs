@@ -48,7 +48,7 @@
 //! Every controller is changed while other threads ask it, by `reconfigure`. It takes what `new`
 //! takes, without the parts that cannot change, and it returns the error that `new` returns. Where
 //! the result depends on the time, there is also `reconfigure_at`. A combination of limiters has no
-//! settings of its own: its parts are changed. What is no setting of a limit has a verb of its own:
+//! settings of its own: its parts are changed. Other settings have verbs of their own:
 //! the mode of a [`shadow::Shadow`] is changed by `set_mode`, and a key of a [`Keyed`] limiter gets
 //! settings of its own by `set_own_limit`.
 //!

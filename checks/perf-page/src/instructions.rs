@@ -22,8 +22,8 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("a call through `AdaptiveLimiter`, 50 million in a second", "adaptive_busy_accepted_at"),
 ];
 
-/// What a layer adds to a request of axum: the operations of the baseline of `leaparray-tower` from
-/// which the request without a layer is subtracted.
+/// The cost of a layer for a request of axum: the operations of the baseline of `leaparray-tower`
+/// from which the request without a layer is subtracted.
 const LAYERS: &[(&str, &str)] = &[
     ("`leaparray-tower` adds to a request", "axum_with_layer"),
     ("a layer that does nothing, with a body of its own, adds", "axum_with_own_body"),

@@ -175,7 +175,7 @@ fn charging_each_is_that_of_the_reference_server() {
     assert!(!both(1).over);
     assert!(both(5).over);
     assert_eq!(remaining(&service, &[("all", "x")]), 1);
-    // What was left is charged, so that hits that are told after the fact count.
+    // The rest is charged, so that hits that are told after the fact count.
     assert_eq!(remaining(&service, &[("user", "ann")]), 0);
     assert!(ask(&service, [entries(&[("user", "ann")]).with_hits(0)]).over);
 }
@@ -402,7 +402,7 @@ fn quota_is_charged_and_ends_with_its_bucket() {
     clock.advance(Duration::from_millis(580));
     assert_eq!(quotas(&service, [entries(&a)]), [None], "one request in the time that is left");
     assert_eq!(remaining(&service, &a), 451);
-    // What was charged by the quotas counts as passed.
+    // The charges of the quotas count as passed.
     let node = service.registry().get("d.a").unwrap();
     assert_eq!(node.lifetime().sum(MetricEvent::Pass), 149);
 }

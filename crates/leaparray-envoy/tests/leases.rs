@@ -126,7 +126,7 @@ async fn instances_share_each_limit_and_refused_requests_charge_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn most_decisions_ask_nobody() {
+async fn most_decisions_need_no_ask() {
     let mesh = Mesh::new(2, Settings::default());
     mesh.open(&[big()]).await;
     let request = Request::new("d", [big()]);

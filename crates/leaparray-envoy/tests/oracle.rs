@@ -1,4 +1,4 @@
-//! What holds for all requests, in any order and from several threads.
+//! Properties of all requests, in any order and from several threads.
 
 use std::sync::Barrier;
 use std::thread;
@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0..400_u64, 0..4_u64, limits), 1..120)
 }
 
-/// What was charged to a limit: times in milliseconds, and hits.
+/// The charges of a limit: times in milliseconds, and hits.
 type Charged = Vec<(u64, u64)>;
 
 /// Returns the hits in the interval that ends at `now`.

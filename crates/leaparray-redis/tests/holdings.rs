@@ -535,7 +535,7 @@ fn permits_of_a_wait_for_the_first_answer_are_given_back() {
     assert_eq!((holdings.give_back(320, 100, 3), holdings.in_hand(320)), (3, 5));
     assert_eq!(holdings.give_back(320, 100, 1), 0, "all is given back");
     assert!(holdings.take(330, 2));
-    // What was taken before another epoch, or before another number, stays taken.
+    // Permits that were taken before another epoch, or before another number, stay taken.
     let mut renamed = holdings.clone();
     exchange(&mut holdings, 400, NEW, 450, 1);
     renamed.rename(2);

@@ -45,7 +45,7 @@ fn trace() -> impl Strategy<Value = Vec<Step>> {
 
 const OUTCOMES: [Outcome; 3] = [Outcome::Success, Outcome::Exception, Outcome::Cancelled];
 
-/// What a caller sees of a decision: the refusal with its limiter, or the wait.
+/// The visible part of a decision: the refusal with its limiter, or the wait.
 fn seen<P>(decision: &Decision<P>) -> String {
     match decision.refusal() {
         Some(refusal) => format!("{refusal:?} {:?}", refusal.limiter()),

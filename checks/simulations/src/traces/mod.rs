@@ -20,7 +20,7 @@ pub use shape::{Request, Shape};
 /// The decisions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The requests that asked, with those that came again.
+    /// The requests, each as often as it has asked.
     pub requests: u64,
     /// Those that were admitted, at once or after a wait.
     pub admitted: u64,
@@ -51,7 +51,7 @@ impl Tally {
 enum Expected {
     Admitted,
     Refused,
-    /// What the documentation leaves open, such as a few nanoseconds of rounding.
+    /// The documentation allows both, such as within a few nanoseconds of rounding.
     Either,
 }
 

@@ -7,7 +7,7 @@ use super::{Expected, SECOND};
 /// A reference of a limit.
 #[derive(Clone, Debug)]
 pub(super) enum Reference {
-    /// At most a number of permits in a span: the log of those that were admitted.
+    /// At most a number of permits in a span: the log of the admitted ones.
     Log { limit: u64, span: Span, lower: bool, log: VecDeque<(u64, u64)> },
     /// A level of tokens, in billionths of a token, at a time.
     Level { rate: u64, capacity: u64, level: i128, at: u64 },

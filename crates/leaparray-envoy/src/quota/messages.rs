@@ -1,4 +1,4 @@
-//! What the state machine takes and returns: names, reports, limits, actions and refusals.
+//! The messages to and from the state machine: names, reports, limits, actions and refusals.
 
 use std::error::Error;
 use std::fmt;
@@ -58,7 +58,7 @@ pub struct Usage {
 pub enum BucketLimit {
     /// None.
     Unlimited,
-    /// At most so many requests in any interval.
+    /// At most this number of requests in any interval.
     Requests {
         /// The number of requests.
         requests: u32,
@@ -111,11 +111,11 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// So many streams are open already.
+    /// This number of streams is open, the most.
     Streams(usize),
-    /// All streams together have so many buckets already.
+    /// All streams together have this number of buckets, the most.
     Subscriptions(usize),
-    /// There are so many budgets already, with those whose charges have not ended.
+    /// There is this number of budgets, the most, with the ones whose charges have not ended.
     Budgets(usize),
     /// The first report has no domain.
     NoDomain,

@@ -1,7 +1,7 @@
 //! Max-min fair shares.
 
-/// Divides `limit` by `wants`: nobody gets less than a participant that wants as much, and what
-/// all wants leave is divided in proportion to them. The sum is at most `limit`.
+/// Divides `limit` by `wants`: participants that want the same get the same, and the rest that no
+/// participant wants is divided in proportion to the wants. The sum is at most `limit`.
 pub(super) fn shares(wants: &[u64], limit: u64) -> Vec<u64> {
     let total: u128 = wants.iter().map(|&it| u128::from(it)).sum();
     if total <= u128::from(limit) {

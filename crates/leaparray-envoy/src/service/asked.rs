@@ -117,8 +117,8 @@ impl<C: Clock> Asked<'_, C> {
         now
     }
 
-    /// Asks without a charge. A request without hits asks whether one is left. What a lease cannot
-    /// tell counts as not refused.
+    /// Asks without a charge. A request without hits asks whether one is left. A lease that
+    /// cannot tell counts as one that does not refuse.
     pub(super) fn peek(&mut self, now: Timestamp) {
         // The status needs the same reading of all buckets.
         self.left = self.window().and_then(|window| window.quota(now)).map(Left::from);

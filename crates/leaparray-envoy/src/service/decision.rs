@@ -33,7 +33,7 @@ pub struct Status {
     /// The time until the whole limit is left, if no more is charged; `None` without a limit, and
     /// if it is not known.
     pub until_reset: Option<Duration>,
-    /// What the status is by, if it is not by the limit alone.
+    /// The reason of the status, if it is not the limit alone.
     pub by: By,
     /// The hits that the caller may decide on by itself, if it may.
     pub quota: Option<Quota>,
@@ -63,7 +63,7 @@ pub enum Code {
     OverLimit,
 }
 
-/// What the status of a descriptor is by.
+/// The reason of the status of a descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum By {

@@ -90,7 +90,7 @@ struct Inner<C: Clock> {
     clock: C,
 }
 
-/// What is known of a limit of the configuration. Plain data.
+/// The state of a limit of the configuration. Plain data.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RuleInfo {
@@ -106,7 +106,7 @@ pub struct RuleInfo {
     pub is_quota: bool,
 }
 
-/// What a limit of the configuration says of entries.
+/// The answer of a limit of the configuration to entries.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryLimit {

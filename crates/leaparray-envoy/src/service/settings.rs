@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// What a request is charged that one of its descriptors refuses.
+    /// The charge of a request that one of its descriptors refuses.
     pub charging: Charging,
     /// The decision for a key without room, and while the store is away.
     pub fallback: Fallback,
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// What a request is charged that one of its descriptors refuses.
+/// The charge of a request that one of its descriptors refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Charging {

@@ -87,8 +87,8 @@ pub(super) enum Part {
     Value,
 }
 
-/// What a state is found by after a change of the configuration: the domain, the keys and values
-/// down to the limit, and the unit.
+/// The key of a state, by which it is found after a change of the configuration: the domain, the
+/// keys and values down to the limit, and the unit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     pub(super) domain: Arc<str>,

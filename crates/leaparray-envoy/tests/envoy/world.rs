@@ -1,4 +1,4 @@
-//! What the tests share: a folder with a configuration.
+//! A folder with a configuration, for all tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

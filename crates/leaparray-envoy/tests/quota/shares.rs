@@ -1,4 +1,4 @@
-//! Who gets how much.
+//! The shares of the participants.
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ fn ten_thousand_streams_are_served_and_forgotten() {
 }
 
 #[test]
-fn what_is_too_much_or_wrong_is_refused_and_not_taken() {
+fn excessive_and_wrong_reports_are_refused_and_change_nothing() {
     let config = QuotaConfig::default().with_max_streams(2).with_max_subscriptions(2);
     let mut quotas = Quotas::new(config);
     let (first, second) = (quotas.open().unwrap(), quotas.open().unwrap());

@@ -11,7 +11,7 @@ use leaparray::{Resource, TrafficType};
 use crate::pattern::{self, Literals};
 use crate::rule::{KeySource, Rule};
 
-/// What a rule asks a caller for.
+/// The data of a caller that a rule asks for.
 #[derive(Debug)]
 struct Asks {
     key: Option<KeySource>,

@@ -12,7 +12,7 @@ use super::{Index, Plan};
 use crate::limiter::{FastLimiter, RuleClock};
 use crate::rule::KeySource;
 
-/// The number of a version, beside that of the newest version of the same rules.
+/// The number of a version, beside the number of the newest version of the same rules.
 #[derive(Clone)]
 pub(crate) struct Number {
     /// Greater than the number of the version before.
