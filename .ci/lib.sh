@@ -11,8 +11,15 @@ usage() {
 if [ -z "${SKIPPED_LIST:-}" ]; then
   SKIPPED_LIST=$(mktemp)
   export SKIPPED_LIST
-  trap 'rm -f "$SKIPPED_LIST" "$SKIPPED_LIST".*' EXIT
+  trap 'stop; rm -f "$SKIPPED_LIST" "$SKIPPED_LIST".*' EXIT
 fi
+
+# Stops what still runs in the background, with all that it has started.
+beside=()
+stop() {
+  local running
+  for running in "${beside[@]}"; do kill -- "-${running#* }" 2>/dev/null || true; done
+}
 
 # Announces a step, with the seconds since the start, and with the processor seconds until now.
 step() {
@@ -47,9 +54,11 @@ list_skipped() {
   if [ -s "$SKIPPED_LIST" ]; then cat "$SKIPPED_LIST"; else echo "nothing skipped"; fi
 }
 
-# Runs a function in the background. `finish` prints its output.
+# Runs a function in the background, as a group of processes of its own. `finish` prints its output.
 beside() {
+  set -m
   "$1" >"$SKIPPED_LIST.beside.$1" 2>&1 &
+  set +m
   beside+=("$1 $!")
 }
 

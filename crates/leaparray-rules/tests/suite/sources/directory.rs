@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray_rules::{Event, Follow, FollowError, RuleSet, Rules};
 
-use crate::{away, changed, follow, next, rule};
+use super::{away, changed, follow, next, rule};
 
 #[test]
 fn files_of_a_directory_are_one_list_in_the_order_of_their_names() {

@@ -10,7 +10,7 @@ use leaparray_redis::{LeaseState, MemoryEngine, StartError};
 use leaparray_rules::{Fleet, RuleSet, Rules};
 use tokio::time::sleep;
 
-use crate::engine::{Server, Simulated, admitted, file, is_admitted, limit, names, process};
+use super::engine::{Server, Simulated, admitted, file, is_admitted, limit, names, process};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leaparray_rules::{Event, Follow, SourceState};
 
+use super::{DAY, away, changed, follow, next, rule, state};
 use crate::server::{Server, free_port};
-use crate::{DAY, away, changed, follow, next, rule, state};
 
 fn start(test: &str) -> Option<Server> {
     let (port, peers, folder) = (free_port(), free_port(), tempfile::tempdir().unwrap());

@@ -7,11 +7,10 @@ mod etcd;
 mod http;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(any(feature = "etcd", feature = "http", feature = "redis"))]
-mod server;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+#[cfg(any(feature = "etcd", feature = "redis"))]
 use std::time::Duration;
 
 use leaparray::Registry;
@@ -19,8 +18,7 @@ use leaparray::Registry;
 use leaparray_rules::SourceState;
 use leaparray_rules::{Event, Follow, Rules};
 
-/// The time after which something has not happened.
-const DEADLINE: Duration = Duration::from_secs(30);
+use crate::DEADLINE;
 
 /// A day, so that only a wake can be the reason of a reading.
 #[cfg(any(feature = "etcd", feature = "redis"))]

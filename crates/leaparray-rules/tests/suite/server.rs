@@ -71,6 +71,7 @@ impl Server {
     }
 
     /// Sends a signal: `STOP` leaves the connections open, and nothing is answered.
+    #[cfg(feature = "redis")]
     pub(crate) fn signal(&self, name: &str) {
         let arguments = [format!("-{name}"), self.child.id().to_string()];
         assert!(Command::new("kill").args(arguments).status().unwrap().success());

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leaparray_rules::{Event, Follow, FollowError, Rules};
 
+use super::{away, changed, follow, next, rule};
 use crate::server::{Server, free_port};
-use crate::{away, changed, follow, next, rule};
 
 const OFTEN: Duration = Duration::from_millis(10);
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leaparray_rules::{Event, Follow, SourceState};
 
+use super::{DAY, away, changed, follow, next, rule, state};
 use crate::server::{Server, free_port};
-use crate::{DAY, away, changed, follow, next, rule, state};
 
 fn start(test: &str) -> Option<Server> {
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());

@@ -1,0 +1,6 @@
+//! Limits over a fleet.
+
+mod engine;
+mod leases;
+mod redis;
+mod text;
