@@ -174,7 +174,8 @@ fn keys_of_an_attacker_leave_once_they_are_as_new() {
     for key in 0..100_000_u64 {
         // 10,000 keys a second, and each is as new after a tenth of a second.
         assert!(limiter.try_acquire_at(&key, at(60_000 + key / 10), 1).is_admitted());
-        assert!(limiter.len() <= 1_500);
+        // A sum over all shards, so not for each key.
+        assert!(key % 64 != 0 || limiter.len() <= 1_500);
     }
     assert!(limiter.counts().evicted_keys >= 98_000);
 }
