@@ -6,7 +6,7 @@
 # Behaviour: they wait for the end of the probe, without a bound of number or time. If the probe
 # succeeds, all are sent in the same moment, to a backend that has just answered its first call.
 # If it fails, all are refused then.
-# Version: cockatiel 3.2.1 (of npm).
+# Version: cockatiel 3.2.1 (of npm). 4.0.0, which needs Node.js 22, does the same.
 # Here: a half-open `CircuitBreaker` admits its probes, and refuses all other requests at once.
 . "$(dirname "$0")/lib.sh"
 

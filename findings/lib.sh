@@ -70,7 +70,7 @@ python_packages() {
 # Runs the program of Python that comes from the standard input, for at most a minute.
 python_program() { timeout 60 venv/bin/python -; }
 
-# Installs packages of npm, such as `opossum@9.0.0`, in `$WORK/node_modules`. No install script runs.
+# Installs packages of npm, such as `opossum@10.0.0`, in `$WORK/node_modules`. No install script runs.
 node_packages() { prepare npm install --silent --no-audit --no-fund --ignore-scripts "$@"; }
 
 # Runs the program of Node.js that comes from the standard input, for at most a minute.

@@ -6,12 +6,12 @@
 # Behaviour: each refusal of the semaphore counts as a failure of the backend. A burst of 30 calls
 # to a backend without an error opens the breaker, which then refuses the rest of the burst, and the
 # calls after it.
-# Version: opossum 9.0.0 (of npm).
+# Version: opossum 10.0.0 (of npm).
 # Here: a refusal of a limiter is no exception, so a circuit breaker beside a limiter does not count
 # it.
 . "$(dirname "$0")/lib.sh"
 
-node_packages opossum@9.0.0
+node_packages opossum@10.0.0
 
 program() { node_program <<'END'; }
 import CircuitBreaker from 'opossum'

@@ -6,7 +6,7 @@
 # its retries come before the time that the server has named, and are refused again: all six
 # requests of a call are sent within the first three minutes of an hour. A date in the header is
 # treated in the same way.
-# Version: undici 7.30.2 (of npm).
+# Version: undici 7.30.2 (of npm). 8.13.1, which needs Node.js 22, does the same.
 # Here: a request that comes before its `Retry-After` is no error of the limiter or of its clock. A
 # `Spread` of retries over more than 30 s does not spread those of this client.
 . "$(dirname "$0")/lib.sh"

@@ -196,6 +196,11 @@ CLIENTS["undici"] = {
         """),
 }
 
+for version, name in [("1", "Go 1.27.3"), ("2", "Go 1.27.3, HTTP/2")]:
+    # Built by `clients`, in its folder.
+    go = lambda action, version=version: lambda url: ["./go-client", version, action, url]
+    CLIENTS[name] = {action: go(action) for action in ["waits", "time-out", "leaves", "forgets"]}
+
 
 @contextlib.contextmanager
 def running(command, folder=None):

@@ -9,6 +9,7 @@
 //! | `/large` | 64 MiB in frames of 16 KiB |
 //! | `/upload` | the number of bytes, after the whole body |
 //! | `/endings` | for each path: successes, exceptions, cancelled requests, and requests in flight |
+//! | `/otlp` | a message of OpenTelemetry with the counts of all paths, as its protocol has it |
 //! | `/leaparray` | the live page |
 
 #![forbid(unsafe_code)]
@@ -24,9 +25,11 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::{get, post};
 use futures_util::stream::{self, StreamExt};
-use leaparray::{MetricEvent, Registry};
+use leaparray::{HistogramConfig, MetricEvent, NodeConfig, Registry, RegistryConfig};
+use leaparray_opentelemetry::OtlpSource;
 use leaparray_tower::{MatchedRoute, ResourceLayer};
 use leaparray_web::Access;
+use prost::Message;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
@@ -61,7 +64,8 @@ fn endings(registry: &Registry) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let registry = Arc::new(Registry::new());
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(node)));
     let recorded = Router::new()
         .route("/done", get(async || "done\n"))
         .route("/waits", get(async || pending::<()>().await))
@@ -74,10 +78,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .layer(axum::extract::DefaultBodyLimit::max(64 << 20))
         .layer(ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?);
     let told = Arc::clone(&registry);
+    let source = Arc::new(OtlpSource::new(Arc::clone(&registry)));
     let page = leaparray_web::service(registry, Access::anyone());
     let app = Router::new()
         .merge(recorded)
         .route("/endings", get(async move || endings(&told)))
+        .route("/otlp", get(async move || source.request().encode_to_vec()))
         .nest_service("/leaparray", page);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("{}", listener.local_addr()?);
