@@ -1,16 +1,14 @@
-//! The states of a fleet and its server, and the steps between them.
+//! The states of a fleet and its server, and what a message does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaparray_redis::lease::{Answer, Ask, Group, Holdings, LeaseConfig, Ledger};
-use stateright::{Checker, HasDiscoveries, Model, Property};
 
-const BUCKET: u64 = 1_000;
-const BUCKETS: u64 = 2;
-const LIMIT: &str = "used <= limit";
+pub(crate) const BUCKET: u64 = 1_000;
+pub(crate) const BUCKETS: u64 = 2;
 /// The bucket in which the server has opened, and the model starts: n + v + 1.
-const OPEN: u64 = 4;
+pub(crate) const OPEN: u64 = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Faults {
@@ -26,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) clock_steps_back: u8,
     /// A node becomes a clone of the other one.
     pub(crate) clones: u8,
+    /// A request has not used its permit, and gives it back.
+    pub(crate) give_backs: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Fleet {
     pub(crate) ahead: bool,
     /// Whether the limit is one of a group, which is known, while the limit is new.
     pub(crate) in_group: bool,
+    /// How many times the limit may be used in a window.
+    pub(crate) times: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,94 +54,73 @@ pub(crate) enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     /// The time of the nodes, in buckets, and how far the server's clock is behind.
-    time: u64,
-    behind: u64,
-    identity: u64,
-    ledger: Ledger,
-    group: Option<Group>,
-    replica: Option<(Ledger, Option<Group>)>,
+    pub(crate) time: u64,
+    pub(crate) behind: u64,
+    pub(crate) identity: u64,
+    pub(crate) ledger: Ledger,
+    pub(crate) group: Option<Group>,
+    pub(crate) replica: Option<(Ledger, Option<Group>)>,
     /// With the name of the incarnation.
-    nodes: [(u64, Holdings); 2],
+    pub(crate) nodes: [(u64, Holdings); 2],
     /// Whether a node was told that another one has its number.
-    is_told: bool,
+    pub(crate) is_told: bool,
     /// Whether no node has acted since the start.
-    untouched: bool,
-    messages: Vec<Message>,
+    pub(crate) untouched: bool,
+    pub(crate) messages: Vec<Message>,
     /// By the bucket of the limit's time; by the time of the nodes, if permits are granted ahead: a
     /// clock that does not step.
-    used: BTreeMap<u64, u64>,
-    faults: Faults,
+    pub(crate) used: BTreeMap<u64, u64>,
+    /// The same of the permits that were given back.
+    pub(crate) given_back: BTreeMap<u64, u64>,
+    /// The uses of each node that it may give back: the time of each, and its bucket in `used`.
+    pub(crate) requests: [Vec<(u64, u64)>; 2],
+    pub(crate) faults: Faults,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Action {
-    Tick,
-    Use(usize),
-    /// Asks for a number of permits.
-    Want(usize, u64),
-    Report(usize),
-    Return(usize),
-    /// Gives up the ask in flight. Messages are lost by never being delivered.
-    GiveUp(usize),
-    Deliver(usize),
-    DeliverAndRepeat(usize),
-    Crash(usize),
-    BlankRestart,
-    /// The charges are evicted.
-    Evict,
-    EvictMark,
-    Replicate,
-    Promote,
-    /// The server's clock steps back, by a number of buckets.
-    StepBack(u64),
-    /// The memory of a node becomes a copy of the other node's memory.
-    Clone(usize),
-}
-
-type Condition = fn(&Fleet, &State) -> bool;
 
 impl Fleet {
     pub(crate) fn new(limit: u64, steps: u64, faults: Faults) -> Self {
-        Self { limit, steps, faults, identity_of_process: false, ahead: false, in_group: false }
+        let (identity_of_process, ahead, in_group, times) = (false, false, false, 1);
+        Self { limit, steps, faults, identity_of_process, ahead, in_group, times }
     }
 
-    fn config(&self) -> LeaseConfig {
+    pub(crate) fn config(&self) -> LeaseConfig {
         LeaseConfig::of_buckets(self.limit, 2, Duration::from_millis(2))
             .and_then(|it| it.with_validity(1))
             .and_then(|it| it.with_drift_ppm(0))
             .expect("valid")
     }
 
-    fn reopens(&self) -> bool {
+    pub(crate) fn reopens(&self) -> bool {
         let Faults { blank_restarts, evictions, promotions, .. } = self.faults;
         // Of a limit of a group, an eviction alone does not tell whether it has opened since.
-        blank_restarts + promotions > 0 || evictions > 0 && !self.in_group
+        let losses = blank_restarts + if self.identity_of_process { 0 } else { promotions };
+        losses > 0 || evictions > 0 && !self.in_group
     }
 
     /// Whether the mark of the limit may expire: n + v + 2 buckets after an ask.
-    fn begins_anew(&self) -> bool {
+    pub(crate) fn begins_anew(&self) -> bool {
         self.in_group && self.steps > OPEN && self.faults.asks > 2
     }
 
-    fn node(&self, name: u64) -> (u64, Holdings) {
+    pub(crate) fn node(&self, name: u64) -> (u64, Holdings) {
         (name, Holdings::new(self.config(), name))
     }
 
-    fn blank(&self) -> Ledger {
+    pub(crate) fn blank(&self) -> Ledger {
         Ledger::new(self.config())
     }
 
-    fn blank_group(&self) -> Option<Group> {
+    pub(crate) fn blank_group(&self) -> Option<Group> {
         self.in_group.then(Group::default)
     }
 }
 
 impl State {
-    fn clock(&self) -> u64 {
+    pub(crate) fn clock(&self) -> u64 {
         (self.time - self.behind) * BUCKET
     }
 
-    fn ask(&mut self, node: usize, want: u64, keep: u64, fleet: &Fleet) -> Option<()> {
+    pub(crate) fn ask(&mut self, node: usize, want: u64, keep: u64, fleet: &Fleet) -> Option<()> {
         let now = self.time * BUCKET;
         let ask = self.nodes[node].1.ask(now, want, 1, keep)?;
         // The nodes draw different ones. With the number of the ask, it names the ask.
@@ -151,7 +132,7 @@ impl State {
         Some(())
     }
 
-    fn deliver(&mut self, fleet: &Fleet, message: Message) {
+    pub(crate) fn deliver(&mut self, fleet: &Fleet, message: Message) {
         match message {
             Message::Ask(node, ask) => {
                 let answer = self.lease(&ask);
@@ -177,12 +158,12 @@ impl State {
     }
 
     /// Returns the bucket of the limit's time.
-    fn bucket(&self) -> u64 {
+    pub(crate) fn bucket(&self) -> u64 {
         self.peek().now / BUCKET
     }
 
     /// Returns the server's answer to a node that wants nothing.
-    fn peek(&self) -> Answer {
+    pub(crate) fn peek(&self) -> Answer {
         let (node, seq, nonce) = (0, 1, 0);
         let nothing = Ask {
             node,
@@ -199,279 +180,57 @@ impl State {
         self.clone().lease(&nothing)
     }
 
-    fn is_answered_twice(&self) -> bool {
-        self.messages.windows(2).any(|it| match it {
-            [Message::Answer(_, a, one), Message::Answer(_, b, two)] => {
-                (a, one.seq) == (b, two.seq)
-            }
-            _ => false,
-        })
-    }
-
-    fn is_overtaken(&self) -> bool {
-        self.messages.windows(2).any(|it| match it {
-            [Message::Ask(_, one), Message::Ask(_, two)] => one.node == two.node,
-            _ => false,
-        })
-    }
-
-    fn has_recovered(&self) -> bool {
+    /// Uses a permit, if the node has one.
+    pub(crate) fn take(&mut self, node: usize, fleet: &Fleet) -> Option<()> {
         let now = self.time * BUCKET;
-        self.nodes.iter().any(|(name, holdings)| *name > 2 && holdings.in_hand(now) > 0)
+        self.nodes[node].1.take(now, 1).then_some(())?;
+        let at = if fleet.ahead { self.time } else { self.bucket() };
+        *self.used.entry(at).or_default() += 1;
+        if self.faults.give_backs > 0 {
+            self.requests[node].push((self.time, at));
+        }
+        Some(())
     }
 
-    /// Whether a node has permits that it may use later.
-    fn has_permits_ahead(&self) -> bool {
-        self.nodes.iter().any(|it| it.1.ahead(self.time * BUCKET) > 0)
+    /// Gives back a permit of a request, if the node takes it.
+    pub(crate) fn give_back(&mut self, node: usize, request: usize) -> Option<()> {
+        self.faults.give_backs -= 1;
+        let (taken, at) = self.requests[node].remove(request);
+        let now = self.time * BUCKET;
+        (self.nodes[node].1.give_back(now, taken * BUCKET, 1) == 1).then_some(())?;
+        // Otherwise, no window has the use any more.
+        if let Some(used) = self.used.get_mut(&at) {
+            *used -= 1;
+            *self.given_back.entry(at).or_default() += 1;
+        }
+        if self.faults.give_backs == 0 {
+            self.requests = [const { Vec::new() }; 2];
+        }
+        Some(())
     }
 
-    fn has_reopened(&self) -> bool {
-        let (peek, identity) = (self.peek(), self.identity);
-        let is_lost = if self.group.is_none() { peek.epoch.since > 0 } else { identity > 1 };
-        is_lost && peek.open_in == 0 && self.used.contains_key(&self.bucket())
+    /// Drops the uses that no window shares with one in `bucket` or later.
+    pub(crate) fn forget(&mut self, bucket: u64) {
+        self.used.retain(|at, _| at + BUCKETS > bucket);
+        self.given_back.retain(|at, _| at + BUCKETS > bucket);
     }
 
-    /// Whether a node that has used the limit before is granted permits by an ask that begins an
-    /// epoch: the mark of the limit has expired.
-    fn has_begun_anew(&self) -> bool {
-        self.messages.iter().any(|it| {
-            matches!(it, Message::Answer(_, _, it)
-                if it.seq > 1 && it.granted > 0 && it.epoch.since == it.now)
-        })
+    pub(crate) fn most_used(&self) -> u64 {
+        self.most(|first, state| sum(&state.used, first))
     }
 
-    fn is_granted_at_a_standstill(&self) -> bool {
-        // Without the step back, the last bucket of such a lease would have ended earlier.
-        let end = (self.bucket() + 2) * BUCKET;
-        self.clock() < self.peek().now && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
+    /// Returns the most permits of a window that were taken, also those that were given back.
+    pub(crate) fn most_taken(&self) -> u64 {
+        self.most(|first, state| sum(&state.used, first) + sum(&state.given_back, first))
     }
 
-    fn most_used(&self) -> u64 {
-        let window = |first: u64| self.used.range(first..first + BUCKETS).map(|it| it.1).sum();
-        self.used.keys().map(|&first| window(first)).max().unwrap_or_default()
+    fn most(&self, of_window: impl Fn(u64, &Self) -> u64) -> u64 {
+        let firsts = self.used.keys().chain(self.given_back.keys());
+        firsts.map(|&first| of_window(first, self)).max().unwrap_or_default()
     }
 }
 
-impl Model for Fleet {
-    type State = State;
-    type Action = Action;
-
-    /// Returns a state in which the server has opened, and both nodes know its epoch.
-    fn init_states(&self) -> Vec<State> {
-        let mut state = State {
-            time: 0,
-            behind: 0,
-            identity: 1,
-            ledger: self.blank(),
-            group: self.blank_group(),
-            replica: None,
-            nodes: [self.node(1), self.node(2)],
-            is_told: false,
-            untouched: true,
-            messages: Vec::new(),
-            used: BTreeMap::new(),
-            faults: Faults::default(),
-        };
-        for time in [0, OPEN] {
-            state.time = time;
-            for node in 0..2 {
-                state.ask(node, 0, 0, self).expect("none is in flight");
-                while let Some(message) = state.messages.pop() {
-                    state.deliver(self, message);
-                }
-            }
-        }
-        if self.in_group {
-            // A new limit of the group, and nodes that have not asked for it.
-            (state.ledger, state.nodes) = (self.blank(), [self.node(1), self.node(2)]);
-        }
-        state.faults = self.faults.clone();
-        state.untouched = true;
-        vec![state]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        let now = state.time * BUCKET;
-        let faults = &state.faults;
-        if state.time < OPEN + self.steps {
-            actions.push(Action::Tick);
-        }
-        // Until one of the nodes acts, they are alike, so only the first one can.
-        let count = if state.untouched { 1 } else { 2 };
-        for (node, (_, holdings)) in state.nodes.iter().enumerate().take(count) {
-            let holds = holdings.in_hand(now) > 0;
-            if holds {
-                actions.push(Action::Use(node));
-            }
-            if holdings.sent().is_none() && faults.asks > 0 {
-                for want in 1..=self.limit.saturating_sub(holdings.in_hand(now)) {
-                    actions.push(Action::Want(node, want));
-                }
-                if holdings.unreported() > 0 {
-                    actions.push(Action::Report(node));
-                }
-                if holds {
-                    actions.push(Action::Return(node));
-                }
-            }
-            if holdings.sent().is_some() && faults.losses > 0 {
-                actions.push(Action::GiveUp(node));
-            }
-            if faults.crashes > 0 {
-                actions.push(Action::Crash(node));
-            }
-            // Permits in hand would be used twice: no message can prevent that.
-            if faults.clones > 0 && !holds && holdings.ahead(now) == 0 {
-                actions.push(Action::Clone(1 - node));
-            }
-        }
-        for index in 0..state.messages.len() {
-            actions.push(Action::Deliver(index));
-            if faults.repeats > 0 {
-                actions.push(Action::DeliverAndRepeat(index));
-            }
-        }
-        for (budget, action) in [
-            (faults.blank_restarts, Action::BlankRestart),
-            (faults.evictions, Action::Evict),
-            (if self.in_group { faults.evictions } else { 0 }, Action::EvictMark),
-            (faults.clock_steps_back, Action::StepBack(2)),
-            // Seen by no ask, if the next one comes in the bucket after.
-            (if self.ahead { faults.clock_steps_back } else { 0 }, Action::StepBack(1)),
-        ] {
-            if budget > 0 {
-                actions.push(action);
-            }
-        }
-        if faults.promotions > 0 {
-            actions.push(if state.replica.is_none() { Action::Replicate } else { Action::Promote });
-        }
-    }
-
-    fn next_state(&self, last: &State, action: Action) -> Option<State> {
-        let mut state = last.clone();
-        let now = state.time * BUCKET;
-        match action {
-            Action::Tick => state.time += 1,
-            Action::Use(node) => {
-                if !state.nodes[node].1.take(now, 1) {
-                    return None;
-                }
-                let at = if self.ahead { state.time } else { state.bucket() };
-                *state.used.entry(at).or_default() += 1;
-            }
-            Action::Want(node, want) => state.ask(node, want, u64::MAX, self)?,
-            Action::Report(node) => state.ask(node, 0, u64::MAX, self)?,
-            Action::Return(node) => state.ask(node, 0, 0, self)?,
-            Action::GiveUp(node) => {
-                state.faults.losses -= 1;
-                state.nodes[node].1.on_lost();
-            }
-            Action::Deliver(index) => {
-                let message = state.messages.remove(index);
-                state.deliver(self, message);
-            }
-            Action::DeliverAndRepeat(index) => {
-                state.faults.repeats -= 1;
-                let message = state.messages[index].clone();
-                state.deliver(self, message);
-            }
-            Action::Crash(node) => {
-                state.faults.crashes -= 1;
-                let (name, holdings) = &mut state.nodes[node];
-                let gone = *name;
-                (*name, *holdings) = self.node(gone + 2);
-                state.untouched = false;
-                state.messages.retain(|it| !matches!(it, Message::Answer(_, to, _) if *to == gone));
-            }
-            Action::BlankRestart => {
-                state.faults.blank_restarts -= 1;
-                state.identity += 1;
-                (state.ledger, state.group) = (self.blank(), self.blank_group());
-            }
-            Action::Evict => {
-                state.faults.evictions -= 1;
-                state.ledger.evict_charges();
-            }
-            Action::EvictMark => {
-                state.faults.evictions -= 1;
-                state.ledger.evict_mark();
-            }
-            Action::Replicate => {
-                state.replica = Some((state.ledger.clone(), state.group.clone()));
-            }
-            Action::Promote => {
-                state.faults.promotions -= 1;
-                (state.ledger, state.group) = state.replica.take()?;
-                if !self.identity_of_process {
-                    state.identity += 1;
-                }
-            }
-            Action::Clone(node) => {
-                state.faults.clones -= 1;
-                state.nodes[node] = state.nodes[1 - node].clone();
-                // No answer gets there by the connection of the other one.
-                state.nodes[node].1.on_lost();
-                state.messages.retain(|it| !matches!(it, Message::Answer(to, ..) if *to == node));
-                state.untouched = false;
-            }
-            Action::StepBack(buckets) => {
-                state.faults.clock_steps_back -= 1;
-                state.behind += buckets;
-            }
-        }
-        state.messages.sort();
-        // Drops the uses that no window shares with a use to come. The bucket never goes back
-        // unless the clock does: the ledger knows only the time of the last ask.
-        if self.ahead {
-            state.used.retain(|at, _| at + BUCKETS > state.time);
-        } else if self.faults.clock_steps_back == 0 {
-            let bucket = state.bucket();
-            assert!(bucket >= last.bucket(), "the time goes back");
-            state.used.retain(|at, _| at + BUCKETS > bucket);
-        }
-        Some(state)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        let holds = |fleet: &Self, state: &State| state.most_used() <= fleet.limit;
-        let mut properties = vec![Property::always(LIMIT, holds)];
-        let faults = &self.faults;
-        let reached: [(bool, &str, Condition); 9] = [
-            (true, "the whole limit is used", |fleet, it| it.most_used() == fleet.limit),
-            (faults.repeats > 0, "an ask is answered twice", |_, it| it.is_answered_twice()),
-            (faults.losses > 0, "two asks of a node are in flight", |_, it| it.is_overtaken()),
-            (faults.crashes > 0, "a node has permits after a crash", |_, it| it.has_recovered()),
-            (self.begins_anew(), "the limit begins anew", |_, it| it.has_begun_anew()),
-            (self.reopens(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
-            (self.ahead, "permits are granted ahead", |_, it| it.has_permits_ahead()),
-            (faults.clones > 0, "a clone is told", |_, it| it.is_told),
-            (faults.clock_steps_back > 0, "a permit is granted at a standstill", |_, it| {
-                it.is_granted_at_a_standstill()
-            }),
-        ];
-        for (applies, name, condition) in reached {
-            if applies {
-                properties.push(Property::sometimes(name, condition));
-            }
-        }
-        properties
-    }
-}
-
-/// Visits all states. Returns a run that overshoots, if there is one.
-pub(crate) fn explore(fleet: Fleet) -> Option<Vec<Action>> {
-    // With `spawn_bfs`, the run would be the shortest one, but a search in breadth keeps many states
-    // at a time, and takes 2.5 times as long.
-    let checker = fleet.checker().finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
-    println!("{} states", checker.unique_state_count());
-    if let Some(run) = checker.discovery(LIMIT) {
-        return Some(run.into_actions());
-    }
-    assert!(checker.is_done(), "some states were not visited");
-    for property in checker.model().properties() {
-        let is_reached = checker.discovery(property.name).is_some();
-        assert!(property.name == LIMIT || is_reached, "no run reaches: {}", property.name);
-    }
-    None
+/// Returns the permits of the window that begins with a bucket.
+fn sum(of: &BTreeMap<u64, u64>, first: u64) -> u64 {
+    of.range(first..first + BUCKETS).map(|it| it.1).sum()
 }

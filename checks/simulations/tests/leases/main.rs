@@ -10,8 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod fleet;
+mod model;
+mod reached;
 
-use fleet::{Faults, Fleet, explore};
+use fleet::{Faults, Fleet};
+use model::explore;
 
 fn repeats() -> Fleet {
     Fleet::new(1, 3, Faults { asks: 3, repeats: 1, ..Faults::default() })
@@ -116,6 +119,22 @@ fn new_again_in_a_group() -> Fleet {
     in_group(Fleet::new(1, 6, Faults { asks: 3, ..Faults::default() }))
 }
 
+/// Requests do not use their permits after all. They give them back before the use is reported and
+/// after, and while the report is in flight.
+fn given_back(mut fleet: Fleet) -> Fleet {
+    fleet.faults.give_backs = 1;
+    fleet
+}
+
+fn given_back_twice() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, give_backs: 2, ..Faults::default() })
+}
+
+/// A snapshot of the server's memory comes back: the identity is that of before.
+fn restored(fleet: Fleet) -> Fleet {
+    Fleet { identity_of_process: true, times: 2, ..fleet }
+}
+
 macro_rules! holds {
     ($($name:ident: $fleet:expr;)*) => {$(
         #[test]
@@ -165,6 +184,17 @@ holds! {
     limit_of_a_group_holds_when_the_clock_steps_back: in_group(clock_steps_back());
     limit_of_a_group_holds_ahead_under_evictions: ahead(in_group(evictions()));
     limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
+    limit_holds_for_what_is_not_given_back: given_back_twice();
+    limit_of_two_holds_for_what_is_not_given_back: given_back(two_permits());
+    limit_holds_for_what_is_not_given_back_under_repeats: given_back(repeats());
+    limit_holds_for_what_is_not_given_back_under_lost_answers: given_back(lost_answers());
+    limit_holds_for_what_is_not_given_back_under_blank_restarts: given_back(blank_restarts());
+    limit_holds_for_what_is_not_given_back_when_the_clock_steps_back:
+        given_back(clock_steps_back());
+    limit_holds_ahead_for_what_is_not_given_back: given_back(ahead(two_permits()));
+    limit_holds_ahead_for_what_is_not_given_back_when_the_clock_steps_back:
+        given_back(clock_steps_back_ahead());
+    limit_is_used_once_more_at_most_if_a_snapshot_comes_back: restored(promotions());
 }
 
 #[test]

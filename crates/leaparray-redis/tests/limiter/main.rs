@@ -4,6 +4,7 @@
 
 mod away;
 mod close;
+mod crossed;
 mod engine;
 mod fleet;
 mod queue;

@@ -12,12 +12,12 @@ fn config() -> LeaseConfig {
     LeaseConfig::new(100, Duration::from_secs(1)).unwrap()
 }
 
-fn keys() -> LeaseKeys {
+pub(crate) fn keys() -> LeaseKeys {
     LeaseKeys::new("orders", &config()).unwrap()
 }
 
 /// Asks once.
-async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
+pub(crate) async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
     let ask = Ask {
         node: 1,
         seq,

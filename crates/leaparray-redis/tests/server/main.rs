@@ -3,6 +3,8 @@
 
 mod addresses;
 mod audit;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod connections;
 mod faults;
 mod fleet;

@@ -11,13 +11,13 @@ use crate::proxy::{Link, Proxy};
 use crate::server::Server;
 
 /// The quarantine takes 670 ms, and an answer is waited for for 150 ms.
-fn config() -> LeaseConfig {
+pub(crate) fn config() -> LeaseConfig {
     let config = LeaseConfig::new(100, Duration::from_millis(500)).unwrap();
     config.with_validity(15).unwrap()
 }
 
 /// Waits until the limiter gets a permit.
-async fn wait_for_permit(limiter: &LeasedLimiter) {
+pub(crate) async fn wait_for_permit(limiter: &LeasedLimiter) {
     let granted = async {
         while limiter.acquire().await.is_err() {
             sleep(Duration::from_millis(20)).await;

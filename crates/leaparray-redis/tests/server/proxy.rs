@@ -27,6 +27,8 @@ pub(crate) struct Link {
 /// A proxy to a server on this machine. Runs as long as the runtime.
 pub(crate) struct Proxy {
     address: String,
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster tells it"))]
+    port: u16,
     of: Arc<Network>,
 }
 
@@ -46,7 +48,8 @@ impl Proxy {
     /// Starts a proxy to the server at a port.
     pub(crate) async fn start(port: u16, link: Link) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("redis://{}/", listener.local_addr().unwrap());
+        let own = listener.local_addr().unwrap().port();
+        let address = format!("redis://127.0.0.1:{own}/");
         let of = Arc::new(Network {
             link: Mutex::new(link),
             opened: AtomicU64::new(0),
@@ -62,11 +65,16 @@ impl Proxy {
                 tokio::spawn(Arc::clone(&network).connect(number, client, port));
             }
         });
-        Self { address, of }
+        Self { address, port: own, of }
     }
 
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// Returns the number of the connections that were opened.

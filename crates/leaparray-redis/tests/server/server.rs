@@ -80,9 +80,7 @@ impl Server {
     }
 
     fn spawn(test: &str, program: String, first: &[&str], args: &[&str]) -> Option<Self> {
-        // Free a moment later, for the server.
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let folder = tempfile::tempdir().unwrap();
         let own = ["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"].map(str::to_owned);
         let own = own.into_iter().chain([folder.path().to_str().unwrap().to_owned()]);
@@ -108,6 +106,12 @@ impl Server {
 
     pub(crate) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns the port for the other nodes of a cluster.
+    #[cfg(feature = "cluster")]
+    pub(crate) const fn bus_port(&self) -> u16 {
+        self.port + BUS
     }
 
     /// Returns a new connection.
@@ -157,6 +161,20 @@ impl Server {
         while client.get_connection().is_err() {
             assert!(Instant::now() < end, "the server does not answer");
             sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// By how much the port of a server for the other nodes of a cluster is above the one for clients.
+const BUS: u16 = 10_000;
+
+/// Returns a port that is free a moment later, for a server, as is the one for its cluster.
+fn free_port() -> u16 {
+    loop {
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let port = bind(0).unwrap().local_addr().unwrap().port();
+        if port.checked_add(BUS).is_some_and(|it| bind(it).is_ok()) {
+            return port;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The connection of an engine.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisResult, Scrip
 use tokio::sync::watch;
 
 /// The longest time in which a connection is opened: up to five round trips, with TLS.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that is opened again after a failure.
 #[derive(Clone)]
@@ -19,7 +20,18 @@ pub(in crate::engine) enum Link {
     #[cfg(feature = "sentinel")]
     Sentinel(Arc<Reopened<tokio::sync::Mutex<redis::sentinel::SentinelClient>>>),
     #[cfg(feature = "cluster")]
-    Cluster(Arc<Reopened<redis::cluster::ClusterClient>>),
+    Cluster(Arc<Reopened<redis::cluster::ClusterClient>>, Unanswered),
+}
+
+/// The calls in a row that got no answer. Each clone of a link counts its own: the limits of a
+/// process are on several nodes of a cluster, and the answers of one node tell nothing of another.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Unanswered(AtomicU32);
+
+impl Clone for Unanswered {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Link {
@@ -34,7 +46,7 @@ impl Link {
 
     #[cfg(feature = "cluster")]
     pub(super) fn cluster(client: redis::cluster::ClusterClient) -> Self {
-        Self::Cluster(Reopened::new(client))
+        Self::Cluster(Reopened::new(client), Unanswered::default())
     }
 
     /// Returns a link of the same client that opens a connection of its own. A connection of the
@@ -46,7 +58,7 @@ impl Link {
             #[cfg(feature = "sentinel")]
             Self::Sentinel(it) => Self::Sentinel(it.of_its_own()),
             #[cfg(feature = "cluster")]
-            Self::Cluster(it) => Self::Cluster(it.of_its_own()),
+            Self::Cluster(it, _) => Self::Cluster(it.of_its_own(), Unanswered::default()),
         }
     }
 
@@ -56,12 +68,12 @@ impl Link {
         script: &ScriptInvocation<'_>,
     ) -> RedisResult<T> {
         match self {
-            Self::Server(it) => it.run(script).await,
+            Self::Server(it) => it.run(script, &Unanswered::default()).await,
             Self::Manager(connection) => script.invoke_async(&mut connection.clone()).await,
             #[cfg(feature = "sentinel")]
-            Self::Sentinel(it) => it.run(script).await,
+            Self::Sentinel(it) => it.run(script, &Unanswered::default()).await,
             #[cfg(feature = "cluster")]
-            Self::Cluster(it) => it.run(script).await,
+            Self::Cluster(it, unanswered) => it.run(script, unanswered).await,
         }
     }
 }
@@ -88,24 +100,32 @@ type Opened<C> = Option<RedisResult<C>>;
 pub(in crate::engine) trait Open: Send + Sync + 'static {
     type Connection: ConnectionLike + Clone + Send + Sync + 'static;
 
-    /// Whether a connection finds a server by itself that answers.
+    /// The connection is discarded after so many calls in a row without an answer.
+    const MOST_UNANSWERED: u32 = 1;
+    /// Whether an error of the server is an answer: the connection itself finds the primary.
     const RECOVERS: bool = false;
 
     fn open(&self) -> impl Future<Output = RedisResult<Self::Connection>> + Send;
 }
 
-/// Discards the connection of a call that has failed, or that was given up: the limiter drops a
-/// call without an answer in time. The next call opens another connection, to the server that is
-/// the primary then.
-struct Discard<'a, K: Open> {
+/// A call. If it is dropped without an answer, it has failed, or was given up: the limiter drops a
+/// call without an answer in time. After the [most](Open::MOST_UNANSWERED) of these, the connection
+/// is discarded, and the next call opens another one, to the server that is the primary then.
+struct Call<'a, K: Open> {
     of: &'a Reopened<K>,
     number: u64,
-    is_kept: bool,
+    unanswered: &'a Unanswered,
+    is_answered: bool,
 }
 
-impl<K: Open> Drop for Discard<'_, K> {
+impl<K: Open> Drop for Call<'_, K> {
     fn drop(&mut self) {
-        if !self.is_kept {
+        // Relaxed: no other memory depends on the count.
+        let Unanswered(count) = self.unanswered;
+        if self.is_answered {
+            count.store(0, Ordering::Relaxed);
+        } else if count.fetch_add(1, Ordering::Relaxed) + 1 >= K::MOST_UNANSWERED {
+            count.store(0, Ordering::Relaxed);
             self.of.discard(self.number);
         }
     }
@@ -125,16 +145,23 @@ impl<K: Open> Reopened<K> {
         Self::of(Arc::clone(&self.client))
     }
 
-    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
+    async fn run<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+        unanswered: &Unanswered,
+    ) -> RedisResult<T> {
         let (number, mut opened) = self.current();
         let found = opened.wait_for(Option::is_some).await.map(|it| it.clone());
         // An error: the runtime of the call that began to open it has ended.
         let ended = || (ErrorKind::Io, "the connection was not opened").into();
         let result = found.ok().flatten().unwrap_or_else(|| Err(ended()));
         let mut connection = result.inspect_err(|_| self.discard(number))?;
-        let mut discard = Discard { of: self, number, is_kept: K::RECOVERS };
+        let mut call = Call { of: self, number, unanswered, is_answered: false };
         let result = script.invoke_async(&mut connection).await;
-        discard.is_kept = result.is_ok();
+        call.is_answered = match &result {
+            Ok(_) => true,
+            Err(error) => K::RECOVERS && matches!(error.kind(), ErrorKind::Server(_)),
+        };
         result
     }
 
@@ -191,10 +218,14 @@ impl Open for tokio::sync::Mutex<redis::sentinel::SentinelClient> {
     }
 }
 
+/// It finds the servers and their slots by itself, and opens a connection again that was closed. Of
+/// one that is dead, or whose server hangs, it learns nothing. To find the slots again takes an ask
+/// of the topology, and a connection to each node, which a single late answer is not worth.
 #[cfg(feature = "cluster")]
 impl Open for redis::cluster::ClusterClient {
     type Connection = redis::cluster_async::ClusterConnection;
 
+    const MOST_UNANSWERED: u32 = 3;
     const RECOVERS: bool = true;
 
     async fn open(&self) -> RedisResult<Self::Connection> {

@@ -24,9 +24,10 @@ pub use warning::Warning;
 ///
 /// It connects with the first ask, and again after an ask that failed or got no answer in time, so
 /// a service can start while the server is away. The limiter waits between two asks, for up to a
-/// second, drawn at random. Clones share the connection, and all limits of a process may share one
-/// engine. The readers of fleets have another connection, which the first one of them opens: on a
-/// slow link, the answers to asks would wait for what they fetch.
+/// second, drawn at random. To a cluster, it connects again after three asks of a clone in a row
+/// without an answer: give each limiter a clone. Clones share the connection, and all limits of a
+/// process may share one engine. The readers of fleets have another connection, which the first one
+/// of them opens: on a slow link, the answers to asks would wait for what they fetch.
 ///
 /// An ask is one round trip: `EVALSHA`, or also `SCRIPT LOAD` after the server has restarted.
 #[derive(Clone)]
@@ -98,7 +99,9 @@ impl RedisEngine {
     /// Returns an [`EngineError`] if an address is not valid.
     #[cfg(feature = "cluster")]
     pub fn open_cluster<T: redis::IntoConnectionInfo>(nodes: Vec<T>) -> Result<Self, EngineError> {
-        let client = redis::cluster::ClusterClient::new(nodes).map_err(address_error)?;
+        let builder = redis::cluster::ClusterClient::builder(nodes);
+        let client = builder.connection_timeout(link::OPEN_TIMEOUT).build();
+        let client = client.map_err(address_error)?;
         Ok(Self::with_cluster(client))
     }
 

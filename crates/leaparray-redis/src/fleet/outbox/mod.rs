@@ -1,5 +1,7 @@
 //! The seconds of a process that are not delivered yet.
 
+mod queue;
+
 use std::collections::VecDeque;
 
 use leaparray::EventCounts;
@@ -9,6 +11,8 @@ use super::message::{Delivery, Outcome, Receipt, SecondBytes};
 use super::names::{Names, ResourceKey};
 use super::second::{ProcessSecond, Row};
 use super::{FleetConfig, MICROS, ProcessId, Record};
+pub use queue::Undelivered;
+use queue::{Queue, Waiting};
 
 /// The most seconds of one delivery.
 const MAX_SECONDS: usize = 16;
@@ -17,30 +21,6 @@ const MAX_BYTES: usize = 64 * 1024;
 /// The most nonces that are known: of more than a quarter of an hour without an answer. If an
 /// earlier delivery arrives even later, the process is renamed without need.
 const MAX_NONCES: usize = 1_024;
-
-/// A second that was read from the registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undelivered {
-    /// The second, by the clock of the process.
-    pub second: u64,
-    /// The sum of what was recorded in it.
-    pub totals: EventCounts,
-    /// The encoded second.
-    pub bytes: Vec<u8>,
-    /// The counts in the seconds right before it, if these were not read.
-    pub unread: EventCounts,
-}
-
-/// One or several seconds. Only a second that was not shed has bytes.
-#[derive(Clone, Debug)]
-struct Waiting {
-    /// The last of the seconds.
-    second: u64,
-    /// Their number.
-    count: u64,
-    totals: EventCounts,
-    bytes: Option<Vec<u8>>,
-}
 
 /// The seconds of a process that are not delivered yet, and the state of its record.
 ///
@@ -51,7 +31,6 @@ struct Waiting {
 pub struct Outbox {
     config: FleetConfig,
     process: ProcessId,
-    max_bytes: usize,
     /// The version of `record` on the server, as far as is known.
     version: u64,
     /// Delivered and missed are as of `version`.
@@ -66,9 +45,7 @@ pub struct Outbox {
     /// The counts in the records of the former identities of the process, and the late ones.
     settled: EventCounts,
     settled_late: EventCounts,
-    /// The first second after all that were ever sent.
-    sent_before: u64,
-    queue: VecDeque<Waiting>,
+    queue: Queue,
     names: Names,
     /// The number of names that the server has.
     names_sent: u32,
@@ -94,7 +71,6 @@ impl Outbox {
         Self {
             config,
             process,
-            max_bytes,
             version: 0,
             record,
             sent: None,
@@ -102,8 +78,7 @@ impl Outbox {
             is_taken: false,
             settled: EventCounts::default(),
             settled_late: EventCounts::default(),
-            sent_before: first,
-            queue: VecDeque::new(),
+            queue: Queue::new(first, max_bytes),
             names: Names::default(),
             names_sent: 0,
             names_in_flight: 0,
@@ -152,30 +127,11 @@ impl Outbox {
     ///
     /// Panics if the second is not after the last one.
     pub fn push(&mut self, second: Undelivered) {
-        let Undelivered { second, totals, bytes, unread } = second;
-        assert!(second >= self.end(), "second {second} comes after {}", self.end());
-        let skipped = second - self.end();
-        if skipped > 0 {
-            let last = second - 1;
-            self.queue.push_back(Waiting {
-                second: last,
-                count: skipped,
-                totals: unread,
-                bytes: None,
-            });
-        }
+        let end = self.end();
+        assert!(second.second >= end, "second {} comes after {end}", second.second);
         // After a refusal of the first delivery, the first second may be later than the seconds
         // that are read now.
-        let bytes = (second >= self.record.first).then_some(bytes);
-        self.queue.push_back(Waiting { second, count: 1, totals, bytes });
-        let mut bytes = self.waiting_bytes();
-        for it in &mut self.queue {
-            if bytes <= self.max_bytes {
-                break;
-            }
-            bytes -= it.bytes.take().map_or(0, |it| it.len());
-        }
-        self.merge();
+        self.queue.push(second, end, self.record.first);
     }
 
     /// Sets the totals of the process: what it has recorded, and what of it was late.
@@ -240,7 +196,8 @@ impl Outbox {
             has_left: record.has_left,
             ..Record::default()
         };
-        (self.process, self.version, self.sent_before) = (process, 0, self.record.first);
+        (self.process, self.version) = (process, 0);
+        self.queue.begin_at(self.record.first);
         (self.sent, self.is_taken, self.has_left) = (None, false, false);
         (self.names_sent, self.names_in_flight) = (0, 0);
         self.nonces.clear();
@@ -277,34 +234,21 @@ impl Outbox {
     /// Returns the first second that was not added.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.queue.back().map_or(self.record.next, |it| it.second + 1)
+        self.queue.end().unwrap_or(self.record.next)
     }
 
     /// Returns the record as of the last receipt, with the current totals.
     #[must_use]
     pub fn record(&self) -> Record {
         let mut record = self.record.clone();
-        record.waiting = self.waiting(0);
+        record.waiting = self.queue.sum(0);
         record
     }
 
     /// Returns the number of the seconds that wait, and of their bytes.
     #[must_use]
     pub fn waiting_len(&self) -> (u64, usize) {
-        (self.queue.iter().map(|it| it.count).sum(), self.waiting_bytes())
-    }
-
-    fn waiting_bytes(&self) -> usize {
-        self.queue.iter().filter_map(|it| it.bytes.as_ref()).map(Vec::len).sum()
-    }
-
-    /// Returns the sum of the seconds in the queue from a position on.
-    fn waiting(&self, from: usize) -> EventCounts {
-        let mut sum = EventCounts::default();
-        for it in self.queue.iter().skip(from) {
-            sum += &it.totals;
-        }
-        sum
+        (self.queue.count(), self.queue.bytes())
     }
 
     /// Returns what to send at a time of the process's clock, in microseconds. It can be sent
@@ -340,10 +284,10 @@ impl Outbox {
             sum.0 += it.count;
             sum.1 += &it.totals;
         }
-        record.waiting = self.waiting(taken);
+        record.waiting = self.queue.sum(taken);
         // There are more to come.
         record.has_left &= taken == self.queue.len() && has_names;
-        self.sent_before = self.sent_before.max(record.next);
+        self.queue.note_sent(record.next);
         self.names_in_flight = names_len;
         let delivery = Delivery {
             process: self.process,
@@ -411,20 +355,14 @@ impl Outbox {
         self.record.next = record.next.max(self.record.next);
         (self.record.delivered, self.record.missed) = (record.delivered, record.missed);
         self.has_left |= record.has_left;
-        while self.queue.front().is_some_and(|it| it.second < record.next) {
-            self.queue.pop_front();
-        }
+        self.queue.decide(record.next);
     }
 
     /// Moves the first second, after the server has refused the first delivery of the process.
     fn join_at(&mut self, second: u64) {
-        self.record.first = self.record.first.max(second);
-        for it in &mut self.queue {
-            if it.second < self.record.first {
-                it.bytes = None;
-            }
-        }
-        self.merge();
+        let first = self.record.first.max(second);
+        self.record.first = first;
+        self.queue.shed(|second| second < first);
     }
 
     /// Returns the time of the server, as far as is known.
@@ -446,33 +384,7 @@ impl Outbox {
 
     /// Drops the bytes of seconds that the server takes no longer.
     fn shed(&mut self, now: u64) {
-        let server = self.server_time(now);
-        for it in &mut self.queue {
-            if server >= i128::from(self.config.deadline(it.second)) {
-                it.bytes = None;
-            }
-        }
-        self.merge();
-    }
-
-    /// Merges the seconds that were shed and never sent: all of them will be missed. Of the sent
-    /// ones, the server may have taken some.
-    fn merge(&mut self) {
-        let mut merged: VecDeque<Waiting> = VecDeque::with_capacity(self.queue.len());
-        for it in self.queue.drain(..) {
-            match merged.back_mut() {
-                Some(last)
-                    if last.bytes.is_none()
-                        && it.bytes.is_none()
-                        && last.second >= self.sent_before =>
-                {
-                    last.second = it.second;
-                    last.count += it.count;
-                    last.totals += &it.totals;
-                }
-                _ => merged.push_back(it),
-            }
-        }
-        self.queue = merged;
+        let (server, config) = (self.server_time(now), self.config);
+        self.queue.shed(|second| server >= i128::from(config.deadline(second)));
     }
 }
