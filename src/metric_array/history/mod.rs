@@ -235,9 +235,11 @@ impl History {
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
-    /// Returns the word of a slot.
+    /// Returns the word of a slot, which is never the same for two rows.
+    #[inline]
     pub(crate) fn slot_word(&self, slot: usize) -> u64 {
-        self.slots[slot].load(Ordering::Relaxed)
+        // Acquire: as in `row_in`.
+        self.slots[slot].load(Ordering::Acquire)
     }
 
     /// Returns the bins of the row in a slot, if there are any.
@@ -246,7 +248,8 @@ impl History {
         self.bins_of(self.slots[slot].load(Ordering::Acquire))
     }
 
-    fn bins_of(&self, word: u64) -> Option<&SealedBins> {
+    /// Returns the bins of the row in a slot with that word, if there are any.
+    pub(crate) fn bins_of(&self, word: u64) -> Option<&SealedBins> {
         let bins = self.bins.as_ref()?;
         index_of(word).checked_sub(1).map(|index| bins.get(index))
     }
@@ -257,8 +260,9 @@ impl History {
         Some((self.row(word)?, self.bins_of(word)?))
     }
 
+    /// Returns the row in a slot with that word, if there is one.
     #[inline]
-    fn row(&self, word: u64) -> Option<&Row> {
+    pub(crate) fn row(&self, word: u64) -> Option<&Row> {
         index_of(word).checked_sub(1).map(|index| self.rows.get(index))
     }
 
