@@ -144,7 +144,7 @@ fn reader_never_finds_response_times_of_another_bucket() {
 /// seals buckets in the same slot, and fills that row again, while the main thread reads once more.
 #[test]
 fn repeated_read_follows_the_rows_that_are_sealed_beside_it() {
-    explore_some(SOME, Some(2), || {
+    explore_some(SOME, Some(1), || {
         let (window, progress) = (histogram_window(2), Arc::new(AtomicU64::new(0)));
         window.record(1, SHORT);
         window.add(2, 0);
