@@ -11,11 +11,11 @@
 //! [history](crate::metric_array::history::History). It relies on two properties:
 //!
 //! - *The sums are those of the copies.* What is subtracted is what was added, whether it was a row
-//!   or a mixture of two. Sums wrap around, as those of the [`Collector`], so a
-//!   subtraction undoes an addition exactly.
+//!   or a mixture of two. Sums wrap around, as those of the `Collector`, so a subtraction undoes
+//!   an addition exactly.
 //! - *A row does not change while it is in a slot, and no two rows of a slot have the same word*,
-//!   since the tag of the word grows. A record in a bucket that is sealed already, by a slow thread,
-//!   publishes another row with the sum of both, so the word changes.
+//!   since the tag of the word grows. A record in a bucket that is sealed already, by a slow
+//!   thread, publishes another row with the sum of both, so the word changes.
 //!
 //! A read replaces each copy whose word differs from the word of the slot, and validates the head.
 //! If the head has not moved, the words and the new copies are of one moment. A copy that was made
@@ -39,8 +39,8 @@ const MERGES: usize = 4;
 /// more windows in turn makes no merges, since none would be used again.
 const REMEMBERED: usize = 4;
 
-/// The fewest slots of a window with a merge. Adding up fewer rows takes less time. Tests and models
-/// have windows of few slots.
+/// The fewest slots of a window with a merge. Adding up fewer rows takes less time. Tests and
+/// models have windows of few slots.
 const LEAST_SLOTS: usize = if cfg!(any(test, loom)) { 1 } else { 4 };
 
 /// The most slots of a window with a merge, and the most words that it copies: bounds of its
