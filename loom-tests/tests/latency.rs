@@ -140,8 +140,9 @@ fn reader_never_finds_response_times_of_another_bucket() {
     });
 }
 
-/// The main thread has read the window twice, so it has merged the row of bucket 1. The other thread
-/// seals buckets in the same slot, and fills that row again, while the main thread reads once more.
+/// The main thread has read the window twice, so it has merged the row of bucket 1. The other
+/// thread seals buckets in the same slot, and fills that row again, while the main thread reads
+/// once more.
 #[test]
 fn repeated_read_follows_the_rows_that_are_sealed_beside_it() {
     explore_some(SOME, Some(1), || {

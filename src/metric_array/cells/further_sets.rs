@@ -108,7 +108,6 @@ impl Level {
 /// Returns the set of a window among 2^`log`. The multiples of the factor, of consecutive windows
 /// and of windows at equal distances, spread evenly.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "below 2^`log`")]
 const fn set_of(window: u64, log: u32) -> usize {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     ((window / WINDOW_STRIDE).wrapping_mul(FACTOR) >> (u64::BITS - log)) as usize

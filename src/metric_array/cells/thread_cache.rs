@@ -145,8 +145,8 @@ pub(crate) fn get_further(
     Some((OwnedCell { cell: entry.cell()?, cold }, entry.recorder.load()))
 }
 
-/// Returns the entry of that window, if its cell is bound to the bucket of `now` and the entry is in
-/// the first sets.
+/// Returns the entry of that window, if it is in the first sets and its cell is bound to the bucket
+/// of `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 fn get_entry(

@@ -134,7 +134,7 @@ fn for_each_group(
         let first = group * GROUP_BINS;
         let in_group = bins >> first & GROUP_MASK;
         let mut counts = [0; GROUP_BINS];
-        if in_group & (in_group - 1) == 0 {
+        if in_group.is_power_of_two() {
             let bin = in_group.trailing_zeros() as usize % GROUP_BINS;
             counts[bin] = count(first + bin);
         } else {

@@ -109,13 +109,13 @@ pub(crate) fn with_merged<R>(
         return read(None);
     }
     // Taken out, and not borrowed: a panic leaves no merge behind.
-    let mut merges = OF_THREAD.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let mut merged = merges.find(key, slots, config).filter(|merged| !merged.is_too_large);
+    let mut of_thread = OF_THREAD.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let mut merged = of_thread.find(key, slots, config).filter(|merged| !merged.is_too_large);
     let result = read(merged.as_deref_mut());
     if let Some(merged) = merged {
         merged.bound();
     }
-    let _ = OF_THREAD.try_with(|cell| cell.set(Some(merges)));
+    let _ = OF_THREAD.try_with(|cell| cell.set(Some(of_thread)));
     result
 }
 
