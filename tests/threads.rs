@@ -58,7 +58,7 @@ fn adds_of_ended_threads_are_counted() {
 
 #[test]
 fn adds_to_more_windows_than_the_thread_cache_holds_are_counted() {
-    let windows: Vec<_> = (0..3_000).map(|_| window()).collect();
+    let windows: Vec<_> = (0..24_000).map(|_| window()).collect();
     for round in 1..=3 {
         for window in &windows {
             window.add(PASS, 1);

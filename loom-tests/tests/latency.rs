@@ -140,6 +140,30 @@ fn reader_never_finds_response_times_of_another_bucket() {
     });
 }
 
+/// The main thread has read the window twice, so it has merged the row of bucket 1. The other
+/// thread seals buckets in the same slot, and fills that row again, while the main thread reads
+/// once more.
+#[test]
+fn repeated_read_follows_the_rows_that_are_sealed_beside_it() {
+    explore_some(SOME, Some(1), || {
+        let (window, progress) = (histogram_window(2), Arc::new(AtomicU64::new(0)));
+        window.record(1, SHORT);
+        window.add(2, 0);
+        assert_eq!([window.times(2), window.times(2)], [[1, 0]; 2]);
+        let writer = {
+            let (window, progress) = (window.clone(), progress.clone());
+            thread::spawn(move || record_in(&window, &progress, &[3, 4]))
+        };
+        let before = progress.load(Ordering::Acquire);
+        let [found, longer] = window.times(3);
+        assert!((before.min(1)..=1).contains(&found) && longer == 0, "{found}, {before} before");
+        writer.join().unwrap();
+        assert_eq!([window.times(3), window.times(4)], [[1, 0], [2, 0]]);
+        record_in(&window, &progress, &[5]);
+        assert_eq!(window.times(5), [2, 0]);
+    });
+}
+
 /// The reader may find the cell sealed, and its bins after it was bound again. The extremes include
 /// what is in the bins.
 #[test]

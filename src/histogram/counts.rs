@@ -80,6 +80,11 @@ impl BinCounts {
         self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
+    /// Returns a walk from the first bin, whose counts have that sum.
+    pub(super) fn walk(&self, sum: u64) -> Walk<'_> {
+        Walk { counts: self, next: 0, reached: 0, is_bounded: sum < u64::MAX }
+    }
+
     /// Adds a count above zero to the bin with that index.
     pub(super) fn add(&mut self, index: i32, count: u64) {
         self.cover(index, index);
@@ -146,5 +151,43 @@ impl BinCounts {
             self.add_within(index >> steps, count);
         }
         self.counts.truncate(self.first.abs_diff(last >> steps) as usize + 1);
+    }
+}
+
+/// A walk over the bins, from the first.
+pub(super) struct Walk<'a> {
+    counts: &'a BinCounts,
+    /// The offset of the next bin.
+    next: usize,
+    /// The sum of the counts before it.
+    reached: u64,
+    /// Whether no sum of counts saturates.
+    is_bounded: bool,
+}
+
+/// The number of bins that a walk adds up at once.
+const STRIDE: usize = 8;
+
+impl Walk<'_> {
+    /// Returns the index of the bin with the count of that rank, from 1. Ranks of later calls must
+    /// not be lower.
+    pub(super) fn advance(&mut self, rank: u64) -> i32 {
+        let BinCounts { first, counts } = self.counts;
+        if self.reached < rank && self.is_bounded {
+            // Whole strides without a condition for each bin.
+            while let Some(bins) = counts.get(self.next..).and_then(<[_]>::first_chunk::<STRIDE>) {
+                let reached = self.reached + bins.iter().sum::<u64>();
+                if reached >= rank {
+                    break;
+                }
+                (self.reached, self.next) = (reached, self.next + STRIDE);
+            }
+        }
+        while self.reached < rank {
+            let Some(count) = counts.get(self.next) else { break };
+            (self.reached, self.next) = (self.reached.saturating_add(*count), self.next + 1);
+        }
+        let last = u32::try_from(self.next.saturating_sub(1)).unwrap_or(u32::MAX);
+        first.saturating_add_unsigned(last)
     }
 }

@@ -132,19 +132,12 @@ impl LatencyHistogram {
         let mut order: [usize; N] = array::from_fn(|it| it);
         order.sort_unstable_by_key(|&it| ranks[it]);
         let mut found = [None; N];
-        let mut bins = self.counts.iter();
-        let (mut reached, mut last) = (0_u64, 0);
+        let mut bins = self.counts.walk(total);
         for it in order {
-            found[it] = ranks[it].map(|rank| {
-                while reached < rank {
-                    let Some((index, count)) = bins.next() else { break };
-                    (reached, last) = (reached.saturating_add(count), index);
-                }
-                match rank {
-                    1 => Found::Exactly(self.min),
-                    rank if rank == total => Found::Exactly(self.max),
-                    _ => Found::InBin(last),
-                }
+            found[it] = ranks[it].map(|rank| match rank {
+                1 => Found::Exactly(self.min),
+                rank if rank == total => Found::Exactly(self.max),
+                _ => Found::InBin(bins.advance(rank)),
             });
         }
         found

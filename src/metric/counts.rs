@@ -61,6 +61,12 @@ impl Counts {
     }
 }
 
+impl Default for Counts {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -43,8 +43,9 @@ use crate::histogram::HistogramConfig;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
+use cells::cache_set::ColdEntry;
 use cells::cell_table::{CellTable, GroupOfCells};
-use cells::thread_cache::{self, CachedCell, ColdEntry};
+use cells::thread_cache::{self, CachedCell};
 use cells::thread_cell::{CellState, LATE, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, SealRequest, Target};
@@ -152,6 +153,10 @@ impl MetricArray {
         now: Timestamp,
         op: impl Fn(OwnedCell<'_>, Origin) -> R,
     ) -> R {
+        let further = thread_cache::get_further(self.id, self.config.bucket_nanos(), now);
+        if let Some((cell, _)) = further {
+            return op(cell, cell.origin());
+        }
         match self.bound_cell(now) {
             Some((cell, _)) => op(cell, cell.origin()),
             None => self.record_directly(now, op),

@@ -57,6 +57,13 @@ impl MetricArray {
         nanos: u64,
         op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
     ) -> R {
+        let further = thread_cache::get_further(self.id, self.config.bucket_nanos(), now);
+        if let Some((cell, recorder)) = further {
+            let found = |recorder: &'static LatencyRecorder| {
+                recorder.bin(nanos).unwrap_or_else(|| recorder.touched_bin(nanos))
+            };
+            return op(cell, cell.origin(), recorder.map_or(Bin::NONE, found));
+        }
         match self.bound_cell(now) {
             Some((cell, recorder)) => {
                 let bin = recorder.map_or(Bin::NONE, |recorder| recorder.touched_bin(nanos));

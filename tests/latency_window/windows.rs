@@ -119,3 +119,44 @@ fn response_time_that_is_added_as_an_event_is_in_the_histogram() {
     let histogram = window.at(at(1)).histogram().unwrap();
     assert_eq!((histogram.count(), histogram.sum()), (1, Duration::from_micros(1)));
 }
+
+/// A thread that reads a window again and again keeps the sums of its sealed buckets. They follow
+/// records in buckets that are sealed already, and buckets that leave the window.
+#[test]
+fn repeated_reads_follow_late_records_and_leaving_buckets() {
+    let (window, mut oracle) = (window(8, scale(4)), Oracle::new(8, scale(4)));
+    for second in 0..40_u64 {
+        // The second record is in a bucket that this thread has sealed.
+        for (then, micros) in [(second, 10 + second), (second.saturating_sub(3), 1_000 + second)] {
+            let rt = Duration::from_micros(micros);
+            window.record_rt_at(at(then), rt);
+            oracle.record(at(then), rt, 1);
+            for read in 0..3 {
+                let histogram = window.at(at(second)).histogram();
+                assert_eq!(histogram, Some(oracle.at(at(second), 8)), "{read}, {second}");
+            }
+        }
+    }
+    // Nothing is recorded any more, and the buckets leave one after the other.
+    for second in 40..50 {
+        assert_eq!(window.at(at(second)).histogram(), Some(oracle.at(at(second), 8)), "{second}");
+    }
+}
+
+/// A thread keeps the sums of few windows, and takes those of no other.
+#[test]
+fn windows_read_in_turn_are_not_mixed_up() {
+    let windows: Vec<_> = (0..7).map(|_| window(8, scale(4))).collect();
+    for second in 0..20_u64 {
+        for (number, window) in windows.iter().enumerate() {
+            let oldest = second - second.min(7);
+            let times = number as u64 + 1;
+            (0..times).for_each(|_| window.record_rt_at(at(second), RT));
+            // The first three are read often enough to be kept, the others once in turn.
+            for _ in 0..if number < 3 { 3 } else { 1 } {
+                let count = window.at(at(second)).histogram().map(|it| it.count());
+                assert_eq!(count, Some((second - oldest + 1) * times), "{number}, {second}");
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::format;
 
 /// The operations of the crate, by their names in the baseline.
-const OPERATIONS: &[(&str, &str)] = &[
+pub(crate) const OPERATIONS: &[(&str, &str)] = &[
     ("record one event", "add_at"),
     ("record a success and its response time", "record_success_at"),
     ("record the same in a histogram", "record_success_histogram_at"),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+mod history;
 mod instructions;
 mod missed;
 mod page;

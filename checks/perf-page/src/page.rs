@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::missed::{self, Texts};
 use crate::rows::{self, Row};
-use crate::{Set, format, instructions};
+use crate::{Set, format, history, instructions};
 
 /// The programs of `checks/perf`, and what each of them measures. The name of the default program
 /// is empty.
@@ -95,6 +95,7 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
         &read("checks/instructions/benches/core.baseline")?,
         &read("checks/instructions/benches/tower.baseline")?,
     )?;
+    let history = history::table(&read("checks/instructions/history.tsv")?)?;
     let Texts { explained, unexplained } = missed::texts(&columns)?;
     Ok(format!(
         include_str!("page.md"),
@@ -105,6 +106,7 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
         histograms = compared(&columns, rows::HISTOGRAMS)?,
         versions = versions(&columns),
         instructions = instructions,
+        history = history,
         explained = explained,
         unexplained = unexplained,
         files = files(&columns),

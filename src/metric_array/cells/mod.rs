@@ -1,7 +1,9 @@
 //! The cells in which threads count, the slab from which they come, and each thread's cache of its
 //! cells.
 
+pub(super) mod cache_set;
 pub(super) mod cell_table;
+mod further_sets;
 mod gauge_watch;
 pub(super) mod mask;
 mod memory;

@@ -3,14 +3,16 @@
 use std::cell::Cell;
 use std::fmt;
 
+use super::cache_set::{CacheEntry, ColdEntry, LOOK_UP, Set, WAYS, WINDOW_STRIDE, Way};
+use super::further_sets::FurtherSets;
 use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
 use super::thread_cell::{CellState, ThreadCell};
 use crate::metric::OwnedWriter;
 use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::{
-    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU32, PrivateU64, THREAD_CACHE_SETS,
-    process_static, thread_local, unique,
+    AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static, thread_local,
+    unique,
 };
 use crate::time::Timestamp;
 
@@ -26,13 +28,16 @@ thread_local! {
 
 /// The entries of [`ThreadCache::NONE`].
 static NO_SETS: Sets = [const { Set::new() }; THREAD_CACHE_SETS];
-static NO_STATES: States = [const { Set::no_states() }; THREAD_CACHE_SETS];
+static NO_COLD: ColdPart = ColdPart {
+    states: [const { Set::no_states() }; THREAD_CACHE_SETS],
+    further: FurtherSets::new(),
+};
 
 /// A set-associative cache of one thread's cells by the ids of their windows: each set has two
-/// ways.
+/// ways. A window whose set is full has its entry in [`FurtherSets`].
 ///
 /// It has plain references to cells of the process-wide slab. The thread owns these cells until it
-/// abandons them: when it ends, or when a third window needs a way of the same set. A dropped
+/// abandons them: when it ends, or when all ways for another window have been taken. A dropped
 /// window returns its cells to the slab; an entry of such a window never matches again, since no id
 /// is used twice.
 ///
@@ -41,62 +46,23 @@ static NO_STATES: States = [const { Set::no_states() }; THREAD_CACHE_SETS];
 #[derive(Clone, Copy, Debug)]
 struct ThreadCache {
     sets: &'static Sets,
-    /// The states of the cells, as this thread has last changed them. They are apart from the sets,
-    /// since only a change of the bucket needs them.
-    states: &'static States,
+    cold: &'static ColdPart,
+}
+
+/// The part of a cache that only a change of the bucket and a window in the further sets need.
+#[derive(Debug)]
+struct ColdPart {
+    /// The states of the cells in the first sets, as this thread has last changed them.
+    states: States,
+    further: FurtherSets,
 }
 
 type Sets = [Set; THREAD_CACHE_SETS];
 type States = [[PrivateU64; WAYS]; THREAD_CACHE_SETS];
 
-const WAYS: usize = 2;
-
-/// Window ids are multiples of the size of a set, so the low bits of an id are the offset of its
-/// set.
-const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
-
-/// Marks the id of a window whose cell no record finds in the cache: each record takes the slow
-/// path. No id has this bit.
-const LOOK_UP: u64 = 1;
-
 /// Returns a window id that was never returned before; never 0.
 pub(crate) fn new_window_id() -> u64 {
     (unique() + 1) * WINDOW_STRIDE
-}
-
-/// The entries of windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads
-/// the first of the set's two cache lines.
-#[derive(Debug)]
-#[repr(C, align(128))]
-struct Set {
-    entries: [CacheEntry; WAYS],
-    cold: [ColdEntry; WAYS],
-}
-
-/// The words that each record reads.
-#[derive(Debug)]
-pub(crate) struct CacheEntry {
-    /// The window's id, with [`LOOK_UP`] if each record takes the slow path; 0 for an empty entry.
-    window: PrivateU64,
-    /// The start of the bucket that the cell is bound to.
-    start: PrivateU64,
-    cell: AtomicCell<Option<&'static ThreadCell>>,
-    /// The cell's recorder of response times; `None` if the window has no histogram.
-    recorder: AtomicCell<Option<&'static LatencyRecorder>>,
-}
-
-/// The words that only the gauge and a change of the bucket read.
-#[derive(Debug)]
-pub(crate) struct ColdEntry {
-    place: PrivateU32,
-    gauge: GaugeWatch,
-}
-
-impl ColdEntry {
-    /// Creates the words of an empty entry.
-    pub(crate) const fn new() -> Self {
-        Self { place: PrivateU32::new(0), gauge: GaugeWatch::new() }
-    }
 }
 
 /// A cell that the calling thread owns at the moment.
@@ -163,7 +129,24 @@ pub(crate) fn get_with_recorder(
     Some((OwnedCell { cell: entry.cell()?, cold }, recorder))
 }
 
-/// Returns the entry of that window, if its cell is bound to the bucket of `now`.
+/// Returns what [`get_with_recorder`] returns, for a window in the further sets.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record in such a window")]
+pub(crate) fn get_further(
+    window: u64,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+    let (entry, cold) = CACHE.with(Cell::get).cold.further.entry(window)?;
+    // As in `get_entry`.
+    if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
+        return None;
+    }
+    Some((OwnedCell { cell: entry.cell()?, cold }, entry.recorder.load()))
+}
+
+/// Returns the entry of that window, if it is in the first sets and its cell is bound to the bucket
+/// of `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 fn get_entry(
@@ -189,15 +172,6 @@ fn get_entry(
     Some((entry, cold))
 }
 
-/// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the
-/// compiler merges the two tests into one, which takes more instructions than two predicted
-/// branches.
-#[cold]
-#[inline(never)]
-fn no_cell() -> Option<&'static ThreadCell> {
-    None
-}
-
 /// Notes that a request that entered in another cell has ended on the calling thread, so it is none
 /// of the requests that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
@@ -207,16 +181,18 @@ pub(crate) fn note_end_of_other(window: u64) {
 }
 
 /// Returns the cell that the calling thread has for that window, whatever its bucket.
+#[inline]
 pub(crate) fn find(window: u64) -> Option<CachedCell> {
     let cache = CACHE.with(Cell::get);
-    let way = cache.find(window, window)?;
+    let way = cache.find(window)?;
     let place = way.cold.place.get();
     let (cell, state) = (way.entry.cell.load()?, CellState(way.state.get()));
     Some(CachedCell { way, place, cell, state })
 }
 
-/// Inserts a cell that the calling thread has become the owner of. If the set of the window is
-/// full, the cell in its second way is abandoned, and the cell in the first way moves there.
+/// Inserts a cell that the calling thread has become the owner of. If all sets of the window are
+/// full, the cell in the second way of the first one is abandoned, and the cell in the first way
+/// moves there.
 ///
 /// The thread must have a cache: [`may_own`] has returned true.
 pub(crate) fn insert(
@@ -227,12 +203,14 @@ pub(crate) fn insert(
     recorder: Option<&'static LatencyRecorder>,
 ) -> CachedCell {
     let cache = CACHE.with(Cell::get);
-    let way = cache.find(window, 0).unwrap_or_else(|| {
-        let [first, second] = cache.ways(set_of(window));
-        second.abandon();
-        second.copy_from(first);
-        first
-    });
+    let [first, second] = cache.ways(set_of(window));
+    let free = [first, second].into_iter().find(|way| way.is_free());
+    let way =
+        free.or_else(|| cache.cold.further.free(window, recorder.is_some())).unwrap_or_else(|| {
+            second.abandon();
+            second.copy_from(first);
+            first
+        });
     way.cold.place.set(place);
     way.cold.gauge.reset();
     way.set(window | LOOK_UP, 0, Some(cell), recorder, state);
@@ -280,47 +258,45 @@ const fn set_of(window: u64) -> usize {
     (window / WINDOW_STRIDE % THREAD_CACHE_SETS as u64) as usize
 }
 
-impl CacheEntry {
-    /// Returns the cell. An entry of a window has one.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of every record")]
-    fn cell(&self) -> Option<&'static ThreadCell> {
-        match self.cell.load() {
-            Some(cell) => Some(cell),
-            None => no_cell(),
-        }
-    }
-}
-
 impl ThreadCache {
     /// The cache of all threads that have recorded nothing, or that are ending: no window is ever
     /// found in it, and nothing is written to it.
-    const NONE: Self = Self { sets: &NO_SETS, states: &NO_STATES };
+    const NONE: Self = Self { sets: &NO_SETS, cold: &NO_COLD };
 
     /// Allocates an empty cache. Its 72 KiB are never on the stack of the thread, which may be
     /// small: the entries are made one by one in the heap.
     fn leak() -> Self {
-        Self { sets: leak_array(Set::new), states: leak_array(Set::no_states) }
+        Self {
+            sets: leak_array(Set::new),
+            cold: Box::leak(Box::new(ColdPart {
+                states: [const { Set::no_states() }; THREAD_CACHE_SETS],
+                further: FurtherSets::new(),
+            })),
+        }
     }
 
-    /// Returns the number of bytes of a cache.
-    const fn bytes() -> usize {
-        size_of::<Sets>() + size_of::<States>()
+    /// Returns the number of bytes of the cache.
+    fn bytes(self) -> usize {
+        size_of::<Sets>() + size_of::<ColdPart>() + self.cold.further.bytes()
     }
 
     fn ways(self, set: usize) -> [Way; WAYS] {
-        let (Set { entries, cold }, states) = (&self.sets[set], &self.states[set]);
-        std::array::from_fn(|way| Way {
-            entry: &entries[way],
-            cold: &cold[way],
-            state: &states[way],
-        })
+        Way::all(&self.sets[set], &self.cold.states[set])
     }
 
-    /// Returns the way with the entry of window `id`, in the set of `window`; for 0, an empty way.
-    fn find(self, window: u64, id: u64) -> Option<Way> {
-        let ways = self.ways(set_of(window));
-        ways.into_iter().find(|way| way.entry.window.get() & !LOOK_UP == id)
+    /// Returns the way with the entry of a window.
+    #[inline]
+    fn find(self, window: u64) -> Option<Way> {
+        let set = set_of(window);
+        let [first, second] = &self.sets[set].entries;
+        let way = if first.is_of(window) {
+            0
+        } else if second.is_of(window) {
+            1
+        } else {
+            return self.cold.further.find(window);
+        };
+        Some(Way::at(&self.sets[set], &self.cold.states[set], way))
     }
 }
 
@@ -328,72 +304,6 @@ impl ThreadCache {
 fn leak_array<T: fmt::Debug, const N: usize>(new: impl Fn() -> T) -> &'static [T; N] {
     let items: Box<[T]> = (0..N).map(|_| new()).collect();
     Box::leak(items.try_into().expect("as many items as the array has"))
-}
-
-impl Set {
-    /// Returns the states of an empty set.
-    const fn no_states() -> [PrivateU64; WAYS] {
-        [const { PrivateU64::new(0) }; WAYS]
-    }
-
-    const fn new() -> Self {
-        Self {
-            entries: [const {
-                CacheEntry {
-                    window: PrivateU64::new(0),
-                    start: PrivateU64::new(0),
-                    cell: AtomicCell::new(None),
-                    recorder: AtomicCell::new(None),
-                }
-            }; WAYS],
-            cold: [const { ColdEntry::new() }; WAYS],
-        }
-    }
-}
-
-/// One entry of a cache, with the words that belong to it.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    entry: &'static CacheEntry,
-    cold: &'static ColdEntry,
-    state: &'static PrivateU64,
-}
-
-impl Way {
-    fn set(
-        self,
-        window: u64,
-        start: u64,
-        cell: Option<&'static ThreadCell>,
-        recorder: Option<&'static LatencyRecorder>,
-        state: CellState,
-    ) {
-        self.entry.window.set(window);
-        self.entry.start.set(start);
-        self.entry.cell.store(cell);
-        self.entry.recorder.store(recorder);
-        self.state.set(state.0);
-    }
-
-    /// Empties the entry, and abandons its cell if there is one.
-    fn abandon(self) {
-        if self.entry.window.get() != 0 {
-            let (cell, state) = (self.entry.cell.load(), CellState(self.state.get()));
-            self.set(0, 0, None, None, CellState(0));
-            if let Some(cell) = cell {
-                // If the window was dropped, the cell's state has changed, and this does nothing.
-                cell.abandon(state);
-            }
-        }
-    }
-
-    fn copy_from(self, from: Self) {
-        let (window, start) = (from.entry.window.get(), from.entry.start.get());
-        let (cell, recorder) = (from.entry.cell.load(), from.entry.recorder.load());
-        self.set(window, start, cell, recorder, CellState(from.state.get()));
-        self.cold.place.set(from.cold.place.get());
-        self.cold.gauge.copy_from(&from.cold.gauge);
-    }
 }
 
 /// A cache that is never freed. It is in a list that only grows, and one thread after another uses
@@ -413,7 +323,7 @@ process_static! {
 /// Returns the number of bytes that the caches of all threads take.
 pub(crate) fn bytes() -> usize {
     let caches = std::iter::successors(FIRST.get(), |leaked| leaked.next.get());
-    caches.count() * (size_of::<Leaked>() + ThreadCache::bytes())
+    caches.map(|leaked| size_of::<Leaked>() + leaked.cache.bytes()).sum()
 }
 
 impl Leaked {
@@ -454,6 +364,7 @@ impl Drop for Cleanup {
         // thread together, so `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(ThreadCache::NONE));
         (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
+        leaked.cache.cold.further.for_each(Way::abandon);
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);
     }

@@ -45,6 +45,20 @@ impl EventWords {
         }
     }
 
+    /// Stores the sums of `words` and `counts`, less `leaving`. They wrap around.
+    #[inline]
+    pub(crate) fn store_difference(
+        &self,
+        words: &Self,
+        counts: &[u64; MetricEvent::COUNT],
+        leaving: &Self,
+    ) {
+        let parts = words.0.iter().zip(counts).zip(&leaving.0);
+        for (sum, ((word, count), less)) in self.0.iter().zip(parts) {
+            sum.store(get(word).wrapping_add(*count).wrapping_sub(get(less)), Ordering::Relaxed);
+        }
+    }
+
     /// Subtracts `words`. No other thread writes at the same time. The differences wrap around.
     #[inline]
     pub(crate) fn subtract(&self, words: &Self) {

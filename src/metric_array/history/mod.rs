@@ -235,9 +235,11 @@ impl History {
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
-    /// Returns the word of a slot.
+    /// Returns the word of a slot, which is never the same for two rows.
+    #[inline]
     pub(crate) fn slot_word(&self, slot: usize) -> u64 {
-        self.slots[slot].load(Ordering::Relaxed)
+        // Acquire: as in `row_in`.
+        self.slots[slot].load(Ordering::Acquire)
     }
 
     /// Returns the bins of the row in a slot, if there are any.
@@ -246,7 +248,8 @@ impl History {
         self.bins_of(self.slots[slot].load(Ordering::Acquire))
     }
 
-    fn bins_of(&self, word: u64) -> Option<&SealedBins> {
+    /// Returns the bins of the row in a slot with that word, if there are any.
+    pub(crate) fn bins_of(&self, word: u64) -> Option<&SealedBins> {
         let bins = self.bins.as_ref()?;
         index_of(word).checked_sub(1).map(|index| bins.get(index))
     }
@@ -257,8 +260,9 @@ impl History {
         Some((self.row(word)?, self.bins_of(word)?))
     }
 
+    /// Returns the row in a slot with that word, if there is one.
     #[inline]
-    fn row(&self, word: u64) -> Option<&Row> {
+    pub(crate) fn row(&self, word: u64) -> Option<&Row> {
         index_of(word).checked_sub(1).map(|index| self.rows.get(index))
     }
 
@@ -416,19 +420,24 @@ impl History {
         let end = before.end.max(number + 1);
         let first = end.saturating_sub(samples as u64 - 1);
         let recent = draft.recent();
-        if number >= first {
-            recent.store_sum(current.recent(), &sealed.counts.events);
-        } else {
-            recent.store_all(&current.recent().load_all());
-        }
         // The buckets that leave the recent sums: one, unless there was a gap. There are no more
         // than N, unless the start and the end of `before` are of different publications.
         let leaving = before.start..first.min(before.end);
         if leaving.start + 1 == leaving.end && number == before.end {
             // The leaving bucket is N − 1 before the sealed bucket, so its row is in the next slot.
             let next = if slot + 1 == samples { 0 } else { slot + 1 };
-            self.subtract_row(recent, next, leaving.start);
+            let row = self.row_in(next).filter(|row| row.bucket() == leaving.start);
+            let (recent_before, more) = (current.recent(), &sealed.counts.events);
+            match row {
+                Some(row) => recent.store_difference(recent_before, more, row.counts.events()),
+                None => recent.store_sum(recent_before, more),
+            }
         } else {
+            if number >= first {
+                recent.store_sum(current.recent(), &sealed.counts.events);
+            } else {
+                recent.store_all(&current.recent().load_all());
+            }
             leaving
                 .take(samples)
                 .for_each(|bucket| self.subtract_row(recent, config.slot_of(bucket), bucket));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::block::{BLOCK_BINS, BLOCK_GROUPS};
 use super::group::GROUP_BINS;
+use super::sums::BinSums;
 use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::MetricTotals;
 
@@ -85,8 +86,21 @@ impl Collector {
     /// Empties the collector.
     pub(crate) fn clear(&mut self) {
         self.counts[self.first..self.end].fill([0; BLOCK_BINS]);
-        self.lanes[self.first..self.end].fill([0; BLOCK_GROUPS]);
+        if self.lists > 0 {
+            self.lanes[self.first..self.end].fill([0; BLOCK_GROUPS]);
+        }
         (self.first, self.end, self.lists) = (0, 0, 0);
+    }
+
+    /// Replaces the contents by sums of the same scale.
+    pub(crate) fn start_from(&mut self, sums: &BinSums) {
+        self.clear();
+        let (first, blocks) = sums.used();
+        (self.first, self.end) = (first, first + blocks.len());
+        if blocks.is_empty() {
+            (self.first, self.end) = (0, 0);
+        }
+        self.counts[self.first..self.end].copy_from_slice(blocks);
     }
 
     /// Returns the sums of a block; `None` if the scale has no such block.
@@ -117,6 +131,10 @@ impl Collector {
 
     /// Adds the lanes to the counts.
     fn spill(&mut self) {
+        if self.lists == 0 {
+            return;
+        }
+        self.lists = 0;
         let used = self.first..self.end;
         for (counts, lanes) in self.counts[used.clone()].iter_mut().zip(&mut self.lanes[used]) {
             for (counts, lanes) in counts.chunks_exact_mut(GROUP_BINS).zip(lanes) {

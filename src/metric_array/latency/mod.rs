@@ -17,9 +17,12 @@ mod group;
 mod recorder;
 mod sealed;
 mod source;
+mod sums;
+mod words;
 
 pub(crate) use block::{BLOCK_BINS, BinBlock};
 pub(crate) use collect::{Collector, with_collector};
 pub(crate) use recorder::{Bin, LatencyRecorder, RecorderMemory};
 pub(crate) use sealed::SealedBins;
 pub(crate) use source::BinSource;
+pub(crate) use sums::{BinSums, CopiedBins};

@@ -1,9 +1,10 @@
 //! The bins of a sealed bucket, in a sparse form.
 
-use super::block::{BLOCK_GROUPS, GROUP_INDEX};
+use super::block::BLOCK_GROUPS;
 use super::collect::Collector;
 use super::group::{BinGroup, GROUP_BINS};
 use super::source::BinSource;
+use super::words::{Header, ListWords, WIDEST, WIDTH_BITS, WIDTHS, lane_bits, next_group};
 use crate::sync::{Ordering, Payload32, RacyOnce, payload_32, seen_payload_32};
 
 /// The number of words in a segment: with the link, a segment is a cache line.
@@ -42,15 +43,6 @@ impl Segment {
         Self { words: std::array::from_fn(new), next: RacyOnce::new() }
     }
 }
-
-/// The widths of the groups in a header.
-const WIDTHS: u32 = (1 << 24) - 1;
-
-/// The number of bits of a width in a header.
-const WIDTH_BITS: u32 = 3;
-
-/// The widest lanes, of 64 bits.
-const WIDEST: u32 = 5;
 
 impl SealedBins {
     pub(crate) fn new() -> Self {
@@ -122,12 +114,23 @@ impl SealedBins {
             // `None` only if this is no list.
             let Some(mut sums) = collector.block(block) else { return };
             while let Some((group, width)) = next_group(&mut widths) {
-                let word = if width == 1 { words.next() } else { None };
+                let word = if width == 1 { words.next_word() } else { None };
                 if let Some(word) = word {
                     sums.add_nibbles(group, word);
                 } else {
                     sums.add(group, &words.lanes(width));
                 }
+            }
+        }
+    }
+
+    /// Replaces `into` by the words of the list.
+    pub(super) fn copy_words(&self, into: &mut Vec<u32>) {
+        into.clear();
+        let mut words = Copying { words: Words { segment: Some(&self.first), at: 0 }, into };
+        while let Some(Header { mut widths, .. }) = words.header() {
+            while let Some((_, width)) = next_group(&mut widths) {
+                let _ = words.lanes(width);
             }
         }
     }
@@ -242,38 +245,15 @@ fn width_of(counts: &[u64; GROUP_BINS]) -> u32 {
     }
 }
 
-/// Returns the number of bits in a lane.
-const fn lane_bits(width: u32) -> usize {
-    2 << width
-}
-
-/// The start of a block in a list.
-struct Header {
-    block: usize,
-    /// The widths of the groups that were not visited yet, the next group's lowest. The bits of the
-    /// others are 0.
-    widths: u32,
-}
-
-/// Returns the next group that has counts, and its width. Removes its width from `widths`.
-#[inline]
-fn next_group(widths: &mut u32) -> Option<(usize, u32)> {
-    let group = (*widths != 0).then(|| widths.trailing_zeros() / WIDTH_BITS)?;
-    let width = *widths >> (WIDTH_BITS * group) & 7;
-    *widths &= !(7 << (WIDTH_BITS * group));
-    // The mask changes nothing: there are eight widths. It spares checks of bounds.
-    Some((group as usize & GROUP_INDEX, width))
-}
-
-/// The words of a list, from its beginning.
+/// The words of a list of a row.
 struct Words<'a> {
     segment: Option<&'a Segment>,
     at: usize,
 }
 
-impl Words<'_> {
+impl ListWords for Words<'_> {
     #[inline]
-    fn next(&mut self) -> Option<u32> {
+    fn next_word(&mut self) -> Option<u32> {
         let mut segment = self.segment?;
         if self.at >= SEGMENT_WORDS {
             // Acquire, in `get`: pairs with the Release with which the segment was made.
@@ -285,33 +265,20 @@ impl Words<'_> {
         self.at += 1;
         Some(word)
     }
+}
 
-    /// Returns the next header; `None` at the end of the list.
+/// Words that are copied while they are read.
+struct Copying<'a> {
+    words: Words<'a>,
+    into: &'a mut Vec<u32>,
+}
+
+impl ListWords for Copying<'_> {
     #[inline]
-    fn header(&mut self) -> Option<Header> {
-        let header = self.next()?;
-        let widths = header & WIDTHS;
-        (widths != 0).then_some(Header { block: (header >> 24) as usize, widths })
-    }
-
-    /// Returns the counts of a group, whose lanes of that width are the next words.
-    fn lanes(&mut self, width: u32) -> [u64; GROUP_BINS] {
-        // The words after the end are of no list.
-        let mut next = || u64::from(self.next().unwrap_or(0));
-        let mut counts = [0; GROUP_BINS];
-        if width == 1 {
-            let word = next();
-            return std::array::from_fn(|bin| word >> (4 * bin) & 0xf);
-        }
-        // Other widths are not written.
-        let bits = lane_bits(width.clamp(2, WIDEST));
-        for counts in counts.chunks_exact_mut(64 / bits) {
-            let word = next() | next() << 32;
-            for (lane, count) in counts.iter_mut().enumerate() {
-                *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
-            }
-        }
-        counts
+    fn next_word(&mut self) -> Option<u32> {
+        let word = self.words.next_word()?;
+        self.into.push(word);
+        Some(word)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::merged::{MergedMoment, MergedRows, with_merged};
 use super::{Moment, Numbers, Part};
 use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::{Counts, MetricEvent, MetricTotals};
@@ -21,8 +22,50 @@ impl MetricArray {
         into: &mut LatencyHistogram,
     ) -> Option<MetricTotals> {
         let asked = Numbers::of(&numbers);
-        self.collect_into(into, |moment, collection| {
-            moment.for_each_part(asked, |part| collection.add_part(moment, part));
+        let config = self.histogram?;
+        let key = (self.id, asked.last - asked.first);
+        with_merged(key, self.config.sample_count(), config, |merged| {
+            merged.and_then(|merged| self.collect_with(merged, config, asked, into)).or_else(|| {
+                self.collect_into(into, |moment, collection| {
+                    moment.for_each_part(asked, |part| collection.add_part(moment, part));
+                })
+            })
+        })
+    }
+
+    /// Returns what [`histogram_into`](Self::histogram_into) returns, and takes the rows that have
+    /// not changed from the merge of the calling thread's last read. Returns `None` if a bucket may
+    /// be gone.
+    fn collect_with(
+        &self,
+        merged: &mut MergedRows,
+        config: HistogramConfig,
+        asked: Numbers,
+        into: &mut LatencyHistogram,
+    ) -> Option<MetricTotals> {
+        with_collector(config, |collector| {
+            loop {
+                let moment = Moment::of(self);
+                if moment.may_be_gone(asked.first) {
+                    return None;
+                }
+                merged.update(
+                    MergedMoment { stamp: moment.stamp(), first: asked.first, last: asked.last },
+                    moment.history.map(|(history, _)| history),
+                );
+                collector.start_from(merged.bins());
+                let mut collection =
+                    Collection { config, counts: *merged.counts(), bins: collector };
+                moment.for_each_bound(asked, |cell| {
+                    collection.add_part(&moment, Part::Cell(cell));
+                });
+                let counts = collection.counts;
+                if moment.is_still() {
+                    let totals = counts.totals();
+                    collector.store(config, &totals, into);
+                    return Some(totals);
+                }
+            }
         })
     }
 

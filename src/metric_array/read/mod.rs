@@ -2,6 +2,7 @@
 
 mod ahead;
 mod histogram;
+mod merged;
 
 use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
