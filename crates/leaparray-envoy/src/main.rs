@@ -30,6 +30,7 @@ files *.yaml and *.yml. The files are followed: a change is in force within two 
 --page-token TOKEN    the token of the live page; without it, a random one is printed
 --quota-ttl SECONDS   the time to live of quotas: 3
 --quota-delivery MS   the longest time in which a quota is delivered: 1000
+--max-waiting BYTES    the most memory of requests that wait for Redis: 67108864
 --clock-skew MS       by how much the clock of a client of RLS with quotas may be behind: 5
 --max-streams NUMBER  the most open streams of a connection of gRPC: 1024
 --max-request BYTES   the longest request of RLS: 65536
@@ -151,6 +152,11 @@ impl Options {
                     let streams = size(value()?)?;
                     options.bounds.max_streams = u32::try_from(streams)
                         .map_err(|_| format!("{argument} {streams} is too large"))?;
+                }
+                "--max-waiting" => {
+                    let bytes = number(value()?)?;
+                    options.settings.max_waiting = usize::try_from(bytes)
+                        .map_err(|_| format!("{argument} {bytes} is too large"))?;
                 }
                 "--max-request" => options.bounds.max_request = size(value()?)?,
                 "--max-report" => options.bounds.max_report = size(value()?)?,

@@ -266,3 +266,40 @@ async fn leases_have_no_quotas() {
     let decision = service.decide(&request, service.now()).await;
     assert!(!decision.over && decision.statuses()[0].quota.is_none(), "{decision:?}");
 }
+
+/// Two requests take the memory of those that may wait. The next one is decided at once, and charged
+/// to no limit.
+#[tokio::test(start_paused = true)]
+async fn request_without_room_to_wait_is_decided_by_the_fallback() {
+    {
+        let (fallback, is_over, left) = (Fallback::Closed, true, 30);
+        let mut settings = Settings::default();
+        (settings.fallback, settings.max_waiting) = (fallback, 10 << 10);
+        let mesh = Mesh::new(1, settings);
+        mesh.open(&[all()]).await;
+        mesh.engine.stuck.store(true, Ordering::Relaxed);
+        let service = &mesh.instances[0];
+        let began = tokio::time::Instant::now();
+        let ask = |descriptors: Vec<Descriptor>| {
+            let service = service.clone();
+            async move { service.decide(&Request::new("d", descriptors), service.now()).await }
+        };
+        let waiting = [tokio::spawn(ask(vec![user("ann")])), tokio::spawn(ask(vec![user("bob")]))];
+        tokio::task::yield_now().await;
+        let third = ask(vec![all(), user("eve")]).await;
+        assert_eq!(began.elapsed().as_millis(), 0);
+        let by: Vec<_> = third.statuses().iter().map(|it| it.by).collect();
+        assert_eq!((third.over, by), (is_over, vec![By::Limit, By::TooManyWaiting]));
+        for waiting in waiting {
+            assert!(waiting.await.unwrap().over, "not answered");
+        }
+        assert_eq!(began.elapsed().as_millis(), 200);
+        // There is room again.
+        assert_ne!(ask(vec![user("eve")]).await.statuses()[0].by, By::TooManyWaiting);
+        let mut admitted = 0;
+        for _ in 0..40 {
+            admitted += usize::from(!mesh.is_over(0, vec![all()]).await);
+        }
+        assert_eq!(admitted, left);
+    }
+}

@@ -132,7 +132,36 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.with_state(self.hash(key), key, |own| own.lent())
+        let now = self.clock.now();
+        self.with_state(self.hash(key), key, now, |own| own.lent())
+    }
+
+    /// Returns the limiter of a key, as [`limiter_of`](Self::limiter_of), for a request at `now`. The
+    /// clock is not read, unless `now` is ahead of its last reading by more than the
+    /// [lead](Self::with_max_lead).
+    ///
+    /// ```
+    /// use leaparray::flow::{Keyed, LimiterExt, SlidingWindowLimiter};
+    /// use leaparray::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let make = move || SlidingWindowLimiter::new(second, 2).expect("a good interval");
+    /// let keyed = Keyed::<String, _>::new(make, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// let ann = keyed.limiter_of_at("ann", now).expect("there is room");
+    /// assert!(ann.try_acquire_at(now, 2).is_admitted());
+    /// assert!(keyed.try_acquire_at("ann", now, 1).is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limiter_of_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Arc<L>>
+    where
+        S: BuildHasher,
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        let now = Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock));
+        self.with_state(self.hash(key), key, now, |own| own.lent())
     }
 
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a

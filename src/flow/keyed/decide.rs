@@ -9,7 +9,7 @@ use super::{Keyed, PerKey};
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
 use crate::node::Reason;
 use crate::sync::{MutexGuard, Ordering};
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 
 impl<K, L, S> Keyed<K, L, S>
 where
@@ -123,19 +123,19 @@ where
         decision
     }
 
-    /// Calls `act` with the state of a key, which is stored if it was not; with the shared state if
-    /// there is no room. `None` if there is none.
+    /// Calls `act` with the state of a key at `now`, which is stored if it was not; with the shared
+    /// state if there is no room. `None` if there is none.
     pub(super) fn with_state<Q, T>(
         &self,
         hash: KeyHash,
         key: &Q,
+        now: Timestamp,
         act: impl FnOnce(&mut <L::Rule as KeyRule>::State) -> T,
     ) -> Option<T>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        let now = self.clock.now();
         let mut table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
             self.note_visit(&mut table, key, slot, now);

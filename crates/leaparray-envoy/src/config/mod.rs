@@ -2,7 +2,9 @@
 
 mod error;
 mod metadata;
+mod rate_limit;
 mod read;
+mod reader;
 mod unit;
 mod yaml;
 

@@ -38,7 +38,7 @@ impl Counts {
             if let Some(quota) = &status.quota {
                 self.handed_out.inc_by(quota.requests.into());
             }
-            if matches!(status.by, By::StoreAway | By::NoRoom) {
+            if matches!(status.by, By::StoreAway | By::NoRoom | By::TooManyWaiting) {
                 let is_open = status.code == Code::Ok;
                 if is_open { &self.fallback_open } else { &self.fallback_closed }.inc();
             }
@@ -100,7 +100,8 @@ impl Collector for Own {
             ),
             (
                 "leaparray_envoy_fallbacks",
-                "Descriptors that no limit has decided on: the store was away, or had no room",
+                "Descriptors that no limit has decided on: the store was away, too many requests \
+                 waited for it, or a key had no room",
                 "policy",
                 &[("open", fallback_open.get()), ("closed", fallback_closed.get())],
             ),

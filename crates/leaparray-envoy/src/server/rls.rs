@@ -95,6 +95,7 @@ fn fallback(statuses: &[Status]) -> Option<Struct> {
     let reason = statuses.iter().find_map(|it| match it.by {
         By::StoreAway => Some("store away"),
         By::NoRoom => Some("no room for a further key"),
+        By::TooManyWaiting => Some("too many requests wait for the store"),
         _ => None,
     })?;
     let value = Value { kind: Some(Kind::StringValue(reason.to_owned())) };

@@ -180,6 +180,9 @@ impl<C: Clock> Asked<'_, C> {
             _ if !self.is_refused || self.is_shadow() => Outcomes::Uncharged,
             By::NoRoom => Outcomes::Refused(Reason::NO_ROOM_FOR_KEY),
             By::StoreAway => Outcomes::Refused(Reason::Custom("the store of the limits is away")),
+            By::TooManyWaiting => {
+                Outcomes::Refused(Reason::Custom("too many requests wait for the store"))
+            }
             _ => Outcomes::Refused(Reason::LimitReached),
         }
     }

@@ -26,6 +26,8 @@ use super::decision::{By, Decision};
 use super::leases;
 use super::request::{Descriptor, Request};
 use super::settings::Charging;
+#[cfg(feature = "redis")]
+use super::settings::Fallback;
 
 /// Decides, and charges. Returns whether the request is over.
 #[inline]
@@ -104,6 +106,32 @@ pub(super) async fn charge_after_answers<C: Clock>(
     }
     let is_over = is_over(request, held.asked);
     held.gives_back &= is_over;
+    is_over
+}
+
+/// Decides by the fallback on the limits that would wait for the store, for a request that was over
+/// by [`charge`], and may not wait. Nothing is charged to these limits.
+#[cfg(feature = "redis")]
+#[cold]
+pub(super) fn charge_by<C: Clock>(
+    fallback: Fallback,
+    request: &Request,
+    asked: &mut AllAsked<'_, C>,
+    charging: Charging,
+    now: Timestamp,
+) -> bool {
+    for one in asked.iter_mut().filter(|one| one.awaits) {
+        one.by = By::TooManyWaiting;
+        one.is_refused = fallback == Fallback::Closed;
+    }
+    if charging == Charging::Each || is_over(request, asked) {
+        return is_over(request, asked);
+    }
+    asked.iter_mut().filter(|one| !one.awaits && !one.is_refused).for_each(|one| one.take(now));
+    let is_over = is_over(request, asked);
+    if is_over {
+        asked.iter_mut().for_each(|one| one.give_back(now));
+    }
     is_over
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use leaparray::Clock;
-#[cfg(feature = "redis")]
-use leaparray::Timestamp;
+use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
 use super::asked::{AllAsked, Asked, Found, Rules};
@@ -19,11 +17,12 @@ use super::table::set_limit;
 use super::tree::Level;
 use crate::config::Unit;
 
-/// Finds the limits of a request.
+/// Finds the limits of a request at `now`.
 pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
     level: &'t Level<Arc<State<C>>>,
     request: &Request,
     states: &'t States<C>,
+    now: Timestamp,
 ) -> AllAsked<'t, C> {
     let mut key = Key::new();
     let mut asked: AllAsked<'t, C> = SmallVec::with_capacity(request.descriptors.len());
@@ -50,13 +49,13 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
         if let Some(limit) = descriptor.limit {
             // As in the reference server, it needs no descriptor of the configuration.
             (one.requests, one.unit) = (limit.requests_per_unit, limit.unit);
-            one.limit = states.of_override(request, descriptor, limit, &mut key);
+            one.limit = states.of_override(request, descriptor, limit, &mut key, now);
         } else if let Some(rule) = level.find(&descriptor.entries, &mut key) {
             one.rule = Some(rule);
             replaces |= !rule.replaces.is_empty();
             if let Some(requests) = rule.requests {
                 (one.requests, one.unit) = requests;
-                one.limit = states.of_rule(rule, requests, &mut key);
+                one.limit = states.of_rule(rule, requests, &mut key, now);
             } else {
                 one.limit = Found::Unlimited;
             }
@@ -92,6 +91,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
         rule: &'t Rules<C>,
         (requests, unit): (u32, Unit),
         key: &mut Key,
+        now: Timestamp,
     ) -> Found<'t, C> {
         #[cfg(feature = "redis")]
         if let Some(leases) = &self.leases {
@@ -106,10 +106,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
             );
         }
         let _ = requests;
-        match &rule.state.window {
-            Some(window) => Found::One(window),
-            None => self.table.window(unit, key.of(rule.id)).map_or(Found::Fallback, Found::Key),
+        if let Some(window) = &rule.state.window {
+            return Found::One(window);
         }
+        let window = self.table.window(unit, key.of(rule.id), now);
+        window.map_or(Found::Fallback, Found::Key)
     }
 
     /// Returns where a limit that the request gives is counted: by the domain and all entries.
@@ -119,6 +120,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
         descriptor: &Descriptor,
         limit: LimitOverride,
         key: &mut Key,
+        now: Timestamp,
     ) -> Found<'t, C> {
         key.push(&request.domain);
         for (name, value) in &descriptor.entries {
@@ -141,7 +143,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
                 }),
             );
         }
-        self.table.window(limit.unit, key.of(RuleId(of_unit))).map_or(Found::Fallback, Found::Key)
+        let window = self.table.window(limit.unit, key.of(RuleId(of_unit)), now);
+        window.map_or(Found::Fallback, Found::Key)
     }
 }
 

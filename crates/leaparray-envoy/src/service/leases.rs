@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::decision::By;
 use super::settings::{Fallback, Settings};
+use super::waiting::Waiting;
 use crate::config::Unit;
 
 /// A server that several instances share, and the name under which they share it: each instance
@@ -204,6 +205,8 @@ fn lease_config(requests: u32, unit: Unit) -> Option<LeaseConfig> {
 pub(super) struct LeaseTable {
     leases: Leases,
     cache: Cache<Box<[u8]>, Entry>,
+    /// The requests that wait for answers.
+    pub(super) waiting: Waiting,
     away: WhenAway,
 }
 
@@ -219,7 +222,9 @@ impl LeaseTable {
             Fallback::Closed => WhenAway::Closed,
             Fallback::Open => WhenAway::Open,
         };
-        Self { leases, cache: Cache::new(settings.max_keys.max(1)), away }
+        let (cache, waiting) =
+            (Cache::new(settings.max_keys.max(1)), Waiting::new(settings.max_waiting));
+        Self { leases, cache, waiting, away }
     }
 
     /// Returns the leases of a limit by its key in this process, and by what it is in all; `None`

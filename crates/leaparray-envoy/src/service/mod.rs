@@ -14,6 +14,8 @@ mod settings;
 mod state;
 mod table;
 mod tree;
+#[cfg(feature = "redis")]
+mod waiting;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -210,7 +212,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     }
 
     /// Decides on a request at `now`, a time of the [clock](Self::now). Waits for answers of the
-    /// store, for up to 200 ms, if it is not in memory, and the permits in hand are too few.
+    /// store, for up to 200 ms, if it is not in memory, and the permits in hand are too few. The
+    /// memory of the requests that wait is [bounded](Settings::max_waiting).
     ///
     /// If the future is dropped while it waits, the request is charged to no limit. With
     /// [`Charging::Each`], the limits that did not wait stay charged: the hits may have been told
@@ -218,17 +221,22 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     #[cfg_attr(not(feature = "redis"), expect(clippy::unused_async, reason = "no store waits"))]
     pub async fn decide(&self, request: &Request, now: Timestamp) -> Decision {
         #[cfg(feature = "redis")]
-        if self.inner.states.leases.is_some() {
+        if let Some(leases) = &self.inner.states.leases {
             let Inner { tree, states, registry, .. } = &*self.inner;
-            let charging = states.settings.charging;
+            let Settings { charging, fallback, .. } = states.settings;
             let tree = tree.load_full();
             let Some(level) = tree.domain(&request.domain) else {
                 return Decision::of_unknown_domain(request);
             };
-            let mut asked = find::find(level, request, states);
+            let mut asked = find::find(level, request, states, now);
             let mut over = engine::charge(request, &mut asked, charging, now);
             if over && engine::awaits(&asked) {
-                over = engine::charge_after_answers(request, &mut asked, charging, now).await;
+                over = match leases.waiting.enter(request) {
+                    Some(_place) => {
+                        engine::charge_after_answers(request, &mut asked, charging, now).await
+                    }
+                    None => engine::charge_by(fallback, request, &mut asked, charging, now),
+                };
             }
             // Leases have no quotas.
             return engine::answer(registry, request, &asked, over, now);
@@ -244,7 +252,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
         let Some(level) = tree.domain(&request.domain) else {
             return Decision::of_unknown_domain(request);
         };
-        let mut asked = find::find(level, request, states);
+        let mut asked = find::find(level, request, states, now);
         let over = engine::charge(request, &mut asked, states.settings.charging, now);
         if !over {
             handout::hand_out(&mut asked, states.settings.clock_skew, now);

@@ -9,18 +9,25 @@ use std::time::Duration;
 ///
 /// let settings = Settings::default();
 /// assert_eq!((settings.charging, settings.fallback), (Charging::All, Fallback::Closed));
-/// assert_eq!(settings.max_keys, 100_000);
+/// assert_eq!((settings.max_keys, settings.max_waiting), (100_000, 67_108_864));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
     /// The charge of a request that one of its descriptors refuses.
     pub charging: Charging,
-    /// The decision for a key without room, and while the store is away.
+    /// The decision for a key without room, while the store is away, and for a request that may not
+    /// wait for it.
     pub fallback: Fallback,
     /// The most keys, for each unit of time: 100,000 by default. A key takes about 900 bytes and
     /// its text. One whose limit is whole again gives its place to another key.
     pub max_keys: usize,
+    /// The most memory of the requests that wait for the store at once, in bytes: 64 MiB by default,
+    /// which are about 12,000 requests with two short descriptors. A request counts as 4 KiB, 512
+    /// bytes for each descriptor, and its entries. One for which too little is left does not wait:
+    /// the [fallback](Self::fallback) decides on the descriptors that would. A store in memory has
+    /// no waits.
+    pub max_waiting: usize,
     /// By how much the clock of a caller with a [quota](super::Quota) may be behind the clock of
     /// the service: 5 ms by default. A quota is valid for less by that.
     pub clock_skew: Duration,
@@ -29,7 +36,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let (charging, fallback) = (Charging::All, Fallback::Closed);
-        Self { charging, fallback, max_keys: 100_000, clock_skew: Duration::from_millis(5) }
+        let (max_keys, max_waiting) = (100_000, 64 << 20);
+        let clock_skew = Duration::from_millis(5);
+        Self { charging, fallback, max_keys, max_waiting, clock_skew }
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use leaparray::Clock;
 use leaparray::flow::{Keyed, SlidingWindowLimiter};
+use leaparray::{Clock, Timestamp};
 
 use crate::config::Unit;
 
@@ -56,10 +56,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Table<C> {
         Self { units: [const { OnceLock::new() }; Unit::ALL.len()], max_keys, clock }
     }
 
-    /// Returns the window of a key; `None` if there is no room for it.
+    /// Returns the window of a key at `now`; `None` if there is no room for it.
     #[inline]
-    pub(super) fn window(&self, unit: Unit, key: &[u8]) -> Option<Arc<Window<C>>> {
-        self.of(unit).limiter_of(key)
+    pub(super) fn window(&self, unit: Unit, key: &[u8], now: Timestamp) -> Option<Arc<Window<C>>> {
+        self.of(unit).limiter_of_at(key, now)
     }
 
     fn of(&self, unit: Unit) -> &OfUnit<C> {

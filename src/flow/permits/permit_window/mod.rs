@@ -70,8 +70,8 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 ///   continue that release sequence.
 /// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later
 ///   bucket finds `newest` changed.
-/// - `leaves`: relaxed. The word is complete in itself: it follows from its bucket and from the
-///   notes of the buckets before, which do not change while that bucket is the newest.
+/// - `leaves` and `before`: relaxed. Each word is complete in itself: it follows from its bucket and
+///   from the notes of the buckets before, which do not change while that bucket is the newest.
 #[derive(Debug)]
 pub(in crate::flow) struct PermitWindow {
     config: WindowConfig,
@@ -84,6 +84,9 @@ pub(in crate::flow) struct PermitWindow {
     /// With the flag: a bucket that was the newest, and the number of buckets after which the first
     /// permit of its window leaves.
     leaves: AtomicU64,
+    /// With the flag: a bucket that was the newest, and the permits of its window that were taken
+    /// in the buckets before it. Written by readings.
+    before: AtomicU64,
     horizon: Horizon,
     /// Made when an epoch first begins.
     stripes: RacyOnce<CachePadded<Stripes>>,
@@ -93,9 +96,9 @@ impl PermitWindow {
     pub(in crate::flow) fn new(config: WindowConfig) -> Self {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
-        let [newest, leaves] = [(); 2].map(|()| AtomicU64::new(0));
+        let [newest, leaves, before] = [(); 3].map(|()| AtomicU64::new(0));
         let (horizon, stripes) = (Horizon::new(), RacyOnce::new());
-        Self { config, layout, newest, closed, leaves, horizon, stripes }
+        Self { config, layout, newest, closed, leaves, before, horizon, stripes }
     }
 
     /// Sets the horizon, before the first request.

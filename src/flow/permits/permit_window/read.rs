@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{PackedBucket, PermitWindow};
 use crate::flow::permits::BucketPermits;
+use crate::sync::Ordering;
 use crate::time::{Timestamp, run};
 
 impl PermitWindow {
@@ -38,13 +39,65 @@ impl PermitWindow {
         let number = self.config.bucket_number(now);
         self.view(|newest| {
             // The window ends with the bucket of `now`, or with the newest bucket if that is later.
+            if newest.number >= number {
+                return self.newest_and_end(now, newest);
+            }
             let (mut sum, mut last) = (0, None);
-            for (number, permits) in self.buckets_of(number.max(newest.number), newest) {
-                sum += permits;
-                last = if permits > 0 { Some(number) } else { last };
+            for (number, permits) in self.notes(number) {
+                if permits > 0 && number < newest.number {
+                    sum += permits;
+                    last = Some(number);
+                }
+            }
+            if let own @ 1.. = self.newest_permits_in(number, newest) {
+                sum += own;
+                last = Some(newest.number);
             }
             (sum, last.map_or(Some(now), |last| self.leaves_at(last)))
         })
+    }
+
+    /// As [`permits_and_end`](Self::permits_and_end), for the window that ends with the newest
+    /// bucket. The word has the permits of that window.
+    fn newest_and_end(&self, now: Timestamp, newest: &PackedBucket) -> (u64, Option<Timestamp>) {
+        if newest.count == 0 {
+            return (0, Some(now));
+        }
+        if newest.count > self.before(newest.number) {
+            return (newest.count, self.leaves_at(newest.number));
+        }
+        let notes = self.notes(newest.number);
+        let taken = notes.filter(|&(number, permits)| permits > 0 && number < newest.number);
+        let last = taken.last().map_or(newest.number, |(number, _)| number);
+        (newest.count, self.leaves_at(last))
+    }
+
+    /// Returns the permits that were taken in the newest bucket itself, if the window that ends
+    /// with a later bucket has it; 0 otherwise.
+    fn newest_permits_in(&self, number: u64, newest: &PackedBucket) -> u64 {
+        if run(number, self.closed.len() as u64).contains(&newest.number) {
+            newest.count.saturating_sub(self.before(newest.number))
+        } else {
+            0
+        }
+    }
+
+    /// Returns the permits of the buckets before the newest one, `number`, in the window that ends
+    /// with it. They are added up once in a bucket.
+    fn before(&self, number: u64) -> u64 {
+        // Relaxed: the word is complete in itself. It follows from its bucket and from the notes of
+        // the buckets before, which do not change while that bucket is the newest. A sum that was
+        // made while a later bucket was opened may be wrong. Its bucket is never the newest again,
+        // so it is used only by a view that finds the word of the window changed.
+        let known = self.layout.read(self.before.load(Ordering::Relaxed));
+        if known.flag && known.number == number {
+            return known.count;
+        }
+        let notes = self.notes(number).filter(|&(noted, _)| noted < number);
+        let permits = notes.map(|(_, permits)| permits).sum();
+        let word = self.layout.flagged(self.layout.word(number, permits));
+        self.before.store(word, Ordering::Relaxed);
+        permits
     }
 
     /// Returns whether the window at `now` has no permits and ends with the newest bucket, or after
@@ -52,9 +105,13 @@ impl PermitWindow {
     /// count in its own.
     pub(in crate::flow) fn is_as_new(&self, now: Timestamp) -> bool {
         let number = self.config.bucket_number(now);
-        self.view(|newest| {
-            newest.number <= number
-                && self.buckets_of(number, newest).all(|(_, permits)| permits == 0)
+        self.view(|newest| match newest.number.cmp(&number) {
+            Less => {
+                self.newest_permits_in(number, newest) == 0
+                    && self.notes(number).all(|(_, permits)| permits == 0)
+            }
+            Equal => newest.count == 0,
+            Greater => false,
         })
     }
 
