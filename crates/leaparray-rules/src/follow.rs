@@ -16,11 +16,12 @@ use crate::limiter::RuleClock;
 use crate::plan::Active;
 use crate::problem::Problems;
 use crate::rule::Rule;
-use crate::rules::{Rules, Shared, locked};
+use crate::rules::{Rules, Shared};
 use crate::source::{
     Event, Follow, FollowError, Follower, Reading, RulesStatus, SourceState, SourceStatus, Wake,
 };
 use crate::text::RuleSet;
+use crate::turn::locked;
 
 /// The longest time between two readings of a text that has changed.
 const CONFIRM: Duration = Duration::from_millis(50);
@@ -129,7 +130,7 @@ impl<C: RuleClock> Rules<C> {
         };
         let rules = self.rules().into_iter().filter(is_misdirected);
         status.misdirected = rules.map(|rule| Arc::clone(&rule.name)).collect();
-        let plan = self.shared.plan();
+        let plan = self.shared.home.plan();
         let counts = |of: fn(&Active<C>) -> u64| {
             let counts = plan.rules.iter().map(|it| (Arc::clone(&it.rule.name), of(it)));
             counts.filter(|(_, requests)| *requests > 0).collect()

@@ -4,10 +4,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
 
 mod caller;
+mod change;
 mod changes;
 mod client;
 mod condition;
 mod document;
+mod enter_error;
 mod explain;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -30,6 +32,7 @@ mod source;
 mod text;
 #[cfg(feature = "tower")]
 mod tower;
+mod turn;
 #[cfg(feature = "web")]
 mod web;
 
@@ -37,6 +40,7 @@ pub use caller::Caller;
 pub use changes::Changes;
 pub use condition::{Condition, Values};
 pub use document::{Document, Documents, Format};
+pub use enter_error::EnterError;
 pub use explain::{Concerned, Explanation, WhyNot};
 #[cfg(feature = "fleet")]
 pub use fleet::{Fleet, FleetLimit};
@@ -51,7 +55,7 @@ pub use problem::{Fault, Problem, Problems};
 pub use prometheus::RulesCollector;
 pub use quantity::{Per, QuantityError};
 pub use rule::{KeySource, Rule, Traffic};
-pub use rules::{EnterError, RuleEntry, Rules};
+pub use rules::{RuleEntry, Rules};
 #[cfg(feature = "sentinel")]
 pub use sentinel::{Sentinel, SentinelKind, SentinelRules};
 pub use source::{

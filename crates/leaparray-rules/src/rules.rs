@@ -1,27 +1,23 @@
 //! The rules of a registry, and how they are changed.
 #![expect(clippy::inline_always, reason = "out of line, the rules of a request go through memory")]
 
-use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use arc_swap::ArcSwap;
 use leaparray::flow::{Ask, Decision, Refusal};
 use leaparray::registry::RegistryError;
-use leaparray::{Entry, MonotonicClock, Registry, Resource, Timestamp, TrafficType};
+use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::caller::Caller;
-use crate::changes::Changes;
-use crate::limit::Limit;
-use crate::limiter::{MaybeFleet, RuleClock, RuleLimiter, RulePermits, Watched};
-use crate::plan::{Active, Admission, FastPath, Kept, Plan, PlanRef, Version, fast_path};
+use crate::enter_error::EnterError;
+use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
+use crate::plan::{Admission, FastPath, Home, Kept, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
-use crate::text::RuleSet;
+use crate::turn::Turn;
 
 /// The rules of a registry. A clone is another handle to the same rules.
 ///
@@ -102,148 +98,21 @@ pub struct Rules<C: RuleClock = MonotonicClock> {
 }
 
 pub(crate) struct Shared<C: RuleClock> {
-    pub(crate) registry: Arc<Registry<C>>,
+    pub(crate) home: Arc<Home<C>>,
+    /// The number of the newest version. Here as well, so that a request reads it without `home`.
+    newest: Arc<AtomicU64>,
     pub(crate) fleet: MaybeFleet,
-    version: ArcSwap<Version>,
-    /// The number of the version.
-    pub(crate) newest: Arc<AtomicU64>,
     /// The thread that changes the rules has the lock. No request takes it.
-    turn: Mutex<Turn<C>>,
+    pub(crate) turn: Mutex<Turn<C>>,
     pub(crate) status: Mutex<RulesStatus>,
     /// Wakes the threads that follow sources. They end when it is dropped.
     pub(crate) followers: Mutex<Vec<Arc<SyncSender<()>>>>,
 }
 
-/// The limiters that the registry watches, with the resources at which a page shows them, by the
-/// names of the rules.
-type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
-
-/// The rules that are gone by their names, and since when.
-type GoneRules<C> = HashMap<Arc<str>, (Active<C>, Timestamp)>;
-
-/// The state that a change leaves for the next one.
-struct Turn<C: RuleClock> {
-    /// The rules that the registry watches.
-    watched: WatchedRules<C>,
-    /// The rules that are gone, or whose limiter was replaced, with the time.
-    gone: GoneRules<C>,
-}
-
-/// A rule that stays, and whose numbers change.
-struct Step<C: RuleClock> {
-    former: Arc<Rule>,
-    /// The numbers until the last step.
-    strictest: Limit,
-    next: Active<C>,
-}
-
-impl<C: RuleClock> Step<C> {
-    /// Lowers what falls, and enforces what will be enforced for more requests.
-    fn begin(&self, clock: &C) {
-        let Self { former, strictest, next } = self;
-        if *strictest != former.limit {
-            next.limiter.set(strictest, clock);
-        }
-        if next.rule.mode.enforced() > former.mode.enforced() {
-            self.set_mode();
-        }
-    }
-
-    /// Raises what rises, and sets what has no order.
-    fn end(&self, clock: &C) {
-        let Self { strictest, next, .. } = self;
-        if *strictest != next.rule.limit {
-            next.limiter.set(&next.rule.limit, clock);
-        }
-        self.set_mode();
-    }
-
-    fn set_mode(&self) {
-        if let Some(rollout) = &self.next.rollout {
-            rollout.set_mode(self.next.rule.mode);
-        }
-    }
-}
-
 /// The entry of a request that the rules have admitted.
 pub type RuleEntry<C = MonotonicClock> = Entry<Resource<C>, C, RulePermits<C>>;
 
-/// The next plan, and how to come to it.
-struct Prepared<C: RuleClock> {
-    plan: Plan<C>,
-    steps: Vec<Step<C>>,
-    carries: Vec<Carry<C>>,
-    /// The rules that are removed, or whose limiter is replaced.
-    gone: Vec<Active<C>>,
-    changes: Changes,
-}
-
-/// A limiter that replaces another one, and is charged with what that has charged.
-struct Carry<C: RuleClock> {
-    from: Arc<RuleLimiter<C>>,
-    to: Arc<RuleLimiter<C>>,
-    /// The permits that the new limiter has charged by the last call.
-    charged: Option<u64>,
-}
-
-impl<C: RuleClock> Carry<C> {
-    fn new(from: &Arc<RuleLimiter<C>>, to: &Arc<RuleLimiter<C>>) -> Self {
-        Self { from: Arc::clone(from), to: Arc::clone(to), charged: None }
-    }
-
-    /// Charges what was not charged yet.
-    fn charge(&mut self, now: Timestamp) {
-        let Self { from, to, charged } = self;
-        let (taken, before) = (from.taken(now), charged.unwrap_or_else(|| to.taken(now)));
-        to.take(now, taken.saturating_sub(before));
-        *charged = Some(taken.max(before));
-    }
-}
-
-/// Why a request has not entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EnterError {
-    /// A rule has refused it.
-    Refused(Refusal),
-    /// The registry has no such resource, and cannot list it.
-    NotListed(RegistryError),
-}
-
-impl From<Refusal> for EnterError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<RegistryError> for EnterError {
-    fn from(error: RegistryError) -> Self {
-        Self::NotListed(error)
-    }
-}
-
-impl fmt::Display for EnterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::NotListed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for EnterError {}
-
-impl<C: RuleClock> Shared<C> {
-    /// Returns the newest plan.
-    pub(crate) fn plan(&self) -> PlanRef<C> {
-        PlanRef::of(self.version.load_full())
-    }
-}
-
 impl<C: RuleClock> Rules<C> {
-    /// The time for which a rule that is gone can come back to its state.
-    const KEEP: Duration = Duration::from_secs(3_600);
-
     /// Creates rules for the resources of a registry: at first none. The limiters read its clock.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
@@ -252,197 +121,28 @@ impl<C: RuleClock> Rules<C> {
 
     /// Creates rules of a process of a fleet, if there is one.
     pub(crate) fn of_fleet(registry: Arc<Registry<C>>, fleet: MaybeFleet) -> Self {
-        let newest = Arc::new(AtomicU64::new(0));
-        let shared = |home: &_| {
-            let version = ArcSwap::from_pointee(Version::new(Plan::first(&newest, home)));
-            let turn = Mutex::new(Turn { watched: HashMap::new(), gone: HashMap::new() });
-            let (status, followers) = (Mutex::default(), Mutex::default());
-            Shared { registry, fleet, version, newest, turn, status, followers }
-        };
-        Self { shared: Arc::new_cyclic(shared) }
+        let home = Home::new(registry);
+        let (newest, turn) = (Arc::clone(home.newest()), Mutex::default());
+        let (status, followers) = (Mutex::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { home, newest, fleet, turn, status, followers }) }
     }
 
     /// Returns the registry.
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry<C>> {
-        &self.shared.registry
+        &self.shared.home.registry
     }
 
     /// Returns the rules in force, in their order.
     #[must_use]
     pub fn rules(&self) -> Vec<Arc<Rule>> {
-        let plan = self.shared.plan();
+        let plan = self.shared.home.plan();
         plan.rules.iter().map(|it| Arc::clone(&it.rule)).collect()
-    }
-
-    /// Replaces the rules; see [Changes](Self#changes). Other threads may ask at the same time.
-    /// Threads that change the rules take turns.
-    ///
-    /// ```
-    /// use leaparray::Registry;
-    /// use leaparray_rules::{RuleSet, Rules};
-    /// use std::sync::Arc;
-    ///
-    /// let rules = Rules::new(Arc::new(Registry::new()));
-    /// let of = |limit| {
-    ///     let text = "[[rule]]\nname = \"orders\"\nresource = \"orders\"\nlimit = ";
-    ///     RuleSet::parse(&format!("{text}{limit:?}"))
-    /// };
-    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 3")?).added[..], [Arc::from("orders")]);
-    /// assert!(rules.enter("orders", ())?.is_admitted());
-    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 2")?).changed[..], [Arc::from("orders")]);
-    /// assert!(rules.enter("orders", ())?.is_admitted(), "two were left");
-    /// assert!(rules.enter("orders", ())?.is_admitted(), "one is left");
-    /// assert!(rules.enter("orders", ())?.is_refused());
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    #[expect(clippy::must_use_candidate, reason = "a report")]
-    pub fn apply(&self, rules: &RuleSet) -> Changes {
-        let mut turn = locked(&self.shared.turn);
-        let before = self.shared.plan();
-        let clock = self.shared.registry.clock();
-        let now = clock.now();
-        turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
-        let Prepared { plan, steps, mut carries, gone, mut changes } =
-            self.prepare(&before, &turn.gone, rules);
-        for carry in &mut carries {
-            carry.charge(now);
-        }
-        for step in &steps {
-            step.begin(clock);
-        }
-        let version = Arc::new(Version::new(plan));
-        self.shared.version.store(Arc::clone(&version));
-        version.number.set_newest();
-        for step in &steps {
-            step.end(clock);
-        }
-        for carry in &mut carries {
-            carry.charge(clock.now());
-        }
-        for rule in rules.rules() {
-            turn.gone.remove(&rule.name);
-        }
-        // A decision that finds its limiter ended is made anew: it is by a former plan.
-        let kept = gone.into_iter().filter(|it| it.limiter.end());
-        turn.gone.extend(kept.map(|it| (Arc::clone(&it.rule.name), (it, now))));
-        changes.not_shown = self.show(&mut turn.watched);
-        let not_started = self.each(|it| (!it.is_started()).then_some(()));
-        changes.not_started = not_started.into_iter().map(|(name, ())| name).collect();
-        let mut status = locked(&self.shared.status);
-        status.version += 1;
-        (status.rules, status.applied_at) = (rules.rules().len(), Some(clock.now()));
-        changes.version = status.version;
-        changes
     }
 
     /// Returns whether the program has given the rules a fleet.
     pub(crate) fn has_fleet(&self) -> bool {
         self.shared.fleet.is_some()
-    }
-
-    /// Returns what `read` finds in the limiters of the rules in force, with their names.
-    pub(crate) fn each<T>(
-        &self,
-        read: impl Fn(&RuleLimiter<C>) -> Option<T>,
-    ) -> Vec<(Arc<str>, T)> {
-        let plan = self.shared.plan();
-        let each = plan.rules.iter();
-        each.filter_map(|it| Some((Arc::clone(&it.rule.name), read(&it.limiter)?))).collect()
-    }
-
-    /// Drops the rules that are gone for too long to come back.
-    pub(crate) fn forget_gone(&self) {
-        let now = self.shared.registry.clock().now();
-        let gone = &mut locked(&self.shared.turn).gone;
-        gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
-    }
-
-    /// Makes the next plan. Changes nothing.
-    fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
-        let mut former: HashMap<&str, &Active<C>> =
-            before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
-        let (mut steps, mut carries) = (Vec::new(), Vec::new());
-        let (mut replaced, mut changes) = (Vec::new(), Changes::default());
-        let active = rules.rules().iter().map(|rule| {
-            let known = former.remove(&*rule.name);
-            if let Some(same) = known.filter(|it| *it.rule == *rule) {
-                changes.unchanged += 1;
-                return same.clone();
-            }
-            let new = Arc::new(rule.clone());
-            let in_place = known.and_then(|it| Some((it, it.rule.becomes(rule)?)));
-            let Some((known, strictest)) = in_place else {
-                let list =
-                    if known.is_some() { &mut changes.begun_anew } else { &mut changes.added };
-                list.push(Arc::clone(&rule.name));
-                replaced.extend(known.cloned());
-                // A rule that has come back takes its state up again: no request had it since.
-                if let Some((back, _)) = gone.get(&rule.name)
-                    && back.rule.becomes(rule).is_some()
-                {
-                    let rollout = back.rollout.as_ref();
-                    let before = known.or(Some(back));
-                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);
-                    let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
-                    steps.push(Step { former, strictest, next: next.clone() });
-                    if let Some(known) = known {
-                        carries.push(Carry::new(&known.limiter, &back.limiter));
-                    }
-                    return next;
-                }
-                let Shared { registry, fleet, .. } = &*self.shared;
-                let limiter = Arc::new(RuleLimiter::new(rule, registry, fleet));
-                if let Some(known) = known {
-                    carries.push(Carry::new(&known.limiter, &limiter));
-                }
-                return Active::new(&new, limiter, None, known);
-            };
-            changes.changed.push(Arc::clone(&rule.name));
-            let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
-            let next = Active::new(&new, limiter, rollout, Some(known));
-            steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
-            next
-        });
-        let active: Box<[_]> = active.collect();
-        changes.removed = former.keys().copied().map(Arc::from).collect();
-        changes.removed.sort_unstable();
-        replaced.extend(former.into_values().cloned());
-        Prepared { plan: before.next(active), steps, carries, gone: replaced, changes }
-    }
-
-    /// Has the registry watch the limiters of the present rules, and no others. Returns the names
-    /// under which it watches a limiter of the program.
-    fn show(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
-        let registry = &self.shared.registry;
-        let plan = self.shared.plan();
-        let mut before = mem::take(watched);
-        let mut not_shown = Vec::new();
-        for active in &plan.rules {
-            let rule = &active.rule;
-            // On a page, a rule for one resource is shown there.
-            let resource = match &rule.resources[..] {
-                [one] if one.is_name() => one.as_str(),
-                _ => &*rule.name,
-            };
-            let limiter = Watched::new(&active.limiter, active.rollout());
-            if let Some((known, at)) = before.remove(&rule.name) {
-                if known.is_same(&limiter) && *at == *resource {
-                    watched.insert(Arc::clone(&rule.name), (known, at));
-                    continue;
-                }
-                registry.unwatch(&rule.name);
-            }
-            if registry.watch_at(resource, &rule.name, limiter.clone()).is_ok() {
-                watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
-            } else {
-                not_shown.push(Arc::clone(&rule.name));
-            }
-        }
-        for name in before.keys() {
-            registry.unwatch(name);
-        }
-        not_shown
     }
 
     /// Returns the rules that concern a request of a resource, as one limiter: for
@@ -479,7 +179,7 @@ impl<C: RuleClock> Rules<C> {
         resource: &Resource<C>,
         caller: &A,
     ) -> Admission<A::Key, C> {
-        Admission::new(Kept::newest(&self.shared), resource, caller)
+        Admission::new(Kept::newest(&self.shared.home), resource, caller)
     }
 
     /// Asks the rules for the permits of a request of a resource. As
@@ -529,7 +229,7 @@ impl<C: RuleClock> Rules<C> {
     ) -> bool {
         let path = fast_path::ask(&self.shared.newest, resource, caller, ask, result);
         if path == FastPath::NotTaken {
-            Admission::ask(&Kept::newest(&self.shared), resource, caller, ask, result);
+            Admission::ask(&Kept::newest(&self.shared.home), resource, caller, ask, result);
         }
         path == FastPath::Admitted
     }
@@ -649,7 +349,7 @@ impl<C: RuleClock> Rules<C> {
         resource: &str,
         caller: impl Caller,
     ) -> Result<Decision<RuleEntry<C>>, RegistryError> {
-        let resource = self.shared.registry.resource_with(resource, traffic)?;
+        let resource = self.shared.home.registry.resource_with(resource, traffic)?;
         let now = resource.clock().now();
         Ok(self.enter_at(resource, &caller, now))
     }
@@ -665,7 +365,7 @@ impl<C: RuleClock> Rules<C> {
         resource: &str,
         caller: impl Caller,
     ) -> Result<RuleEntry<C>, EnterError> {
-        let resource = self.shared.registry.resource(resource)?;
+        let resource = self.shared.home.registry.resource(resource)?;
         let now = resource.clock().now();
         Ok(self.try_enter_at(resource, &caller, now)?)
     }
@@ -681,10 +381,6 @@ fn enter_after<C: RuleClock>(
     decision.enter_many_at(resource, ask.now(), ask.permits())
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<C: RuleClock> Clone for Rules<C> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
@@ -693,7 +389,7 @@ impl<C: RuleClock> Clone for Rules<C> {
 
 impl<C: RuleClock> fmt::Debug for Rules<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.shared.plan();
+        let plan = self.shared.home.plan();
         let names = plan.rules.iter().map(|it| &it.rule.name);
         f.debug_list().entries(names).finish()
     }

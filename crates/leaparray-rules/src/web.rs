@@ -11,8 +11,9 @@ use leaparray_web::format::{RuleList, RuleRow, RuleSourceState};
 
 use crate::limiter::RuleClock;
 use crate::rule::{ModeText, Rule};
-use crate::rules::{Rules, locked};
+use crate::rules::Rules;
 use crate::source::SourceState;
+use crate::turn::locked;
 
 /// The most rules that a page shows.
 const MAX_SHOWN: usize = 1_000;
@@ -84,7 +85,7 @@ impl<C: RuleClock> Rules<C> {
 
     /// Returns the counts of the rules since their beginning.
     fn counts(&self) -> Counts {
-        let plan = self.shared.plan();
+        let plan = self.shared.home.plan();
         let mut counts: Vec<_> =
             plan.rules.iter().map(|it| Count { refused: it.refused(), all: 0 }).collect();
         for resource in self.registry().iter() {

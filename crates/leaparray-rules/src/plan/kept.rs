@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::Plan;
+use super::home::Home;
 use super::version::{PlanRef, Version};
 use crate::limiter::RuleClock;
-use crate::rules::Shared;
 
 thread_local! {
     /// The version by which this thread has decided last. A decision borrows it, or takes it and
@@ -44,17 +44,17 @@ pub(crate) struct Kept<C: RuleClock>(
 impl<C: RuleClock> Kept<C> {
     /// Returns the newest plan.
     #[inline]
-    pub(crate) fn newest(shared: &Shared<C>) -> Self {
+    pub(crate) fn newest(home: &Home<C>) -> Self {
         let last = LAST.try_with(|last| last.try_borrow_mut().ok()?.take()).ok().flatten();
-        match last.filter(|it| it.number.is_newest(&shared.newest)) {
+        match last.filter(|it| it.number.is_newest(home.newest())) {
             Some(version) => PlanRef::of(version).into(),
-            None => Self::load(shared),
+            None => Self::load(home),
         }
     }
 
     #[cold]
-    fn load(shared: &Shared<C>) -> Self {
-        shared.plan().into()
+    fn load(home: &Home<C>) -> Self {
+        home.plan().into()
     }
 
     pub(super) fn plan(&self) -> &PlanRef<C> {

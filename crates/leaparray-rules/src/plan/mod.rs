@@ -3,6 +3,7 @@
 mod admission;
 mod concerned;
 pub(crate) mod fast_path;
+mod home;
 mod index;
 mod kept;
 mod together;
@@ -16,9 +17,9 @@ use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
 use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermits};
 use crate::rule::Rule;
-use crate::rules::Shared;
 pub use admission::Admission;
 pub(crate) use fast_path::FastPath;
+pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
 use version::Number;
@@ -30,7 +31,7 @@ pub(crate) struct Plan<C: RuleClock> {
     pub(crate) index: Arc<Index>,
     number: Number,
     /// The rules of which this is a version.
-    home: Weak<Shared<C>>,
+    home: Weak<Home<C>>,
 }
 
 /// A rule with its limiter.
@@ -48,7 +49,7 @@ pub(crate) struct Active<C: RuleClock> {
 
 impl<C: RuleClock> Plan<C> {
     /// Creates a plan without rules.
-    pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Shared<C>>) -> Self {
+    pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Home<C>>) -> Self {
         let (number, home) = (Number::first(newest), Weak::clone(home));
         let index = Arc::new(Index::new(std::iter::empty()));
         Self { rules: Box::default(), index, number, home }

@@ -1,0 +1,254 @@
+//! A change of the rules in force.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::Timestamp;
+
+use crate::changes::Changes;
+use crate::limit::Limit;
+use crate::limiter::{RuleClock, RuleLimiter, Watched};
+use crate::plan::{Active, Plan, Version};
+use crate::rule::Rule;
+use crate::rules::Rules;
+use crate::text::RuleSet;
+use crate::turn::{GoneRules, WatchedRules, locked};
+
+/// A rule that stays, and whose numbers change.
+struct Step<C: RuleClock> {
+    former: Arc<Rule>,
+    /// The numbers until the last step.
+    strictest: Limit,
+    next: Active<C>,
+}
+
+impl<C: RuleClock> Step<C> {
+    /// Lowers what falls, and enforces what will be enforced for more requests.
+    fn begin(&self, clock: &C) {
+        let Self { former, strictest, next } = self;
+        if *strictest != former.limit {
+            next.limiter.set(strictest, clock);
+        }
+        if next.rule.mode.enforced() > former.mode.enforced() {
+            self.set_mode();
+        }
+    }
+
+    /// Raises what rises, and sets what has no order.
+    fn end(&self, clock: &C) {
+        let Self { strictest, next, .. } = self;
+        if *strictest != next.rule.limit {
+            next.limiter.set(&next.rule.limit, clock);
+        }
+        self.set_mode();
+    }
+
+    fn set_mode(&self) {
+        if let Some(rollout) = &self.next.rollout {
+            rollout.set_mode(self.next.rule.mode);
+        }
+    }
+}
+
+/// The next plan, and how to come to it.
+struct Prepared<C: RuleClock> {
+    plan: Plan<C>,
+    steps: Vec<Step<C>>,
+    carries: Vec<Carry<C>>,
+    /// The rules that are removed, or whose limiter is replaced.
+    gone: Vec<Active<C>>,
+    changes: Changes,
+}
+
+/// A limiter that replaces another one, and is charged with what that has charged.
+struct Carry<C: RuleClock> {
+    from: Arc<RuleLimiter<C>>,
+    to: Arc<RuleLimiter<C>>,
+    /// The permits that the new limiter has charged by the last call.
+    charged: Option<u64>,
+}
+
+impl<C: RuleClock> Carry<C> {
+    fn new(from: &Arc<RuleLimiter<C>>, to: &Arc<RuleLimiter<C>>) -> Self {
+        Self { from: Arc::clone(from), to: Arc::clone(to), charged: None }
+    }
+
+    /// Charges what was not charged yet.
+    fn charge(&mut self, now: Timestamp) {
+        let Self { from, to, charged } = self;
+        let (taken, before) = (from.taken(now), charged.unwrap_or_else(|| to.taken(now)));
+        to.take(now, taken.saturating_sub(before));
+        *charged = Some(taken.max(before));
+    }
+}
+
+impl<C: RuleClock> Rules<C> {
+    /// The time for which a rule that is gone can come back to its state.
+    const KEEP: Duration = Duration::from_secs(3_600);
+
+    /// Replaces the rules; see [Changes](Self#changes). Other threads may ask at the same time.
+    /// Threads that change the rules take turns.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_rules::{RuleSet, Rules};
+    /// use std::sync::Arc;
+    ///
+    /// let rules = Rules::new(Arc::new(Registry::new()));
+    /// let of = |limit| {
+    ///     let text = "[[rule]]\nname = \"orders\"\nresource = \"orders\"\nlimit = ";
+    ///     RuleSet::parse(&format!("{text}{limit:?}"))
+    /// };
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 3")?).added[..], [Arc::from("orders")]);
+    /// assert!(rules.enter("orders", ())?.is_admitted());
+    /// assert_eq!(rules.apply(&of("3 per hour, bursts of 2")?).changed[..], [Arc::from("orders")]);
+    /// assert!(rules.enter("orders", ())?.is_admitted(), "two were left");
+    /// assert!(rules.enter("orders", ())?.is_admitted(), "one is left");
+    /// assert!(rules.enter("orders", ())?.is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[expect(clippy::must_use_candidate, reason = "a report")]
+    pub fn apply(&self, rules: &RuleSet) -> Changes {
+        let mut turn = locked(&self.shared.turn);
+        let before = self.shared.home.plan();
+        let clock = self.shared.home.registry.clock();
+        let now = clock.now();
+        turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+        let Prepared { plan, steps, mut carries, gone, mut changes } =
+            self.prepare(&before, &turn.gone, rules);
+        for carry in &mut carries {
+            carry.charge(now);
+        }
+        for step in &steps {
+            step.begin(clock);
+        }
+        let version = Version::new(plan);
+        self.shared.home.publish(version);
+        for step in &steps {
+            step.end(clock);
+        }
+        for carry in &mut carries {
+            carry.charge(clock.now());
+        }
+        for rule in rules.rules() {
+            turn.gone.remove(&rule.name);
+        }
+        // A decision that finds its limiter ended is made anew: it is by a former plan.
+        let kept = gone.into_iter().filter(|it| it.limiter.end());
+        turn.gone.extend(kept.map(|it| (Arc::clone(&it.rule.name), (it, now))));
+        changes.not_shown = self.show(&mut turn.watched);
+        let not_started = self.each(|it| (!it.is_started()).then_some(()));
+        changes.not_started = not_started.into_iter().map(|(name, ())| name).collect();
+        let mut status = locked(&self.shared.status);
+        status.version += 1;
+        (status.rules, status.applied_at) = (rules.rules().len(), Some(clock.now()));
+        changes.version = status.version;
+        changes
+    }
+
+    /// Returns what `read` finds in the limiters of the rules in force, with their names.
+    pub(crate) fn each<T>(
+        &self,
+        read: impl Fn(&RuleLimiter<C>) -> Option<T>,
+    ) -> Vec<(Arc<str>, T)> {
+        let plan = self.shared.home.plan();
+        let each = plan.rules.iter();
+        each.filter_map(|it| Some((Arc::clone(&it.rule.name), read(&it.limiter)?))).collect()
+    }
+
+    /// Drops the rules that are gone for too long to come back.
+    pub(crate) fn forget_gone(&self) {
+        let now = self.shared.home.registry.clock().now();
+        let gone = &mut locked(&self.shared.turn).gone;
+        gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+    }
+
+    /// Makes the next plan. Changes nothing.
+    fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
+        let mut former: HashMap<&str, &Active<C>> =
+            before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
+        let (mut steps, mut carries) = (Vec::new(), Vec::new());
+        let (mut replaced, mut changes) = (Vec::new(), Changes::default());
+        let active = rules.rules().iter().map(|rule| {
+            let known = former.remove(&*rule.name);
+            if let Some(same) = known.filter(|it| *it.rule == *rule) {
+                changes.unchanged += 1;
+                return same.clone();
+            }
+            let new = Arc::new(rule.clone());
+            let in_place = known.and_then(|it| Some((it, it.rule.becomes(rule)?)));
+            let Some((known, strictest)) = in_place else {
+                let list =
+                    if known.is_some() { &mut changes.begun_anew } else { &mut changes.added };
+                list.push(Arc::clone(&rule.name));
+                replaced.extend(known.cloned());
+                // A rule that has come back takes its state up again: no request had it since.
+                if let Some((back, _)) = gone.get(&rule.name)
+                    && back.rule.becomes(rule).is_some()
+                {
+                    let rollout = back.rollout.as_ref();
+                    let before = known.or(Some(back));
+                    let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);
+                    let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
+                    steps.push(Step { former, strictest, next: next.clone() });
+                    if let Some(known) = known {
+                        carries.push(Carry::new(&known.limiter, &back.limiter));
+                    }
+                    return next;
+                }
+                let (registry, fleet) = (self.registry(), &self.shared.fleet);
+                let limiter = Arc::new(RuleLimiter::new(rule, registry, fleet));
+                if let Some(known) = known {
+                    carries.push(Carry::new(&known.limiter, &limiter));
+                }
+                return Active::new(&new, limiter, None, known);
+            };
+            changes.changed.push(Arc::clone(&rule.name));
+            let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
+            let next = Active::new(&new, limiter, rollout, Some(known));
+            steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
+            next
+        });
+        let active: Box<[_]> = active.collect();
+        changes.removed = former.keys().copied().map(Arc::from).collect();
+        changes.removed.sort_unstable();
+        replaced.extend(former.into_values().cloned());
+        Prepared { plan: before.next(active), steps, carries, gone: replaced, changes }
+    }
+
+    /// Has the registry watch the limiters of the present rules, and no others. Returns the names
+    /// under which it watches a limiter of the program.
+    fn show(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
+        let registry = &self.shared.home.registry;
+        let plan = self.shared.home.plan();
+        let mut before = mem::take(watched);
+        let mut not_shown = Vec::new();
+        for active in &plan.rules {
+            let rule = &active.rule;
+            // On a page, a rule for one resource is shown there.
+            let resource = match &rule.resources[..] {
+                [one] if one.is_name() => one.as_str(),
+                _ => &*rule.name,
+            };
+            let limiter = Watched::new(&active.limiter, active.rollout());
+            if let Some((known, at)) = before.remove(&rule.name) {
+                if known.is_same(&limiter) && *at == *resource {
+                    watched.insert(Arc::clone(&rule.name), (known, at));
+                    continue;
+                }
+                registry.unwatch(&rule.name);
+            }
+            if registry.watch_at(resource, &rule.name, limiter.clone()).is_ok() {
+                watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
+            } else {
+                not_shown.push(Arc::clone(&rule.name));
+            }
+        }
+        for name in before.keys() {
+            registry.unwatch(name);
+        }
+        not_shown
+    }
+}
