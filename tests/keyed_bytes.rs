@@ -30,12 +30,16 @@ fn keys_stay_within_their_budget_and_an_attack_within_that_of_the_cap() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let clock = ManualClock::new(Timestamp::from_secs(60));
 
-    let empty = bytes();
-    let limiter = keyed::<u64>(KEYS, &clock);
-    // Besides, the settings take some hundred bytes, and so does what arc-swap has for a thread that
-    // uses it first: here, to drop the bucket of which the settings are.
-    let shards = bytes() - empty;
+    let made = || {
+        let empty = bytes();
+        let limiter = keyed::<u64>(KEYS, &clock);
+        (empty, bytes() - empty, limiter)
+    };
+    // The test harness's own thread allocates for a while after it has started this one.
+    let shards = [(); 5].map(|()| made().1).into_iter().min().unwrap();
+    // Besides, the settings take some hundred bytes.
     assert!((shards - 256) * 8 <= KEYS + 64 * 8, "1/8 of a byte for each key of the cap: {shards}");
+    let (empty, _, limiter) = made();
     assert!((0..KEYS as u64).all(|key| limiter.try_acquire(&key).is_admitted()));
     let full = bytes() - empty;
     assert!(full <= 28 * KEYS, "{full} bytes");

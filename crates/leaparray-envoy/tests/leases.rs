@@ -267,8 +267,8 @@ async fn leases_have_no_quotas() {
     assert!(!decision.over && decision.statuses()[0].quota.is_none(), "{decision:?}");
 }
 
-/// Two requests take the memory of those that may wait. The next one is decided at once, and charged
-/// to no limit.
+/// Two requests take the memory of those that may wait. The next one is decided at once, and
+/// charged to no limit.
 #[tokio::test(start_paused = true)]
 async fn request_without_room_to_wait_is_decided_by_the_fallback() {
     {

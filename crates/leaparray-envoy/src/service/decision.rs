@@ -78,8 +78,9 @@ pub enum By {
     NoRoom,
     /// The store of the limits is away, so the [policy](super::Fallback) decided.
     StoreAway,
-    /// The permits in hand were too few, and [as many requests as may](super::Settings::max_waiting)
-    /// waited for the store, so the [policy](super::Fallback) decided.
+    /// The permits in hand were too few, and [as many requests as
+    /// may](super::Settings::max_waiting) waited for the store, so the [policy](super::Fallback)
+    /// decided.
     TooManyWaiting,
 }
 

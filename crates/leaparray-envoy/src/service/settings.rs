@@ -22,11 +22,11 @@ pub struct Settings {
     /// The most keys, for each unit of time: 100,000 by default. A key takes about 900 bytes and
     /// its text. One whose limit is whole again gives its place to another key.
     pub max_keys: usize,
-    /// The most memory of the requests that wait for the store at once, in bytes: 64 MiB by default,
-    /// which are about 12,000 requests with two short descriptors. A request counts as 4 KiB, 512
-    /// bytes for each descriptor, and its entries. One for which too little is left does not wait:
-    /// the [fallback](Self::fallback) decides on the descriptors that would. A store in memory has
-    /// no waits.
+    /// The most memory of the requests that wait for the store at once, in bytes: 64 MiB by
+    /// default, which are about 12,000 requests with two short descriptors. A request counts as
+    /// 4 KiB, 512 bytes for each descriptor, and its entries. One for which too little is
+    /// left does not wait: the [fallback](Self::fallback) decides on the descriptors that would. A
+    /// store in memory has no waits.
     pub max_waiting: usize,
     /// By how much the clock of a caller with a [quota](super::Quota) may be behind the clock of
     /// the service: 5 ms by default. A quota is valid for less by that.
