@@ -70,8 +70,8 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 ///   continue that release sequence.
 /// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later
 ///   bucket finds `newest` changed.
-/// - `leaves` and `before`: relaxed. Each word is complete in itself: it follows from its bucket and
-///   from the notes of the buckets before, which do not change while that bucket is the newest.
+/// - `leaves` and `before`: relaxed. Each word is complete in itself: it follows from its bucket
+///   and from the notes of the buckets before, which do not change while that bucket is the newest.
 #[derive(Debug)]
 pub(in crate::flow) struct PermitWindow {
     config: WindowConfig,
