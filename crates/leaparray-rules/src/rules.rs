@@ -56,7 +56,7 @@ use crate::turn::Turn;
 /// and the new one limit the rate of all requests together, the new one is charged with what the
 /// old one has charged, but for the few requests that are decided during the change. Otherwise, it
 /// begins without a state, as the limiter of a new rule does.
-/// [`Changes::begun_anew`] has the names.
+/// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
 /// within an hour. A permit ends at the limiter that has given it, also after its rule was changed

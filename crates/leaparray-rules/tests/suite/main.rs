@@ -22,6 +22,8 @@ mod sentinel;
 #[cfg(any(feature = "etcd", feature = "fleet", feature = "http", feature = "redis"))]
 mod server;
 mod sources;
+#[cfg(feature = "tower")]
+mod tonic;
 mod twins;
 #[cfg(feature = "web")]
 mod web;
