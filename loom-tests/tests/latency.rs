@@ -164,6 +164,28 @@ fn repeated_read_follows_the_rows_that_are_sealed_beside_it() {
     });
 }
 
+/// Another thread records late in bucket 1, which the main thread has sealed, and seals it again
+/// while the main thread copies its row.
+#[test]
+fn repeated_read_follows_a_row_that_is_filled_again_for_its_bucket() {
+    explore_some(SOME, Some(1), || {
+        let window = histogram_window(2);
+        window.record(1, SHORT);
+        window.add(2, 0);
+        assert_eq!(window.times(2), [1, 0]);
+        let late = window.clone();
+        let writer = thread::spawn(move || {
+            late.record(1, SHORT);
+            late.add(2, 0);
+        });
+        // This read makes the merge.
+        let [found, longer] = window.times(2);
+        assert!((1..=2).contains(&found) && longer == 0, "{found}");
+        writer.join().unwrap();
+        assert_eq!(window.times(2), [2, 0]);
+    });
+}
+
 /// The reader may find the cell sealed, and its bins after it was bound again. The extremes include
 /// what is in the bins.
 #[test]

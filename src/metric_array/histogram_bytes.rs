@@ -20,7 +20,7 @@ impl HistogramConfig {
     /// thread that reads histograms also has two buffers of its own for the bins, of up to 18 bytes
     /// a bin. A thread that reads the same windows again and again keeps the sums of the sealed
     /// buckets of up to four windows of 4 to 1,024 buckets: for each window, 8 bytes a bin, 136
-    /// bytes a bucket, and a copy of the lists of bins, of up to 128 KiB.
+    /// bytes a bucket, and a copy of the lists of bins, of up to 256 KiB.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, WindowConfig};

@@ -13,7 +13,7 @@ pub(crate) const OPERATIONS: &[(&str, &str)] = &[
     ("look a resource up by its name, enter it and succeed", "look_up_enter_and_succeed_at"),
     ("the first record of a thread in a bucket", "rollover"),
     ("read the rate of a second", "qps_at_2"),
-    ("read four quantiles of a minute", "quantiles_at_120"),
+    ("read four quantiles of a minute again, no bucket sealed since", "quantiles_at_120"),
     ("`SlidingWindowLimiter` admits", "sliding_admitted_at"),
     ("`TokenBucket` admits", "token_admitted_at"),
     ("`Keyed` admits", "keyed_admitted_at"),

@@ -29,6 +29,8 @@ pub(super) struct FurtherSets([OnceLock<Level>; LEVELS.len()]);
 
 #[derive(Debug)]
 struct Level {
+    /// 1 if the thread has taken a way of it.
+    is_used: PrivateU64,
     sets: Box<[Set]>,
     states: Box<[[PrivateU64; WAYS]]>,
 }
@@ -74,19 +76,26 @@ impl FurtherSets {
         })
     }
 
-    /// Returns a way for a window: an empty one, or one whose window was dropped.
-    pub(super) fn free(&'static self, window: u64, has_recorder: bool) -> Option<Way> {
+    /// Takes a way for a window: an empty one, or one whose window was dropped.
+    pub(super) fn take(&'static self, window: u64, has_recorder: bool) -> Option<Way> {
         let levels = if has_recorder { LEVELS_WITH_RECORDERS } else { LEVELS.len() };
         self.0.iter().zip(LEVELS).take(levels).find_map(|(level, log)| {
             let level = level.get_or_init(|| Level::new(log));
-            level.ways(set_of(window, log)).into_iter().find(|way| way.is_free())
+            let free = level.ways(set_of(window, log)).into_iter().find(|way| way.is_free());
+            if free.is_some() {
+                level.is_used.set(1);
+            }
+            free
         })
     }
 
-    /// Visits all ways.
-    pub(super) fn for_each(&'static self, visit: impl Fn(Way)) {
-        for level in self.0.iter().filter_map(OnceLock::get) {
-            (0..level.sets.len()).flat_map(|set| level.ways(set)).for_each(&visit);
+    /// Abandons all cells. Skips the levels that the thread has not used: the cache may be one of
+    /// an earlier thread with many windows, and this one may be a thread of a single request.
+    pub(super) fn abandon(&'static self) {
+        let levels = self.0.iter().filter_map(OnceLock::get);
+        for level in levels.filter(|level| level.is_used.get() != 0) {
+            (0..level.sets.len()).flat_map(|set| level.ways(set)).for_each(Way::abandon);
+            level.is_used.set(0);
         }
     }
 }
@@ -95,6 +104,7 @@ impl Level {
     fn new(log: u32) -> Self {
         let sets = 1 << log;
         Self {
+            is_used: PrivateU64::new(0),
             sets: (0..sets).map(|_| Set::new()).collect(),
             states: (0..sets).map(|_| Set::no_states()).collect(),
         }

@@ -206,7 +206,7 @@ pub(crate) fn insert(
     let [first, second] = cache.ways(set_of(window));
     let free = [first, second].into_iter().find(|way| way.is_free());
     let way =
-        free.or_else(|| cache.cold.further.free(window, recorder.is_some())).unwrap_or_else(|| {
+        free.or_else(|| cache.cold.further.take(window, recorder.is_some())).unwrap_or_else(|| {
             second.abandon();
             second.copy_from(first);
             first
@@ -364,7 +364,7 @@ impl Drop for Cleanup {
         // thread together, so `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(ThreadCache::NONE));
         (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
-        leaked.cache.cold.further.for_each(Way::abandon);
+        leaked.cache.cold.further.abandon();
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);
     }

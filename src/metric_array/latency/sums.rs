@@ -26,12 +26,14 @@ impl CopiedBins {
         self.0.clear();
         if let Some(list) = list {
             list.copy_words(&mut self.0);
+            // A slot may have had a long list once.
+            self.0.shrink_to(2 * self.0.len());
         }
     }
 
-    /// Returns the number of words of the copy.
-    pub(crate) const fn len(&self) -> usize {
-        self.0.len()
+    /// Returns the number of words for which the copy has memory.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.0.capacity()
     }
 }
 
@@ -95,5 +97,28 @@ impl ListWords for &[u32] {
         let (word, rest) = self.split_first()?;
         *self = rest;
         Some(*word)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::metric_array::latency::source::BinSource;
+
+    #[test]
+    fn copy_of_a_short_list_keeps_no_memory_of_a_long_one() {
+        let list = |groups: usize| {
+            let (mut list, mut other) = (SealedBins::new(), SealedBins::new());
+            for group in 0..groups {
+                other.fill(BinSource::One(group * GROUP_BINS), Some(&list));
+                (list, other) = (other, list);
+            }
+            list
+        };
+        let mut copy = CopiedBins::default();
+        copy.replace(Some(&list(800)));
+        assert!(copy.capacity() >= 900, "{}", copy.capacity());
+        copy.replace(Some(&list(8)));
+        assert!(copy.capacity() <= 20, "{}", copy.capacity());
     }
 }

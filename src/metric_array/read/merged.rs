@@ -46,7 +46,7 @@ const LEAST_SLOTS: usize = if cfg!(any(test, loom)) { 1 } else { 4 };
 /// The most slots of a window with a merge, and the most words that it copies: bounds of its
 /// memory.
 const MOST_SLOTS: usize = 1_024;
-const MOST_WORDS: usize = 1 << 15;
+const MOST_WORDS: usize = 1 << 16;
 
 thread_local! {
     static OF_THREAD: Cell<Option<Box<Merges>>> = const { Cell::new(None) };
@@ -74,7 +74,7 @@ pub(crate) struct MergedRows {
     rows: Vec<MergedRow>,
     counts: Counts,
     bins: BinSums,
-    /// The words of all copies.
+    /// The words for which the copies have memory.
     words: usize,
     is_too_large: bool,
 }
@@ -172,11 +172,11 @@ impl MergedRows {
                 continue;
             }
             is_changed = true;
-            *words -= merged.bins.len();
+            *words -= merged.bins.capacity();
             bins.subtract(&merged.bins);
             merged.bins.replace(wanted.and_then(|_| history?.bins_of(word)));
             bins.add(&merged.bins);
-            *words += merged.bins.len();
+            *words += merged.bins.capacity();
             merged.word = 0;
             if let Some(row) = wanted {
                 (merged.word, merged.bucket, merged.counts) =
@@ -208,5 +208,44 @@ impl MergedRows {
 
     pub(crate) const fn bins(&self) -> &BinSums {
         &self.bins
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{ManualClock, SlidingWindow, Timestamp, WindowConfig};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Fills 64 buckets with so many response times each, reads them three times, and returns the
+    /// words for which this thread keeps copies.
+    fn kept_words(spread: i32) -> usize {
+        let config = WindowConfig::new(64, 64 * SECOND).unwrap();
+        let clock = ManualClock::new(Timestamp::from_secs(10));
+        let scale = HistogramConfig::with_scale(8).unwrap();
+        let window = SlidingWindow::with_histogram(config, scale, clock);
+        for _ in 0..64 {
+            window.clock().advance(SECOND);
+            for exponent in 0..spread {
+                window.record_success(Duration::from_secs_f64(1.02_f64.powi(exponent) * 1e-5));
+            }
+        }
+        for _ in 0..3 {
+            let count = window.now().histogram().map_or(0, |it| it.count());
+            assert_eq!(count, 64 * u64::from(spread.unsigned_abs()));
+        }
+        let mut merges = OF_THREAD.take().expect("the thread has read a window");
+        let (_, merged) = merges.kept.pop().expect("the window was read again");
+        merged.rows.iter().map(|row| row.bins.capacity()).sum()
+    }
+
+    #[test]
+    fn copies_of_long_lists_are_dropped() {
+        assert!((64..=MOST_WORDS).contains(&kept_words(10)));
+        assert_eq!(kept_words(1_000), 0);
     }
 }

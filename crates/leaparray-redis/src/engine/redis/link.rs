@@ -7,9 +7,15 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisResult, ScriptInvocation};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The longest time in which a connection is opened: up to five round trips, with TLS.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest time in which a client opens all that it needs: connections to the nodes of a
+/// cluster, their slots, and connections to nodes that were not named. The client itself waits for
+/// the slots without a bound, also on a connection that has died since it was opened.
+const OPEN_ALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection that is opened again after a failure.
 #[derive(Clone)]
@@ -173,7 +179,11 @@ impl<K: Open> Reopened<K> {
         }
         let (sender, receiver) = watch::channel(None);
         let client = Arc::clone(&self.client);
-        tokio::spawn(async move { sender.send_replace(Some(client.open().await)) });
+        tokio::spawn(async move {
+            let opened = timeout(OPEN_ALL_TIMEOUT, client.open()).await;
+            let too_late = |_| Err((ErrorKind::Io, "the connection was not opened in time").into());
+            sender.send_replace(Some(opened.unwrap_or_else(too_late)))
+        });
         current.number += 1;
         current.opened = Some(receiver.clone());
         (current.number, receiver)
@@ -230,5 +240,46 @@ impl Open for redis::cluster::ClusterClient {
 
     async fn open(&self) -> RedisResult<Self::Connection> {
         self.get_async_connection().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use redis::Script;
+
+    use super::*;
+
+    /// A client that waits for ever for a server.
+    #[derive(Default)]
+    struct Silent(AtomicU32);
+
+    impl Open for Silent {
+        type Connection = redis::aio::MultiplexedConnection;
+
+        async fn open(&self) -> RedisResult<Self::Connection> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_is_not_opened_in_time_is_opened_again() {
+        let link = Reopened::new(Silent::default());
+        let (script, unanswered) = (Script::new("return 1"), Unanswered::default());
+        // The limiter drops each of these calls. They share one attempt.
+        let ask = || async {
+            let script = script.prepare_invoke();
+            timeout(Duration::from_secs(3), link.run::<()>(&script, &unanswered)).await
+        };
+        let opened = || link.client.0.load(Ordering::Relaxed);
+        for _ in 0..6 {
+            assert!(ask().await.is_err(), "no answer in time");
+        }
+        assert_eq!(opened(), 1);
+        assert!(ask().await.unwrap().is_err(), "the attempt has ended");
+        assert!(ask().await.is_err());
+        assert_eq!(opened(), 2);
     }
 }
