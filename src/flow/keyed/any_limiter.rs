@@ -136,8 +136,8 @@ where
         self.with_state(self.hash(key), key, now, |own| own.lent())
     }
 
-    /// Returns the limiter of a key, as [`limiter_of`](Self::limiter_of), for a request at `now`. The
-    /// clock is not read, unless `now` is ahead of its last reading by more than the
+    /// Returns the limiter of a key, as [`limiter_of`](Self::limiter_of), for a request at `now`.
+    /// The clock is not read, unless `now` is ahead of its last reading by more than the
     /// [lead](Self::with_max_lead).
     ///
     /// ```
