@@ -268,38 +268,57 @@ async fn leases_have_no_quotas() {
 }
 
 /// Two requests take the memory of those that may wait. The next one is decided at once, and
-/// charged to no limit.
+/// charged nothing by the limit that would wait.
 #[tokio::test(start_paused = true)]
 async fn request_without_room_to_wait_is_decided_by_the_fallback() {
-    {
-        let (fallback, is_over, left) = (Fallback::Closed, true, 30);
+    for (fallback, is_over, left) in [(Fallback::Closed, true, 30), (Fallback::Open, false, 29)] {
         let mut settings = Settings::default();
         (settings.fallback, settings.max_waiting) = (fallback, 10 << 10);
         let mesh = Mesh::new(1, settings);
-        mesh.open(&[all()]).await;
+        // A limit that has had an answer, so that its store is not away.
+        mesh.open(&[all(), user("ann"), user("bob"), user("eve")]).await;
         mesh.engine.stuck.store(true, Ordering::Relaxed);
-        let service = &mesh.instances[0];
         let began = tokio::time::Instant::now();
         let ask = |descriptors: Vec<Descriptor>| {
-            let service = service.clone();
+            let service = mesh.instances[0].clone();
             async move { service.decide(&Request::new("d", descriptors), service.now()).await }
         };
-        let waiting = [tokio::spawn(ask(vec![user("ann")])), tokio::spawn(ask(vec![user("bob")]))];
+        let waiting = ["ann", "bob"].map(|name| tokio::spawn(ask(vec![user(name).with_hits(20)])));
         tokio::task::yield_now().await;
-        let third = ask(vec![all(), user("eve")]).await;
+        let third = ask(vec![all(), user("eve").with_hits(20)]).await;
         assert_eq!(began.elapsed().as_millis(), 0);
-        let by: Vec<_> = third.statuses().iter().map(|it| it.by).collect();
-        assert_eq!((third.over, by), (is_over, vec![By::Limit, By::TooManyWaiting]));
+        let by = third.statuses()[1].by;
+        assert_eq!((third.over, by), (is_over, By::TooManyWaiting), "{third:?}");
         for waiting in waiting {
             assert!(waiting.await.unwrap().over, "not answered");
         }
         assert_eq!(began.elapsed().as_millis(), 200);
-        // There is room again.
-        assert_ne!(ask(vec![user("eve")]).await.statuses()[0].by, By::TooManyWaiting);
         let mut admitted = 0;
         for _ in 0..40 {
             admitted += usize::from(!mesh.is_over(0, vec![all()]).await);
         }
         assert_eq!(admitted, left);
+    }
+}
+
+/// Each way out of a wait makes room: the time-out, and the drop of the request.
+#[tokio::test(start_paused = true)]
+async fn request_that_ends_its_wait_makes_room() {
+    let mut settings = Settings::default();
+    settings.max_waiting = 5 << 10;
+    let mesh = Mesh::new(1, settings);
+    mesh.open(&[all()]).await;
+    mesh.engine.stuck.store(true, Ordering::Relaxed);
+    let ask = |at: String| {
+        let service = mesh.instances[0].clone();
+        async move { service.decide(&Request::new("d", [user(&at)]), service.now()).await }
+    };
+    for round in 0..5 {
+        let dropped = Duration::from_millis(50);
+        let dropped = tokio::time::timeout(dropped, ask(format!("dropped{round}"))).await;
+        assert!(dropped.is_err(), "round {round}: {dropped:?}, no room after a time-out");
+        let late = ask(format!("late{round}")).await;
+        let by = late.statuses()[0].by;
+        assert_ne!(by, By::TooManyWaiting, "round {round}: no room after a drop");
     }
 }

@@ -1,7 +1,7 @@
 //! Measures `leaparray-envoy` beside limitador through gRPC, in memory and over Redis.
 //!
 //! ```text
-//! cargo run --release --manifest-path checks/compare/grpc/Cargo.toml
+//! checks/compare/grpc/run [rounds NUMBER]
 //! ```
 //!
 //! Each server is a process of its own. Limitador's server is not on crates.io, so its library

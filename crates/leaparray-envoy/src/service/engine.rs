@@ -18,9 +18,9 @@ use std::collections::HashMap;
 
 use leaparray::{Clock, Registry, Timestamp};
 
-#[cfg(feature = "redis")]
-use super::asked::Found;
 use super::asked::{AllAsked, status};
+#[cfg(feature = "redis")]
+use super::asked::{Asked, Found};
 use super::decision::{By, Decision};
 #[cfg(feature = "redis")]
 use super::leases;
@@ -110,7 +110,8 @@ pub(super) async fn charge_after_answers<C: Clock>(
 }
 
 /// Decides by the fallback on the limits that would wait for the store, for a request that was over
-/// by [`charge`], and may not wait. Nothing is charged to these limits.
+/// by [`charge`], and may not wait. Nothing is charged to these limits, beyond what is left of them
+/// with [`Charging::Each`].
 #[cfg(feature = "redis")]
 #[cold]
 pub(super) fn charge_by<C: Clock>(
@@ -120,14 +121,22 @@ pub(super) fn charge_by<C: Clock>(
     charging: Charging,
     now: Timestamp,
 ) -> bool {
-    for one in asked.iter_mut().filter(|one| one.awaits) {
+    let decide = |one: &mut Asked<'_, C>| {
         one.by = By::TooManyWaiting;
         one.is_refused = fallback == Fallback::Closed;
-    }
+    };
+    asked.iter_mut().filter(|one| one.awaits).for_each(decide);
     if charging == Charging::Each || is_over(request, asked) {
         return is_over(request, asked);
     }
-    asked.iter_mut().filter(|one| !one.awaits && !one.is_refused).for_each(|one| one.take(now));
+    for one in asked.iter_mut().filter(|one| !one.awaits && !one.is_refused) {
+        one.take(now);
+        // Its permits in hand are too few by now: another request was faster, or they could not be
+        // given back.
+        if one.awaits {
+            decide(one);
+        }
+    }
     let is_over = is_over(request, asked);
     if is_over {
         asked.iter_mut().for_each(|one| one.give_back(now));

@@ -66,5 +66,9 @@ pub enum Fallback {
     #[default]
     Closed,
     /// It is within its limit, and charged nothing.
+    ///
+    /// Limits that several instances share keep the charge of a request that another limit refuses,
+    /// or that is dropped while it waits: a lease does not tell a permit from an admission without
+    /// one, which must not be given back. The limit has less left for that time.
     Open,
 }

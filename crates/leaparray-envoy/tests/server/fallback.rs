@@ -72,3 +72,22 @@ async fn store_that_is_away_is_told() {
         "{metrics}"
     );
 }
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn request_without_room_to_wait_is_told() {
+    use leaparray_envoy::service::Leases;
+    // A new limit waits for its first answer.
+    let engine = leaparray_redis::RedisEngine::open("redis://127.0.0.1:1/").unwrap();
+    let store = Store::Redis(Leases::new("shop", engine).unwrap());
+    let mut settings = Settings::default();
+    settings.max_waiting = 0;
+    let (_, address) = serve(&store, settings, Bounds::default()).await;
+    let answer = ask(address, 1).await;
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+    let told = r#""dynamicMetadata":{"fallback":"too many requests wait for the store"}"#;
+    assert!(answer.contains(told), "{answer}");
+    let metrics = metrics(address).await;
+    let line = "leaparray_envoy_fallbacks_total{policy=\"closed\"} 1\n";
+    assert!(metrics.contains(line), "{metrics}");
+}
