@@ -238,8 +238,8 @@ mod tests {
             let count = window.now().histogram().map_or(0, |it| it.count());
             assert_eq!(count, 64 * u64::from(spread.unsigned_abs()));
         }
-        let mut merges = OF_THREAD.take().expect("the thread has read a window");
-        let (_, merged) = merges.kept.pop().expect("the window was read again");
+        let mut all = OF_THREAD.take().expect("the thread has read a window");
+        let (_, merged) = all.kept.pop().expect("the window was read again");
         merged.rows.iter().map(|row| row.bins.capacity()).sum()
     }
 
