@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core';
 export const WIDE = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 /** How long a condition may take to come true. Only a defect reaches it. */
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
