@@ -31,8 +31,8 @@ pub(crate) async fn is_admitted(port: u16) -> Result<bool> {
     Ok(answer.into_inner().overall_code() == Code::Ok)
 }
 
-/// Asks for far more than the limit, and returns the requests that were certainly admitted within a
-/// second: those that were sent and answered in it.
+/// Asks for far more than the limit, and returns how many requests were certainly admitted within a
+/// second: the admitted requests that were sent and answered in it.
 pub(crate) fn fullest_second(kind: Kind, folder: &Path) -> Result<usize> {
     let redis = Redis::start(folder)?;
     let instances = if kind.is_over_redis() { 2 } else { 1 };

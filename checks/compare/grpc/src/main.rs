@@ -13,7 +13,7 @@
 //! - *decisions per second*: 4 connections with 16 requests each, in flight at once;
 //! - *per core*: the same, for a second of processor time of the server;
 //! - *p99*: of 2,000 requests per second, from 8 connections;
-//! - *commands*: those that Redis has processed, also in scripts, for a decision under full load;
+//! - *commands*: the commands that Redis processes for a decision under full load, also in scripts;
 //! - *in the fullest second*: the requests that two instances (in memory: one) admit in any second,
 //!   of a limit of 1,000 in a second. A request counts only if it starts and ends in that second.
 //!

@@ -219,7 +219,7 @@ impl State {
         self.most(|first, state| sum(&state.used, first))
     }
 
-    /// Returns the most permits of a window that were taken, also those that were given back.
+    /// Returns the most permits that were taken in a window, including permits given back later.
     pub(crate) fn most_taken(&self) -> u64 {
         self.most(|first, state| sum(&state.used, first) + sum(&state.given_back, first))
     }

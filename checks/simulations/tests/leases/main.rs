@@ -130,7 +130,7 @@ fn given_back_twice() -> Fleet {
     Fleet::new(1, 3, Faults { asks: 3, give_backs: 2, ..Faults::default() })
 }
 
-/// A snapshot of the server's memory comes back: the identity is that of before.
+/// A snapshot of the server's memory comes back, with the identity of the server.
 fn restored(fleet: Fleet) -> Fleet {
     Fleet { identity_of_process: true, times: 2, ..fleet }
 }

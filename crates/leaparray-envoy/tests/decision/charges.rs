@@ -144,7 +144,7 @@ fn request_can_give_limits_and_hits() {
     assert!(ask(&service, [own("y", 1).with_hits(0)]).over);
 }
 
-/// The status of a request with several descriptors is that of a reading after it.
+/// The status of a request with several descriptors is what a reading after the request finds.
 #[test]
 fn statuses_of_several_descriptors_have_all_charges() {
     let (service, clock) = service(TWO);

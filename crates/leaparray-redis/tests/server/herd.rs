@@ -169,8 +169,8 @@ fn process() {
     });
 }
 
-/// A process of limiters. Its priority is lower than that of the server and of the other client:
-/// its processor time is not what these notice of limiters on other machines.
+/// A process of limiters. It runs with a lower priority than the server and the other client, which
+/// would share no processor with limiters on other machines.
 struct Herd(Child);
 
 impl Herd {

@@ -106,7 +106,7 @@ type Opened<C> = Option<RedisResult<C>>;
 pub(in crate::engine) trait Open: Send + Sync + 'static {
     type Connection: ConnectionLike + Clone + Send + Sync + 'static;
 
-    /// The connection is discarded after so many calls in a row without an answer.
+    /// The number of calls in a row without an answer after which the connection is discarded.
     const MOST_UNANSWERED: u32 = 1;
     /// Whether an error of the server is an answer: the connection itself finds the primary.
     const RECOVERS: bool = false;
