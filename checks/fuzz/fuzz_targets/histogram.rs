@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../../tests/histogram/case/mod.rs"]
+#[path = "../../../tests/suite/histogram/case/mod.rs"]
 mod case;
 
 use case::Case;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../../tests/oracle/case/mod.rs"]
+#[path = "../../../tests/suite/oracle/case/mod.rs"]
 mod case;
 
 use case::Case;

@@ -104,7 +104,7 @@ impl Copy {
         cargo.env("CARGO_TARGET_DIR", self.folder.join(target));
         let status = run_into(&mut cargo, log)?;
         let output = fs::read_to_string(log)?;
-        // `Executable tests/flow.rs (/scratch/target/debug/deps/flow-0123456789abcdef)`
+        // `Executable tests/suite/main.rs (/scratch/target/debug/deps/suite-0123456789abcdef)`
         let line = output.lines().rfind(|line| line.trim_start().starts_with("Executable"));
         let path = line.and_then(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
         let binary = |path| Binary {

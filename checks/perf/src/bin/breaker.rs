@@ -2,7 +2,7 @@
 //! Prints the tables of `docs/reference/adaptive_breaker.md`. Times are simulated, and the random
 //! numbers have fixed seeds, so each run prints the same.
 
-#[path = "../../../../tests/flow/breaker/simulation.rs"]
+#[path = "../../../../tests/suite/flow/breaker/simulation.rs"]
 mod simulation;
 
 use std::fmt::Display;

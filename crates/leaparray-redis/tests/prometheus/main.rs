@@ -5,5 +5,5 @@
 mod exposition;
 mod prometheus;
 mod server;
-#[path = "../simulated/mod.rs"]
+#[path = "../suite/simulated/mod.rs"]
 mod simulated;

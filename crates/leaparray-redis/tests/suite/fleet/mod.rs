@@ -1,0 +1,9 @@
+//! The protocol of a window over a fleet, without a server: time is given.
+
+mod budget;
+mod conservation;
+mod delivery;
+mod parts;
+mod reading;
+mod rows;
+mod skew;

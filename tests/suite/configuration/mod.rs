@@ -1,0 +1,5 @@
+//! Configurations, read from text and written back.
+
+mod refusals;
+mod service;
+mod shapes;

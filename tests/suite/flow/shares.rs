@@ -1,0 +1,163 @@
+//! Fair shares of tenants: their exact part, and what is refused. The simulations have the shares
+//! that tenants get in the mean.
+
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use leaparray::flow::adaptive::{Aimd, LimitRange};
+use leaparray::flow::shares::{FairShares, ShareError};
+use leaparray::flow::{
+    AdaptiveLimiter, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason, Retry,
+};
+
+use crate::flow::at;
+
+type Fixed = BuildHasherDefault<DefaultHasher>;
+type Shares = FairShares<Arc<ConcurrencyLimiter>, Fixed>;
+
+fn shares(limit: u64, tenants: usize) -> Shares {
+    let limit = Arc::new(ConcurrencyLimiter::new(limit));
+    FairShares::with_hasher(limit, tenants, Fixed::default()).unwrap()
+}
+
+/// Takes permits one by one until one is refused.
+fn fill<L: Limiter>(tenant: &L) -> Vec<L::Permit> {
+    std::iter::from_fn(|| tenant.try_acquire().at_once().ok()).collect()
+}
+
+#[test]
+fn hungry_tenants_have_their_weighted_shares() {
+    let shares = shares(32, 100);
+    let tenants = [("ann", 1), ("bob", 1), ("cid", 4)].map(|(it, of)| shares.tenant(it, of));
+    let mut held = [(); 3].map(|()| Vec::new());
+    for _ in 0..400 {
+        for (tenant, held) in tenants.iter().zip(&mut held).rev() {
+            held.extend(fill(tenant));
+        }
+        for held in &mut held {
+            held.truncate(held.len().saturating_sub(1));
+        }
+    }
+    for (tenant, held) in tenants.iter().zip(&mut held).rev() {
+        held.extend(fill(tenant));
+    }
+    assert_eq!(held.each_ref().map(Vec::len), [5, 5, 20], "of 30");
+    let refusal = tenants[0].try_acquire().refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry()), (Reason::SHARE_USED, Retry::Unknown));
+    assert_eq!(tenants[0].peek_at(at(0), 1).unwrap().refusal(), Some(refusal));
+    let quota = tenants[2].quota_at(at(0)).unwrap();
+    assert_eq!((quota.limit, quota.remaining, quota.unit), (20, 0, QuotaUnit::InFlight));
+    drop(held);
+    assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+}
+
+#[test]
+fn no_tenant_is_refused_while_half_of_the_limit_is_free() {
+    let shares = shares(100, 100);
+    // Hungry neighbours, of which nothing is left but their hunger.
+    let others: Vec<_> = (0..50).map(|it| fill(&shares.tenant(&it, 255))).collect();
+    drop(others);
+    let ann = shares.tenant("ann", 1);
+    let mut held: Vec<_> = (0..50).map(|_| ann.try_acquire().at_once().unwrap()).collect();
+    for _ in 0..400 {
+        drop(held.remove(0));
+        held.extend(ann.try_acquire().at_once().ok());
+    }
+    assert_eq!(held.len(), 50);
+    held.extend(fill(&ann));
+    assert_eq!(held.len(), 94, "all but the reserve: the others are no longer hungry");
+}
+
+#[test]
+fn share_comes_back_with_the_permits_of_the_others() {
+    let shares = shares(16, 10);
+    let [ann, bob] = [shares.tenant("ann", 1), shares.tenant("bob", 1)];
+    let (mut of_ann, mut of_bob) = (fill(&ann), fill(&bob));
+    assert_eq!((of_ann.len(), of_bob.len()), (15, 1));
+    while of_bob.len() < 7 {
+        drop(of_ann.pop().expect("bob has its share before"));
+        assert!(ann.try_acquire().is_refused());
+        of_bob.push(bob.try_acquire().at_once().expect("ann does not get it again"));
+    }
+    assert_eq!(of_ann.len(), 9);
+}
+
+#[test]
+fn tenants_without_room_are_admitted_while_there_is_plenty() {
+    // One bucket of eight words.
+    let shares = shares(100, 1);
+    let held: Vec<_> = (0..50).map(|it| shares.tenant(&it, 1).try_acquire()).collect();
+    assert!(held.iter().all(Decision::is_admitted));
+    let refused = (50..60).filter(|it| shares.tenant(it, 1).try_acquire().is_refused()).count();
+    assert_eq!(refused, 10);
+    drop(held);
+    assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+}
+
+#[test]
+fn settings_and_requests_out_of_range() {
+    let new = |tenants| FairShares::new(Arc::new(ConcurrencyLimiter::new(1)), tenants).err();
+    let max = 1 << 24;
+    assert_eq!(new(0), Some(ShareError::Tenants { tenants: 0, max }));
+    assert_eq!(new(max + 1), Some(ShareError::Tenants { tenants: max + 1, max }));
+    let shares = shares(ConcurrencyLimiter::MAX_LIMIT, 10);
+    let ann = shares.tenant("ann", 0);
+    for permits in [1 << 24, 1 << 63, u64::MAX] {
+        assert!(ann.try_acquire_many(permits).is_refused(), "{permits}");
+    }
+    let most = ann.try_acquire_many((1 << 24) - 1);
+    assert!(most.is_admitted() && ann.try_acquire().is_refused());
+    assert!(ann.try_acquire_many(0).is_admitted());
+    drop(most);
+    let none = self::shares(0, 10);
+    assert!(none.tenant("ann", u32::MAX).try_acquire().is_refused());
+    assert_eq!((shares.in_use(), none.in_use()), (0, 0));
+}
+
+#[test]
+fn shares_follow_an_adaptive_limit() {
+    let limit = Arc::new(AdaptiveLimiter::new(Aimd::new(LimitRange::new(1, 32, 64).unwrap())));
+    let shares = FairShares::new(Arc::clone(&limit), 100).unwrap();
+    let held = fill(&shares.tenant("ann", 1));
+    assert_eq!(held.len(), 30);
+    limit.reconfigure(Aimd::new(LimitRange::new(1, 8, 16).unwrap()));
+    assert!(shares.tenant("bob", 1).try_acquire().is_refused());
+    drop(held);
+    assert!(shares.tenant("bob", 1).try_acquire().is_admitted());
+    assert_eq!((shares.in_use(), limit.in_use()), (0, 0));
+}
+
+/// Threads ask for few tenants. The limit is never exceeded, and all books are empty in the end.
+#[test]
+fn limit_is_exact_and_books_balance_under_a_race() {
+    let (shares, all, start) = (shares(16, 8), AtomicU64::new(0), Barrier::new(4));
+    thread::scope(|scope| {
+        for number in 0..4_u64 {
+            let (shares, all, start) = (&shares, &all, &start);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(number);
+                let mut held = Vec::new();
+                start.wait();
+                for _ in 0..5_000 {
+                    if held.len() > 6 || rng.u8(..3) == 0 {
+                        if let Some((permits, permit)) = held.pop() {
+                            all.fetch_sub(permits, Ordering::Relaxed);
+                            drop(permit);
+                        }
+                        continue;
+                    }
+                    let (tenant, permits) = (shares.tenant(&rng.u8(..12), 1), rng.u64(1..3));
+                    if let Ok(permit) = tenant.try_acquire_many(permits).at_once() {
+                        assert!(all.fetch_add(permits, Ordering::Relaxed) + permits <= 16);
+                        held.push((permits, permit));
+                    }
+                }
+                let permits = held.iter().map(|(permits, _)| permits).sum();
+                all.fetch_sub(permits, Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+}
