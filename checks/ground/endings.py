@@ -6,6 +6,7 @@ directly, and behind proxies. Prints the rows of two tables of docs/COMPATIBILIT
 """
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -202,6 +203,25 @@ for version, name in [("1", "Go 1.27.3"), ("2", "Go 1.27.3, HTTP/2")]:
     CLIENTS[name] = {action: go(action) for action in ["waits", "time-out", "leaves", "forgets"]}
 
 
+def version_of(client):
+    """The release of a client, as it tells; the name of another one has it."""
+    if client == "curl":
+        return subprocess.check_output(["curl", "--version"], text=True).split()[1]
+    if client == "fetch of Node.js":
+        return subprocess.check_output(["node", "--version"], text=True).strip().lstrip("v")
+    if client == "undici":
+        return json.loads(pathlib.Path("node_modules/undici/package.json").read_text())["version"]
+    if client in ("requests", "httpx", "aiohttp"):
+        return importlib.metadata.version(client)
+    return ""
+
+
+def with_version(name):
+    """`curl, HTTP/2` as `curl 8.14.1, HTTP/2`."""
+    client, *more = name.split(", ")
+    return ", ".join([f"{client} {version_of(client)}".strip(), *more])
+
+
 @contextlib.contextmanager
 def running(command, folder=None):
     process = subprocess.Popen(
@@ -238,7 +258,7 @@ def clients(service):
                 cells.append(ending_of(service, service.address, path, actions[action], action == "waits"))
             else:
                 cells.append("")
-        print("|", " | ".join([name, *cells]), "|", flush=True)
+        print("|", " | ".join([with_version(name), *cells]), "|", flush=True)
 
 
 def free_port():

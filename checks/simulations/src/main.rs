@@ -1,7 +1,8 @@
 //! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table
 //! `published.tsv`, or with `--check` compares them with the results. With `search N`, searches N
-//! random histories of each family of controllers instead; with `traces N`, runs each limit and
-//! each breaker on N traces of each shape. Fails if one of the goals on the pages is missed, if
+//! random histories of each family of controllers instead; with `rules FIRST N`, N random histories
+//! of rules from that seed on; with `traces N`, runs each limit and each breaker on N traces of
+//! each shape. Fails if one of the goals on the pages is missed, if
 //! leases overshoot, or if a check of the fleet windows or of the traces fails.
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::{env, fs, io};
 
 use leaparray_simulations::histories::controllers::{self, Family};
+use leaparray_simulations::histories::rules;
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
 use leaparray_simulations::{fleet, parallel, published, shares, storms, traces, windows};
@@ -20,10 +22,16 @@ fn main() -> ExitCode {
         [] => false,
         ["--check"] => true,
         ["search", seeds] => return seeds.parse().map_or(ExitCode::from(2), search),
+        ["rules", first, seeds] => {
+            return match (first.parse(), seeds.parse()) {
+                (Ok(first), Ok(seeds)) => search_rules(first, seeds),
+                _ => ExitCode::from(2),
+            };
+        }
         ["traces", seeds] => return seeds.parse().map_or(ExitCode::from(2), run_traces),
         _ => {
             eprintln!(
-                "the arguments are --check, or search or traces and a number, not {arguments:?}"
+                "the arguments are --check, or search, rules or traces and numbers, not {arguments:?}"
             );
             return ExitCode::from(2);
         }
@@ -86,6 +94,21 @@ fn search(seeds: u64) -> ExitCode {
         println!("{family:?}: {found:#?}");
     }
     ExitCode::from(u8::from(found.iter().any(Option::is_some)))
+}
+
+/// Prints the first history of rules that differs from the reference in each part of the seeds,
+/// made simpler.
+fn search_rules(first: u64, seeds: u64) -> ExitCode {
+    const PART: u64 = 1_000;
+    let last = first.saturating_add(seeds);
+    let parts: Vec<_> = (first..last).step_by(1_000).collect();
+    let found = parallel::map(&parts, |part| rules::search(*part..last.min(part + PART)));
+    for found in found.iter().flatten() {
+        println!("{found:#?}");
+    }
+    let found = found.iter().flatten().count();
+    println!("{seeds} histories from {first} on: {found} parts of {PART} with a difference");
+    ExitCode::from(u8::from(found > 0))
 }
 
 /// Prints the section of the traces, and each run with a wrong decision.

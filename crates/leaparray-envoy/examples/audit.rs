@@ -1,5 +1,6 @@
 //! Starts the service, Envoy with both filters, and load, and prints an audit by the clock of the
-//! upstream. Needs Envoy, named by the variable `ENVOY`, and h2load.
+//! upstream. Fails if a second has more than the limit, or if less than 95 % of it is used although
+//! the load was sent. Needs Envoy, named by the variable `ENVOY`, and h2load.
 #![forbid(unsafe_code)]
 
 #[path = "../tests/envoy/audit.rs"]
@@ -42,13 +43,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (name, port) in [("RLS", ports.rls), ("RLQS", ports.rlqs)] {
         let start = now();
         let Some(load) = load(port, SECONDS) else { return Ok(()) };
-        tokio::task::spawn_blocking(move || load.was_sent()).await?;
+        let was_sent = tokio::task::spawn_blocking(move || load.was_sent()).await?;
         let uses = upstream.take();
         let most = assert_never_over(&uses, LIMIT);
         // Without the time in which the first assignments are made.
         let from = start + 3_000_000_000;
         let part = used(&uses, LIMIT, from, start + u64::from(SECONDS) * 1_000_000_000);
         println!("{name:8} {:>9} {most:>22} {:>5.1}%", uses.len(), part * 100.0);
+        assert!(!was_sent || part >= 0.95, "{name}: less than 95 % of the limit is used");
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leaparray::Timestamp;
 
@@ -75,19 +74,24 @@ impl<C: RuleClock> Carry<C> {
         Self { from: Arc::clone(from), to: Arc::clone(to), charged: None }
     }
 
-    /// Charges what was not charged yet.
-    fn charge(&mut self, now: Timestamp) {
+    /// Charges what the former limiter has charged, before the new one decides.
+    fn begin(&mut self, now: Timestamp) {
+        // Another limiter is not asked: a breaker would count the request.
+        let (Some(taken), Some(has)) = (self.from.taken(now), self.to.taken(now)) else { return };
+        self.to.take_beyond(now, taken.saturating_sub(has));
+        self.charged = Some(taken.max(has));
+    }
+
+    /// Charges what the former one has charged since then, as far as it is left.
+    fn end(&mut self, now: Timestamp) {
         let Self { from, to, charged } = self;
-        let (taken, before) = (from.taken(now), charged.unwrap_or_else(|| to.taken(now)));
+        let (Some(taken), Some(before)) = (from.taken(now), *charged) else { return };
         to.take(now, taken.saturating_sub(before));
         *charged = Some(taken.max(before));
     }
 }
 
 impl<C: RuleClock> Rules<C> {
-    /// The time for which a rule that is gone can come back to its state.
-    const KEEP: Duration = Duration::from_secs(3_600);
-
     /// Replaces the rules; see [Changes](Self#changes). Other threads may ask at the same time.
     /// Threads that change the rules take turns.
     ///
@@ -115,11 +119,11 @@ impl<C: RuleClock> Rules<C> {
         let before = self.shared.home.plan();
         let clock = self.shared.home.registry.clock();
         let now = clock.now();
-        turn.gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+        turn.gone.forget(now);
         let Prepared { plan, steps, mut carries, gone, mut changes } =
             self.prepare(&before, &turn.gone, rules);
         for carry in &mut carries {
-            carry.charge(now);
+            carry.begin(now);
         }
         for step in &steps {
             step.begin(clock);
@@ -130,14 +134,15 @@ impl<C: RuleClock> Rules<C> {
             step.end(clock);
         }
         for carry in &mut carries {
-            carry.charge(clock.now());
+            carry.end(clock.now());
         }
-        for rule in rules.rules() {
-            turn.gone.remove(&rule.name);
+        for step in &steps {
+            turn.gone.take_up(&step.next);
         }
         // A decision that finds its limiter ended is made anew: it is by a former plan.
-        let kept = gone.into_iter().filter(|it| it.limiter.end());
-        turn.gone.extend(kept.map(|it| (Arc::clone(&it.rule.name), (it, now))));
+        for rule in gone.into_iter().filter(|it| it.limiter.end()) {
+            turn.gone.add(rule, now);
+        }
         changes.not_shown = self.show(&mut turn.watched);
         let not_started = self.each(|it| (!it.is_started()).then_some(()));
         changes.not_started = not_started.into_iter().map(|(name, ())| name).collect();
@@ -161,8 +166,7 @@ impl<C: RuleClock> Rules<C> {
     /// Drops the rules that are gone for too long to come back.
     pub(crate) fn forget_gone(&self) {
         let now = self.shared.home.registry.clock().now();
-        let gone = &mut locked(&self.shared.turn).gone;
-        gone.retain(|_, (_, since)| now.saturating_since(*since) < Self::KEEP);
+        locked(&self.shared.turn).gone.forget(now);
     }
 
     /// Makes the next plan. Changes nothing.
@@ -185,9 +189,7 @@ impl<C: RuleClock> Rules<C> {
                 list.push(Arc::clone(&rule.name));
                 replaced.extend(known.cloned());
                 // A rule that has come back takes its state up again: no request had it since.
-                if let Some((back, _)) = gone.get(&rule.name)
-                    && back.rule.becomes(rule).is_some()
-                {
+                if let Some(back) = gone.of(rule) {
                     let rollout = back.rollout.as_ref();
                     let before = known.or(Some(back));
                     let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);

@@ -54,13 +54,13 @@ use crate::turn::Turn;
 /// place. A limiter is replaced if it becomes one of another kind, if its window has another
 /// interval or another number of buckets, and if its key or its `max_keys` changes. If both the old
 /// and the new one limit the rate of all requests together, the new one is charged with what the
-/// old one has charged, but for the few requests that are decided during the change. Otherwise, it
-/// begins without a state, as the limiter of a new rule does.
-/// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
+/// old one has charged, also beyond the limit of a window, but for the few requests that are
+/// decided during the change. Otherwise, it begins without a state, as the limiter of a new rule
+/// does. [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
-/// within an hour. A permit ends at the limiter that has given it, also after its rule was changed
-/// or removed.
+/// within an hour, also if the rule has had other limiters since: up to 32 of a name. A permit ends
+/// at the limiter that has given it, also after its rule was changed or removed.
 ///
 /// A request is decided by the rules of one version: by the list of rules, their resources, keys
 /// and modes that are in force when its decision begins. The numbers of rules that stay are changed
@@ -80,8 +80,8 @@ use crate::turn::Turn;
 /// limit is by its former settings or by the new ones.
 ///
 /// A change waits for no request, and no request for a change. A request that is decided twice is
-/// charged twice by a rule whose permits cannot be given back: by one with a key, and by a bucket
-/// that was changed.
+/// charged twice by a rule whose permits cannot be given back: by one with a key, by a bucket that
+/// was changed, and by a limiter that replaces another one.
 ///
 /// A thread keeps the version by which it has decided last, with its limiters and the keys that
 /// they store, until it decides again by any rules or ends. So the memory of a rule with many keys

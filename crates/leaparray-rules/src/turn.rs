@@ -2,30 +2,69 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use leaparray::Timestamp;
 
 use crate::limiter::{RuleClock, Watched};
 use crate::plan::Active;
+use crate::rule::Rule;
 
 /// The limiters that the registry watches, with the resources at which a page shows them, by the
 /// names of the rules.
 pub(crate) type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
 
-/// The rules that are gone by their names, and since when.
-pub(crate) type GoneRules<C> = HashMap<Arc<str>, (Active<C>, Timestamp)>;
+/// The rules that are gone, and the former limiters of rules, by their names.
+pub(crate) struct GoneRules<C: RuleClock>(HashMap<Arc<str>, Vec<(Active<C>, Timestamp)>>);
 
 /// The state that a change leaves for the next one.
 pub(crate) struct Turn<C: RuleClock> {
     /// The rules that the registry watches.
     pub(crate) watched: WatchedRules<C>,
-    /// The rules that are gone, or whose limiter was replaced, with the time.
     pub(crate) gone: GoneRules<C>,
+}
+
+impl<C: RuleClock> GoneRules<C> {
+    /// The time for which a limiter that is gone can come back with its state.
+    const KEEP: Duration = Duration::from_secs(3_600);
+
+    /// The most limiters of a name that can come back.
+    const OF_A_NAME: usize = 32;
+
+    /// Forgets what is gone for too long to come back.
+    pub(crate) fn forget(&mut self, now: Timestamp) {
+        self.0.retain(|_, limiters| {
+            limiters.retain(|(_, since)| now.saturating_since(*since) < Self::KEEP);
+            !limiters.is_empty()
+        });
+    }
+
+    /// Returns the former limiter that a rule takes up again, if there is one.
+    pub(crate) fn of(&self, rule: &Rule) -> Option<&Active<C>> {
+        let mut limiters = self.0.get(&rule.name)?.iter().map(|(it, _)| it);
+        limiters.find(|it| it.rule.becomes(rule).is_some())
+    }
+
+    /// Removes the limiter of a rule that is in force again.
+    pub(crate) fn take_up(&mut self, rule: &Active<C>) {
+        if let Some(limiters) = self.0.get_mut(&rule.rule.name) {
+            limiters.retain(|(it, _)| !Arc::ptr_eq(&it.limiter, &rule.limiter));
+        }
+    }
+
+    /// Adds a rule that is gone since `now`, or whose limiter was replaced then.
+    pub(crate) fn add(&mut self, rule: Active<C>, now: Timestamp) {
+        let limiters = self.0.entry(Arc::clone(&rule.rule.name)).or_default();
+        if limiters.len() == Self::OF_A_NAME {
+            limiters.remove(0);
+        }
+        limiters.push((rule, now));
+    }
 }
 
 impl<C: RuleClock> Default for Turn<C> {
     fn default() -> Self {
-        Self { watched: HashMap::new(), gone: HashMap::new() }
+        Self { watched: HashMap::new(), gone: GoneRules(HashMap::new()) }
     }
 }
 

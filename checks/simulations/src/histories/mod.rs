@@ -9,6 +9,7 @@
 pub mod controllers;
 mod history;
 mod lengths;
+pub mod rules;
 mod search;
 pub mod traps;
 mod verdict;

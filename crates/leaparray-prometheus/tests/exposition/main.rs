@@ -141,24 +141,8 @@ where
 {
     let samples = family.iter_samples().map(|sample| {
         let labels = sample.get_labelset().unwrap();
-        let labels = labels.iter().map(|(name, value)| (name.clone(), unescaped(value))).collect();
+        let labels = labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         ((family.family_name.clone(), labels), read(&sample.value))
     });
     samples.collect()
-}
-
-/// Returns the value of a label, from which the parser has not removed the escapes.
-fn unescaped(value: &str) -> String {
-    let (mut unescaped, mut chars) = (String::new(), value.chars());
-    while let Some(char) = chars.next() {
-        unescaped.push(match char {
-            '\\' => match chars.next().unwrap() {
-                'n' => '\n',
-                escaped @ ('"' | '\\') => escaped,
-                other => panic!("{other:?} needs no escape"),
-            },
-            char => char,
-        });
-    }
-    unescaped
 }

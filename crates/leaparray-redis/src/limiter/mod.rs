@@ -279,8 +279,9 @@ impl<C: Clock> Account for LeasedLimiter<C> {
     /// Gives back permits of a request that was decided at the time of `ask`, and that has not used
     /// them. They are in hand again if their use is not reported, and returned to the server
     /// otherwise, until their use would have left the window. If only a part is given back, the
-    /// result is `false`. Permits of a request that entered a node are not given back: it was
-    /// decided by another clock than the node's.
+    /// result is `false`. None is given back of a time up to the last one at which a request was
+    /// admitted without a lease, by [`WhenAway::Open`], nor with a share. Permits of a request that
+    /// entered a node are not given back: it was decided by another clock than the node's.
     fn refund(&self, ask: &flow::Ask<'_>, wait: Duration) -> bool {
         let shared = &self.inner.shared;
         wait.is_zero() && ask.node().is_none() && shared.give_back(ask.now(), ask.permits())

@@ -46,6 +46,8 @@ pub(super) struct Shared<C> {
     is_away: AtomicBool,
     /// Whether a request without a permit is admitted while the server is away.
     is_open: bool,
+    /// The nanosecond after the latest time of a request that was admitted without a lease.
+    open_until: AtomicU64,
     pub(super) reserve: Option<Reserve<C>>,
     counts: Counts,
     is_closing: AtomicBool,
@@ -138,6 +140,7 @@ impl<C: Clock> Shared<C> {
             state: watch::Sender::new(LeaseState::Connecting),
             is_away: AtomicBool::new(true),
             is_open,
+            open_until: AtomicU64::new(0),
             reserve,
             counts: Counts::default(),
             is_closing: AtomicBool::new(false),
@@ -211,6 +214,10 @@ impl<C: Clock> Shared<C> {
         }
         let is_away = self.is_away.load(Ordering::Relaxed);
         if is_away && self.is_open {
+            // Relaxed: read by the thread that has this decision, or one that it has told.
+            // The time of the request may be ahead of the one of its decision.
+            let at = now.max(ask.now()).as_nanos();
+            self.open_until.fetch_max(at.saturating_add(1), Ordering::Relaxed);
             self.counts.unlimited.fetch_add(permits, Ordering::Relaxed);
             return Decision::Admitted(());
         }
@@ -514,9 +521,10 @@ impl<C: Clock> Shared<C> {
     /// Gives back permits that were taken at `taken` or later, as far as that is possible. Returns
     /// whether all were.
     pub(super) fn give_back(&self, taken: Timestamp, permits: u64) -> bool {
-        // A request that was admitted without a lease has no permits to return, and a child would
-        // return those of its parent.
-        if self.is_open || self.reserve.is_some() || self.is_forked() {
+        // A request that was admitted without a lease has no permits to return: none of that time or
+        // an earlier one is taken for one that has. A child would return those of its parent.
+        let was_open = taken.as_nanos() < self.open_until.load(Ordering::Relaxed);
+        if was_open || self.reserve.is_some() || self.is_forked() {
             return false;
         }
         let taken = taken.as_micros();

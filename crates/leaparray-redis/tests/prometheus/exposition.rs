@@ -120,7 +120,7 @@ async fn gauges_are_those_of_the_newest_final_second() {
         |reason| value(&samples, "refusals", &[&orders[..], &[("reason", reason)]].concat());
     assert_eq!(["queue_full", "limit_reached", "custom"].map(refused), [1.0, 0.0, 0.0]);
     let payments = [
-        ("resource", "payments \\\"eu\\\""),
+        ("resource", "payments \"eu\""),
         ("context", ""),
         ("kind", "outbound"),
         ("event", "exception"),

@@ -153,11 +153,11 @@ impl<C: RuleClock> RuleLimiter<C> {
         }
     }
 
-    /// Returns the permits that are charged at `now`, if it limits the rate of all requests
-    /// together.
-    pub(crate) fn taken(&self, now: Timestamp) -> u64 {
-        let Self::One(one) = self else { return 0 };
-        one.rate_quota(now).map_or(0, |it| it.limit - it.remaining)
+    /// Returns the permits that are charged at `now`; `None` unless it limits the rate of all
+    /// requests together.
+    pub(crate) fn taken(&self, now: Timestamp) -> Option<u64> {
+        let Self::One(one) = self else { return None };
+        one.taken(now)
     }
 
     /// Charges permits, as far as they are left, if it limits the rate of all requests together.
@@ -166,6 +166,13 @@ impl<C: RuleClock> RuleLimiter<C> {
         let left = one.rate_quota(now).map_or(0, |it| it.remaining);
         // Without a permit that would have to end.
         drop(one.decide(&Ask::at(now).many(permits.min(left))));
+    }
+
+    /// As [`take`](Self::take), by a limiter that no request is decided by. A window is also
+    /// charged with more permits than it admits: they count if its limit rises.
+    pub(crate) fn take_beyond(&self, now: Timestamp, permits: u64) {
+        let Self::One(one) = self else { return };
+        one.with_room_for(now, permits, || self.take(now, permits));
     }
 
     /// Counts a request that lacks the key.

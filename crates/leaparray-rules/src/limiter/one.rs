@@ -1,6 +1,7 @@
 //! A limiter of any kind that a rule can have.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
@@ -181,6 +182,21 @@ impl<C: RuleClock> One<C> {
         }
     }
 
+    /// Returns whether a request holds a permit whose end the limiter is told.
+    pub(super) fn is_held(&self) -> bool {
+        let references = match self {
+            Self::InFlight(it) => Arc::strong_count(it),
+            Self::AdaptiveInFlight(it) => Arc::strong_count(it),
+            Self::Breaker(it) => Arc::strong_count(it),
+            Self::AdaptiveBreaker(it) => Arc::strong_count(it),
+            _ => 1,
+        };
+        // Acquire: pairs with the Release with which the last permit was dropped. What its thread
+        // has told the limiter is read after this.
+        fence(Ordering::Acquire);
+        references > 1
+    }
+
     /// Returns the quota at `now` of a limiter whose permits come back with the time alone.
     pub(super) fn rate_quota(&self, now: Timestamp) -> Option<Quota> {
         match self {
@@ -190,6 +206,27 @@ impl<C: RuleClock> One<C> {
             // Those of a pace are spaced: they have no number.
             _ => None,
         }
+    }
+
+    /// Returns the permits that are charged at `now`, by a limiter whose permits come back with the
+    /// time alone. They may be more than its limit if that was lowered.
+    pub(super) fn taken(&self, now: Timestamp) -> Option<u64> {
+        match self {
+            Self::Window(it) => {
+                Some(it.permits_by_bucket_at(now).iter().map(|it| it.permits).sum())
+            }
+            _ => self.rate_quota(now).map(|it| it.limit - it.remaining),
+        }
+    }
+
+    /// Calls `take` while a window has room for that many permits, as far as it can have it.
+    pub(super) fn with_room_for(&self, now: Timestamp, permits: u64, take: impl FnOnce()) {
+        let (Self::Window(window), Some(taken)) = (self, self.taken(now)) else { return take() };
+        let (limit, needed) = (window.limit(), taken.saturating_add(permits));
+        let most = SlidingWindowLimiter::max_limit(window.config());
+        window.reconfigure(needed.min(most).max(limit)).expect("no more than the maximum");
+        take();
+        window.reconfigure(limit).expect("it had this limit");
     }
 }
 

@@ -92,6 +92,28 @@ async fn open_limiter_admits_all_while_the_server_is_away() {
     limiter.acquire().await.unwrap();
 }
 
+/// A refund gives back what was taken from a lease, and never what was admitted without one.
+#[tokio::test(start_paused = true)]
+async fn open_limiter_gives_back_what_it_has_leased() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = builder(clock).with_when_away(WhenAway::Open).start(network.clone()).unwrap();
+    let gives_back = |at: Timestamp| limiter.refund_at(at, 40, Duration::ZERO);
+    let without_lease = clock.now();
+    assert!(limiter.try_acquire_many(40).is_admitted(), "before the first answer");
+    assert!(!gives_back(without_lease));
+    sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    limiter.acquire_many(100).await.unwrap();
+    assert!(!gives_back(without_lease), "of that time, none has a lease");
+    let leased = clock.now();
+    assert!(limiter.try_acquire().is_refused());
+    assert!(gives_back(leased), "they are back in hand");
+    assert_eq!(limiter.counts().unlimited, 40);
+    assert!(limiter.try_acquire_many(40).is_admitted());
+    assert_eq!(limiter.counts().unlimited, 40);
+}
+
 #[tokio::test(start_paused = true)]
 async fn shares_and_leases_together_are_the_limit() {
     let clock = Simulated::start();

@@ -2,6 +2,7 @@
 
 mod in_the_middle;
 mod places;
+mod replaced;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,0 +1,56 @@
+//! Random histories of rules that are changed while requests hold permits.
+//!
+//! A [`History`] has files of windows, buckets, limits in flight, breakers, keys and shadows;
+//! changes of numbers and kinds, rules that go, come back or get another name; and requests, also
+//! in the middle of a change. The property: each decision is the one of a plain reference, which
+//! does what the documentation of `Rules` says of changes. So
+//!
+//! - a rule whose numbers alone change keeps its state, and no interval has more than the larger of
+//!   two limits;
+//! - a permit ends at the limiter that has given it, and none is lost: after all requests have
+//!   ended, each limit admits as many as a new one;
+//! - no request is refused while each rule of its version has a free permit;
+//! - no request is admitted by half of two versions.
+//!
+//! Beside the reference, [`bounds`] checks the first of these from the admitted requests alone.
+
+mod bounds;
+mod file;
+mod history;
+mod limiter;
+mod model;
+mod run;
+
+pub use file::{Limit, Mode, Rule};
+pub use history::{Action, History, Middle, Request, Step, Way};
+pub use run::Difference;
+
+use super::search::shrunk;
+
+/// A history in which the rules differ from the reference.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The seed that drew it.
+    pub seed: u64,
+    /// The history, shrunk.
+    pub history: History,
+    /// The first difference.
+    pub difference: Difference,
+}
+
+/// Plays a history to rules, and returns the first difference from the reference.
+#[must_use]
+pub fn judge(history: &History) -> Option<Difference> {
+    run::run(history).err()
+}
+
+/// Draws a history for each seed, and returns the first one with a difference, shrunk.
+#[must_use]
+pub fn search(seeds: impl IntoIterator<Item = u64>) -> Option<Found> {
+    seeds.into_iter().find_map(|seed| {
+        let history = History::random(seed);
+        let difference = judge(&history)?;
+        let (history, difference) = shrunk(history, difference, History::simpler, judge);
+        Some(Found { seed, history, difference })
+    })
+}

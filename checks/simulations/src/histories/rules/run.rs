@@ -1,0 +1,365 @@
+//! A history is played to rules, and compared with the reference.
+
+use std::cell::RefCell;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leaparray::flow::{Ask, LimiterExt};
+use leaparray::{
+    Clock, ManualClock, Outcome, Permit, Registry, RegistryConfig, Resource, Timestamp,
+};
+use leaparray_rules::{Caller, KeySource, RuleEntry, RulePermits, RuleSet, Rules};
+
+use super::bounds::Bounds;
+use super::file::{self, Rule};
+use super::history::{Action, History, Middle, Request, Way};
+use super::model::{Model, Verdict};
+
+/// What the rules did, and the reference does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The step, from 0.
+    pub step: usize,
+    /// What became of the request.
+    pub found: String,
+    /// What should have become of it.
+    pub expected: Vec<String>,
+}
+
+/// A clock that calls a closure at one of its readings.
+#[derive(Clone)]
+struct Hooked {
+    clock: ManualClock,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+struct Hook {
+    readings_before: u8,
+    call: Box<dyn FnOnce() + Send>,
+}
+
+impl Hooked {
+    fn set(&self, readings_before: u8, call: impl FnOnce() + Send + 'static) {
+        let hook = Hook { readings_before, call: Box::new(call) };
+        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
+    }
+
+    fn take(&self) -> Option<Hook> {
+        self.hook.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Clock for Hooked {
+    fn now(&self) -> Timestamp {
+        match self.take() {
+            Some(Hook { readings_before: 0, call }) => call(),
+            Some(Hook { readings_before, call }) => {
+                let next = Hook { readings_before: readings_before - 1, call };
+                *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+            }
+            None => {}
+        }
+        self.clock.now()
+    }
+}
+
+/// A caller that calls a closure when it is first asked for its key.
+struct Asked<'a> {
+    key: Option<&'static str>,
+    call: RefCell<Option<Box<dyn FnOnce() + 'a>>>,
+}
+
+impl Caller for Asked<'_> {
+    type Key = &'static str;
+
+    fn key(&self, _source: &KeySource) -> Option<&'static str> {
+        let call = self.call.borrow_mut().take();
+        if let Some(call) = call {
+            call();
+        }
+        self.key
+    }
+}
+
+enum Held {
+    Permits(RulePermits<Hooked>),
+    Entry(RuleEntry<Hooked>),
+}
+
+/// Either what a request holds, or the name of the rule that has refused it.
+type Answer = Result<Held, Option<&'static str>>;
+
+#[derive(Clone)]
+struct World {
+    rules: Rules<Hooked>,
+    resources: [Resource<Hooked>; 2],
+}
+
+impl World {
+    fn apply(&self, file: &[Rule]) {
+        let set = RuleSet::parse(&file::text(file)).expect("a file of the grammar");
+        self.rules.apply(&set);
+    }
+
+    fn ask(&self, request: &Request, now: u64, call: Option<Box<dyn FnOnce() + '_>>) -> Answer {
+        let key = [None, Some("ann"), Some("bob")][request.client];
+        let caller = Asked { key, call: RefCell::new(call) };
+        let resource = &self.resources[request.resource];
+        let ask = Ask::at(Timestamp::from_millis(now)).many(request.permits);
+        let decision = match request.way {
+            Way::Ask => self.rules.ask(resource, &caller, &ask),
+            Way::Limiter => self.rules.limiter(resource, &caller).ask(&ask),
+            Way::Enter => {
+                let entered = self.rules.try_enter_at(resource.clone(), &caller, ask);
+                return entered.map(Held::Entry).map_err(|it| it.limiter());
+            }
+        };
+        let admitted = decision.into_result().map_err(|it| it.limiter())?;
+        Ok(Held::Permits(admitted.into_parts().0))
+    }
+}
+
+/// The states that the reference may have: a request in the middle of a change may be decided
+/// before it or after it.
+struct Run {
+    world: World,
+    clock: Hooked,
+    now: u64,
+    models: Vec<Model>,
+    bounds: Bounds,
+    held: Vec<(usize, Held)>,
+    has_keys: bool,
+}
+
+fn has_keys(file: &[Rule]) -> bool {
+    file.iter().any(|it| it.is_keyed)
+}
+
+/// The time of the first step in milliseconds.
+const START: u64 = 7_200_000;
+
+impl Run {
+    fn new(first: &[Rule]) -> Self {
+        let clock = ManualClock::new(Timestamp::from_millis(START));
+        let clock = Hooked { clock, hook: Arc::default() };
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        let resources = ["a", "b"].map(|it| rules.registry().resource(it).expect("there is room"));
+        let world = World { rules, resources };
+        world.apply(first);
+        let mut model = Model::default();
+        model.apply(first, START);
+        let mut bounds = Bounds::default();
+        bounds.apply(first, START);
+        Self {
+            world,
+            clock,
+            now: START,
+            models: vec![model],
+            bounds,
+            held: Vec::new(),
+            has_keys: has_keys(first),
+        }
+    }
+
+    fn apply(&mut self, file: &[Rule]) {
+        self.world.apply(file);
+        self.models.iter_mut().for_each(|it| it.apply(file, self.now));
+        self.bounds.apply(file, self.now);
+        self.has_keys = has_keys(file);
+    }
+
+    /// Keeps the states with which an answer agrees.
+    fn observe(
+        &mut self,
+        step: usize,
+        request: &Request,
+        beside: bool,
+        answer: Answer,
+        possible: Vec<(Model, Verdict)>,
+    ) -> Result<(), Difference> {
+        let agrees = |verdict: &Verdict| match (verdict, &answer) {
+            (Verdict::Admitted, Ok(_)) => true,
+            (Verdict::Refused(by), Err(Some(name))) => by.iter().any(|it| it.to_string() == **name),
+            _ => false,
+        };
+        let mut expected = Vec::new();
+        self.models.clear();
+        for (model, verdict) in possible {
+            if agrees(&verdict) {
+                if !self.models.contains(&model) {
+                    self.models.push(model);
+                }
+            } else {
+                expected.push(format!("{verdict:?}"));
+            }
+        }
+        if self.models.is_empty() {
+            let found = match answer {
+                Ok(_) => "admitted".to_owned(),
+                Err(by) => format!("refused by {by:?}"),
+            };
+            expected.dedup();
+            return Err(Difference { step, found, expected });
+        }
+        if let Ok(held) = answer {
+            self.held.push((step, held));
+            if let Some(found) = self.bounds.admit(request, step, beside, self.now) {
+                return Err(Difference { step, found, expected: Vec::new() });
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, step: usize, request: &Request) -> Result<(), Difference> {
+        let answer = self.world.ask(request, self.now, None);
+        let decide = |mut model: Model| {
+            let verdict = model.decide(request, step, self.now);
+            (model, verdict)
+        };
+        let possible = mem::take(&mut self.models).into_iter().map(decide).collect();
+        self.observe(step, request, false, answer, possible)
+    }
+
+    /// A request and a change, of which one was in the middle of the other.
+    fn meet(
+        &mut self,
+        step: usize,
+        request: &Request,
+        file: &[Rule],
+        answer: Answer,
+    ) -> Result<(), Difference> {
+        let mut possible = Vec::new();
+        for model in mem::take(&mut self.models) {
+            let mut before = model.clone();
+            let verdict = before.decide(request, step, self.now);
+            before.apply(file, self.now);
+            possible.push((before, verdict));
+            let mut next = model.clone();
+            next.apply(file, self.now);
+            let refusers = model.refusers_by(&mut next.clone(), request, self.now);
+            possible.push((next.clone(), Verdict::Refused(refusers)));
+            // A limiter knows the keys for which the former rules have asked.
+            let clients = if request.way == Way::Limiter { &[0][..] } else { &[] };
+            for client in clients.iter().copied().chain([request.client]) {
+                let request = Request { client, ..*request };
+                let mut after = next.clone();
+                let verdict = after.decide(&request, step, self.now);
+                possible.push((after, verdict));
+                let at = (step, self.now);
+                let twice = (1..16).flat_map(|stays| {
+                    let files = [Some(file), None];
+                    files.map(|it| model.decide_twice(&next, it, &request, stays, at))
+                });
+                possible.extend(twice.flatten());
+            }
+        }
+        self.bounds.apply(file, self.now);
+        self.has_keys = has_keys(file);
+        self.observe(step, request, true, answer, possible)
+    }
+
+    /// Calls a closure at a reading of the clock, or after all of them if one may be under the lock
+    /// of a key.
+    fn hook(&self, reading: u8, next: &[Rule], call: impl FnOnce() + Send + 'static) {
+        let never = self.has_keys || has_keys(next);
+        self.clock.set(if never { u8::MAX } else { reading }, call);
+    }
+
+    fn end(&mut self, place: usize, outcome: Outcome) {
+        if self.held.is_empty() {
+            return;
+        }
+        let (number, held) = self.held.remove(place % self.held.len());
+        let now = Timestamp::from_millis(self.now);
+        match held {
+            Held::Permits(mut permits) => permits.end_at(now, outcome),
+            Held::Entry(entry) => entry.end_at(now, outcome),
+        }
+        self.models.iter_mut().for_each(|it| it.end(number, outcome, self.now));
+        self.bounds.end(number);
+    }
+
+    fn play(&mut self, step: usize, action: &Action) -> Result<(), Difference> {
+        match action {
+            Action::Ask(request) => self.ask(step, request),
+            Action::End(place, outcome) => {
+                self.end(*place, *outcome);
+                Ok(())
+            }
+            Action::Apply(file) => {
+                self.apply(file);
+                Ok(())
+            }
+            Action::ApplyWithin(request, middle, file) => {
+                let answer = match middle {
+                    Middle::Key => {
+                        let was_called = RefCell::new(false);
+                        let call = || {
+                            *was_called.borrow_mut() = true;
+                            self.world.apply(file);
+                        };
+                        let answer = self.world.ask(request, self.now, Some(Box::new(call)));
+                        if !was_called.into_inner() {
+                            self.world.apply(file);
+                        }
+                        answer
+                    }
+                    Middle::Reading(reading) => {
+                        let (world, rules) = (self.world.clone(), file.clone());
+                        self.hook(*reading, file, move || world.apply(&rules));
+                        let answer = self.world.ask(request, self.now, None);
+                        if let Some(hook) = self.clock.take() {
+                            (hook.call)();
+                        }
+                        answer
+                    }
+                };
+                self.meet(step, request, file, answer)
+            }
+            Action::AskWithin(file, reading, request) => {
+                let found = Arc::new(Mutex::new(None));
+                let (world, within) = (self.world.clone(), Arc::clone(&found));
+                let (asked, now) = (*request, self.now);
+                self.hook(*reading, file, move || {
+                    let answer = world.ask(&asked, now, None);
+                    *within.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+                });
+                self.world.apply(file);
+                if let Some(hook) = self.clock.take() {
+                    (hook.call)();
+                }
+                let answer = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.meet(step, request, file, answer.expect("the hook was called"))
+            }
+        }
+    }
+}
+
+/// The most states of the reference: a history with more is not played to its end.
+const MOST_STATES: usize = 64;
+
+/// Plays a history, and lets each request end. Then each limiter has to have what a new one has.
+pub(super) fn run(history: &History) -> Result<(), Difference> {
+    let mut run = Run::new(&history.first);
+    for (step, action) in history.steps.iter().enumerate() {
+        run.clock.clock.advance(std::time::Duration::from_millis(action.after));
+        run.now += action.after;
+        run.play(step, &action.action)?;
+        if run.models.len() > MOST_STATES {
+            return Ok(());
+        }
+    }
+    while !run.held.is_empty() {
+        run.end(0, Outcome::Success);
+    }
+    run.clock.clock.advance(std::time::Duration::from_secs(60));
+    run.now += 60_000;
+    // More requests than any limit has permits.
+    let requests = (0..2).flat_map(|resource| (0..3).map(move |client| (resource, client)));
+    for (resource, client) in requests.cycle().take(60) {
+        let request = Request { resource, client, permits: 1, way: Way::Ask };
+        run.ask(history.steps.len() + run.held.len(), &request)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Rules that are changed while requests hold permits: random histories against the reference.
+
+use leaparray_simulations::histories::rules::search;
+
+/// More seeds run outside of the tests, by `cargo run --release -p leaparray-simulations -- rules 0
+/// 50000`.
+#[test]
+fn each_decision_is_that_of_the_reference() {
+    let found = search(0..400);
+    assert!(found.is_none(), "{found:#?}");
+}
