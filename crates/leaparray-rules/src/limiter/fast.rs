@@ -53,6 +53,7 @@ impl FastLimiter {
                 PerKey::Pace(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
                 PerKey::Each { .. } => Self::None,
             },
+            RuleLimiter::ByClass(_) => Self::None,
         }
     }
 

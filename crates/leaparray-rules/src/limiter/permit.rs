@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
+use leaparray::flow::priority::{ClassPermit, Classes};
 use leaparray::flow::{
     AdaptiveBreaker, CircuitBreaker, ConcurrencyLimiter, ConcurrencyPermit, FeedbackPermit,
 };
@@ -21,7 +22,17 @@ enum Given<C: RuleClock> {
     AdaptiveInFlight(FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>),
     Breaker(FeedbackPermit<Arc<CircuitBreaker<C>>>),
     AdaptiveBreaker(FeedbackPermit<Arc<AdaptiveBreaker<C>>>),
+    OfClass(OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>>),
+    /// In a box: the permits of the others are smaller, and each decision moves one.
+    AdaptiveOfClass(Box<AdaptiveOfClass<C>>),
 }
+
+/// The permit of a request of a class.
+type OfClass<L, P> = ClassPermit<P, Arc<Classes<L>>>;
+
+/// The permit of a request of a class of an adaptive limit.
+type AdaptiveOfClass<C> =
+    OfClass<Arc<AdaptiveLimiter<Headroom, C>>, FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>>;
 
 impl<C: RuleClock> RulePermit<C> {
     #[inline]
@@ -42,6 +53,8 @@ impl<C: RuleClock> RulePermit<C> {
             Given::AdaptiveInFlight(permit) => Some(permit),
             Given::Breaker(permit) => Some(permit),
             Given::AdaptiveBreaker(permit) => Some(permit),
+            Given::OfClass(permit) => Some(permit),
+            Given::AdaptiveOfClass(permit) => Some(&mut **permit),
         }
     }
 }
@@ -84,7 +97,9 @@ from!(
     ConcurrencyPermit<Arc<ConcurrencyLimiter>> => InFlight,
     FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>> => AdaptiveInFlight,
     FeedbackPermit<Arc<CircuitBreaker<C>>> => Breaker,
-    FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker
+    FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker,
+    OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>> => OfClass,
+    Box<AdaptiveOfClass<C>> => AdaptiveOfClass
 );
 
 impl<C: RuleClock> fmt::Debug for RulePermit<C> {

@@ -10,7 +10,6 @@ use super::version::Version;
 use super::{Admission, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits};
-use crate::rule::KeySource;
 
 /// How the fast path ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,7 +96,7 @@ fn ask_by_key<A: Caller + ?Sized>(
     let (rule, FastLimiter::ByKey(limiter), source) = version.alone_by_key(word)? else {
         return None;
     };
-    if *source == KeySource::Resource {
+    if source.is_of_handle() {
         return None;
     }
     Some((rule, limiter.decide(&caller.key(source)?, ask)))

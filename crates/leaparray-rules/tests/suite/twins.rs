@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom, LimitRange};
 use leaparray::flow::keyed::OfKey;
+use leaparray::flow::priority::{Classes, LimitInForce, OfClass};
 use leaparray::flow::shadow::{Mode, Shadow, Share};
 use leaparray::flow::{
     AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision, Keyed,
@@ -113,8 +114,17 @@ fn of_key(bucket: TokenBucket<ManualClock>) -> BoxLimiter {
     OfKey::new(keys, Box::new("key".to_owned())).boxed()
 }
 
+/// Returns the limiter of a class that may use 60 % of a limit.
+fn of_share<L>(limiter: L) -> BoxLimiter
+where
+    L: Limiter<Permit: Send + 'static> + LimitInForce + Send + Sync + 'static,
+{
+    let classes = Classes::new(limiter, &[1.0, 0.6]).unwrap();
+    OfClass::new(Arc::new(classes), 1).boxed()
+}
+
 /// Rules of each kind of permits, waits and peeks, and their limiters by hand.
-const RULES: [(&str, Hand); 12] = [
+const RULES: [(&str, Hand); 14] = [
     ("limit = \"5 per second\"", |clock| window(clock).boxed()),
     ("in_flight = 9", |_| ConcurrencyLimiter::new(9).boxed()),
     ("limit = \"20 per 10s, bursts of 8\"", |clock| bucket(clock).boxed()),
@@ -142,6 +152,18 @@ const RULES: [(&str, Hand); 12] = [
         let mode = Mode::Requests(Share::percent(30).unwrap());
         Shadow::new(ConcurrencyLimiter::new(6), mode).boxed()
     }),
+    (
+        "in_flight = 9\npriority = \"client\"\nshares = { \"*\" = \"100 %\", key = \"60 %\" }",
+        |_| of_share(Arc::new(ConcurrencyLimiter::new(9))),
+    ),
+    (
+        "in_flight = { min = 2, first = 6, max = 30 }\npriority = \"client\"\n\
+         shares = { \"*\" = \"60 %\", other = \"100 %\" }",
+        |clock| {
+            let headroom = Headroom::new(LimitRange::new(2, 6, 30).unwrap());
+            of_share(Arc::new(AdaptiveLimiter::with_clock(headroom, clock)))
+        },
+    ),
     ("key = \"client\"\nlimit = \"20 per 10s, bursts of 8\"", |clock| of_key(bucket(clock))),
     ("key = \"resource\"\nin_flight = 8", |_| ConcurrencyLimiter::new(8).boxed()),
 ];
@@ -198,6 +220,14 @@ proptest! {
         let headroom = Headroom::new(LimitRange::new(2, 6, 30).unwrap());
         let hand = AdaptiveLimiter::with_clock(headroom, adaptive.clock.clone());
         play(&adaptive, &hand.boxed(), &trace)?;
+    }
+
+    #[test]
+    fn class_decides_as_by_hand(trace in trace()) {
+        for (lines, hand) in RULES.iter().filter(|(lines, _)| lines.contains("priority")) {
+            let subject = subject(&[lines]);
+            play(&subject, &hand(subject.clock.clone()), &trace)?;
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Re
     let rules = Rules::new(Arc::new(registry));
     rules.apply(before);
     let resource = rules.registry().resource("a").unwrap();
+    // A new context reads the clock.
+    let _contexts = ["web", "batch"].map(|it| resource.in_context(it).unwrap());
     // From then on, the thread has the version, and the resource its place in it.
     assert!(
         rules.ask(&resource, &"first", &Ask::at(Timestamp::from_secs(3_600)).many(0)).is_admitted()
@@ -74,6 +76,29 @@ fn question_in_the_middle_of_a_change_is_decided_anew() {
         let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("by the new version");
         assert_eq!(refusal.limiter(), Some("none"));
         assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
+    }
+}
+
+/// No rule of the former version asks for the context, and the new one concerns only one context.
+#[test]
+fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
+    let batch = ("none", "only = { context = \"batch\" }\nlimit = \"0 per hour\"");
+    for (context, refused_by) in [("batch", Some("none")), ("web", None)] {
+        for by_limiter in [false, true] {
+            let (rules, resource) = changed_in_a_decision(&file(&[bucket]), file(&[bucket, batch]));
+            let handle = resource.in_context(context).unwrap();
+            assert_eq!(rules.status().version, 1);
+            let decision = if by_limiter {
+                rules.limiter(&handle, &()).ask(&ask).map(drop)
+            } else {
+                rules.ask(&handle, &(), &ask).map(drop)
+            };
+            assert_eq!(rules.status().version, 2, "the change came in between");
+            let refusal = decision.refusal().and_then(|it| it.limiter());
+            assert_eq!(refusal, refused_by, "{context}, by a limiter: {by_limiter}");
+        }
     }
 }
 
