@@ -14,9 +14,9 @@ use super::RuleClock;
 
 /// The permit of a request that one rule has admitted. It ends at the limiter that has given it,
 /// also if the rule was changed or removed since.
-pub struct RulePermit<C: RuleClock>(Given<C>);
+pub struct RulePermit<C: RuleClock>(pub(super) Given<C>);
 
-enum Given<C: RuleClock> {
+pub(super) enum Given<C: RuleClock> {
     Nothing,
     InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
     AdaptiveInFlight(FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>),

@@ -262,6 +262,15 @@ impl RuleList {
         }
     }
 
+    /// Returns whether at most the last member asks for a key, and none has a condition.
+    #[inline]
+    pub(crate) fn is_keyed_last(&self) -> bool {
+        matches!(
+            (&*self.members, &*self.sources, &*self.conditions),
+            (_, [], []) | ([.., Member { key: None, .. }, Member { key: Some(_), .. }], [_], [])
+        )
+    }
+
     /// Returns whether a member has a condition.
     #[inline]
     pub(crate) fn has_conditions(&self) -> bool {

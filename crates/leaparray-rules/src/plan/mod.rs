@@ -2,6 +2,7 @@
 
 mod admission;
 mod concerned;
+mod fast_list;
 pub(crate) mod fast_path;
 mod home;
 mod index;

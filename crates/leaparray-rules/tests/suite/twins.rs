@@ -168,6 +168,19 @@ const RULES: [(&str, Hand); 14] = [
     ("key = \"resource\"\nin_flight = 8", |_| ConcurrencyLimiter::new(8).boxed()),
 ];
 
+/// Plays a trace to some rules, and to their limiters by hand.
+fn decide_as_a_combination(trace: &[Step], rules: &[&(&str, Hand)]) -> Result<(), TestCaseError> {
+    let lines: Vec<_> = rules.iter().map(|(lines, _)| *lines).collect();
+    let subject = subject(&lines);
+    let mut hand: Vec<_> = rules.iter().enumerate().collect();
+    // Keys are asked last.
+    hand.sort_by_key(|(_, (lines, _))| lines.starts_with("key"));
+    let of = |(index, (_, hand)): &(usize, &&(&str, Hand))| {
+        hand(subject.clock.clone()).named(&format!("rule-{index}")).boxed()
+    };
+    play(&subject, &AllOf::new(hand.iter().map(of).collect::<Vec<_>>()).boxed(), trace)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
@@ -244,15 +257,16 @@ proptest! {
         trace in trace(),
         rules in prop::sample::subsequence(&RULES[..], 2..=RULES.len()).prop_shuffle(),
     ) {
-        let lines: Vec<_> = rules.iter().map(|(lines, _)| *lines).collect();
-        let subject = subject(&lines);
-        let mut hand: Vec<_> = rules.iter().enumerate().collect();
-        // Keys are asked last.
-        hand.sort_by_key(|(_, (lines, _))| lines.starts_with("key"));
-        let of = |(index, (_, hand)): &(usize, &(&str, Hand))| {
-            hand(subject.clock.clone()).named(&format!("rule-{index}")).boxed()
-        };
-        play(&subject, &AllOf::new(hand.iter().map(of).collect::<Vec<_>>()).boxed(), &trace)?;
+        decide_as_a_combination(&trace, &rules.iter().collect::<Vec<_>>())?;
+    }
+
+    /// None of these rules has conditions, shares or breakers, and one has a key of the caller.
+    #[test]
+    fn frequent_rules_of_one_resource_decide_as_a_combination(
+        trace in trace(),
+        places in prop::sample::subsequence(vec![0, 1, 2, 4, 5, 12], 2..=6).prop_shuffle(),
+    ) {
+        decide_as_a_combination(&trace, &places.iter().map(|it| &RULES[*it]).collect::<Vec<_>>())?;
     }
 
     #[test]
