@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::adaptive::LimitAlgorithm;
+use super::shadow;
 use super::share::{AtomicShare, Share};
 use super::{AdaptiveLimiter, ConcurrencyLimiter};
 use crate::flow::contract::{
@@ -244,17 +245,20 @@ impl<L> Classes<L> {
 }
 
 impl<L: Limiter + LimitInForce> Classes<L> {
-    /// Returns the limit in force, and the part of it that a class may use.
-    fn limits(&self, class: usize) -> (u64, u64) {
+    /// Returns the limit in force, and the part of it that a request may use.
+    fn limits(&self, may_use: MayUse) -> (u64, u64) {
         let limit = self.limiter.limit_in_force();
-        let share = &self.shares[class.min(self.shares.len() - 1)];
-        // Relaxed: a decision uses the share that it finds.
-        (limit, share.load().of(limit).max(1).min(limit))
+        let share = match may_use {
+            // Relaxed: a decision uses the share that it finds.
+            MayUse::OfClass(class) => self.shares[class.min(self.shares.len() - 1)].load(),
+            MayUse::Share(share) => share,
+        };
+        (limit, share.of(limit).max(1).min(limit))
     }
 
-    /// Takes permits for a class.
-    fn take(&self, class: usize, ask: &Ask<'_>) -> Result<(), Refusal> {
-        let (limit, part) = self.limits(class);
+    /// Takes permits for a request.
+    fn take(&self, may_use: MayUse, ask: &Ask<'_>) -> Result<(), Refusal> {
+        let (limit, part) = self.limits(may_use);
         let take = |in_use| admits(part, in_use, ask.permits()).then(|| in_use + ask.permits());
         // Acquire: pairs with the Release in `Place::drop`.
         match self.in_use.fetch_update(Ordering::Acquire, Ordering::Relaxed, take) {
@@ -297,7 +301,16 @@ const fn admits(part: u64, in_use: u64, permits: u64) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct OfClass<R> {
     classes: R,
-    class: usize,
+    may_use: MayUse,
+}
+
+/// The part of the limit that a request may use.
+#[derive(Clone, Copy, Debug)]
+enum MayUse {
+    /// The share of the class with that number.
+    OfClass(usize),
+    /// A share that the caller knows.
+    Share(Share),
 }
 
 impl<R> OfClass<R> {
@@ -320,7 +333,29 @@ impl<R> OfClass<R> {
     /// # Ok::<_, leaparray::flow::priority::ClassError>(())
     /// ```
     pub const fn new(classes: R, class: usize) -> Self {
-        Self { classes, class }
+        Self { classes, may_use: MayUse::OfClass(class) }
+    }
+
+    /// Creates the limiter of the requests that may use this share of the limit, whatever the
+    /// shares of the classes are. They count as all others do. So a program that finds the shares
+    /// of its requests elsewhere, such as in a configuration that it replaces as a whole, decides
+    /// each request by the share of one version.
+    ///
+    /// ```
+    /// use leaparray::flow::priority::{Classes, OfClass};
+    /// use leaparray::flow::shadow::Share;
+    /// use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
+    /// use std::sync::Arc;
+    ///
+    /// let classes = Classes::new(Arc::new(ConcurrencyLimiter::new(10)), &[1.0])?;
+    /// let half = OfClass::with_share(&classes, Share::percent(50)?);
+    /// let calls: Vec<_> = std::iter::from_fn(|| half.try_acquire().at_once().ok()).collect();
+    /// assert_eq!(calls.len(), 5);
+    /// assert!(classes.class(0).try_acquire().is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn with_share(classes: R, share: shadow::Share) -> Self {
+        Self { classes, may_use: MayUse::Share(Share::of_mode(share)) }
     }
 }
 
@@ -332,7 +367,7 @@ where
     type Permit = ClassPermit<L::Permit, R>;
 
     fn decide(&self, ask: &Ask<'_>) -> Decision<Self::Permit> {
-        if let Err(refusal) = self.classes.take(self.class, ask) {
+        if let Err(refusal) = self.classes.take(self.may_use, ask) {
             return Decision::Refused(refusal);
         }
         // Given back if the limiter refuses the request, or panics.
@@ -341,7 +376,7 @@ where
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        let (limit, part) = self.classes.limits(self.class);
+        let (limit, part) = self.classes.limits(self.may_use);
         let in_use = self.classes.in_use();
         if admits(part, in_use, ask.permits()) {
             return ask.foretold_by(&self.classes.limiter);
@@ -365,7 +400,7 @@ where
 
     /// Returns the permits that the class may use, and how many of them are left.
     fn quota(&self, now: Timestamp) -> Option<Quota> {
-        let ((_, part), in_use) = (self.classes.limits(self.class), self.classes.in_use());
+        let ((_, part), in_use) = (self.classes.limits(self.may_use), self.classes.in_use());
         let reset = (in_use == 0).then_some(now);
         let quota = Quota::new(part, part.saturating_sub(in_use), reset);
         Some(quota.with_unit(QuotaUnit::InFlight))

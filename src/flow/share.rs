@@ -1,5 +1,6 @@
 //! A share of a number, in whole millionths.
 
+use super::shadow;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A share of at most 1,000, in millionths. Its product with a number is exact, and rounded down.
@@ -22,6 +23,11 @@ impl Share {
         )]
         let millionths = (share * 1e6).round() as u64;
         Some(Self(millionths))
+    }
+
+    /// Returns the share of a mode, which has the same steps.
+    pub(in crate::flow) const fn of_mode(share: shadow::Share) -> Self {
+        Self(share.parts_per_million() as u64)
     }
 
     /// Returns the share of a number, rounded down, and at most `u64::MAX`.

@@ -92,6 +92,20 @@ const EXPLAINED: &[Explained] = &[
         "but the difference is smaller than the spread of either side",
     ),
     explained(
+        "rules",
+        |it| it.case.starts_with("rules: ") && !it.case.ends_with("10,000 rules"),
+        "A decision by rules takes {measured} × as long as by the same limiter by hand, not {goal} ×",
+        "because it checks before and after that the rules are the newest ones, finds the limiter \
+         through the resource, and returns a permit that may be of any limiter",
+    ),
+    explained(
+        "rules",
+        |it| it.case.starts_with("rules: ") && it.case.ends_with("10,000 rules"),
+        "With 10,000 rules, it takes {measured} × as long, not {goal} ×",
+        "because the resource, the rule and the limiter are in lines of the cache of their own, \
+         and a limiter by hand is found by its index",
+    ),
+    explained(
         "leases",
         |it| it.case.starts_with("`LeasedLimiter`") && it.crowd == Crowd::of(2),
         "`LeasedLimiter` takes {measured} × as long as `SlidingWindowLimiter` on two threads, not \

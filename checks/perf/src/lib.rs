@@ -62,13 +62,19 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin keyed
 //! ```
 //!
-//! An eighth one counts the adds that this crate and its peers lose at rollovers:
+//! An eighth one measures rules beside those of sentinel-core, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin rules
+//! ```
+//!
+//! A ninth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A ninth one prints the guide's table of geometries: the error of a rate, and the bytes of a
+//! A tenth one prints the guide's table of geometries: the error of a rate, and the bytes of a
 //! node:
 //!
 //! ```console
@@ -100,6 +106,7 @@ mod quiet;
 mod redis_server;
 mod report;
 mod results;
+mod rules;
 mod scenarios;
 mod standins;
 mod timed;
@@ -112,6 +119,7 @@ pub use leases::run as run_leases;
 pub use limiters::run as run_limiters;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;
+pub use rules::run as run_rules;
 pub use windows::run as run_windows;
 
 use std::env;

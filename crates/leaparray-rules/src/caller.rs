@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use leaparray::Resource;
+
 use crate::rule::KeySource;
 
 /// The keys of a request, by which the rules with a key count it.
@@ -36,7 +38,7 @@ pub trait Caller {
     type Key: Deref<Target = str> + Clone;
 
     /// Returns the key from that source; `None` if the request has none. It is never asked for
-    /// [`KeySource::Resource`].
+    /// [`KeySource::Resource`] and [`KeySource::Context`], which the handle to the resource has.
     fn key(&self, source: &KeySource) -> Option<Self::Key>;
 
     /// Returns the values from that source if the request has several, such as those of a header
@@ -84,7 +86,7 @@ impl<A: Caller + ?Sized> Caller for &A {
 #[derive(Clone)]
 pub(crate) enum KeyValues<K> {
     None,
-    /// The name of the resource.
+    /// The name of the resource, or of the context.
     Name(Arc<str>),
     /// The key of the request.
     One(K),
@@ -93,15 +95,16 @@ pub(crate) enum KeyValues<K> {
 }
 
 impl<K> KeyValues<K> {
-    /// Returns what a request of a resource has. `name` returns the name of the resource.
+    /// Returns what a request of a resource has. `handle` returns the key of a source that
+    /// [the handle has](KeySource::is_of_handle).
     #[inline]
     pub(crate) fn of<A: Caller<Key = K> + ?Sized>(
         caller: &A,
         source: &KeySource,
-        name: impl FnOnce() -> Arc<str>,
+        handle: impl FnOnce(&KeySource) -> Option<Arc<str>>,
     ) -> Self {
-        if *source == KeySource::Resource {
-            return Self::Name(name());
+        if source.is_of_handle() {
+            return handle(source).map_or(Self::None, Self::Name);
         }
         caller.key(source).map_or_else(|| Self::several(caller.several(source)), Self::One)
     }
@@ -129,13 +132,29 @@ impl<K> KeyValues<K> {
         }
     }
 
-    /// Returns the values for conditions.
+    /// Returns the values that a caller has given.
     #[inline]
-    pub(crate) const fn all(&self) -> &[K] {
+    pub(crate) const fn given(&self) -> &[K] {
         match self {
             Self::None | Self::Name(_) => &[],
             Self::One(key) => std::slice::from_ref(key),
             Self::Several(keys) => keys,
         }
     }
+
+    /// Returns all values.
+    #[inline]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &str>
+    where
+        K: Deref<Target = str>,
+    {
+        let name = if let Self::Name(name) = self { Some(&**name) } else { None };
+        name.into_iter().chain(self.given().iter().map(Deref::deref))
+    }
+}
+
+/// Returns the key that a handle to a resource has.
+pub(crate) fn key_of_handle<C>(resource: &Resource<C>, source: &KeySource) -> Option<Arc<str>> {
+    let names = resource.series_key();
+    if *source == KeySource::Context { names.context } else { Some(names.name) }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Deref;
 
 use crate::rule::{KeySource, Quoted};
 
@@ -65,14 +64,15 @@ impl Condition {
 
     /// Returns whether any value of a request matches.
     #[inline]
-    pub(crate) fn matches_any<K: Deref<Target = str>>(&self, values: &[K]) -> bool {
-        values.iter().any(|it| self.matches(Some(it)))
+    pub(crate) fn matches_any<'a>(&self, mut values: impl Iterator<Item = &'a str>) -> bool {
+        values.any(|it| self.matches(Some(it)))
     }
 
     /// Returns whether each value of a request matches. A request without one does not.
     #[inline]
-    pub(crate) fn matches_all<K: Deref<Target = str>>(&self, values: &[K]) -> bool {
-        !values.is_empty() && values.iter().all(|it| self.matches(Some(it)))
+    pub(crate) fn matches_all<'a>(&self, values: impl Iterator<Item = &'a str>) -> bool {
+        let mut values = values.peekable();
+        values.peek().is_some() && values.all(|it| self.matches(Some(it)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
-use leaparray::flow::shadow::Mode;
+use leaparray::flow::shadow::{Mode, Share};
 
 use crate::caller::{Caller, KeyValues};
 use crate::pattern::Pattern;
@@ -19,6 +19,8 @@ use crate::text::RuleSet;
 pub struct Explanation {
     /// The name of the resource.
     pub resource: String,
+    /// The name of the context through which the request enters the resource, if it has one.
+    pub context: Option<String>,
     /// The rules that concern the request, in the order in which they are asked.
     pub rules: Vec<Concerned>,
     /// The other rules, in the order of the text.
@@ -35,6 +37,9 @@ pub struct Concerned {
     pub by: Pattern,
     /// The key by which the request counts, if the rule has one: empty if the request lacks it.
     pub key: Option<String>,
+    /// The class of the request, empty if it has none, and the share of the limit that it may use,
+    /// if the rule has a priority.
+    pub class: Option<(String, Share)>,
 }
 
 /// Why a rule does not concern a request.
@@ -92,18 +97,56 @@ impl RuleSet {
         resource: &str,
         caller: &A,
     ) -> Explanation {
+        self.explain_in(traffic, resource, None, caller)
+    }
+
+    /// Like [`explain`](Self::explain), for a request that enters the resource through a
+    /// [context](leaparray::Resource::in_context), if it has one.
+    ///
+    /// ```
+    /// use leaparray::TrafficType;
+    /// use leaparray_rules::RuleSet;
+    ///
+    /// let rules = RuleSet::parse(
+    ///     "[[rule]]\nname = \"nightly\"\nresource = \"orders\"\n\
+    ///      only = { context = \"batch\" }\nin_flight = 4\n",
+    /// )?;
+    /// let explain = |context| rules.explain_in(TrafficType::Inbound, "orders", context, &());
+    /// assert_eq!(
+    ///     explain(Some("batch")).to_string(),
+    ///     "orders in context \"batch\": 1 of 1 rules\n\
+    ///      1. nightly: \"orders\" is its name\n   in_flight = 4\n",
+    /// );
+    /// assert!(explain(Some("web")).rules.is_empty() && explain(None).rules.is_empty());
+    /// # Ok::<_, leaparray_rules::Problems>(())
+    /// ```
+    #[must_use]
+    pub fn explain_in<A: Caller + ?Sized>(
+        &self,
+        traffic: TrafficType,
+        resource: &str,
+        context: Option<&str>,
+        caller: &A,
+    ) -> Explanation {
         let list = Index::new(self.rules().iter()).find(traffic, resource);
-        let name = || Arc::from(resource);
-        let keys: Vec<_> = list.sources.iter().map(|it| KeyValues::of(caller, it, name)).collect();
-        let (asked, others): (Vec<&Member>, Vec<&Member>) = list
-            .members
-            .iter()
-            .partition(|it| list.holds(**it, &self.rules()[it.rule], |place| keys[place].all()));
+        let handle = |source: &KeySource| {
+            (if *source == KeySource::Context { context } else { Some(resource) }).map(Arc::from)
+        };
+        let keys: Vec<_> =
+            list.sources.iter().map(|it| KeyValues::of(caller, it, handle)).collect();
+        let (asked, others): (Vec<&Member>, Vec<&Member>) =
+            list.members.iter().partition(|it| list.holds(**it, &self.rules()[it.rule], &keys));
         let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
-            let key = member.key.map(|place| keys[place].text().unwrap_or_default().to_owned());
-            Some(Concerned { rule: rule.clone(), by, key })
+            let values = member.key.map(|place| &keys[place]);
+            let class = values.zip(rule.priority.as_ref()).map(|(values, priority)| {
+                let class = priority.class_of(values);
+                (class.to_owned(), priority.share_of(class))
+            });
+            let key = values.filter(|_| rule.key.is_some());
+            let key = key.map(|it| it.text().unwrap_or_default().to_owned());
+            Some(Concerned { rule: rule.clone(), by, key, class })
         });
         let others = self.rules().iter().enumerate().filter_map(|(place, rule)| {
             if asked.iter().any(|it| it.rule == place) {
@@ -121,14 +164,19 @@ impl RuleSet {
             Some((Arc::clone(&rule.name), why))
         });
         let (rules, others) = (concerned.collect(), others.collect());
-        Explanation { resource: resource.to_owned(), rules, others }
+        let (resource, context) = (resource.to_owned(), context.map(str::to_owned));
+        Explanation { resource, context, rules, others }
     }
 }
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, rules, others } = self;
-        writeln!(f, "{resource}: {} of {} rules", rules.len(), rules.len() + others.len())?;
+        let Self { resource, context, rules, others } = self;
+        f.write_str(resource)?;
+        if let Some(context) = context {
+            write!(f, " in context {}", Quoted(context))?;
+        }
+        writeln!(f, ": {} of {} rules", rules.len(), rules.len() + others.len())?;
         for (index, concerned) in rules.iter().enumerate() {
             writeln!(f, "{}. {concerned}", index + 1)?;
         }
@@ -141,7 +189,7 @@ impl fmt::Display for Explanation {
 
 impl fmt::Display for Concerned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, by, key } = self;
+        let Self { rule, by, key, class } = self;
         let how = if by.is_name() { "is its name" } else { "matches" };
         write!(f, "{}: {} {how}", rule.name, Quoted(by))?;
         match (&rule.key, key.as_deref()) {
@@ -151,10 +199,20 @@ impl fmt::Display for Concerned {
             (Some(source), Some(key)) => write!(f, ", counted by {source} = {}", Quoted(key))?,
             _ => {}
         }
+        if let (Some(priority), Some((class, share))) = (&rule.priority, class) {
+            let source = &priority.source;
+            match &**class {
+                "" => write!(f, ", without {source}")?,
+                class => write!(f, ", of {source} = {}", Quoted(class))?,
+            }
+            write!(f, ", up to {share} of the limit")?;
+        }
         if rule.mode != Mode::Enforce {
             write!(f, ", mode {}", Quoted(rule::ModeText(rule.mode)))?;
         }
-        write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))
+        write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))?;
+        let Some(priority) = &rule.priority else { return Ok(()) };
+        write!(f, "\n   {}", priority.to_string().replace('\n', "\n   "))
     }
 }
 

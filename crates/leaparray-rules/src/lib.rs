@@ -20,6 +20,7 @@ pub mod machine;
 mod overload;
 mod pattern;
 mod plan;
+mod priority;
 mod problem;
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -50,6 +51,7 @@ pub use limiter::{RuleClock, RulePermit};
 pub use overload::Overload;
 pub use pattern::Pattern;
 pub use plan::Admission;
+pub use priority::Priority;
 pub use problem::{Fault, Problem, Problems};
 #[cfg(feature = "prometheus")]
 pub use prometheus::RulesCollector;

@@ -12,7 +12,7 @@ const USAGE: &str = "\
 usage: leaparray-rules check FILE...
        leaparray-rules print FILE...
        leaparray-rules explain FILE... RESOURCE [--outbound] [--header NAME=VALUE]
-                       [--client ADDRESS] [--extension NAME=VALUE]
+                       [--client ADDRESS] [--extension NAME=VALUE] [--context NAME]
        leaparray-rules schema
 
 check    tells each problem of files of rules in a line
@@ -57,7 +57,8 @@ fn run(arguments: &[String]) -> Result<String, String> {
             let options = Options::of(options)?;
             let (resource, files) = options.names.split_last().ok_or(USAGE)?;
             let (rules, request) = (options.rules(files)?, &options.request);
-            Ok(rules.explain(request.traffic, resource, request).to_string())
+            let Request { traffic, context, .. } = *request;
+            Ok(rules.explain_in(traffic, resource, context, request).to_string())
         }
         ["schema"] => Ok(RuleSet::SCHEMA.to_owned()),
         ["help" | "-h" | "--help"] => Ok(USAGE.to_owned()),
@@ -78,6 +79,7 @@ struct Options<'a> {
 /// The request of the options.
 struct Request<'a> {
     traffic: TrafficType,
+    context: Option<&'a str>,
     headers: Vec<(&'a str, &'a str)>,
     client: Option<IpAddr>,
     extensions: Vec<(&'a str, &'a str)>,
@@ -86,7 +88,8 @@ struct Request<'a> {
 impl<'a> Options<'a> {
     fn of(options: &[&'a str]) -> Result<Self, String> {
         let (traffic, client) = (TrafficType::Inbound, None);
-        let request = Request { traffic, headers: Vec::new(), client, extensions: Vec::new() };
+        let (context, headers, extensions) = (None, Vec::new(), Vec::new());
+        let request = Request { traffic, context, headers, client, extensions };
         let (names, sentinel, origin) = (Vec::new(), Vec::new(), None);
         let mut all = Self { names, sentinel, origin, request };
         let mut options = options.iter();
@@ -105,6 +108,7 @@ impl<'a> Options<'a> {
                 "--outbound" => request.traffic = TrafficType::Outbound,
                 "--header" => request.headers.push(pair(option, value()?)?),
                 "--extension" => request.extensions.push(pair(option, value()?)?),
+                "--context" => request.context = Some(value()?),
                 "--client" => {
                     let address = value()?;
                     let parsed = address.parse();

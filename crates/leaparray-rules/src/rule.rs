@@ -12,6 +12,7 @@ use crate::client::Network;
 use crate::condition::{Condition, ConditionTable};
 use crate::limit::Limit;
 use crate::pattern::Pattern;
+use crate::priority::Priority;
 use crate::quantity::{Percent, QuantityError};
 
 /// A rule: which requests it concerns, and how it limits them. Plain data, read from a text by
@@ -51,6 +52,9 @@ pub struct Rule {
     /// The rule does not concern a request if one of these matches its key: `except` in a file. Of
     /// several values of a key, each has to match.
     pub except: Vec<Condition>,
+    /// The shares of the limit in flight that the classes of requests may use. `None` if each
+    /// request may use all of it.
+    pub priority: Option<Priority>,
     /// How far the rule is enforced.
     pub mode: Mode,
     /// The limiter.
@@ -74,6 +78,9 @@ pub enum KeySource {
     },
     /// The name of the resource.
     Resource,
+    /// The name of the [context](leaparray::Resource::in_context) through which the request enters
+    /// the resource. A request that enters the resource itself lacks the key.
+    Context,
     /// A value that the program has given the request under that name.
     Extension(Box<str>),
 }
@@ -134,7 +141,13 @@ impl Rule {
     pub(crate) fn becomes(&self, next: &Self) -> Option<Limit> {
         let has_same_keys =
             next.key == self.key && (next.key.is_none() || next.max_keys == self.max_keys);
-        if has_same_keys { self.limit.strictest(&next.limit) } else { None }
+        // The shares are in the rule, and not in its limiter.
+        let has_classes = |it: &Self| it.priority.is_some();
+        if has_same_keys && has_classes(self) == has_classes(next) {
+            self.limit.strictest(&next.limit)
+        } else {
+            None
+        }
     }
 
     /// Returns the conditions on the keys of a request, and whether the key has to match.
@@ -145,10 +158,20 @@ impl Rule {
 }
 
 impl KeySource {
+    /// The values that would be right.
+    pub(crate) const RIGHT: &str = "\"client\", \"client/24\", \"resource\", \"context\", \
+                                    \"header:NAME\" or \"extension:NAME\"";
+
     /// The leading bits of an address by which clients are told apart if the rule does not say: the
     /// whole IPv4 address, and the part of an IPv6 address that a network chooses. A client has
     /// many addresses with that part.
     pub(crate) const CLIENT: Self = Self::Client { v4: 32, v6: 64 };
+
+    /// Returns whether the handle to the resource has the key, so that no caller is asked for it.
+    #[inline]
+    pub(crate) const fn is_of_handle(&self) -> bool {
+        matches!(self, Self::Resource | Self::Context)
+    }
 
     /// Returns the key of a client's address; `None` if this is another source. For a
     /// [`Caller`](crate::Caller) of your own.
@@ -196,6 +219,7 @@ impl FromStr for KeySource {
         }
         match text.split_once(':') {
             None if text == "resource" => Ok(Self::Resource),
+            None if text == "context" => Ok(Self::Context),
             None if text == "client" => Ok(Self::CLIENT),
             Some(("header", name)) if is_token(name) => {
                 Ok(Self::Header(name.to_ascii_lowercase().into()))
@@ -255,6 +279,7 @@ impl fmt::Display for KeySource {
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Extension(name) => write!(f, "extension:{name}"),
             Self::Resource => f.write_str("resource"),
+            Self::Context => f.write_str("context"),
             it if *it == Self::CLIENT => f.write_str("client"),
             Self::Client { v4, v6: 64 } => write!(f, "client/{v4}"),
             Self::Client { v4, v6 } => write!(f, "client/{v4}/{v6}"),
@@ -301,6 +326,7 @@ impl fmt::Display for Rule {
         if self.mode != Mode::Enforce {
             writeln!(f, "mode = {}", Quoted(ModeText(self.mode)))?;
         }
-        writeln!(f, "{}", self.limit)
+        writeln!(f, "{}", self.limit)?;
+        self.priority.as_ref().map_or(Ok(()), |it| writeln!(f, "{it}"))
     }
 }

@@ -52,19 +52,20 @@ use crate::turn::Turn;
 /// A rule is known by its name. If its limiter is of the same kind as before, and has the same key,
 /// it keeps its state: buckets, breakers, warmth and keys stay, and the numbers are changed in
 /// place. A limiter is replaced if it becomes one of another kind, if its window has another
-/// interval or another number of buckets, and if its key or its `max_keys` changes. If both the old
-/// and the new one limit the rate of all requests together, the new one is charged with what the
-/// old one has charged, also beyond the limit of a window, but for the few requests that are
-/// decided during the change. Otherwise, it begins without a state, as the limiter of a new rule
-/// does. [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
+/// interval or another number of buckets, if its key or its `max_keys` changes, and if it gets a
+/// [priority](crate::Rule::priority) or loses it. If both the old and the new one limit the rate of
+/// all requests together, the new one is charged with what the old one has charged, also beyond the
+/// limit of a window, but for the few requests that are decided during the change. Otherwise, it
+/// begins without a state, as the limiter of a new rule does.
+/// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
 /// within an hour, also if the rule has had other limiters since: up to 32 of a name. A permit ends
 /// at the limiter that has given it, also after its rule was changed or removed.
 ///
-/// A request is decided by the rules of one version: by the list of rules, their resources, keys
-/// and modes that are in force when its decision begins. The numbers of rules that stay are changed
-/// in this order:
+/// A request is decided by the rules of one version: by the list of rules, their resources, keys,
+/// modes and shares that are in force when its decision begins. The numbers of rules that stay are
+/// changed in this order:
 ///
 /// 1. what falls (limits, rates, bursts, waits), and the share of requests rises for which a rule
 ///    is enforced,

@@ -154,7 +154,7 @@ impl<A> Caller for Request<A> {
                 let (_, key) = keys.iter().find(|(known, _)| **known == **name)?;
                 Some(Key(Text::Extension(Arc::clone(key))))
             }
-            KeySource::Resource => None,
+            KeySource::Resource | KeySource::Context => None,
         }
     }
 

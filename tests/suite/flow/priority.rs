@@ -6,6 +6,7 @@ use std::thread;
 
 use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
 use leaparray::flow::priority::{ClassError, Classes, LimitInForce, OfClass};
+use leaparray::flow::shadow::Share;
 use leaparray::flow::shares::FairShares;
 use leaparray::flow::{
     AdaptiveLimiter, Ask, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
@@ -46,6 +47,26 @@ fn lower_class_is_refused_first_and_leaves_the_reserve() {
     assert_eq!(fill(&classes.class(2)).len(), 9, "20 of the high class and 9 are 29");
     drop(high);
     assert_eq!((classes.in_use(), classes.limiter().in_use()), (0, 0));
+}
+
+#[test]
+fn share_of_a_request_is_that_of_a_class_with_it() {
+    let classes = classes(100, &[1.0, 0.29]);
+    let share = |parts| OfClass::with_share(&classes, Share::per_million(parts).unwrap());
+    // In either order, the requests of the two count together.
+    let low = fill(&share(290_000));
+    assert_eq!((low.len(), fill(&classes.class(1)).len()), (29, 0));
+    drop(low);
+    let low = fill(&classes.class(1));
+    assert_eq!((low.len(), fill(&share(290_000)).len()), (29, 0));
+    let refusal = share(290_000).try_acquire().refusal().unwrap();
+    assert_eq!(Some(refusal), classes.class(1).try_acquire().refusal());
+    assert_eq!(refusal.reason, Reason::GIVES_WAY);
+    let rest = fill(&share(1_000_000));
+    assert_eq!((rest.len(), classes.in_use()), (71, 100));
+    drop((low, rest));
+    assert_eq!(fill(&share(0)).len(), 1, "each request may use a permit");
+    assert_eq!(share(500_000).quota_at(at(0)).unwrap().limit, 50);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::shadow::{Rollout, Shadow};
+use leaparray::flow::shadow::{Rollout, Shadow, Share};
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
 
@@ -16,6 +16,8 @@ pub(crate) struct Asked<'a, C: RuleClock> {
     pub(super) limiter: &'a RuleLimiter<C>,
     /// Empty if the rule has none.
     pub(super) key: &'a str,
+    /// The share that the request may use if the rule has a priority.
+    pub(super) share: Share,
     /// How far the limiter is enforced; `None` if it is as a whole.
     pub(super) rollout: Option<&'a Rollout>,
 }
@@ -23,10 +25,10 @@ pub(crate) struct Asked<'a, C: RuleClock> {
 impl<'a, C: RuleClock> Asked<'a, C> {
     /// Returns the limiter as far as it is enforced.
     fn shadow(&self, rollout: &'a Rollout) -> Shadow<Self, &'a Rollout> {
-        let Self { limiter, key, .. } = *self;
-        let shadow = Shadow::with_rollout(Self { limiter, key, rollout: None }, rollout);
+        let Self { limiter, key, share, .. } = *self;
+        let shadow = Shadow::with_rollout(Self { limiter, key, share, rollout: None }, rollout);
         match limiter {
-            RuleLimiter::One(_) => shadow,
+            RuleLimiter::One(_) | RuleLimiter::ByClass(_) => shadow,
             RuleLimiter::PerKey { .. } => shadow.of_key(key),
         }
     }
@@ -36,6 +38,7 @@ impl<'a, C: RuleClock> Asked<'a, C> {
             (Some(rollout), _) => read(self.shadow(rollout).account()),
             (None, RuleLimiter::One(one)) => read(one.account()),
             (None, RuleLimiter::PerKey { keys, .. }) => keys.with_account(self.key, read),
+            (None, RuleLimiter::ByClass(classes)) => classes.with_account(self.share, read),
         }
     }
 }
@@ -52,6 +55,7 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
             }
             (None, RuleLimiter::One(one)) => one.decide(ask),
             (None, RuleLimiter::PerKey { keys, .. }) => keys.decide(self.key, ask),
+            (None, RuleLimiter::ByClass(classes)) => classes.decide(self.share, ask),
         }
     }
 
@@ -61,6 +65,7 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
             (Some(rollout), _) => self.shadow(rollout).peek(ask),
             (None, RuleLimiter::One(one)) => one.peek(ask),
             (None, RuleLimiter::PerKey { keys, .. }) => keys.peek(self.key, ask),
+            (None, RuleLimiter::ByClass(classes)) => classes.peek(self.share, ask),
         }
     }
 
@@ -130,6 +135,7 @@ impl<C: RuleClock> Watch for Watched<C> {
         let state = match &*limiter {
             RuleLimiter::One(one) => one.watched(),
             RuleLimiter::PerKey { keys, .. } => keys.watched(),
+            RuleLimiter::ByClass(classes) => classes.watched(),
         }?;
         let Some(rollout) = &self.rollout else { return Some(state) };
         let shadow = Shadow::with_rollout(Shown(state), &**rollout);

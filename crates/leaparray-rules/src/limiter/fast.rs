@@ -2,6 +2,7 @@
 //! them by one pointer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leaparray::flow::{
     Ask, ConcurrencyLimiter, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
@@ -9,7 +10,7 @@ use leaparray::flow::{
 
 use super::one::One;
 use super::per_key::PerKey;
-use super::{RuleClock, RuleLimiter};
+use super::{RuleClock, RuleLimiter, RulePermits};
 
 /// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
 pub(crate) enum FastLimiter {
@@ -25,21 +26,91 @@ pub(crate) enum FastLimiter {
 /// Limiters of keys, whose permits have no end.
 pub(crate) trait ByKey: Send + Sync {
     fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision;
+
+    /// Returns whether a request of a key would be admitted without a wait.
+    fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool;
+
+    /// Gives back the permits of a request that was to wait for `wait`, if it can.
+    fn refund(&self, key: &str, ask: &Ask<'_>, wait: Duration);
 }
 
-impl<C: RuleClock> ByKey for Keyed<String, TokenBucket<C>> {
-    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision {
-        self.of_key(key).ask(ask)
-    }
+macro_rules! by_key {
+    ($($limiter:ident),*) => {$(
+        impl<C: RuleClock> ByKey for Keyed<String, $limiter<C>> {
+            fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision {
+                self.of_key(key).ask(ask)
+            }
+
+            fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
+                matches!(self.of_key(key).foretell(ask), Some(Decision::Admitted(())))
+            }
+
+            fn refund(&self, key: &str, ask: &Ask<'_>, wait: Duration) {
+                self.of_key(key).account().refund(ask, wait);
+            }
+        }
+    )*};
 }
 
-impl<C: RuleClock> ByKey for Keyed<String, LeakyBucket<C>> {
-    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision {
-        self.of_key(key).ask(ask)
-    }
-}
+by_key!(TokenBucket, LeakyBucket);
 
 impl FastLimiter {
+    /// Returns whether a request would be admitted without a wait. The key is that of the request,
+    /// if the limiter has keys.
+    #[inline]
+    pub(crate) fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
+        match self {
+            Self::Endless(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
+            Self::InFlight(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
+            Self::ByKey(it) => it.would_admit(key, ask),
+            Self::None => false,
+        }
+    }
+
+    /// Asks for permits that are given without a wait. Adds one that has to end to `permits`.
+    /// Returns whether they were given: otherwise, none is taken.
+    #[inline]
+    pub(crate) fn take<C: RuleClock>(
+        &self,
+        key: &str,
+        ask: &Ask<'_>,
+        permits: &mut RulePermits<C>,
+    ) -> bool {
+        // Compared in place, and moved only if the permits are not given at once.
+        let decision = match self {
+            Self::Endless(it) => match it.ask(ask) {
+                Decision::Admitted(()) => return true,
+                decision => decision,
+            },
+            Self::InFlight(it) => match it.ask(ask) {
+                Decision::Admitted(permit) => {
+                    permits.push(permit);
+                    return true;
+                }
+                _ => return false,
+            },
+            Self::ByKey(it) => match it.decide(key, ask) {
+                Decision::Admitted(()) => return true,
+                decision => decision,
+            },
+            Self::None => return false,
+        };
+        if let Decision::Wait(delayed) = decision {
+            self.give_back(key, ask, delayed.wait());
+        }
+        false
+    }
+
+    /// Gives back permits that have no end, of a request that was to wait for `wait`.
+    #[cold]
+    pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>, wait: Duration) {
+        match self {
+            Self::Endless(it) => drop(it.account().refund(ask, wait)),
+            Self::ByKey(it) => it.refund(key, ask, wait),
+            Self::InFlight(_) | Self::None => {}
+        }
+    }
+
     /// Returns the form of a limiter for the fast path. `is_whole` tells whether it is enforced for
     /// all requests.
     pub(crate) fn of<C: RuleClock>(limiter: &RuleLimiter<C>, is_whole: bool) -> Self {
@@ -53,6 +124,7 @@ impl FastLimiter {
                 PerKey::Pace(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
                 PerKey::Each { .. } => Self::None,
             },
+            RuleLimiter::ByClass(_) => Self::None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The limiters of rules.
 
 mod asked;
+mod by_class;
 mod fast;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -13,13 +14,14 @@ mod permits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::shadow::Rollout;
+use leaparray::flow::shadow::{Rollout, Share};
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named, Refusal};
 use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
+use by_class::ByClass;
 pub(crate) use fast::FastLimiter;
 use gate::Gate;
 use one::One;
@@ -78,6 +80,9 @@ pub(crate) type MaybeFleet = Option<NoFleet>;
 #[cfg(not(feature = "fleet"))]
 pub(crate) enum NoFleet {}
 
+/// Why a limiter with classes is not asked by a key alone.
+const ASKED: &str = "a rule with a priority is asked by shares";
+
 /// The limiter of a rule. It is changed in place, and outlives the plans that it is in.
 pub(crate) enum RuleLimiter<C: RuleClock> {
     /// One limit for all requests.
@@ -88,6 +93,8 @@ pub(crate) enum RuleLimiter<C: RuleClock> {
         /// The number of requests that lacked the key.
         without_key: AtomicU64,
     },
+    /// One limit for all requests, of which each may use a share.
+    ByClass(ByClass<C>),
 }
 
 /// Returns why a limit cannot be made, if it cannot.
@@ -108,6 +115,9 @@ impl<C: RuleClock> RuleLimiter<C> {
             ));
         }
         let clock = registry.clock();
+        if rule.priority.is_some() {
+            return Self::ByClass(ByClass::new(&rule.limit, clock));
+        }
         match rule.key {
             None => {
                 let one = One::known(&rule.limit, clock);
@@ -125,7 +135,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     pub(crate) fn is_started(&self) -> bool {
         match self {
             Self::One(one) => one.is_started(),
-            Self::PerKey { .. } => true,
+            Self::PerKey { .. } | Self::ByClass(_) => true,
         }
     }
 
@@ -141,7 +151,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     pub(crate) fn end(&self) -> bool {
         match self {
             Self::One(one) => one.end(),
-            Self::PerKey { .. } => true,
+            Self::PerKey { .. } | Self::ByClass(_) => true,
         }
     }
 
@@ -150,6 +160,7 @@ impl<C: RuleClock> RuleLimiter<C> {
         match self {
             Self::One(one) => one.set(limit),
             Self::PerKey { keys, .. } => keys.set(limit, clock),
+            Self::ByClass(classes) => classes.set(limit),
         }
     }
 
@@ -186,12 +197,16 @@ impl<C: RuleClock> RuleLimiter<C> {
     /// Returns the number of requests that lacked the key.
     pub(crate) fn without_key(&self) -> u64 {
         match self {
-            Self::One(_) => 0,
+            Self::One(_) | Self::ByClass(_) => 0,
             Self::PerKey { without_key, .. } => without_key.load(Ordering::Relaxed),
         }
     }
 
     /// Decides on a request with that key, and adds its permit to `permits` if that has an end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the rule has a priority: such a rule is [asked](Self::asked).
     #[inline]
     pub(crate) fn decide_into(
         &self,
@@ -202,25 +217,33 @@ impl<C: RuleClock> RuleLimiter<C> {
         match self {
             Self::One(one) => one.decide_into(ask, permits),
             Self::PerKey { keys, .. } => keys.decide_into(key, ask, permits),
+            Self::ByClass(_) => unreachable!("{ASKED}"),
         }
     }
 
     /// Returns the decision that a request with that key would get.
+    ///
+    /// # Panics
+    ///
+    /// As [`decide_into`](Self::decide_into).
     #[inline]
     pub(crate) fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
         match self {
             Self::One(one) => one.foretell(ask),
             Self::PerKey { keys, .. } => keys.foretell(key, ask),
+            Self::ByClass(_) => unreachable!("{ASKED}"),
         }
     }
 
-    /// Returns the limiter for a request with that key, as far as it is enforced.
+    /// Returns the limiter for a request with that key, which may use that share if the rule has a
+    /// priority, as far as it is enforced.
     #[inline]
     pub(crate) const fn asked<'a>(
         &'a self,
         key: &'a str,
+        share: Share,
         rollout: Option<&'a Rollout>,
     ) -> Asked<'a, C> {
-        Asked { limiter: self, key, rollout }
+        Asked { limiter: self, key, share, rollout }
     }
 }

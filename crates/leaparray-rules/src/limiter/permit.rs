@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
+use leaparray::flow::priority::{ClassPermit, Classes};
 use leaparray::flow::{
     AdaptiveBreaker, CircuitBreaker, ConcurrencyLimiter, ConcurrencyPermit, FeedbackPermit,
 };
@@ -13,15 +14,25 @@ use super::RuleClock;
 
 /// The permit of a request that one rule has admitted. It ends at the limiter that has given it,
 /// also if the rule was changed or removed since.
-pub struct RulePermit<C: RuleClock>(Given<C>);
+pub struct RulePermit<C: RuleClock>(pub(super) Given<C>);
 
-enum Given<C: RuleClock> {
+pub(super) enum Given<C: RuleClock> {
     Nothing,
     InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
     AdaptiveInFlight(FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>),
     Breaker(FeedbackPermit<Arc<CircuitBreaker<C>>>),
     AdaptiveBreaker(FeedbackPermit<Arc<AdaptiveBreaker<C>>>),
+    OfClass(OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>>),
+    /// In a box: the permits of the others are smaller, and each decision moves one.
+    AdaptiveOfClass(Box<AdaptiveOfClass<C>>),
 }
+
+/// The permit of a request of a class.
+type OfClass<L, P> = ClassPermit<P, Arc<Classes<L>>>;
+
+/// The permit of a request of a class of an adaptive limit.
+type AdaptiveOfClass<C> =
+    OfClass<Arc<AdaptiveLimiter<Headroom, C>>, FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>>;
 
 impl<C: RuleClock> RulePermit<C> {
     #[inline]
@@ -42,6 +53,8 @@ impl<C: RuleClock> RulePermit<C> {
             Given::AdaptiveInFlight(permit) => Some(permit),
             Given::Breaker(permit) => Some(permit),
             Given::AdaptiveBreaker(permit) => Some(permit),
+            Given::OfClass(permit) => Some(permit),
+            Given::AdaptiveOfClass(permit) => Some(&mut **permit),
         }
     }
 }
@@ -84,7 +97,9 @@ from!(
     ConcurrencyPermit<Arc<ConcurrencyLimiter>> => InFlight,
     FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>> => AdaptiveInFlight,
     FeedbackPermit<Arc<CircuitBreaker<C>>> => Breaker,
-    FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker
+    FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker,
+    OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>> => OfClass,
+    Box<AdaptiveOfClass<C>> => AdaptiveOfClass
 );
 
 impl<C: RuleClock> fmt::Debug for RulePermit<C> {

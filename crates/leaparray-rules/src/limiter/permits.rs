@@ -1,7 +1,11 @@
 //! The permits of a request.
 
+use std::sync::Arc;
+
+use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit};
 use leaparray::{MonotonicClock, Outcome, Permit, Timestamp};
 
+use super::permit::Given;
 use super::{RuleClock, RulePermit};
 
 /// The permits of a request that all rules have admitted. They end at the limiters that have given
@@ -14,6 +18,13 @@ pub struct RulePermits<C: RuleClock = MonotonicClock>(
 
 #[derive(Debug)]
 enum Held<C: RuleClock> {
+    /// The most frequent one. By itself: a drop goes through fewer layers.
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
+    Others(Others<C>),
+}
+
+#[derive(Debug)]
+enum Others<C: RuleClock> {
     One(RulePermit<C>),
     Two([RulePermit<C>; 2]),
     Many(Vec<RulePermit<C>>),
@@ -27,10 +38,10 @@ impl<C: RuleClock> RulePermits<C> {
         Self(None)
     }
 
-    /// Returns the permits of a request of one rule.
+    /// Returns the permit of a request of one rule that limits the requests in flight.
     #[inline]
-    pub(crate) fn of(permit: impl Into<RulePermit<C>>) -> Self {
-        Self(Some(Held::One(permit.into())))
+    pub(crate) const fn in_flight(permit: ConcurrencyPermit<Arc<ConcurrencyLimiter>>) -> Self {
+        Self(Some(Held::InFlight(permit)))
     }
 
     /// Returns the permits among these that have to end.
@@ -40,36 +51,53 @@ impl<C: RuleClock> RulePermits<C> {
         all
     }
 
+    /// Returns whether there is none that has to end.
+    #[inline]
+    pub(crate) const fn is_nothing(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Adds a permit that has to end. Up to two need no allocation.
     #[inline]
     pub(crate) fn push(&mut self, permit: impl Into<RulePermit<C>>) {
-        if self.0.is_none() {
-            self.0 = Some(Held::One(permit.into()));
+        let RulePermit(given) = permit.into();
+        if self.is_nothing() {
+            self.0 = Some(match given {
+                Given::InFlight(permit) => Held::InFlight(permit),
+                given => Held::Others(Others::One(RulePermit(given))),
+            });
         } else {
-            self.push_another(permit.into());
+            self.push_another(RulePermit(given));
         }
     }
 
     #[inline(never)]
     fn push_another(&mut self, permit: RulePermit<C>) {
-        self.0 = Some(match self.0.take() {
-            None => Held::One(permit),
-            Some(Held::One(first)) => Held::Two([first, permit]),
-            Some(Held::Two(two)) => Held::Many(two.into_iter().chain([permit]).collect()),
-            Some(Held::Many(mut many)) => {
-                many.push(permit);
-                Held::Many(many)
+        self.0 = Some(Held::Others(match self.0.take() {
+            None => Others::One(permit),
+            Some(Held::InFlight(first)) => Others::Two([first.into(), permit]),
+            Some(Held::Others(Others::One(first))) => Others::Two([first, permit]),
+            Some(Held::Others(Others::Two(two))) => {
+                Others::Many(two.into_iter().chain([permit]).collect())
             }
-        });
+            Some(Held::Others(Others::Many(mut many))) => {
+                many.push(permit);
+                Others::Many(many)
+            }
+        }));
     }
 
     #[inline]
-    fn permits(&mut self) -> &mut [RulePermit<C>] {
-        match &mut self.0 {
-            None => &mut [],
-            Some(Held::One(permit)) => std::slice::from_mut(permit),
-            Some(Held::Two(permits)) => permits,
-            Some(Held::Many(permits)) => permits,
+    fn for_each(&mut self, end: impl Fn(&mut dyn Permit)) {
+        let several: &mut [RulePermit<C>] = match &mut self.0 {
+            None => return,
+            Some(Held::InFlight(permit)) => return end(permit),
+            Some(Held::Others(Others::One(permit))) => std::slice::from_mut(permit),
+            Some(Held::Others(Others::Two(permits))) => permits,
+            Some(Held::Others(Others::Many(permits))) => permits,
+        };
+        for permit in several {
+            end(permit);
         }
     }
 }
@@ -77,16 +105,16 @@ impl<C: RuleClock> RulePermits<C> {
 impl<C: RuleClock> Permit for RulePermits<C> {
     #[inline]
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.permits().iter_mut().for_each(|it| it.end_at(now, outcome));
+        self.for_each(|it| it.end_at(now, outcome));
     }
 
     #[inline]
     fn withdraw_at(&mut self, now: Timestamp) {
-        self.permits().iter_mut().for_each(|it| it.withdraw_at(now));
+        self.for_each(|it| it.withdraw_at(now));
     }
 
     #[inline]
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.permits().iter_mut().for_each(|it| it.drop_at(now, outcome));
+        self.for_each(|it| it.drop_at(now, outcome));
     }
 }

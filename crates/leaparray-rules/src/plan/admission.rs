@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::concerned::Concerned;
 use super::index::{Place, RuleList};
 use super::{Kept, PlanRef, Version};
-use crate::caller::{Caller, KeyValues};
+use crate::caller::{self, Caller, KeyValues};
 use crate::limiter::{RuleClock, RulePermits};
 use crate::rule::KeySource;
 
@@ -26,8 +26,8 @@ use crate::rule::KeySource;
 pub struct Admission<K, C: RuleClock = MonotonicClock> {
     plan: Kept<C>,
     place: Place,
-    /// The address of the resource's name, by which the resource is found again.
-    resource: usize,
+    /// The address of a name, by which the handle to the resource is found again.
+    handle: usize,
     /// `None` if the resource has one rule alone, so that nothing has to be dropped.
     keys: Option<Keys<K>>,
     /// The same request by a newer plan, after a decision by this one was taken back.
@@ -43,11 +43,11 @@ fn find_keys<A: Caller + ?Sized, C: RuleClock>(
     resource: &Resource<C>,
     caller: &A,
 ) -> Keys<A::Key> {
-    let name = || resource.series_key().name;
+    let handle = |source: &KeySource| caller::key_of_handle(resource, source);
     let mut keys = Keys::new();
     // Not by `collect`, which takes three times as many instructions for one key.
     for source in &list.sources {
-        keys.push(KeyValues::of(caller, source, name));
+        keys.push(KeyValues::of(caller, source, handle));
     }
     keys
 }
@@ -73,8 +73,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         let place = plan.index.place_of(resource);
         let list = place.rule_or_list().err().map(|list| plan.index.list(list));
         let keys = list.map(|list| find_keys(list, resource, caller));
-        let (address, later) = (resource.name().as_ptr().addr(), OnceLock::new());
-        Self { plan, place, resource: address, keys, later }
+        Self { plan, place, handle: address_of(resource), keys, later: OnceLock::new() }
     }
 
     /// Returns the rules of the request.
@@ -140,7 +139,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         let keys = match list.map_or(&[][..], |it| &it.sources) {
             [] => &[],
             [source] => {
-                one = KeyValues::of(caller, source, || resource.series_key().name);
+                one = KeyValues::of(caller, source, |it| caller::key_of_handle(resource, it));
                 std::slice::from_ref(&one)
             }
             _ => {
@@ -240,13 +239,23 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     /// same rules as before.
     fn by_newest_plan(&self) -> Option<Self> {
         let (plan, home) = (self.plan.newest_plan()?, self.plan.home.upgrade()?);
-        let mut listed = home.registry.iter();
-        let resource = listed.find(|it| it.name().as_ptr().addr() == self.resource)?;
+        let handles = home.registry.iter().flat_map(|it| {
+            let contexts: Vec<_> = it.contexts().collect();
+            [it].into_iter().chain(contexts)
+        });
+        let mut handles = handles.filter(|it| address_of(it) == self.handle);
+        let resource = handles.next()?;
         let concerned = self.concerned();
         let sources = concerned.list().map_or(&[][..], |it| &it.sources);
         let keys = Known { sources, keys: concerned.keys };
         Some(Self::find(plan, &resource, &keys))
     }
+}
+
+/// Returns an address that no handle to another resource or context has: that of the name of the
+/// context, or of the resource if the handle is to none.
+fn address_of<C>(resource: &Resource<C>) -> usize {
+    resource.context().unwrap_or_else(|| resource.name()).as_ptr().addr()
 }
 
 /// The keys that are known of a request.
@@ -270,7 +279,7 @@ impl<K: Deref<Target = str> + Clone> Caller for Known<'_, K> {
     }
 
     fn several(&self, source: &KeySource) -> Vec<K> {
-        self.of(source).map_or_else(Vec::new, |it| it.all().to_vec())
+        self.of(source).map_or_else(Vec::new, |it| it.given().to_vec())
     }
 }
 
@@ -335,9 +344,9 @@ impl<K: Deref<Target = str>, C: RuleClock> Account for Admission<K, C> {
 
 impl<K: Clone, C: RuleClock> Clone for Admission<K, C> {
     fn clone(&self) -> Self {
-        let Self { plan, place, resource, keys, later } = self;
+        let Self { plan, place, handle, keys, later } = self;
         let (plan, keys, later) = (plan.plan().clone().into(), keys.clone(), later.clone());
-        Self { plan, place: *place, resource: *resource, keys, later }
+        Self { plan, place: *place, handle: *handle, keys, later }
     }
 }
 

@@ -73,23 +73,30 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     /// Returns the rules that concern the request.
     fn members(self) -> impl Iterator<Item = Member> + use<'a, K, C> {
         let Self { plan, place, keys } = self;
-        let key = move |place: usize| keys[place].all();
         let rule = |member: Member| &*plan.rules[member.rule].rule;
         let list = self.list();
         let members = plan.index.members(place);
-        members.filter(move |it| list.is_none_or(|list| list.holds(*it, rule(*it), key)))
+        members.filter(move |it| list.is_none_or(|list| list.holds(*it, rule(*it), keys)))
     }
 
     pub(super) fn rules(self) -> impl Iterator<Item = &'a Active<C>> {
         self.members().map(move |member| &self.plan.rules[member.rule])
     }
 
-    /// Returns the key of a member.
+    /// Returns the key of a member, or the class of the request if that has a priority.
     #[inline]
     pub(super) fn key(self, member: Member) -> &'a str {
         let Self { keys, .. } = self;
+        let Some(place) = member.key else { return "" };
+        keys[place].text().unwrap_or_else(|| self.without_key(member, &keys[place]))
+    }
+
+    #[cold]
+    fn without_key(self, member: Member, values: &'a KeyValues<K>) -> &'a str {
+        let Self { plan, .. } = self;
         // Requests without a key count together: one that leaves it out gains nothing.
-        member.key.and_then(|place| keys[place].text()).unwrap_or_default()
+        let priority = plan.rules[member.rule].rule.priority.as_ref();
+        priority.map_or("", |it| it.class_of(values))
     }
 
     #[inline]
@@ -183,7 +190,8 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
                 (None, None) => break true,
                 (Some(rule), Some(next))
                     if Arc::ptr_eq(&rule.limiter, &next.limiter)
-                        && rule.rule.mode == next.rule.mode =>
+                        && rule.rule.mode == next.rule.mode
+                        && rule.rule.priority == next.rule.priority =>
                 {
                     // A rule that was changed and changed back is another one.
                     changed += usize::from(!Arc::ptr_eq(&rule.rule, &next.rule));

@@ -1,5 +1,6 @@
 //! The fast path: the decisions of the most frequent rules, by the version that the thread keeps.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -7,10 +8,9 @@ use leaparray::Resource;
 use leaparray::flow::{Ask, Decision, LimiterExt};
 
 use super::version::Version;
-use super::{Admission, kept};
+use super::{Admission, fast_list, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits};
-use crate::rule::KeySource;
 
 /// How the fast path ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,16 +52,22 @@ pub(crate) fn ask<A: Caller + ?Sized, C: RuleClock>(
             }
             FastLimiter::InFlight(limiter) => match limiter.ask(ask) {
                 Decision::Admitted(permit) if version.number.has_decided() => {
-                    *result = Decision::Admitted(RulePermits::of(permit));
+                    set(result, Decision::Admitted(RulePermits::in_flight(permit)));
                     return FastPath::Written;
                 }
-                decision => decision.map(RulePermits::of),
+                decision => decision.map(RulePermits::in_flight),
             },
             _ => return FastPath::NotTaken,
         };
         conclude(version, rule, resource, caller, ask, decision, result)
     });
     path.unwrap_or(FastPath::NotTaken)
+}
+
+/// Sets a result that has nothing to drop yet.
+#[inline]
+pub(super) fn set<T>(result: &mut T, value: T) {
+    mem::forget(mem::replace(result, value));
 }
 
 /// Decides by a list of rules.
@@ -75,6 +81,10 @@ fn ask_list<A: Caller + ?Sized, C: RuleClock>(
     result: &mut Decision<RulePermits<C>>,
 ) -> FastPath {
     let Some((rule, decision)) = ask_by_key(version, word, caller, ask) else {
+        let path = fast_list::ask(version, word, resource, caller, ask, result);
+        if path != FastPath::NotTaken {
+            return path;
+        }
         let Some(place) = version.place(word) else { return FastPath::NotTaken };
         Admission::ask_at(version, place, resource, caller, ask, result);
         return FastPath::Written;
@@ -97,7 +107,7 @@ fn ask_by_key<A: Caller + ?Sized>(
     let (rule, FastLimiter::ByKey(limiter), source) = version.alone_by_key(word)? else {
         return None;
     };
-    if *source == KeySource::Resource {
+    if source.is_of_handle() {
         return None;
     }
     Some((rule, limiter.decide(&caller.key(source)?, ask)))

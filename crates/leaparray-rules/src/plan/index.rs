@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
+use crate::caller::KeyValues;
 use crate::pattern::{self, Literals};
 use crate::rule::{KeySource, Rule};
 
@@ -15,6 +16,9 @@ use crate::rule::{KeySource, Rule};
 #[derive(Debug)]
 struct Asks {
     key: Option<KeySource>,
+    /// Whether each value of the key has a limit of its own: otherwise, it is the class of the
+    /// request.
+    is_keyed: bool,
     /// The sources of the keys on which it has conditions.
     conditions: Box<[KeySource]>,
 }
@@ -225,7 +229,7 @@ impl Index {
         rules.sort_unstable();
         rules.dedup();
         // A permit of a key cannot be given back, so keys are asked last.
-        rules.sort_by_key(|rule| self.asks[*rule].key.is_some());
+        rules.sort_by_key(|rule| self.asks[*rule].is_keyed);
         let (mut sources, mut conditions) = (Vec::new(), Vec::new());
         let members: Box<[Member]> = rules
             .into_iter()
@@ -258,6 +262,15 @@ impl RuleList {
         }
     }
 
+    /// Returns whether at most the last member asks for a key, and none has a condition.
+    #[inline]
+    pub(crate) fn is_keyed_last(&self) -> bool {
+        matches!(
+            (&*self.members, &*self.sources, &*self.conditions),
+            (_, [], []) | ([.., Member { key: None, .. }, Member { key: Some(_), .. }], [_], [])
+        )
+    }
+
     /// Returns whether a member has a condition.
     #[inline]
     pub(crate) fn has_conditions(&self) -> bool {
@@ -266,16 +279,16 @@ impl RuleList {
 
     /// Returns whether the conditions of a member, which is that rule, hold for a request with
     /// these values.
-    pub(crate) fn holds<'a, K: Deref<Target = str> + 'a>(
+    pub(crate) fn holds<K: Deref<Target = str>>(
         &self,
         member: Member,
         rule: &Rule,
-        values: impl Fn(usize) -> &'a [K],
+        values: &[KeyValues<K>],
     ) -> bool {
         let (first, last) = member.conditions;
         let mut conditions = rule.conditions().zip(&self.conditions[first..last]);
         conditions.all(|((condition, is_wanted), place)| {
-            let values = values(*place);
+            let values = values[*place].all();
             // Of several values, none evades a rule: any makes it concern the request, and only
             // all of them make an exception.
             if is_wanted { condition.matches_any(values) } else { !condition.matches_all(values) }
@@ -286,7 +299,9 @@ impl RuleList {
 impl Asks {
     fn of(rule: &Rule) -> Self {
         let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
-        Self { key: rule.key.clone(), conditions }
+        let class = || rule.priority.as_ref().map(|it| it.source.clone());
+        let (key, is_keyed) = (rule.key.clone().or_else(class), rule.key.is_some());
+        Self { key, is_keyed, conditions }
     }
 }
 
@@ -294,9 +309,11 @@ impl Asks {
 /// alone keeps it, and what resources have found in it.
 pub(super) fn is_same(rule: &Rule, next: &Rule) -> bool {
     let sources = |it: &Rule| it.conditions().map(|(it, _)| it.source.clone()).collect::<Vec<_>>();
+    let class = |it: &Rule| it.priority.as_ref().map(|it| it.source.clone());
     rule.traffic == next.traffic
         && rule.resources == next.resources
         && rule.key == next.key
+        && class(rule) == class(next)
         && sources(rule) == sources(next)
         && (rule.mode == Mode::Off) == (next.mode == Mode::Off)
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod concerned;
+mod fast_list;
 pub(crate) mod fast_path;
 mod home;
 mod index;
@@ -12,7 +13,7 @@ mod version;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use leaparray::flow::shadow::{Mode, Rollout};
+use leaparray::flow::shadow::{Mode, Rollout, Share};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
 use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermits};
@@ -44,6 +45,8 @@ pub(crate) struct Active<C: RuleClock> {
     refused: Arc<AtomicU64>,
     /// Whether the mode of the rule is to enforce it for all requests.
     is_whole: bool,
+    /// Whether the limiter decides by the key alone: as a whole, and without a priority.
+    is_plain: bool,
     name: RuleName,
 }
 
@@ -87,8 +90,8 @@ impl<C: RuleClock> Active<C> {
         let rollout =
             rollout.cloned().or_else(|| (!is_whole).then(|| Arc::new(Rollout::new(rule.mode))));
         let refused = before.map_or_else(Arc::default, |it| Arc::clone(&it.refused));
-        let name = limiter::name(&rule.name);
-        Self { rule: Arc::clone(rule), limiter, rollout, refused, is_whole, name }
+        let (name, is_plain) = (limiter::name(&rule.name), is_whole && rule.priority.is_none());
+        Self { rule: Arc::clone(rule), limiter, rollout, refused, is_whole, is_plain, name }
     }
 
     /// Returns the number of requests that the rule has refused.
@@ -117,7 +120,7 @@ impl<C: RuleClock> Active<C> {
     /// Decides on a request with that key, and adds its permit to `permits` if that has an end.
     #[inline]
     fn decide_into(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
-        if self.rollout().is_some() {
+        if !self.is_plain {
             return self.decide_in_part(key, ask, permits);
         }
         match self.limiter.decide_into(key, ask, permits) {
@@ -126,7 +129,8 @@ impl<C: RuleClock> Active<C> {
         }
     }
 
-    /// As [`decide_into`](Self::decide_into), by a rule that is not enforced as a whole.
+    /// As [`decide_into`](Self::decide_into), by a rule that is not enforced as a whole, or has a
+    /// priority.
     #[inline(never)]
     fn decide_in_part(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
         self.asked(key).ask(ask).map(|permit| {
@@ -139,7 +143,7 @@ impl<C: RuleClock> Active<C> {
     /// Returns the decision that a request with that key would get.
     #[inline]
     fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
-        if self.rollout().is_some() {
+        if !self.is_plain {
             return self.asked(key).foretell(ask);
         }
         match self.limiter.foretell(key, ask)? {
@@ -156,15 +160,17 @@ impl<C: RuleClock> Active<C> {
     #[inline]
     pub(crate) fn asked<'a>(&'a self, key: &'a str) -> Named<Asked<'a, C>> {
         let rollout = self.rollout().map(|it| &**it);
-        self.name.over(self.limiter.asked(key, rollout))
+        let share = self.rule.priority.as_ref().map_or(Share::ALL, |it| it.share_of(key));
+        self.name.over(self.limiter.asked(key, share, rollout))
     }
 }
 
 impl<C: RuleClock> Clone for Active<C> {
     fn clone(&self) -> Self {
-        let Self { rule, limiter, rollout, refused, is_whole, name } = self;
+        let Self { rule, limiter, rollout, refused, is_whole, is_plain, name } = self;
         let (rule, limiter, rollout) = (Arc::clone(rule), Arc::clone(limiter), rollout.clone());
         let refused = Arc::clone(refused);
-        Self { rule, limiter, rollout, refused, is_whole: *is_whole, name: *name }
+        let (is_whole, is_plain, name) = (*is_whole, *is_plain, *name);
+        Self { rule, limiter, rollout, refused, is_whole, is_plain, name }
     }
 }

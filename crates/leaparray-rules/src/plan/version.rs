@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use super::index::{Place, Words};
+use super::index::{Place, RuleList, Words};
 use super::{Index, Plan};
 use crate::limiter::{FastLimiter, RuleClock};
 use crate::rule::KeySource;
@@ -95,6 +95,18 @@ impl Version {
     pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &FastLimiter, &KeySource)> {
         let (rule, source) = self.index.get_list(self.words.list(word))?.only_keyed()?;
         Some((rule, self.limiters.get(rule)?, source))
+    }
+
+    /// Returns the rules of a resource with that word, if it has a list of them.
+    #[inline]
+    pub(super) fn list(&self, word: u64) -> Option<&RuleList> {
+        self.index.get_list(self.words.list(word))
+    }
+
+    /// Returns the limiter of a rule, in the form of the fast path.
+    #[inline]
+    pub(super) fn limiter(&self, rule: usize) -> &FastLimiter {
+        self.limiters.get(rule).unwrap_or(&FastLimiter::None)
     }
 
     /// Returns the place in the word of a resource, if it is of this version.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::fields::{self, Fields};
 use super::{NOTHING, Reading, Target};
+use crate::condition::Condition;
 use crate::limit::Limit;
 use crate::overload::Overload;
 use crate::problem::Fault;
@@ -52,7 +53,7 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     match fields.whole("strategy", DIRECT, "0, 1 or 2") {
         DIRECT => {}
         1 => return relate(reading, fields, &name, target),
-        2 => fields.report_not_kept("strategy", "a rule concerns all contexts", "0"),
+        2 => through_context(fields, &mut name, &mut target),
         _ => fields.report_not_kept("strategy", "there is no such strategy", "0, 1 or 2"),
     }
     let count = fields.limit();
@@ -67,14 +68,29 @@ pub(super) fn read(reading: &mut Reading<'_>, fields: &Fields<'_>) {
     reading.add(fields, "count", &name, target, limit);
 }
 
+/// Has a rule concern the requests that enter through one context.
+fn through_context(fields: &Fields<'_>, name: &mut String, target: &mut Target) {
+    if !target.only.is_empty() {
+        let reason = "a limit of a context counts the requests of all origins";
+        fields.report_not_kept("limitApp", reason, "\"default\"");
+    }
+    let Some(context) = reference(fields, "the context") else { return };
+    *name = format!("{name} in {context}");
+    target.only.push(Condition::new(KeySource::Context, [context.into()].into_iter().collect()));
+}
+
+/// Returns the name in `refResource`. A rule that lacks it is reported.
+fn reference(fields: &Fields<'_>, what: &'static str) -> Option<String> {
+    if fields.known("refResource").is_none() {
+        fields.report_fault("", Fault::Missing { what, one_of: &["refResource"] });
+    }
+    fields.label("refResource")
+}
+
 /// Reads a rule by which a resource gives way to another one: it refuses requests while the other
 /// one is at the limit.
 fn relate(reading: &mut Reading<'_>, fields: &Fields<'_>, name: &str, mut target: Target) {
-    if fields.known("refResource").is_none() {
-        let fault = Fault::Missing { what: "the related resource", one_of: &["refResource"] };
-        fields.report_fault("", fault);
-    }
-    let Some(resource) = fields.label("refResource") else { return };
+    let Some(resource) = reference(fields, "the related resource") else { return };
     // Of all requests that it concerns, each is compared with the same measure.
     target.key = None;
     let name = format!("{name} beside {resource}");

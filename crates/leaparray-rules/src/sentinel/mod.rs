@@ -101,11 +101,11 @@ impl FromStr for SentinelKind {
 ///     "[[rule]]\nname = \"flow GET /orders\"\neither = \"GET /orders\"\n\
 ///      limit = \"20 per second\"\nbuckets = 2\n",
 /// );
-/// let chain = r#"[{"resource": "GET /orders", "count": 20, "strategy": 2}]"#;
+/// let both = r#"[{"resource": "GET /orders", "count": 20, "controlBehavior": 3}]"#;
 /// assert_eq!(
-///     flow.parse(chain).unwrap_err().in_source("flow.json").to_string(),
-///     "flow.json:1: rule \"flow GET /orders\": strategy: 2 is not kept: a rule concerns all \
-///      contexts; write 0",
+///     flow.parse(both).unwrap_err().in_source("flow.json").to_string(),
+///     "flow.json:1: rule \"flow GET /orders\": controlBehavior: 3 is not kept: requests are not \
+///      both spaced and warmed up; write 1 or 2",
 /// );
 /// # Ok::<_, leaparray_rules::Problems>(())
 /// ```
@@ -335,6 +335,7 @@ impl Reading<'_> {
             max_keys: self.sentinel.max_keys,
             only,
             except,
+            priority: None,
             mode: Mode::Enforce,
             limit,
         };

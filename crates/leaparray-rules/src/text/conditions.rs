@@ -11,7 +11,7 @@ use crate::quantity::QuantityError;
 use crate::rule::KeySource;
 
 const TABLE: &str = "a table such as { \"header:x-app\" = [\"shop\", \"crawler\"] }";
-const SOURCE: &str = "\"client/24\", \"header:NAME\" or \"extension:NAME\"";
+const SOURCE: &str = "\"client/24\", \"context\", \"header:NAME\" or \"extension:NAME\"";
 const VALUES: &str = "a value, an array of values, or \"*\" for any";
 
 /// Reads the conditions of a key. What is wrong with them is reported.

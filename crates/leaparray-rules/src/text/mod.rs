@@ -4,6 +4,7 @@ mod conditions;
 mod fields;
 mod fleet;
 mod limiter;
+mod priority;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
-use crate::rule::{ModeText, Rule, Traffic};
+use crate::rule::{KeySource, ModeText, Rule, Traffic};
 use fields::Fields;
 pub(crate) use fields::Lines;
 
@@ -31,6 +32,8 @@ const KEYS: &[&str] = &[
     "only",
     "except",
     "mode",
+    "priority",
+    "shares",
     "limit",
     "over",
     "away",
@@ -186,18 +189,14 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
     fields.report_unknown();
     let name = name(fields);
     let (traffic, resources) = resources(fields);
-    let key = fields.parsed(
-        "key",
-        "\"client\", \"client/24\", \"resource\", \"header:NAME\" or \"extension:NAME\"",
-        str::parse,
-    );
+    let key = fields.parsed("key", KeySource::RIGHT, str::parse);
     let max_keys = max_keys(fields);
     let (only, except) = (conditions::read(fields, "only"), conditions::read(fields, "except"));
     let mode = fields.parsed("mode", ModeText::RIGHT, str::parse).map(|ModeText(mode)| mode);
     if matches!(mode, Some(Mode::Keys(_))) && !fields.has("key") {
         fields.report("mode", fields.line_of("mode"), Fault::Needs { other: "key" });
     }
-    let limit = limiter::read(fields);
+    let (limit, priority) = (limiter::read(fields), priority::read(fields));
     if fields.problems.borrow().len() > before {
         return None;
     }
@@ -209,6 +208,7 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
         only,
         except,
+        priority,
         mode: mode.unwrap_or(Mode::Enforce),
         limit: limit?,
     })
@@ -294,6 +294,8 @@ mod tests {
             "limit" | "pace" | "in_flight" | "breaker" | "refuse" => &[],
             "max_keys" => &[("key", "\"client\""), ("limit", "\"5 per second\"")],
             "cold_factor" => &[("warm_up", "\"30s\""), ("limit", "\"5 per second\"")],
+            "priority" => &[("in_flight", "9"), ("shares", "{ a = \"100 %\" }")],
+            "shares" => &[("in_flight", "9"), ("priority", "\"context\"")],
             "starts" => &[("limit", "\"5 per second, bursts of 9\"")],
             "max_wait" => &[("pace", "\"5 per second\"")],
             _ => &[("limit", "\"5 per second\"")],

@@ -44,6 +44,39 @@ impl Service {
 }
 
 #[tokio::test]
+async fn request_of_a_layer_enters_the_resource_without_a_context() {
+    let of = |context: &str| {
+        format!(
+            "[[rule]]\nname = \"r\"\nresource = \"/api/*\"\n{context} = {{ context = \"*\" }}\n\
+             limit = \"1 per hour\""
+        )
+    };
+    for (context, second) in [("only", 200), ("except", 429)] {
+        let service = service(&of(context));
+        assert_eq!(service.status(Request::get("/api/orders")).await, 200);
+        assert_eq!(service.status(Request::get("/api/orders")).await, second, "{context}");
+    }
+}
+
+#[tokio::test]
+async fn request_of_a_lower_class_gives_way_in_a_layer() {
+    let service = service(
+        "[[rule]]\nname = \"r\"\nresource = \"/api/*\"\nin_flight = 2\n\
+         priority = \"header:x-class\"\nshares = { payments = \"100 %\", \"*\" = \"50 %\" }",
+    );
+    let of = |class: &str| Request::get("/api/orders").header("x-class", class);
+    assert_eq!(service.status(of("batch")).await, 200);
+    let held = service.rules.try_enter("GET /api/orders", "batch").unwrap();
+    assert_eq!(service.status(of("batch")).await, 429);
+    assert_eq!(service.status(Request::get("/api/orders")).await, 429);
+    assert_eq!(service.status(of("payments").header("x-class", "batch")).await, 429);
+    assert_eq!(service.status(of("payments")).await, 200);
+    held.success();
+    assert_eq!(service.status(of("batch")).await, 200);
+    assert_eq!(*service.rules.status().refused, [("r".into(), 3)]);
+}
+
+#[tokio::test]
 async fn each_value_of_a_header_has_a_limit_of_its_own() {
     let service = service(
         "[[rule]]\nname = \"each-client\"\nresource = \"/api/*\"\nkey = \"header:X-Api-Key\"\n\

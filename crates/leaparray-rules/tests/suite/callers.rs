@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leaparray::flow::{Ask, LimiterExt};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
 use leaparray_rules::{Caller, KeySource, RuleSet, Rules, WhyNot};
 
@@ -128,6 +129,41 @@ fn rule_for_either_direction_concerns_a_resource_of_each() {
     assert_eq!(set.rules()[0], *rules.rules()[0]);
 }
 
+/// Returns the numbers of requests of nine that are admitted: without a context, and in two.
+fn admitted_in_contexts(rules: &Rules<ManualClock>) -> [usize; 3] {
+    let a = rules.registry().resource("a").unwrap();
+    let now = Timestamp::from_secs(3_600);
+    [a.clone(), a.in_context("web").unwrap(), a.in_context("batch").unwrap()].map(|it| {
+        (0..9)
+            // Both ways to decide have code of their own.
+            .filter(|request| match request % 2 {
+                0 => rules.enter_at(it.clone(), &SHOP, now).is_admitted(),
+                _ => rules.limiter(&it, &SHOP).ask(&Ask::at(now)).is_admitted(),
+            })
+            .count()
+    })
+}
+
+#[test]
+fn rule_for_a_context_concerns_the_requests_that_enter_through_it() {
+    for (lines, admitted) in [
+        ("only = { context = \"batch\" }", [9, 9, 2]),
+        ("only = { context = [\"web\", \"batch\"] }", [9, 2, 0]),
+        ("only = { context = \"*\" }", [9, 2, 0]),
+        ("except = { context = \"batch\" }", [2, 0, 9]),
+        ("except = { context = \"*\" }", [2, 9, 9]),
+        ("only = { context = \"web\", \"header:x-app\" = \"shop\" }", [9, 2, 9]),
+        ("only = { context = \"web\", \"header:x-app\" = \"crawler\" }", [9, 9, 9]),
+        ("key = \"context\"", [2, 2, 2]),
+        ("", [2, 0, 0]),
+    ] {
+        let rules = rules(&rule(&format!("{lines}\nlimit = \"2 per hour\"")));
+        assert_eq!(admitted_in_contexts(&rules), admitted, "{lines}");
+        let set = RuleSet::parse(&rules.rules()[0].to_string()).unwrap();
+        assert_eq!(set.rules()[0], *rules.rules()[0]);
+    }
+}
+
 #[test]
 fn explanation_says_that_a_rule_is_for_other_callers() {
     let text = rule("only = { \"header:x-app\" = [\"crawler\"] }\nin_flight = 1");
@@ -142,7 +178,7 @@ fn explanation_says_that_a_rule_is_for_other_callers() {
 #[test]
 fn each_problem_of_a_condition_says_what_would_be_right() {
     let table = "a table such as { \"header:x-app\" = [\"shop\", \"crawler\"] }";
-    let source = "\"client/24\", \"header:NAME\" or \"extension:NAME\"";
+    let source = "\"client/24\", \"context\", \"header:NAME\" or \"extension:NAME\"";
     let values = "a value, an array of values, or \"*\" for any";
     for (line, expected) in [
         ("only = \"shop\"", format!("only: is a string; write {table}")),

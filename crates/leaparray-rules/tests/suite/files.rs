@@ -171,7 +171,7 @@ such as { min = 1, first = 20, max = 10000 }
 f:15: lacks a name; write `name`
 f:15: lacks a limiter; write one of `limit`, `pace`, `in_flight`, `breaker`, `refuse`
 f:17: key: \"x api key\" is no name of a header; write \"client\", \"client/24\", \"resource\", \
-\"header:NAME\" or \"extension:NAME\"",
+\"context\", \"header:NAME\" or \"extension:NAME\"",
     );
 }
 
@@ -270,13 +270,13 @@ fn each_problem_says_what_would_be_right() {
         (
             "in_flight = 1\nkey = \"client/33\"",
             "key: \"33\" is no number of bits from 1 to 32; write \"client\", \"client/24\", \
-             \"resource\", \"header:NAME\" or \"extension:NAME\""
+             \"resource\", \"context\", \"header:NAME\" or \"extension:NAME\""
                 .to_owned(),
         ),
         (
             "in_flight = 1\nkey = \"cookie\"",
             "key: \"cookie\" is no key; write \"client\", \"client/24\", \"resource\", \
-             \"header:NAME\" or \"extension:NAME\""
+             \"context\", \"header:NAME\" or \"extension:NAME\""
                 .to_owned(),
         ),
         (

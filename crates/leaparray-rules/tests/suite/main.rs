@@ -13,6 +13,7 @@ mod follow;
 mod modes;
 mod overload;
 mod patterns;
+mod priorities;
 mod program;
 #[cfg(feature = "prometheus")]
 mod prometheus;

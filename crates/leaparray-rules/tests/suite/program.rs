@@ -95,6 +95,11 @@ not late: its mode is off
     assert_eq!(run(RULES, &request), (0, expected.to_owned()));
     let (_, without) = run(RULES, &request[..3]);
     assert!(without.contains("counted with all that lack header:x-api-key"), "{without}");
+    let of_context = RULES.replace("mode = \"off\"", "only = { context = \"batch\" }");
+    let (_, web) = run(&of_context, &[&request[..3], &["--context", "web"]].concat());
+    assert!(web.starts_with("GET /api/orders in context \"web\": 4 of 6 rules\n"), "{web}");
+    let (_, batch) = run(&of_context, &[&request[..3], &["--context", "batch"]].concat());
+    assert!(batch.starts_with("GET /api/orders in context \"batch\": 5 of 6 rules\n"), "{batch}");
     let (_, call) = run(RULES, &["explain", "limits.toml", "payments.internal", "--outbound"]);
     assert!(call.starts_with(
         "payments.internal: 1 of 6 rules\n1. payments: \"payments.internal\" is its name\n   \

@@ -62,6 +62,10 @@ fn limiter() -> impl Strategy<Value = String> {
         (0_u64..1_000).prop_map(|it| format!("in_flight = {it}")),
         Just("in_flight = { min = 2, first = 3, max = 4 }".to_owned()),
         Just("refuse = \"from 5 per second at a \\\"b\\\"\"".to_owned()),
+        Just(
+            "in_flight = 9\npriority = \"header:A\"\nshares = { b = \"2.5 %\", \"*\" = \"100 %\" }"
+                .to_owned()
+        ),
         Just("breaker = { k = 2.25, min_requests = 7 }".to_owned()),
         breaker(),
     ]
@@ -79,6 +83,7 @@ fn scope() -> impl Strategy<Value = String> {
         Just("key = \"header:X-Api-Key\""),
         Just("key = \"client/20/48\"\nmax_keys = 7"),
         Just("key = \"client/20\""),
+        Just("key = \"context\"\nonly = { \"context\" = [\"a\", \"b\"] }"),
         Just("only = { \"client/20\" = \"*\" }\nexcept = { \"header:a\" = [\"c\", \"b\\\"\"] }"),
         Just("mode = \"enforce for 2.5 % of requests\""),
         Just("key = \"resource\"\nmode = \"enforce for 33.3333 % of keys\""),

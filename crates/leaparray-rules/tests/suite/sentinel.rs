@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::{Entry, ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Entry, ManualClock, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_rules::{Caller, KeySource, RuleSet, Rules, Sentinel, SentinelKind};
 
 /// A request with an origin, and with parameters.
@@ -164,6 +164,28 @@ fn flow_rule_of_a_related_resource_gives_way_to_it() {
     assert_eq!(admitted(&rules, NOBODY), 0);
     held.success();
     assert_eq!(admitted(&rules, NOBODY), 50);
+}
+
+#[test]
+fn flow_rule_of_a_context_concerns_no_other() {
+    let (clock, rules) = flow("\"count\":3,\"strategy\":2,\"refResource\":\"batch\"");
+    let resource = rules.registry().resource("pay").unwrap();
+    let (batch, web) = (resource.in_context("batch").unwrap(), resource.in_context("web").unwrap());
+    let admitted = |of: &Resource<ManualClock>| {
+        let now = leaparray::Clock::now(&clock);
+        (0..9).filter(|_| rules.enter_at(of.clone(), &NOBODY, now).is_admitted()).count()
+    };
+    assert_eq!([admitted(&resource), admitted(&web), admitted(&batch)], [9, 9, 3]);
+    let of_app = r#"[{"resource":"a","count":1,"strategy":2,"limitApp":"shop","refResource":"b"}]"#;
+    assert_eq!(
+        problems(SentinelKind::Flow, of_app),
+        "f:1: rule \"flow a\": limitApp: \"shop\" is not kept: a limit of a context counts \
+         the requests of all origins; write \"default\""
+    );
+    assert_eq!(
+        problems(SentinelKind::Flow, r#"[{"resource":"a","count":1,"strategy":2}]"#),
+        "f:1: rule \"flow a\": lacks the context; write `refResource`"
+    );
 }
 
 /// Ends calls, of which the first ones fail.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom, LimitRange};
 use leaparray::flow::keyed::OfKey;
+use leaparray::flow::priority::{Classes, LimitInForce, OfClass};
 use leaparray::flow::shadow::{Mode, Shadow, Share};
 use leaparray::flow::{
     AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision, Keyed,
@@ -113,8 +114,17 @@ fn of_key(bucket: TokenBucket<ManualClock>) -> BoxLimiter {
     OfKey::new(keys, Box::new("key".to_owned())).boxed()
 }
 
+/// Returns the limiter of a class that may use 60 % of a limit.
+fn of_share<L>(limiter: L) -> BoxLimiter
+where
+    L: Limiter<Permit: Send + 'static> + LimitInForce + Send + Sync + 'static,
+{
+    let classes = Classes::new(limiter, &[1.0, 0.6]).unwrap();
+    OfClass::new(Arc::new(classes), 1).boxed()
+}
+
 /// Rules of each kind of permits, waits and peeks, and their limiters by hand.
-const RULES: [(&str, Hand); 12] = [
+const RULES: [(&str, Hand); 14] = [
     ("limit = \"5 per second\"", |clock| window(clock).boxed()),
     ("in_flight = 9", |_| ConcurrencyLimiter::new(9).boxed()),
     ("limit = \"20 per 10s, bursts of 8\"", |clock| bucket(clock).boxed()),
@@ -142,9 +152,34 @@ const RULES: [(&str, Hand); 12] = [
         let mode = Mode::Requests(Share::percent(30).unwrap());
         Shadow::new(ConcurrencyLimiter::new(6), mode).boxed()
     }),
+    (
+        "in_flight = 9\npriority = \"client\"\nshares = { \"*\" = \"100 %\", key = \"60 %\" }",
+        |_| of_share(Arc::new(ConcurrencyLimiter::new(9))),
+    ),
+    (
+        "in_flight = { min = 2, first = 6, max = 30 }\npriority = \"client\"\n\
+         shares = { \"*\" = \"60 %\", other = \"100 %\" }",
+        |clock| {
+            let headroom = Headroom::new(LimitRange::new(2, 6, 30).unwrap());
+            of_share(Arc::new(AdaptiveLimiter::with_clock(headroom, clock)))
+        },
+    ),
     ("key = \"client\"\nlimit = \"20 per 10s, bursts of 8\"", |clock| of_key(bucket(clock))),
     ("key = \"resource\"\nin_flight = 8", |_| ConcurrencyLimiter::new(8).boxed()),
 ];
+
+/// Plays a trace to some rules, and to their limiters by hand.
+fn decide_as_a_combination(trace: &[Step], rules: &[&(&str, Hand)]) -> Result<(), TestCaseError> {
+    let lines: Vec<_> = rules.iter().map(|(lines, _)| *lines).collect();
+    let subject = subject(&lines);
+    let mut hand: Vec<_> = rules.iter().enumerate().collect();
+    // Keys are asked last.
+    hand.sort_by_key(|(_, (lines, _))| lines.starts_with("key"));
+    let of = |(index, (_, hand)): &(usize, &&(&str, Hand))| {
+        hand(subject.clock.clone()).named(&format!("rule-{index}")).boxed()
+    };
+    play(&subject, &AllOf::new(hand.iter().map(of).collect::<Vec<_>>()).boxed(), trace)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
@@ -201,6 +236,14 @@ proptest! {
     }
 
     #[test]
+    fn class_decides_as_by_hand(trace in trace()) {
+        for (lines, hand) in RULES.iter().filter(|(lines, _)| lines.contains("priority")) {
+            let subject = subject(&[lines]);
+            play(&subject, &hand(subject.clock.clone()), &trace)?;
+        }
+    }
+
+    #[test]
     fn breaker_decides_as_by_hand(trace in trace()) {
         let subject = subject(&["breaker = { failures = \"50 % of 4\", wait = \"2s\", probes = 1 }"]);
         let config = CircuitConfig::default().min_calls(4).probes(1).unwrap();
@@ -214,15 +257,16 @@ proptest! {
         trace in trace(),
         rules in prop::sample::subsequence(&RULES[..], 2..=RULES.len()).prop_shuffle(),
     ) {
-        let lines: Vec<_> = rules.iter().map(|(lines, _)| *lines).collect();
-        let subject = subject(&lines);
-        let mut hand: Vec<_> = rules.iter().enumerate().collect();
-        // Keys are asked last.
-        hand.sort_by_key(|(_, (lines, _))| lines.starts_with("key"));
-        let of = |(index, (_, hand)): &(usize, &(&str, Hand))| {
-            hand(subject.clock.clone()).named(&format!("rule-{index}")).boxed()
-        };
-        play(&subject, &AllOf::new(hand.iter().map(of).collect::<Vec<_>>()).boxed(), &trace)?;
+        decide_as_a_combination(&trace, &rules.iter().collect::<Vec<_>>())?;
+    }
+
+    /// None of these rules has conditions, shares or breakers, and one has a key of the caller.
+    #[test]
+    fn frequent_rules_of_one_resource_decide_as_a_combination(
+        trace in trace(),
+        places in prop::sample::subsequence(vec![0, 1, 2, 4, 5, 12], 2..=6).prop_shuffle(),
+    ) {
+        decide_as_a_combination(&trace, &places.iter().map(|it| &RULES[*it]).collect::<Vec<_>>())?;
     }
 
     #[test]

@@ -45,12 +45,13 @@ async fn kinds_are_beside_each_other() {
 async fn rule_that_cannot_be_kept_is_refused_with_all_others() {
     let service = Service::new();
     assert_eq!(service.set("flow", r#"[{"resource":"a","count":3}]"#).await.0, 200);
-    let two = r#"[{"resource":"a","count":9},{"resource":"b","count":1,"strategy":2}]"#;
+    let two = r#"[{"resource":"a","count":9},{"resource":"b","count":1,"strategy":3}]"#;
     let (status, text) = service.set("flow", two).await;
     assert_eq!(status, 400);
     assert_eq!(
         text,
-        "flow:1: rule \"flow b\": strategy: 2 is not kept: a rule concerns all contexts; write 0"
+        "flow:1: rule \"flow b\": strategy: 3 is not kept: there is no such strategy; write \
+         0, 1 or 2"
     );
     assert_eq!(service.admitted("a", 10), 3);
     assert_eq!(service.get("/getRules?type=flow").await.1, r#"[{"count":3,"resource":"a"}]"#);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leaparray::flow::{Ask, LimiterExt};
+use leaparray::flow::{Ask, Decision, LimiterExt};
 use leaparray::{Clock, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_rules::{Caller, KeySource, RuleSet, Rules};
 
@@ -43,6 +43,8 @@ fn changed_in_a_decision(before: &RuleSet, after: RuleSet) -> (Rules<Hooked>, Re
     let rules = Rules::new(Arc::new(registry));
     rules.apply(before);
     let resource = rules.registry().resource("a").unwrap();
+    // A new context reads the clock.
+    let _contexts = ["web", "batch"].map(|it| resource.in_context(it).unwrap());
     // From then on, the thread has the version, and the resource its place in it.
     assert!(
         rules.ask(&resource, &"first", &Ask::at(Timestamp::from_secs(3_600)).many(0)).is_admitted()
@@ -74,6 +76,29 @@ fn question_in_the_middle_of_a_change_is_decided_anew() {
         let refusal = rules.ask(&resource, &"ann", &ask).refusal().expect("by the new version");
         assert_eq!(refusal.limiter(), Some("none"));
         assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
+    }
+}
+
+/// No rule of the former version asks for the context, and the new one concerns only one context.
+#[test]
+fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
+    let batch = ("none", "only = { context = \"batch\" }\nlimit = \"0 per hour\"");
+    for (context, refused_by) in [("batch", Some("none")), ("web", None)] {
+        for by_limiter in [false, true] {
+            let (rules, resource) = changed_in_a_decision(&file(&[bucket]), file(&[bucket, batch]));
+            let handle = resource.in_context(context).unwrap();
+            assert_eq!(rules.status().version, 1);
+            let decision = if by_limiter {
+                rules.limiter(&handle, &()).ask(&ask).map(drop)
+            } else {
+                rules.ask(&handle, &(), &ask).map(drop)
+            };
+            assert_eq!(rules.status().version, 2, "the change came in between");
+            let refusal = decision.refusal().and_then(|it| it.limiter());
+            assert_eq!(refusal, refused_by, "{context}, by a limiter: {by_limiter}");
+        }
     }
 }
 
@@ -126,6 +151,91 @@ fn permits_are_given_back_if_a_later_rule_refuses_or_panics() {
         let c = of("c");
         let permits = [2, 1].map(|tokens| rules.ask(&c, &(), &ask.many(tokens)));
         assert_eq!(permits.map(|it| it.is_admitted()), [true, false], "panics: {panics}");
+    }
+}
+
+/// A bucket and a limit in flight decide before a bucket, with or without a key. Another
+/// request is faster there, or the clock panics: each of the others has its permits back, once.
+#[test]
+fn permits_of_frequent_rules_are_given_back_if_the_last_one_has_none_left() {
+    let rule = |name: &str, resources: &str, limit: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
+    };
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    for (panics, key) in
+        [(true, ""), (false, ""), (true, "key = \"client\"\n"), (false, "key = \"client\"\n")]
+    {
+        let text = [
+            rule("bucket", r#"["a", "c"]"#, "limit = \"4 per hour, bursts of 4\""),
+            rule("flight", r#"["a", "c"]"#, "in_flight = 2"),
+            rule("last", r#"["a", "b"]"#, &format!("{key}limit = \"9 per hour, bursts of 9\"")),
+        ];
+        let set = RuleSet::parse(&text.concat()).unwrap();
+        // The readings of the clock before the last rule decides, and all others.
+        let mut was_last = false;
+        for readings_before in 0..16 {
+            let clock = Hooked::default();
+            let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+            let rules = Rules::new(Arc::new(registry));
+            rules.apply(&set);
+            let of = |name| rules.registry().resource(name).unwrap();
+            let (a, b, c) = (of("a"), of("b"), of("c"));
+            // From then on, the bucket does not read the clock. The last one still does.
+            assert!(rules.ask(&c, &"ann", &ask).is_admitted());
+            // From then on, the resource has its place.
+            assert_eq!(rules.limiter(&a, &"ann").names().count(), 3);
+            let (other, was_called) = (rules.clone(), Arc::new(AtomicBool::new(false)));
+            let calls = Arc::clone(&was_called);
+            let call = Box::new(move || {
+                calls.store(true, Ordering::Relaxed);
+                assert!(!panics, "in the middle of the decision");
+                drop(other.ask(&b, &"ann", &Ask::at(Timestamp::from_secs(3_600)).many(9)));
+            });
+            *clock.0.lock().unwrap() = Some(Hook { readings_before, call });
+            let decision = catch_unwind(AssertUnwindSafe(|| rules.ask(&a, &"ann", &ask)));
+            if !was_called.load(Ordering::Relaxed) {
+                break;
+            }
+            *clock.0.lock().unwrap() = None;
+            let refused_by =
+                decision.as_ref().ok().map(|it| it.refusal().and_then(|it| it.limiter()));
+            was_last |= refused_by == Some(Some("last")) || panics;
+            let is_admitted = decision.as_ref().is_ok_and(Decision::is_admitted);
+            drop(decision);
+            if is_admitted {
+                continue;
+            }
+            let permits = [2, 1, 1].map(|tokens| rules.ask(&c, &(), &ask.many(tokens)));
+            let admitted = permits.each_ref().map(Decision::is_admitted);
+            assert_eq!(admitted, [true, false, false], "panics: {panics}, {readings_before}");
+            drop(permits);
+            let one = [(); 2].map(|()| rules.ask(&c, &(), &ask).is_admitted());
+            assert_eq!(one, [true, false], "panics: {panics}, {key:?}, {readings_before}");
+        }
+        assert!(was_last, "the last rule decides after a reading of the clock");
+    }
+}
+
+/// A bucket cannot give back the tokens of a request that came later than its clock: it is not
+/// asked for any, since another rule would refuse the request.
+#[test]
+fn request_that_one_of_the_frequent_rules_refuses_charges_no_other() {
+    for key in ["", "key = \"client\"\n"] {
+        let rule = |name: &str, resources: &str, limit: &str| {
+            format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
+        };
+        let text = [
+            rule("bucket", r#"["a", "c"]"#, "limit = \"3 per hour, bursts of 3\""),
+            rule("last", r#""a""#, &format!("{key}limit = \"1 per hour, bursts of 1\"")),
+        ];
+        let registry = Registry::with_clock(RegistryConfig::default(), Hooked::default());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&RuleSet::parse(&text.concat()).unwrap());
+        let [a, c] = ["a", "c"].map(|it| rules.registry().resource(it).unwrap());
+        let late = Ask::at(Timestamp::from_secs(1 << 30));
+        let first = [(); 9].map(|()| rules.ask(&a, &"ann", &late).is_admitted());
+        assert_eq!(first.iter().filter(|it| **it).count(), 1);
+        assert!(rules.ask(&c, &(), &late.many(2)).is_admitted(), "{key:?}: two are left");
     }
 }
 
