@@ -108,12 +108,40 @@ fn each_way_to_ask_teaches_the_same() {
     assert_eq!(others, [direct; 3]);
 }
 
-/// Of the seeds from 0 on. Those that break the property have one to a few workers and calls of a
-/// heavy tail or of many permits, mostly, or many calls that are cancelled.
+/// Of seeds by which no constant was chosen: more of the seeds from 0 on hold. Those that break the
+/// property have one to a few workers and calls of a heavy tail or of many permits, mostly, or many
+/// calls that are cancelled.
 #[test]
 fn default_limit_is_healthy_after_most_histories() {
-    let seeds = 100;
-    let holds = |seed| judge(&History::random(seed), &headroom, seed).holds();
-    let healthy = (0..seeds).filter(|&seed| holds(seed)).count();
-    assert!(healthy >= 90, "{healthy} of {seeds}");
+    let seeds = 20_000..20_100;
+    let verdicts = seeds.map(|seed| judge(&History::random(seed), &headroom, seed));
+    let (holds, most): (Vec<_>, Vec<_>) =
+        verdicts.map(|it| (it.holds(), it.goodput >= 0.9)).unzip();
+    let [holds, most] = [holds, most].map(|all| all.into_iter().filter(|&it| it).count());
+    assert!(holds >= 89 && most >= 95, "{holds} hold, {most} have 90 % of the goodput");
+}
+
+/// Prints the numbers of the doc of `Headroom`, which takes two minutes in a release build:
+///
+/// ```sh
+/// cargo test --release -p leaparray-simulations --test histories share_of -- --ignored \
+///   --nocapture
+/// ```
+#[test]
+#[ignore = "prints numbers"]
+fn share_of_histories_that_hold() {
+    let mut counts = [[0; 3]; 2];
+    for seed in (10_000..12_000).chain(20_000..22_000) {
+        let history = History::random(seed);
+        let verdict = judge(&history, &headroom, seed);
+        let Stage { workers, weights, failures, .. } = history.health;
+        let is_plain = workers >= 8 && weights == [1, 1] && failures.cancelled == 0.0;
+        for [all, holds, most] in counts.iter_mut().take(if is_plain { 2 } else { 1 }) {
+            *all += 1;
+            *holds += u32::from(verdict.holds());
+            *most += u32::from(verdict.goodput >= 0.9);
+        }
+    }
+    println!("all, those that hold, and those with 90 % of the goodput: of all, and with eight");
+    println!("workers or more, calls of one permit and no cancellations: {counts:?}");
 }
