@@ -7,14 +7,13 @@
 //! states can be visited within seconds, if the model is compiled with optimizations. It also has
 //! to reach what the faults lead to, such as a permit that is used after a quarantine: a scenario
 //! without such a run would show nothing.
-#![forbid(unsafe_code)]
 
 mod fleet;
 mod model;
 mod reached;
 
-use fleet::{Faults, Fleet};
-use model::explore;
+use self::fleet::{Faults, Fleet};
+use self::model::explore;
 
 fn repeats() -> Fleet {
     Fleet::new(1, 3, Faults { asks: 3, repeats: 1, ..Faults::default() })
