@@ -12,7 +12,7 @@
 //! - no request is refused while each rule of its version has a free permit;
 //! - no request is admitted by half of two versions.
 //!
-//! Beside the reference, [`bounds`] checks the first of these from the admitted requests alone.
+//! Beside the reference, `bounds` checks the first of these from the admitted requests alone.
 
 mod bounds;
 mod file;
