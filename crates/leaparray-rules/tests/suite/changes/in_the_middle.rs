@@ -200,6 +200,9 @@ fn permits_of_frequent_rules_are_given_back_if_the_last_one_has_none_left() {
             let refused_by =
                 decision.as_ref().ok().map(|it| it.refusal().and_then(|it| it.limiter()));
             was_last |= refused_by == Some(Some("last")) || panics;
+            if refused_by == Some(Some("last")) {
+                assert_eq!(*rules.status().refused, [("last".into(), 1)], "it is counted once");
+            }
             let is_admitted = decision.as_ref().is_ok_and(Decision::is_admitted);
             drop(decision);
             if is_admitted {
