@@ -33,9 +33,9 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
 ) -> FastPath {
     let mut permits = RulePermits::nothing();
     match take_all(version, word, caller, ask, &mut permits) {
-        Some(None) => {}
+        Some(Taking::AtOnce) => {}
         None => return FastPath::NotTaken,
-        Some(Some(decision)) => {
+        Some(Taking::Otherwise(decision)) => {
             let decision = decision.map(|()| permits);
             *result = Admission::validated(version, resource, caller, ask, decision);
             return FastPath::Written;
@@ -53,8 +53,16 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     FastPath::Written
 }
 
-/// Adds the permits of all rules to `permits`, which are none before. Returns `Some(None)` if all
-/// are given without a wait, another decision if there is one, and `None` if nothing was taken.
+/// The decision of all rules.
+enum Taking {
+    /// Their permits are given without a wait.
+    AtOnce,
+    /// A wait or a refusal.
+    Otherwise(Decision),
+}
+
+/// Adds the permits of all rules to `permits`, which are none before. Returns the decision; `None`
+/// if no rule was asked for one.
 #[inline]
 fn take_all<A: Caller + ?Sized, C: RuleClock>(
     version: &Version,
@@ -62,7 +70,7 @@ fn take_all<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     permits: &mut RulePermits<C>,
-) -> Option<Option<Decision>> {
+) -> Option<Taking> {
     let list = version.list(word)?;
     let members = &*list.members;
     if members.len() > together::MOST || !list.is_keyed_last() {
@@ -78,24 +86,24 @@ fn take_all<A: Caller + ?Sized, C: RuleClock>(
     if !members.iter().all(|it| version.limiter(it.rule).would_admit(key, ask)) {
         return None;
     }
-    let again = ask.again();
-    let mut taken = Taken { version, members, key, ask: &again, given: 0, permits };
+    let later = ask.again();
+    let mut taken = Taken { version, members, key, ask: &later, given: 0, permits };
     for member in members {
-        if let Some(decision) = version.limiter(member.rule).take(key, &again, taken.permits) {
+        if let Some(decision) = version.limiter(member.rule).take(key, &later, taken.permits) {
             // Another request was faster.
             let place = version.place(word)?;
             let keys = found.clone().map(KeyValues::One);
             let concerned = Concerned { plan: version.plan(), place, keys: keys.as_slice() };
-            let last = (mem::take(&mut taken.given), decision);
+            let decided = (mem::take(&mut taken.given), decision);
             let decision =
-                together::decide_from(concerned, members, last, ask, &mut *taken.permits);
+                together::decide_from(concerned, members, decided, ask, &mut *taken.permits);
             concerned.count_if_refused(ask, &decision);
-            return Some(Some(decision));
+            return Some(Taking::Otherwise(decision));
         }
         taken.given += 1;
     }
     taken.given = 0;
-    Some(None)
+    Some(Taking::AtOnce)
 }
 
 /// The permits that rules have given for a request, until each has decided. Its drop gives them

@@ -69,7 +69,7 @@ pub(super) fn decide_from<K: Deref<Target = str>, C: RuleClock>(
         }
         decision => decision,
     };
-    let result = all.note(bit, decision).and_then(|()| all.ask(!(bit | bit - 1)));
+    let result = all.note(bit, decision).and_then(|()| all.ask(!(bit | (bit - 1))));
     all.end(result)
 }
 
