@@ -140,9 +140,7 @@ impl<C: RuleClock> Rules<C> {
             turn.gone.take_up(&step.next);
         }
         // A decision that finds its limiter ended is made anew: it is by a former plan.
-        for rule in gone.into_iter().filter(|it| it.limiter.end()) {
-            turn.gone.add(rule, now);
-        }
+        turn.gone.add(gone.into_iter().filter(|it| it.limiter.end()), now);
         changes.not_shown = self.show(&mut turn.watched);
         let not_started = self.each(|it| (!it.is_started()).then_some(()));
         changes.not_started = not_started.into_iter().map(|(name, ())| name).collect();

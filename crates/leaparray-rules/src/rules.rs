@@ -60,8 +60,9 @@ use crate::turn::Turn;
 /// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
-/// within an hour, also if the rule has had other limiters since: up to 32 of a name. A permit ends
-/// at the limiter that has given it, also after its rule was changed or removed.
+/// within an hour, also if the rule has had other limiters since: up to 32 of a name, and of all
+/// names the 16,384 that are gone since the latest times. A permit ends at the limiter that has
+/// given it, also after its rule was changed or removed.
 ///
 /// A request is decided by the rules of one version: by the list of rules, their resources, keys,
 /// modes and shares that are in force when its decision begins. The numbers of rules that stay are

@@ -31,6 +31,9 @@ impl<C: RuleClock> GoneRules<C> {
     /// The most limiters of a name that can come back.
     const OF_A_NAME: usize = 32;
 
+    /// The most limiters of all names that can come back.
+    const IN_ALL: usize = 16_384;
+
     /// Forgets what is gone for too long to come back.
     pub(crate) fn forget(&mut self, now: Timestamp) {
         self.0.retain(|_, limiters| {
@@ -52,13 +55,34 @@ impl<C: RuleClock> GoneRules<C> {
         }
     }
 
-    /// Adds a rule that is gone since `now`, or whose limiter was replaced then.
-    pub(crate) fn add(&mut self, rule: Active<C>, now: Timestamp) {
-        let limiters = self.0.entry(Arc::clone(&rule.rule.name)).or_default();
-        if limiters.len() == Self::OF_A_NAME {
-            limiters.remove(0);
+    /// Adds the rules that are gone since `now`, or whose limiter was replaced then.
+    pub(crate) fn add(&mut self, rules: impl IntoIterator<Item = Active<C>>, now: Timestamp) {
+        for rule in rules {
+            let limiters = self.0.entry(Arc::clone(&rule.rule.name)).or_default();
+            if limiters.len() == Self::OF_A_NAME {
+                limiters.remove(0);
+            }
+            limiters.push((rule, now));
         }
-        limiters.push((rule, now));
+        self.bound();
+    }
+
+    /// Forgets the limiters beyond the most of all names that are gone for the longest time: a
+    /// program that invents names makes them grow no further.
+    fn bound(&mut self) {
+        let all = self.0.values().map(Vec::len).sum::<usize>();
+        let Some(last) = all.checked_sub(Self::IN_ALL + 1) else { return };
+        let mut times: Vec<_> = self.0.values().flatten().map(|(_, since)| *since).collect();
+        let (earlier, &mut until, _) = times.select_nth_unstable(last);
+        let mut of_that_time = last + 1 - earlier.iter().filter(|it| **it < until).count();
+        self.0.retain(|_, limiters| {
+            limiters.retain(|(_, since)| {
+                let is_among = *since == until && of_that_time > 0;
+                of_that_time -= usize::from(is_among);
+                *since >= until && !is_among
+            });
+            !limiters.is_empty()
+        });
     }
 }
 

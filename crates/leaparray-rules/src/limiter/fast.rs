@@ -30,8 +30,8 @@ pub(crate) trait ByKey: Send + Sync {
     /// Returns whether a request of a key would be admitted without a wait.
     fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool;
 
-    /// Gives back the permits of a request that was to wait for `wait`, if it can.
-    fn refund(&self, key: &str, ask: &Ask<'_>, wait: Duration);
+    /// Gives back the permits of a request that was not to wait, if it can.
+    fn refund(&self, key: &str, ask: &Ask<'_>);
 }
 
 macro_rules! by_key {
@@ -45,8 +45,8 @@ macro_rules! by_key {
                 matches!(self.of_key(key).foretell(ask), Some(Decision::Admitted(())))
             }
 
-            fn refund(&self, key: &str, ask: &Ask<'_>, wait: Duration) {
-                self.of_key(key).account().refund(ask, wait);
+            fn refund(&self, key: &str, ask: &Ask<'_>) {
+                self.of_key(key).account().refund(ask, Duration::ZERO);
             }
         }
     )*};
@@ -67,46 +67,40 @@ impl FastLimiter {
         }
     }
 
-    /// Asks for permits that are given without a wait. Adds one that has to end to `permits`.
-    /// Returns whether they were given: otherwise, none is taken.
+    /// Asks for permits. Adds one that has to end to `permits`. Returns `None` if they are given
+    /// without a wait, and otherwise the decision.
     #[inline]
     pub(crate) fn take<C: RuleClock>(
         &self,
         key: &str,
         ask: &Ask<'_>,
         permits: &mut RulePermits<C>,
-    ) -> bool {
+    ) -> Option<Decision> {
         // Compared in place, and moved only if the permits are not given at once.
         let decision = match self {
-            Self::Endless(it) => match it.ask(ask) {
-                Decision::Admitted(()) => return true,
-                decision => decision,
-            },
+            Self::Endless(it) => it.ask(ask),
             Self::InFlight(it) => match it.ask(ask) {
                 Decision::Admitted(permit) => {
                     permits.push(permit);
-                    return true;
+                    return None;
                 }
-                _ => return false,
+                decision => decision.map(|permit| permits.push(permit)),
             },
-            Self::ByKey(it) => match it.decide(key, ask) {
-                Decision::Admitted(()) => return true,
-                decision => decision,
-            },
-            Self::None => return false,
+            Self::ByKey(it) => it.decide(key, ask),
+            Self::None => unreachable!("a limiter that would not admit the request"),
         };
-        if let Decision::Wait(delayed) = decision {
-            self.give_back(key, ask, delayed.wait());
+        match decision {
+            Decision::Admitted(()) => None,
+            decision => Some(decision),
         }
-        false
     }
 
-    /// Gives back permits that have no end, of a request that was to wait for `wait`.
+    /// Gives back permits that have no end, of a request that was not to wait.
     #[cold]
-    pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>, wait: Duration) {
+    pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>) {
         match self {
-            Self::Endless(it) => drop(it.account().refund(ask, wait)),
-            Self::ByKey(it) => it.refund(key, ask, wait),
+            Self::Endless(it) => drop(it.account().refund(ask, Duration::ZERO)),
+            Self::ByKey(it) => it.refund(key, ask),
             Self::InFlight(_) | Self::None => {}
         }
     }

@@ -151,11 +151,26 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         concerned.count_without_key();
         let mut permits = RulePermits::nothing();
         let decision = concerned.decide_and_count(ask, &mut permits).map(|()| permits);
-        *result = if decision.is_refused() || plan.number.has_decided() {
-            decision
-        } else {
-            Self::ask_anew(version, resource, caller, ask, decision)
-        };
+        *result = Self::validated(version, resource, caller, ask, decision);
+    }
+
+    /// Returns a decision, unless it may be by numbers of two versions: then a new one.
+    #[inline]
+    pub(super) fn validated<A>(
+        version: &Arc<Version>,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        decision: Decision<RulePermits<C>>,
+    ) -> Decision<RulePermits<C>>
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        // A refusal is by a number of a version that was in force since the request came.
+        if decision.is_refused() || version.number.has_decided() {
+            return decision;
+        }
+        Self::ask_anew(version, resource, caller, ask, decision)
     }
 
     /// Returns a decision by one rule that does not admit the request at once, or beside a change
@@ -172,7 +187,6 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     where
         A: Caller<Key = K> + ?Sized,
     {
-        // A refusal is by a number of a version that was in force since the request came.
         if let Decision::Refused(refusal) = decision {
             let rule = &version.plan::<C>().rules[rule];
             if ask.is_first() {
@@ -180,10 +194,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
             }
             return Decision::Refused(rule.named(ask, refusal));
         }
-        if version.number.has_decided() {
-            return decision;
-        }
-        Self::ask_anew(version, resource, caller, ask, decision)
+        Self::validated(version, resource, caller, ask, decision)
     }
 
     /// Reconsiders a decision by a plan. The caller is there, and has the keys for which the newest

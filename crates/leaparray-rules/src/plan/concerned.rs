@@ -138,10 +138,16 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     #[inline]
     pub(super) fn decide_and_count(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
         let decision = self.decide(ask, permits);
-        if let Decision::Refused(refusal) = &decision {
+        self.count_if_refused(ask, &decision);
+        decision
+    }
+
+    /// Counts a refusal at the rule that has refused, if the decision is one.
+    #[inline]
+    pub(super) fn count_if_refused(self, ask: &Ask<'_>, decision: &Decision) {
+        if let Decision::Refused(refusal) = decision {
             self.count_refusal(ask, refusal);
         }
-        decision
     }
 
     #[inline]

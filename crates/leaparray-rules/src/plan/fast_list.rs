@@ -1,23 +1,27 @@
 //! The fast path of several rules that all admit a request at once.
 
+use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leaparray::flow::{Ask, Decision};
 use leaparray::{Permit, Resource};
 
+use super::concerned::Concerned;
 use super::fast_path::{FastPath, set};
 use super::index::Member;
 use super::version::Version;
 use super::{Admission, together};
-use crate::caller::Caller;
+use crate::caller::{Caller, KeyValues};
 use crate::limiter::{RuleClock, RulePermits};
 
 /// Decides by the rules of a resource, if each has a limiter of the fast path, at most the last one
-/// has a key, and all of them admit the request without a wait. Otherwise, nothing is taken.
+/// has a key, and a peek at each tells that it would admit the request without a wait. Otherwise,
+/// nothing is taken.
 ///
 /// The rules decide as [`together`](super::together) does: by a peek at each, and then by the
-/// decision of each. What they return is not moved: a decision is a tag that is compared.
+/// decision of each. What they return is not moved: a decision is a tag that is compared. If one
+/// does not admit the request at once after all, `together` goes on from there: the permits of a
+/// key and of a warm-up cannot be given back, so no rule is asked for a second decision.
 #[inline(never)]
 pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     version: &Arc<Version>,
@@ -28,8 +32,14 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     result: &mut Decision<RulePermits<C>>,
 ) -> FastPath {
     let mut permits = RulePermits::nothing();
-    if take_all(version, word, caller, ask, &mut permits).is_none() {
-        return FastPath::NotTaken;
+    match take_all(version, word, caller, ask, &mut permits) {
+        Some(Taking::AtOnce) => {}
+        None => return FastPath::NotTaken,
+        Some(Taking::Otherwise(decision)) => {
+            let decision = decision.map(|()| permits);
+            *result = Admission::validated(version, resource, caller, ask, decision);
+            return FastPath::Written;
+        }
     }
     if version.number.has_decided() {
         if permits.is_nothing() {
@@ -39,12 +49,20 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
         return FastPath::Written;
     }
     let decision = Decision::Admitted(permits);
-    // No rule has refused.
-    *result = Admission::conclude(version, 0, resource, caller, ask, decision);
+    *result = Admission::validated(version, resource, caller, ask, decision);
     FastPath::Written
 }
 
-/// Adds the permits of all rules to `permits`, which are none before; `None` if nothing was taken.
+/// The decision of all rules.
+enum Taking {
+    /// Their permits are given without a wait.
+    AtOnce,
+    /// A wait or a refusal.
+    Otherwise(Decision),
+}
+
+/// Adds the permits of all rules to `permits`, which are none before. Returns the decision; `None`
+/// if no rule was asked for one.
 #[inline]
 fn take_all<A: Caller + ?Sized, C: RuleClock>(
     version: &Version,
@@ -52,7 +70,7 @@ fn take_all<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     permits: &mut RulePermits<C>,
-) -> Option<()> {
+) -> Option<Taking> {
     let list = version.list(word)?;
     let members = &*list.members;
     if members.len() > together::MOST || !list.is_keyed_last() {
@@ -68,21 +86,28 @@ fn take_all<A: Caller + ?Sized, C: RuleClock>(
     if !members.iter().all(|it| version.limiter(it.rule).would_admit(key, ask)) {
         return None;
     }
-    let ask = ask.again();
-    let mut taken = Taken { version, members, key, ask: &ask, given: 0, permits };
+    let later = ask.again();
+    let mut taken = Taken { version, members, key, ask: &later, given: 0, permits };
     for member in members {
-        if !version.limiter(member.rule).take(key, &ask, taken.permits) {
-            // Another request was faster. The drop gives back what was taken.
-            return None;
+        if let Some(decision) = version.limiter(member.rule).take(key, &later, taken.permits) {
+            // Another request was faster.
+            let place = version.place(word)?;
+            let keys = found.clone().map(KeyValues::One);
+            let concerned = Concerned { plan: version.plan(), place, keys: keys.as_slice() };
+            let decided = (mem::take(&mut taken.given), decision);
+            let decision =
+                together::decide_from(concerned, members, decided, ask, &mut *taken.permits);
+            concerned.count_if_refused(ask, &decision);
+            return Some(Taking::Otherwise(decision));
         }
         taken.given += 1;
     }
     taken.given = 0;
-    Some(())
+    Some(Taking::AtOnce)
 }
 
-/// The permits that rules have given for a request, until all have given theirs. Its drop gives
-/// them back: another rule has not, or has panicked.
+/// The permits that rules have given for a request, until each has decided. Its drop gives them
+/// back: another rule has panicked.
 struct Taken<'a, C: RuleClock> {
     version: &'a Version,
     members: &'a [Member],
@@ -98,7 +123,7 @@ impl<C: RuleClock> Taken<'_, C> {
     fn give_back(&mut self) {
         let Self { version, members, key, ask, given, permits } = self;
         for member in &members[..*given] {
-            version.limiter(member.rule).give_back(key, ask, Duration::ZERO);
+            version.limiter(member.rule).give_back(key, ask);
         }
         permits.withdraw_at(ask.now());
         **permits = RulePermits::nothing();

@@ -45,10 +45,32 @@ pub(super) fn decide<K: Deref<Target = str>, C: RuleClock>(
     }
     let mut all = Provisional::nothing(concerned, members, ask.again(), permits);
     let result = if unknown == 0 { Ok(()) } else { all.ask(unknown) };
-    match result.and_then(|()| all.ask(!unknown)) {
-        Ok(()) => all.keep(),
-        Err(refusal) => Decision::Refused(of_combination(refusal)),
-    }
+    let result = result.and_then(|()| all.ask(!unknown));
+    all.end(result)
+}
+
+/// Decides as [`decide`] does, after a peek at each member, and after the members before a place
+/// have admitted the request at once, and that member has decided otherwise. `permits` are those of
+/// the former members that have an end.
+#[cold]
+pub(super) fn decide_from<K: Deref<Target = str>, C: RuleClock>(
+    concerned: Concerned<'_, K, C>,
+    members: &[Member],
+    (place, decision): (usize, Decision),
+    ask: &Ask<'_>,
+    permits: &mut RulePermits<C>,
+) -> Decision {
+    let mut all = Provisional::nothing(concerned, members, ask.again(), permits);
+    let bit = 1 << place;
+    all.given = bit - 1;
+    let decision = match decision {
+        Decision::Refused(refusal) => {
+            Decision::Refused(concerned.rule(&members[place]).named(ask, refusal))
+        }
+        decision => decision,
+    };
+    let result = all.note(bit, decision).and_then(|()| all.ask(!(bit | (bit - 1))));
+    all.end(result)
 }
 
 /// Returns the members, each with a bit of its own.
@@ -106,6 +128,27 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Provisional<'a, K, C> {
             *given |= bit;
         }
         Ok(())
+    }
+
+    /// Notes the decision of a member that was asked elsewhere.
+    fn note(&mut self, bit: u32, decision: Decision) -> Result<(), Refusal> {
+        match decision {
+            Decision::Admitted(()) => {}
+            Decision::Wait(delayed) => self.waits.push((bit, delayed.wait())),
+            Decision::Refused(refusal) => return Err(refusal),
+        }
+        self.given |= bit;
+        Ok(())
+    }
+
+    /// Returns the decision. If a member has refused, its drop gives back what the others have
+    /// given.
+    #[inline]
+    fn end(mut self, result: Result<(), Refusal>) -> Decision {
+        match result {
+            Ok(()) => self.keep(),
+            Err(refusal) => Decision::Refused(of_combination(refusal)),
+        }
     }
 
     /// Returns the decision of all members, which have given their permits.

@@ -200,6 +200,9 @@ fn permits_of_frequent_rules_are_given_back_if_the_last_one_has_none_left() {
             let refused_by =
                 decision.as_ref().ok().map(|it| it.refusal().and_then(|it| it.limiter()));
             was_last |= refused_by == Some(Some("last")) || panics;
+            if refused_by == Some(Some("last")) {
+                assert_eq!(*rules.status().refused, [("last".into(), 1)], "it is counted once");
+            }
             let is_admitted = decision.as_ref().is_ok_and(Decision::is_admitted);
             drop(decision);
             if is_admitted {
@@ -213,6 +216,58 @@ fn permits_of_frequent_rules_are_given_back_if_the_last_one_has_none_left() {
             assert_eq!(one, [true, false], "panics: {panics}, {key:?}, {readings_before}");
         }
         assert!(was_last, "the last rule decides after a reading of the clock");
+    }
+}
+
+/// A pace makes a request wait for another one that was faster. It is not asked twice: the time of
+/// a key, and that of a request which came later than its clock, cannot be given back.
+#[test]
+fn frequent_rules_are_asked_once_if_the_last_one_makes_the_request_wait() {
+    let rule = |name: &str, resources: &str, limit: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = {resources}\n{limit}\n")
+    };
+    let times = [3_600, 1 << 30].map(|it| Ask::at(Timestamp::from_secs(it)));
+    for (ask, key) in times.iter().flat_map(|ask| ["", "key = \"client\"\n"].map(|it| (ask, it))) {
+        let text = [
+            rule("bucket", r#"["a", "c"]"#, "limit = \"3 per hour, bursts of 3\""),
+            rule("flight", r#"["a", "c"]"#, "in_flight = 2"),
+            rule(
+                "last",
+                r#"["a", "b"]"#,
+                &format!("{key}pace = \"10 per second\"\nmax_wait = \"9s\""),
+            ),
+        ];
+        let set = RuleSet::parse(&text.concat()).unwrap();
+        let mut waits = Vec::new();
+        for readings_before in 0..16 {
+            let clock = Hooked::default();
+            let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+            let rules = Rules::new(Arc::new(registry));
+            rules.apply(&set);
+            let [a, b, c] = ["a", "b", "c"].map(|it| rules.registry().resource(it).unwrap());
+            assert!(rules.ask(&c, &"ann", ask).is_admitted());
+            assert_eq!(rules.limiter(&a, &"ann").names().count(), 3);
+            let (other, was_called) = (rules.clone(), Arc::new(AtomicBool::new(false)));
+            let (calls, at_b, at) = (Arc::clone(&was_called), b.clone(), ask.now());
+            let call = Box::new(move || {
+                calls.store(true, Ordering::Relaxed);
+                drop(other.ask(&at_b, &"ann", &Ask::at(at)));
+            });
+            *clock.0.lock().unwrap() = Some(Hook { readings_before, call });
+            let decision = rules.ask(&a, &"ann", ask);
+            if !was_called.load(Ordering::Relaxed) {
+                break;
+            }
+            waits.push(decision.wait());
+            let third = rules.ask(&b, &"ann", ask).wait();
+            assert_eq!(third, Duration::from_millis(200), "{key:?}, {readings_before}, {ask:?}");
+            let flights = [(); 2].map(|()| rules.ask(&c, &(), &ask.many(1)));
+            let admitted = flights.each_ref().map(Decision::is_admitted);
+            assert_eq!(admitted, [true, false], "{key:?}, {readings_before}, {ask:?}");
+            drop((decision, flights));
+            assert!(rules.ask(&c, &(), ask).is_refused(), "three tokens are taken");
+        }
+        assert!(waits.contains(&Duration::from_millis(100)), "{key:?}, {ask:?}");
     }
 }
 

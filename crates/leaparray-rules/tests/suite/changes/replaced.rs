@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use leaparray_rules::RuleSet;
+
 use super::{admitted, file, names, rules};
 
 #[test]
@@ -92,6 +94,32 @@ fn former_limiters_of_a_name_are_bounded() {
     assert_eq!(admitted(&rules, 9), 3, "39 were replaced, and 32 are kept");
     rules.apply(&limit(20));
     assert_eq!(admitted(&rules, 9), 0);
+}
+
+/// 16,384 rules that are gone are kept: of more, those that are gone since the latest time.
+#[test]
+fn former_limiters_of_all_names_are_bounded() {
+    let rule = |name: &str, limit: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = \"{name}\"\n{limit}\n")
+    };
+    let read = |text: &str| RuleSet::parse(text).unwrap();
+    let used = |name: &str| read(&rule(name, "limit = \"1 per day\""));
+    let others: String = (0..16_383).map(|it| rule(&it.to_string(), "in_flight = 1")).collect();
+    let (first, second, others) = (used("first"), used("second"), read(&others));
+    let (clock, rules) = rules();
+    // Two rules, each in force alone, and then the others: those and one of the two are kept.
+    for (version, name) in [(&first, Some("first")), (&second, Some("second")), (&others, None)] {
+        rules.apply(version);
+        if let Some(name) = name {
+            assert!(rules.try_enter(name, ()).is_ok());
+        }
+        clock.advance(Duration::from_secs(1));
+    }
+    rules.apply(&RuleSet::default());
+    rules.apply(&second);
+    assert!(rules.try_enter("second", ()).is_err(), "it is kept");
+    rules.apply(&first);
+    assert!(rules.try_enter("first", ()).is_ok(), "it was forgotten");
 }
 
 /// What is charged beyond a lowered limit, or beyond the limit of the new window, is not forgotten.
