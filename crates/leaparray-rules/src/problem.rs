@@ -143,7 +143,9 @@ impl fmt::Display for Fault {
             Self::Beside { other } => {
                 write!(f, "cannot stand beside `{other}`; remove one of them")
             }
-            Self::Needs { other } => write!(f, "has no meaning without `{other}`"),
+            Self::Needs { other } => {
+                write!(f, "has no meaning without `{other}`; add that, or remove this key")
+            }
             Self::Type { found, right } => write!(f, "is {found}; write {right}"),
             Self::Value { wrong, right } => write!(f, "{wrong}; write {right}"),
             Self::Duplicate { line } => {

@@ -50,6 +50,14 @@ pub trait Account {
     /// does not tell its whole state, or if it decides at another time than `now`, such as a
     /// horizon: an [`AllOf`](crate::flow::AllOf) is as new if each of its limiters is, and an
     /// [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), which learns its limit, never is.
+    ///
+    /// A limiter that learns of the end of a permit is not as new while a permit is in flight, even
+    /// if nothing counts: it has to be there for the report. A
+    /// [`ConcurrencyLimiter`](crate::flow::ConcurrencyLimiter) knows the number of its permits. An
+    /// `Arc` of an [`AdaptiveBreaker`](crate::flow::AdaptiveBreaker), a
+    /// [`CircuitBreaker`](crate::flow::CircuitBreaker) or a
+    /// [`Settling`](crate::flow::settle::Settling), to which permits refer, is as new only if it is
+    /// the only one. So a breaker that the limiters of several keys share is never as new.
     fn is_as_new(&self, now: Timestamp) -> bool {
         self.quota(now).is_some_and(|quota| quota.is_whole_at(now))
     }

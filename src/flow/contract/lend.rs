@@ -3,8 +3,71 @@
 /// Implements [`Limiter`](super::Limiter) for references to a controller, and
 /// [`LimiterExt`](super::LimiterExt) for the controller itself. Its methods `admit`, `foretold` and
 /// the constructor `of` of its permit do the work.
+///
+/// The account of a controller with the mark `learns` does not tell that a permit is in flight, of
+/// which the controller learns at its end. The account of an `Arc` of it then does, by the
+/// references: so the controller is not as new, in whatever limiter the `Arc` is.
 macro_rules! lend {
+    (@account $arc:ident) => { &**$arc };
+    (@account $arc:ident learns) => { $arc };
+    ($permit:ident, [$($generics:tt)*] $controller:ty, learns) => {
+        $crate::flow::contract::lend!(@lend $permit, [$($generics)*] $controller, [learns]);
+
+        impl<$($generics)*> $crate::flow::contract::Account for std::sync::Arc<$controller> {
+            #[inline(always)]
+            fn now(&self) -> $crate::time::Timestamp {
+                (**self).now()
+            }
+
+            fn quota(&self, now: $crate::time::Timestamp) -> Option<$crate::flow::contract::Quota> {
+                (**self).quota(now)
+            }
+
+            fn each_quota(
+                &self,
+                now: $crate::time::Timestamp,
+                visit: &mut dyn FnMut($crate::flow::contract::Quota),
+            ) {
+                (**self).each_quota(now, visit);
+            }
+
+            fn watched_at(&self, now: $crate::time::Timestamp) -> $crate::flow::watch::WatchedState {
+                (**self).watched_at(now)
+            }
+
+            /// Returns whether the controller is as new, and this is its only `Arc`: a permit in
+            /// flight has another one, and reports to the controller when it ends.
+            fn is_as_new(&self, now: $crate::time::Timestamp) -> bool {
+                if std::sync::Arc::strong_count(self) > 1 {
+                    return false;
+                }
+                // Acquire: pairs with the Release with which the last permit dropped its reference.
+                // What it has reported is read below.
+                $crate::sync::fence($crate::sync::Ordering::Acquire);
+                (**self).is_as_new(now)
+            }
+
+            fn refund(
+                &self,
+                ask: &$crate::flow::contract::Ask<'_>,
+                wait: std::time::Duration,
+            ) -> bool {
+                (**self).refund(ask, wait)
+            }
+
+            fn wake_on_answer(&self, waker: &std::task::Waker) -> bool {
+                (**self).wake_on_answer(waker)
+            }
+
+            fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
+                (**self).note_wait(permits)
+            }
+        }
+    };
     ($permit:ident, [$($generics:tt)*] $controller:ty) => {
+        $crate::flow::contract::lend!(@lend $permit, [$($generics)*] $controller, []);
+    };
+    (@lend $permit:ident, [$($generics:tt)*] $controller:ty, [$($learns:ident)?]) => {
         impl<'a, $($generics)*> $crate::flow::contract::Limiter for &'a $controller {
             type Permit = $permit<&'a $controller>;
 
@@ -45,7 +108,7 @@ macro_rules! lend {
 
             #[inline(always)]
             fn account(&self) -> &dyn $crate::flow::contract::Account {
-                &**self
+                $crate::flow::contract::lend!(@account self $($learns)?)
             }
         }
 

@@ -155,9 +155,10 @@ impl Reason {
 /// bounds times by its own lead as well.
 ///
 /// A limiter is as new if [it says so](super::Account::is_as_new), and if nothing else has its
-/// `Arc`, such as a permit in flight. A limit is as new if all of its permits remain, a
-/// [`WarmUp`](super::WarmUp) also only once it is cold, and a breaker if it is closed and no call
-/// counts. So a [`CircuitBreaker`](super::CircuitBreaker) of [the last
+/// `Arc`, such as a permit in flight. A breaker in an [`AllOf`](super::AllOf) or behind a
+/// [`BoxLimiter`](super::BoxLimiter) tells of its own permits. A limit is as new if all of its
+/// permits remain, a [`WarmUp`](super::WarmUp) also only once it is cold, and a breaker if it is
+/// closed and no call counts. So a [`CircuitBreaker`](super::CircuitBreaker) of [the last
 /// calls](super::CircuitConfig::last_calls) is not after its first call. An
 /// [`AdaptiveLimiter`](super::AdaptiveLimiter), which learns, never is, nor is an
 /// [`AllOf`](super::AllOf) with one of these. Their keys stay, and count towards the cap. A limiter

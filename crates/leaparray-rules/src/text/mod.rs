@@ -135,7 +135,13 @@ pub(crate) fn read(text: &str) -> Result<Vec<Parsed>, Vec<Problem>> {
     let problems = RefCell::new(Vec::new());
     for error in errors {
         let line = error.span().map_or(1, |it| lines.of(it.start));
-        let fault = Fault::Syntax { format: "TOML", message: error.message().to_owned() };
+        let found = error.span().and_then(|it| text.get(it)).unwrap_or_default();
+        let message = match error.message() {
+            // The parser does not say which one.
+            "duplicate key" => format!("`{found}` is in its table twice; remove one of them"),
+            message => message.to_owned(),
+        };
+        let fault = Fault::Syntax { format: "TOML", message };
         problems.borrow_mut().push(Problem::new(line, None, String::new(), fault));
     }
     let rules = if problems.borrow().is_empty() {

@@ -179,6 +179,12 @@ f:17: key: \"x api key\" is no name of a header; write \"client\", \"client/24\"
 fn text_that_is_no_toml_is_told_with_its_line() {
     let message = problems("[[rule]]\nname = \"a\"\nlimit = \"1 per second\nmode = \"off\"\n");
     assert!(message.starts_with("f:3: no TOML: "), "{message}");
+    for (second, line) in [("name = \"b\"", 3), ("\nname=5", 4)] {
+        assert_eq!(
+            problems(&format!("[[rule]]\nname = \"a\"\n{second}\n")),
+            format!("f:{line}: no TOML: `name` is in its table twice; remove one of them"),
+        );
+    }
     assert!(problems("rule = 7").starts_with("f:1: rule: is an integer; write a table"));
     assert_eq!(problems("rule = [7]"), "f:1: rule: is an integer; write a table");
 }
@@ -230,16 +236,23 @@ fn each_problem_says_what_would_be_right() {
             "limit = \"5 per second, bursts of 2\"\nbuckets = 2",
             "buckets: cannot stand beside `bursts of`; remove one of them".to_owned(),
         ),
-        ("in_flight = 1\nbuckets = 2", "buckets: has no meaning without `limit`".to_owned()),
+        (
+            "in_flight = 1\nbuckets = 2",
+            "buckets: has no meaning without `limit`; add that, or remove this key".to_owned(),
+        ),
         (
             "limit = \"5 per second\"\ncold_factor = 2",
-            "cold_factor: has no meaning without `warm_up`".to_owned(),
+            "cold_factor: has no meaning without `warm_up`; add that, or remove this key"
+                .to_owned(),
         ),
         (
             "in_flight = 1\nmode = \"enforce for 5 % of keys\"",
-            "mode: has no meaning without `key`".to_owned(),
+            "mode: has no meaning without `key`; add that, or remove this key".to_owned(),
         ),
-        ("in_flight = 1\nmax_keys = 2", "max_keys: has no meaning without `key`".to_owned()),
+        (
+            "in_flight = 1\nmax_keys = 2",
+            "max_keys: has no meaning without `key`; add that, or remove this key".to_owned(),
+        ),
         (
             "in_flight = 1\nkey = \"client\"\nmax_keys = 0",
             "max_keys: is out of range; write a number of keys from 1 to 1073741824".to_owned(),
@@ -296,7 +309,7 @@ fn each_problem_of_the_start_of_a_bucket_says_what_would_be_right() {
         ),
         (
             "limit = \"5 per second\"\nstarts = \"empty\"",
-            "starts: has no meaning without `bursts of`".to_owned(),
+            "starts: has no meaning without `bursts of`; add that, or remove this key".to_owned(),
         ),
         (
             "limit = \"5 per second, bursts of 2\"\nstarts = \"empty\"\nkey = \"client\"",

@@ -268,7 +268,7 @@ fn each_problem_of_a_priority_says_what_would_be_right() {
     for (lines, expected) in [
         (
             format!("{class}limit = \"5 per second\"\nshares = {{ a = \"100 %\" }}"),
-            "4: rule \"r\": priority: has no meaning without `in_flight`".to_owned(),
+            "4: rule \"r\": priority: has no meaning without `in_flight`; add that, or remove this key".to_owned(),
         ),
         (
             format!("{class}in_flight = 5"),
@@ -276,7 +276,7 @@ fn each_problem_of_a_priority_says_what_would_be_right() {
         ),
         (
             "in_flight = 5\nshares = { a = \"100 %\" }".to_owned(),
-            "5: rule \"r\": shares: has no meaning without `priority`".to_owned(),
+            "5: rule \"r\": shares: has no meaning without `priority`; add that, or remove this key".to_owned(),
         ),
         (
             format!("{class}in_flight = 5\nkey = \"client\"\nshares = {{ a = \"100 %\" }}"),

@@ -1,7 +1,7 @@
 //! The page, the snapshot and the metrics, and the headers of all responses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use base64::Engine as _;
@@ -114,13 +114,12 @@ async fn metrics_are_those_of_the_hook() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_take_one_thread_however_many_ask() {
     let (running, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
-    let seen = Arc::clone(&most);
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (seen, released) = (Arc::clone(&most), Mutex::new(released));
     let text_of = move || {
         seen.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        // Lets the others run.
-        for _ in 0..10_000 {
-            std::thread::yield_now();
-        }
+        // Until the sender is dropped. A second thread in this hook would wait for the lock.
+        let _ = released.lock().unwrap().recv();
         running.fetch_sub(1, Ordering::SeqCst);
         String::new()
     };
@@ -128,6 +127,11 @@ async fn metrics_take_one_thread_however_many_ask() {
     let address = server.address;
     let requests: Vec<_> =
         (0..20).map(|_| tokio::spawn(async move { get(address, "/metrics", &[]).await })).collect();
+    // Each of these is accepted after the requests before, which wait for the hook.
+    for _ in 0..20 {
+        assert_eq!(get(address, "/", &[]).await.status(), 200);
+    }
+    drop(release);
     for request in requests {
         assert_eq!(request.await.unwrap().status(), 200);
     }

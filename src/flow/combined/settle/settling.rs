@@ -264,4 +264,4 @@ impl<L: Limiter<Permit = ()>> Account for Settling<L> {
     }
 }
 
-lend!(CostReservation, [L: Limiter<Permit = ()>] Settling<L>);
+lend!(CostReservation, [L: Limiter<Permit = ()>] Settling<L>, learns);

@@ -425,4 +425,4 @@ impl<C: Clock, R> Account for AdaptiveBreaker<C, R> {
     }
 }
 
-lend!(FeedbackPermit, [C: Clock, R: RandomSource] AdaptiveBreaker<C, R>);
+lend!(FeedbackPermit, [C: Clock, R: RandomSource] AdaptiveBreaker<C, R>, learns);

@@ -389,4 +389,4 @@ impl<C: Clock, R: RandomSource> Account for CircuitBreaker<C, R> {
     }
 }
 
-lend!(FeedbackPermit, [C: Clock, R: RandomSource] CircuitBreaker<C, R>);
+lend!(FeedbackPermit, [C: Clock, R: RandomSource] CircuitBreaker<C, R>, learns);

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use leaparray::flow::adaptive::{Aimd, LimitRange};
 use leaparray::flow::breaker::AdaptiveBreakerConfig;
+use leaparray::flow::priority::{Classes, OfClass};
+use leaparray::flow::settle::{PerRequest, Settling};
+use leaparray::flow::shadow::{Mode, Shadow};
 use leaparray::flow::{
     Account, AdaptiveBreaker, AdaptiveLimiter, AllOf, Ask, BoxLimiter, CircuitBreaker,
     CircuitConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, Keyed, LeakyBucket, Limiter,
-    LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Outcome, Permit, Timestamp, WindowConfig};
 
@@ -330,4 +333,82 @@ fn open_breaker_beside_a_full_bucket_is_not_forgotten() {
     assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused(), "the breaker is open");
     assert_eq!(limiter.evict_at(at(60_200), 10), 0);
     assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused());
+}
+
+/// Ends a request of a key with a failure: in the window, and so late that its admission has left.
+/// While it is in flight, its key is not evicted, nor does it give its place up.
+fn expect_failure_to_reach_its_key<L>(name: &str, make: impl Fn() -> L + Send + Sync + 'static)
+where
+    Arc<L>: Limiter,
+{
+    let limiter = keyed!(make, 1, Duration::ZERO);
+    for (begin, end) in [(60_000, 61_000), (260_000, 350_000)] {
+        let mut permit = limiter.try_acquire_at(&1, at(begin), 1).at_once().unwrap();
+        assert_eq!(limiter.evict_at(at(end), 1_000), 0, "{name}: the request is in flight");
+        assert!(limiter.try_acquire_at(&2, at(end), 1).is_refused(), "{name}: no place");
+        Permit::end_at(&mut permit, at(end), Outcome::Exception);
+        drop(permit);
+        assert_eq!(limiter.evict_at(at(end), 1_000), 0, "{name}: its failure counts");
+        assert_eq!(limiter.evict_at(at(end + 100_000), 1_000), 1, "{name}: it has left");
+    }
+}
+
+/// The permit of a limiter inside of another refers to the inner one.
+#[test]
+fn failure_in_flight_is_not_forgotten_with_its_key() {
+    let breaker = || CircuitBreaker::new(CircuitConfig::default()).with_max_lead(Duration::MAX);
+    let circuit = move || Arc::new(breaker());
+    let adaptive = || Arc::new(AdaptiveBreaker::new(AdaptiveBreakerConfig::default()));
+    let bucket = || TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
+    let all = move || AllOf::new((bucket(), circuit(), adaptive()));
+    let shadow = move || Shadow::new(breaker(), Mode::Enforce);
+    expect_failure_to_reach_its_key("by itself", breaker);
+    expect_failure_to_reach_its_key("arc", circuit);
+    expect_failure_to_reach_its_key("boxed", move || breaker().boxed());
+    expect_failure_to_reach_its_key("adaptive", adaptive);
+    expect_failure_to_reach_its_key("option", move || Some(circuit()));
+    expect_failure_to_reach_its_key("named", move || circuit().named("breaker"));
+    expect_failure_to_reach_its_key("shadow", shadow);
+    expect_failure_to_reach_its_key("all", all);
+    expect_failure_to_reach_its_key("all boxed", move || {
+        AllOf::new(vec![bucket().boxed(), shadow().boxed(), all().boxed()])
+    });
+    expect_failure_to_reach_its_key("queue", move || WaitQueue::new(circuit()).boxed());
+    expect_failure_to_reach_its_key("requests", move || PerRequest::new(breaker()).boxed());
+}
+
+/// A limit that counts what is in flight keeps its key without the help of its references: keys
+/// may share one, and are as new once nothing is in flight.
+#[test]
+fn limit_in_flight_is_not_forgotten_with_its_key() {
+    let shared = Arc::new(ConcurrencyLimiter::new(2));
+    let of_all = Arc::clone(&shared);
+    let make = move || {
+        let classes = Classes::new(Arc::new(ConcurrencyLimiter::new(2)), &[1.0]).unwrap();
+        let class = OfClass::new(Arc::new(classes), 0);
+        AllOf::new(vec![class.boxed(), Arc::clone(&of_all).boxed()]).boxed()
+    };
+    let limiter = keyed!(make, 1, Duration::ZERO);
+    let ask = |key| limiter.try_acquire_at(&key, at(60_000), 1).at_once().ok();
+    let permit = ask(1).expect("the first");
+    assert_eq!(limiter.evict_at(at(90_000), 10), 0);
+    assert!(ask(2).is_none(), "no place");
+    let second = ask(1).expect("one of two is left");
+    assert!(ask(1).is_none());
+    drop((permit, second));
+    assert_eq!((limiter.evict_at(at(90_000), 10), shared.in_use()), (1, 0));
+}
+
+/// The charge has left the window of the limiter before the cost is known.
+#[test]
+fn cost_in_flight_is_not_forgotten_with_its_key() {
+    let make = || {
+        let tokens = TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
+        Arc::new(Settling::new(tokens)).boxed()
+    };
+    let limiter = keyed!(make, 1, Duration::ZERO);
+    let reservation = limiter.try_acquire_at(&1, at(60_000), 5).at_once().unwrap();
+    assert_eq!(limiter.evict_at(at(90_000), 10), 0, "its cost is not known");
+    drop(reservation);
+    assert_eq!(limiter.evict_at(at(90_000), 10), 1);
 }

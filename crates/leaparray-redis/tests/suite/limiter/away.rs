@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, LimiterExt, Reason};
+use leaparray::flow::{AllOf, Ask, Decision, Limiter, LimiterExt, Reason, Refusal, Retry};
 use leaparray::{Clock, ManualClock, Timestamp};
 use leaparray_redis::lease::LeaseConfig;
 use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, ShareError, StartError, WhenAway};
@@ -112,6 +112,54 @@ async fn open_limiter_gives_back_what_it_has_leased() {
     assert_eq!(limiter.counts().unlimited, 40);
     assert!(limiter.try_acquire_many(40).is_admitted());
     assert_eq!(limiter.counts().unlimited, 40);
+}
+
+/// Refuses in its decision, of which no peek tells.
+struct Refuses;
+
+impl Limiter for Refuses {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+    }
+}
+
+/// Of a request that another limit refuses, permits of a lease are given back, and none of a
+/// limiter that has admitted it without one.
+#[tokio::test(start_paused = true)]
+async fn refused_combination_gives_back_leases_alone() {
+    let clock = Simulated::start();
+    let open = || builder(clock).with_when_away(WhenAway::Open);
+    let (network, unreachable) = (Network::new(clock), Network::new(clock));
+    unreachable.set_away(true);
+    let leased = open().start(network).unwrap();
+    let away = open().start(unreachable.clone()).unwrap();
+    sleep(Duration::from_millis(1_500)).await;
+    leased.acquire_many(40).await.unwrap();
+    assert!(leased.refund_at(clock.now(), 40, Duration::ZERO));
+    let in_hand = leased.in_hand();
+    let all = AllOf::new((&leased, &away, Refuses));
+    for requests in 1..=10 {
+        assert!(all.try_acquire_many(5).is_refused());
+        assert_eq!((leased.in_hand(), leased.counts().unlimited), (in_hand, 0));
+        assert_eq!((away.in_hand(), away.counts().unlimited), (0, 5 * requests));
+    }
+    // A request at a time ahead of the clock, whose server then comes back.
+    let ahead = clock.now().saturating_add(Duration::from_secs(5));
+    assert!(away.try_acquire_at(ahead, 5).is_admitted());
+    unreachable.set_away(false);
+    sleep(Duration::from_secs(3)).await;
+    away.acquire_many(40).await.unwrap();
+    let (in_hand, early) = (away.in_hand(), clock.now());
+    for doubtful in [ahead, early, Timestamp::MIN] {
+        assert!(!away.refund_at(doubtful, 5, Duration::ZERO), "before the end of that time");
+        assert_eq!(away.in_hand(), in_hand);
+    }
+    sleep(Duration::from_secs(3)).await;
+    away.acquire_many(40).await.unwrap();
+    assert!(away.refund_at(clock.now(), 40, Duration::ZERO), "after it");
+    assert!(!away.refund_at(ahead, 5, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]

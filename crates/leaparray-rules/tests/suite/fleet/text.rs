@@ -50,15 +50,15 @@ fn problems_name_the_rule_the_key_and_what_would_be_right() {
         ),
         (
             "in_flight = 5\nover = \"fleet\"".to_owned(),
-            "line 5: rule \"r\": over: has no meaning without `limit`",
+            "line 5: rule \"r\": over: has no meaning without `limit`; add that, or remove this key",
         ),
         (
             "limit = \"1 per second\"\naway = \"open\"".to_owned(),
-            "line 5: rule \"r\": away: has no meaning without `over`",
+            "line 5: rule \"r\": away: has no meaning without `over`; add that, or remove this key",
         ),
         (
             "limit = \"1 per second\"\nover = \"process\"\naway = \"open\"".to_owned(),
-            "line 6: rule \"r\": away: has no meaning without `over = \"fleet\"`",
+            "line 6: rule \"r\": away: has no meaning without `over = \"fleet\"`; add that, or remove this key",
         ),
         (
             format!("{LIMIT}key = \"client\""),
