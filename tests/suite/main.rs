@@ -1,6 +1,6 @@
 //! The interface, with given times or a manual clock. One program, since each further one takes
-//! more time to build than to run. What counts the memory of a process, or forks it, is a program
-//! of its own.
+//! more time to build than to run. Tests that count the memory of a process, or fork it, are
+//! programs of their own.
 
 mod adaptive;
 mod bad_input;

@@ -1,5 +1,5 @@
-//! What needs no server: the protocols with given times, and the tasks in simulated time with a
-//! server in memory. One program, since each further one takes more time to build than to run.
+//! Tests that need no server: the protocols with given times, and the tasks in simulated time with
+//! a server in memory. One program, since each further one takes more time to build than to run.
 #![forbid(unsafe_code)]
 
 mod config;
