@@ -122,11 +122,12 @@ impl<C: RuleClock> Rules<C> {
         turn.gone.forget(now);
         let Prepared { plan, steps, mut carries, gone, mut changes } =
             self.prepare(&before, &turn.gone, rules);
-        for carry in &mut carries {
-            carry.begin(now);
-        }
         for step in &steps {
             step.begin(clock);
+        }
+        // After that: a bucket that comes back smaller would forget what is charged before.
+        for carry in &mut carries {
+            carry.begin(now);
         }
         let version = Version::new(plan);
         self.shared.home.publish(version);

@@ -47,11 +47,16 @@ impl Bounds {
         self.in_flight.retain(|(_, held), _| *held != number);
     }
 
-    /// Returns the versions of a rule that were in force after a time.
-    fn versions(&self, name: u8, since: u64) -> impl Iterator<Item = &Rule> {
+    /// Returns the files that were in force after a time.
+    fn files_since(&self, since: u64) -> impl Iterator<Item = &[Rule]> {
         let ends = self.files.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
         let in_force = self.files.iter().zip(ends).filter(move |(_, end)| *end >= since);
-        in_force.flat_map(|((_, file), _)| file).filter(move |it| it.name == name)
+        in_force.map(|((_, file), _)| &file[..])
+    }
+
+    /// Returns the versions of a rule that were in force after a time.
+    fn versions(&self, name: u8, since: u64) -> impl Iterator<Item = &Rule> {
+        self.files_since(since).flatten().filter(move |it| it.name == name)
     }
 
     /// Counts a request that was admitted, at the rules that concern it in the newest file and in
@@ -89,8 +94,13 @@ impl Bounds {
         if let Some((_, interval)) = window(rule) {
             let since = now.saturating_sub(interval) + 1;
             let limits: Vec<_> = self.versions(rule.name, since).filter_map(window).collect();
-            // A shorter interval has its limit several times.
-            if limits.iter().all(|(_, of)| *of >= interval) {
+            // A shorter interval has its limit several times. A rule that was no window in
+            // between begins anew, unless it has the same interval again.
+            let is_same = limits.iter().all(|(_, of)| *of == interval);
+            let is_window = self
+                .files_since(since)
+                .all(|file| file.iter().any(|it| it.name == rule.name && window(it).is_some()));
+            if is_same || is_window && limits.iter().all(|(_, of)| *of >= interval) {
                 let passed = self.passed[&rule.name].iter().filter(|(at, _)| *at >= since);
                 let (passed, most) = (
                     passed.map(|(_, permits)| permits).sum::<u64>(),

@@ -165,14 +165,14 @@ pub(super) fn text(rules: &[Rule]) -> String {
 }
 
 /// The names that rules can have.
-const NAMES: u8 = 5;
+pub(super) const NAMES: u8 = 5;
 
 /// Draws a file.
 pub(super) fn random(rng: &mut Rng) -> Vec<Rule> {
     (0..rng.u8(1..4)).map(|name| Rule::random(rng, name)).collect()
 }
 
-/// Draws the file after this one. `former` are the rules that there were, for those that come back.
+/// Draws the file after this one. A rule that comes back is one of `former`, the earlier rules.
 pub(super) fn changed(rng: &mut Rng, file: &[Rule], former: &[Rule]) -> Vec<Rule> {
     let mut file = file.to_vec();
     for _ in 0..rng.u8(1..4) {

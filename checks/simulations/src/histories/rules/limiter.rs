@@ -205,6 +205,17 @@ impl Limiter {
         }
     }
 
+    /// Returns how many of these permits are left to all requests together at a time.
+    pub(super) fn left(&mut self, permits: u64, now: u64) -> u64 {
+        let charged = self.charged(now);
+        match self.limit {
+            Limit::Window { count: limit, .. } | Limit::Bucket { burst: limit, .. } => {
+                permits.min(limit.saturating_sub(charged))
+            }
+            _ => permits,
+        }
+    }
+
     /// Charges permits at a time: those of a bucket as far as it has tokens.
     pub(super) fn charge(&mut self, permits: u64, now: u64) {
         self.advance(now);

@@ -48,6 +48,14 @@ pub(super) enum Verdict {
 impl Model {
     /// Replaces the rules.
     pub(super) fn apply(&mut self, file: &[Rule], now: u64) {
+        let before = self.clone();
+        self.apply_since(&before, file, now);
+    }
+
+    /// Replaces the rules, by a change that has begun when the state was `begun`. A limiter that
+    /// replaces another one is charged with what that had charged then, also beyond its limit. It
+    /// already decides when it is charged with the rest, which therefore counts as far as it is left.
+    pub(super) fn apply_since(&mut self, begun: &Self, file: &[Rule], now: u64) {
         self.gone.retain(|(_, since)| now - since < KEEP);
         let mut former = std::mem::take(&mut self.active);
         let mut replaced = Vec::new();
@@ -67,17 +75,20 @@ impl Model {
                 self.limiters.push(Limiter::new(rule.limit, now));
                 self.limiters.len() - 1
             };
+            self.limiters[limiter].set(rule.limit, now);
             let carried = known.filter(|it| !it.rule.is_keyed && !rule.is_keyed);
             if let Some(known) = carried
                 && known.rule.limit.is_rate()
                 && rule.limit.is_rate()
             {
                 let taken = self.limiters[known.limiter].charged(now);
+                let at_begin = begun.limiters[known.limiter].clone().charged(now);
                 let to = &mut self.limiters[limiter];
-                let missing = taken.saturating_sub(to.charged(now));
-                to.charge(missing, now);
+                let has = to.charged(now);
+                to.charge(at_begin.saturating_sub(has), now);
+                let late = to.left(taken.saturating_sub(at_begin.max(has)), now);
+                to.charge(late, now);
             }
-            self.limiters[limiter].set(rule.limit, now);
             replaced.extend(known);
             self.active.push(Active { rule: *rule, limiter });
         }
@@ -197,16 +208,16 @@ impl Model {
         Some((twice, verdict))
     }
 
-    /// Returns the rules of this version that refuse a request by the number that they get in
-    /// `next`, the version after it.
-    pub(super) fn refusers_by(&self, next: &mut Self, request: &Request, now: u64) -> Vec<u8> {
+    /// Returns the rules of this version that refuse a request by their number in `other`, the
+    /// version before or after it.
+    pub(super) fn refusers_by(&self, other: &mut Self, request: &Request, now: u64) -> Vec<u8> {
         let mut refusers = Vec::new();
         for it in self.concerned(request) {
             let key = if it.rule.is_keyed { request.client } else { 0 };
-            let later = next.active.iter().find(|other| other.limiter == it.limiter);
+            let same = other.active.iter().find(|other| other.limiter == it.limiter);
             let is_enforced = |rule: &Rule| rule.mode == Mode::Enforce;
-            if later.is_some_and(|later| is_enforced(&it.rule) || is_enforced(&later.rule))
-                && next.limiters[it.limiter].answer(key, request.permits, now) == Answer::Refuses
+            if same.is_some_and(|same| is_enforced(&it.rule) || is_enforced(&same.rule))
+                && other.limiters[it.limiter].answer(key, request.permits, now) == Answer::Refuses
             {
                 refusers.push(it.rule.name);
             }

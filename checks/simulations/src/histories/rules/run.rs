@@ -233,11 +233,16 @@ impl Run {
         for model in mem::take(&mut self.models) {
             let mut before = model.clone();
             let verdict = before.decide(request, step, self.now);
+            let mut late = before.clone();
             before.apply(file, self.now);
-            possible.push((before, verdict));
+            possible.push((before, verdict.clone()));
+            late.apply_since(&model, file, self.now);
+            possible.push((late, verdict));
             let mut next = model.clone();
             next.apply(file, self.now);
-            let refusers = model.refusers_by(&mut next.clone(), request, self.now);
+            // By the number of the other version, in the list of either.
+            let mut refusers = model.refusers_by(&mut next.clone(), request, self.now);
+            refusers.extend(next.refusers_by(&mut model.clone(), request, self.now));
             possible.push((next.clone(), Verdict::Refused(refusers)));
             // A limiter knows the keys for which the former rules have asked.
             let clients = if request.way == Way::Limiter { &[0][..] } else { &[] };
@@ -247,7 +252,7 @@ impl Run {
                 let verdict = after.decide(&request, step, self.now);
                 possible.push((after, verdict));
                 let at = (step, self.now);
-                let twice = (1..16).flat_map(|stays| {
+                let twice = (1..1 << file::NAMES).flat_map(|stays| {
                     let files = [Some(file), None];
                     files.map(|it| model.decide_twice(&next, it, &request, stays, at))
                 });

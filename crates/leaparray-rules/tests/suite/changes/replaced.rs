@@ -136,3 +136,15 @@ fn permits_beyond_a_limit_stay_charged_when_the_limiter_is_replaced() {
     rules.apply(&file(&[("r", "limit = \"10 per 3h\"")]));
     assert_eq!(admitted(&rules, 9), 2, "eight of ten are charged");
 }
+
+/// A bucket that comes back with fewer tokens is charged with what the limiter between has charged:
+/// these are taken from the fewer ones.
+#[test]
+fn bucket_that_comes_back_smaller_is_charged() {
+    let (_, rules) = rules();
+    rules.apply(&file(&[("r", "limit = \"6 per hour, bursts of 6\"")]));
+    rules.apply(&file(&[("r", "limit = \"9 per hour\"")]));
+    assert_eq!(admitted(&rules, 3), 3);
+    rules.apply(&file(&[("r", "limit = \"6 per hour, bursts of 4\"")]));
+    assert_eq!(admitted(&rules, 9), 1, "three of four are charged");
+}
