@@ -1,7 +1,6 @@
 //! A limiter of any kind that a rule can have.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
@@ -180,21 +179,6 @@ impl<C: RuleClock> One<C> {
             Self::Breaker(it) => it.ask(ask).map(|it| permits.push(it)),
             Self::AdaptiveBreaker(it) => it.ask(ask).map(|it| permits.push(it)),
         }
-    }
-
-    /// Returns whether a request holds a permit whose end the limiter is told.
-    pub(super) fn is_held(&self) -> bool {
-        let references = match self {
-            Self::InFlight(it) => Arc::strong_count(it),
-            Self::AdaptiveInFlight(it) => Arc::strong_count(it),
-            Self::Breaker(it) => Arc::strong_count(it),
-            Self::AdaptiveBreaker(it) => Arc::strong_count(it),
-            _ => 1,
-        };
-        // Acquire: pairs with the Release with which the last permit was dropped. What its thread
-        // has told the limiter is read after this.
-        fence(Ordering::Acquire);
-        references > 1
     }
 
     /// Returns the quota at `now` of a limiter whose permits come back with the time alone.

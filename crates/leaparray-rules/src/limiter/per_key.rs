@@ -1,13 +1,10 @@
 //! A limiter of any kind for each key.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
-use std::time::Duration;
 
-use leaparray::Timestamp;
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
-    Account, Ask, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, Quota, TokenBucket,
+    Account, Ask, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
 };
 
 use super::one::One;
@@ -26,62 +23,7 @@ pub(crate) enum PerKey<C: RuleClock> {
 }
 
 /// Makes the limiter of a new key.
-type Make<C> = Box<dyn Fn() -> OfKey<C> + Send + Sync>;
-
-/// The limiter of one key. While a request holds a permit of a breaker, it is not as new, although
-/// it has counted nothing: it has to be there when the request ends.
-pub(crate) struct OfKey<C: RuleClock>(One<C>);
-
-impl<C: RuleClock> Limiter for OfKey<C> {
-    type Permit = RulePermit<C>;
-
-    fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
-        self.0.decide(ask)
-    }
-
-    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
-        self.0.peek(ask)
-    }
-
-    fn account(&self) -> &dyn Account {
-        self
-    }
-}
-
-impl<C: RuleClock> Account for OfKey<C> {
-    fn now(&self) -> Timestamp {
-        self.0.account().now()
-    }
-
-    fn quota(&self, now: Timestamp) -> Option<Quota> {
-        self.0.account().quota(now)
-    }
-
-    fn each_quota(&self, now: Timestamp, visit: &mut dyn FnMut(Quota)) {
-        self.0.account().each_quota(now, visit);
-    }
-
-    fn watched_at(&self, now: Timestamp) -> WatchedState {
-        self.0.account().watched_at(now)
-    }
-
-    fn is_as_new(&self, now: Timestamp) -> bool {
-        // No permit is given meanwhile: the shard of the key is locked.
-        !self.0.is_held() && self.0.account().is_as_new(now)
-    }
-
-    fn refund(&self, ask: &Ask<'_>, wait: Duration) -> bool {
-        self.0.account().refund(ask, wait)
-    }
-
-    fn wake_on_answer(&self, waker: &Waker) -> bool {
-        self.0.account().wake_on_answer(waker)
-    }
-
-    fn note_wait(&self, permits: u64) -> Option<Box<dyn Send + Sync>> {
-        self.0.account().note_wait(permits)
-    }
-}
+type Make<C> = Box<dyn Fn() -> One<C> + Send + Sync>;
 
 /// Returns a limiter that was just made.
 fn sole<T>(limiter: Arc<T>) -> T {
@@ -107,7 +49,7 @@ impl<C: RuleClock> PerKey<C> {
                     let (limit, clock) = (Arc::clone(&limit), clock.clone());
                     Box::new(move || {
                         let limit = limit.lock().unwrap_or_else(PoisonError::into_inner);
-                        OfKey(One::known(&limit, &clock))
+                        One::known(&limit, &clock)
                     })
                 };
                 let keys =
@@ -133,7 +75,7 @@ impl<C: RuleClock> PerKey<C> {
             Self::Each { keys, limit } => {
                 // Before the visit: a key that is inserted beside it has the new numbers.
                 limit.lock().unwrap_or_else(PoisonError::into_inner).clone_from(to);
-                keys.for_each_limiter(|it| it.0.set(to));
+                keys.for_each_limiter(|it| it.set(to));
             }
         }
     }

@@ -54,7 +54,8 @@ impl Model {
 
     /// Replaces the rules, by a change that has begun when the state was `begun`. A limiter that
     /// replaces another one is charged with what that had charged then, also beyond its limit. It
-    /// already decides when it is charged with the rest, which therefore counts as far as it is left.
+    /// already decides when it is charged with the rest, which therefore counts as far as permits
+    /// are left.
     pub(super) fn apply_since(&mut self, begun: &Self, file: &[Rule], now: u64) {
         self.gone.retain(|(_, since)| now - since < KEEP);
         let mut former = std::mem::take(&mut self.active);
