@@ -135,7 +135,8 @@ impl State {
     pub(crate) fn deliver(&mut self, fleet: &Fleet, message: Message) {
         match message {
             Message::Ask(node, ask) => {
-                let answer = self.lease(&ask);
+                let (time, identity) = (self.clock(), self.identity);
+                let answer = lease(&mut self.ledger, self.group.as_mut(), time, identity, &ask);
                 self.messages.push(Message::Answer(node, ask.node, answer));
             }
             Message::Answer(node, name, answer) => {
@@ -146,14 +147,6 @@ impl State {
                     (*at, *holdings) = fleet.node(name + 2);
                 }
             }
-        }
-    }
-
-    fn lease(&mut self, ask: &Ask) -> Answer {
-        let (time, identity) = (self.clock(), self.identity);
-        match &mut self.group {
-            Some(group) => self.ledger.lease_in(group, time, identity, ask),
-            None => self.ledger.lease(time, identity, ask),
         }
     }
 
@@ -177,7 +170,8 @@ impl State {
             weight: 0,
             moves: vec![],
         };
-        self.clone().lease(&nothing)
+        let (mut ledger, mut group) = (self.ledger.clone(), self.group.clone());
+        lease(&mut ledger, group.as_mut(), self.clock(), self.identity, &nothing)
     }
 
     /// Uses a permit, if the node has one.
@@ -227,6 +221,19 @@ impl State {
     fn most(&self, of_window: impl Fn(u64, &Self) -> u64) -> u64 {
         let firsts = self.used.keys().chain(self.given_back.keys());
         firsts.map(|&first| of_window(first, self)).max().unwrap_or_default()
+    }
+}
+
+fn lease(
+    ledger: &mut Ledger,
+    group: Option<&mut Group>,
+    time: u64,
+    identity: u64,
+    ask: &Ask,
+) -> Answer {
+    match group {
+        Some(group) => ledger.lease_in(group, time, identity, ask),
+        None => ledger.lease(time, identity, ask),
     }
 }
 

@@ -35,6 +35,24 @@ pub(crate) enum Action {
     Clone(usize),
 }
 
+impl Action {
+    /// Returns whether the action changes neither the time nor the memory of the server.
+    fn is_of_node(self) -> bool {
+        use Action::{Clone, Crash, GiveBack, GiveUp, Report, Return, Use, Want};
+        matches!(
+            self,
+            Use(_)
+                | GiveBack(..)
+                | Want(..)
+                | Report(_)
+                | Return(_)
+                | GiveUp(_)
+                | Crash(_)
+                | Clone(_)
+        )
+    }
+}
+
 impl Model for Fleet {
     type State = State;
     type Action = Action;
@@ -139,6 +157,7 @@ impl Model for Fleet {
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
+        let is_of_node = action.is_of_node();
         match action {
             Action::Tick => state.time += 1,
             Action::Use(node) => state.take(node, self)?,
@@ -210,7 +229,7 @@ impl Model for Fleet {
         // unless the clock does: the ledger knows only the time of the last ask.
         if self.ahead {
             state.forget(state.time);
-        } else if self.faults.clock_steps_back == 0 {
+        } else if self.faults.clock_steps_back == 0 && !is_of_node {
             let bucket = state.bucket();
             assert!(bucket >= last.bucket(), "the time goes back");
             state.forget(bucket);

@@ -1,5 +1,7 @@
 //! What a scenario has to reach: without a run that does, it would show nothing.
 
+use leaparray_redis::lease::Answer;
+
 use super::fleet::{BUCKET, Fleet, Message, State};
 
 /// A condition, whether it applies to a scenario, and its name.
@@ -59,9 +61,16 @@ impl State {
     }
 
     fn has_reopened(&self) -> bool {
-        let (peek, identity) = (self.peek(), self.identity);
-        let is_lost = if self.group.is_none() { peek.epoch.since > 0 } else { identity > 1 };
-        is_lost && peek.open_in == 0 && self.used.contains_key(&self.bucket())
+        let is_lost = |peek: &Answer| match self.group {
+            None => peek.epoch.since > 0,
+            Some(_) => self.identity > 1,
+        };
+        // The peek takes long, and most states have no use.
+        !self.used.is_empty() && {
+            let peek = self.peek();
+            let bucket = peek.now / BUCKET;
+            is_lost(&peek) && peek.open_in == 0 && self.used.contains_key(&bucket)
+        }
     }
 
     /// Whether a node that has used the limit before is granted permits by an ask that begins an
@@ -74,8 +83,11 @@ impl State {
     }
 
     fn is_granted_at_a_standstill(&self) -> bool {
-        // Without the step back, the last bucket of such a lease would have ended earlier.
-        let end = (self.bucket() + 2) * BUCKET;
-        self.clock() < self.peek().now && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
+        self.behind > 0 && {
+            let now = self.peek().now;
+            // Without the step back, the last bucket of such a lease would have ended earlier.
+            let end = (now / BUCKET + 2) * BUCKET;
+            self.clock() < now && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
+        }
     }
 }
