@@ -84,14 +84,20 @@ impl Leases {
         let now = member.clock.read(world.time);
         let window = micros(world.config().bucket_len() * world.config().buckets());
         let is_patient = world.scenario.waits == Waits::Window;
+        if !is_answer && !member.waiting.is_empty() {
+            // Tells the node the time, once for all that wait.
+            member.node.settle(now, &Decided::default());
+        }
         member.waiting.retain_mut(|(request, answers)| {
             *answers += u32::from(is_answer);
             let is_admitted = if is_answer {
                 member.node.retry(now, request.size)
             } else {
                 let is_in_hand = member.node.holdings().in_hand(now) >= request.size;
-                let used = if is_in_hand { request.size } else { 0 };
-                member.node.settle(now, &Decided { used, ..Decided::default() });
+                if is_in_hand {
+                    let used = request.size;
+                    member.node.settle(now, &Decided { used, ..Decided::default() });
+                }
                 is_in_hand
             };
             let is_short = member.node.is_short(now);
