@@ -33,6 +33,9 @@ step() {
 # Without line tables, which only backtraces read: they take a third of the time of a test's build.
 export CARGO_PROFILE_DEV_DEBUG=0
 
+# Incremental data is 7 GB, and takes time to write. It would save time only in a later run.
+export CARGO_INCREMENTAL=0
+
 # Runs cargo with lints that are errors. Clippy is a compiler with more lints. Here it also builds
 # what is then run, so that no crate is compiled once to be linted and again to be tested. It leaves
 # out optimizations of MIR, so nothing that is measured is built by it.

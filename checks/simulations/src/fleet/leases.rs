@@ -88,15 +88,17 @@ impl Leases {
             // Tells the node the time, once for all that wait.
             member.node.settle(now, &Decided::default());
         }
+        let mut in_hand = member.node.holdings().in_hand(now);
         member.waiting.retain_mut(|(request, answers)| {
             *answers += u32::from(is_answer);
             let is_admitted = if is_answer {
                 member.node.retry(now, request.size)
             } else {
-                let is_in_hand = member.node.holdings().in_hand(now) >= request.size;
+                let is_in_hand = in_hand >= request.size;
                 if is_in_hand {
                     let used = request.size;
                     member.node.settle(now, &Decided { used, ..Decided::default() });
+                    in_hand -= used;
                 }
                 is_in_hand
             };
