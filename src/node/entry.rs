@@ -120,9 +120,10 @@ where
     P: Permit,
 {
     /// Enters a request of `permits` permits at `now`, with the permit of the controller that
-    /// admitted it.
+    /// admitted it. For `leaparray-rules`: others enter by a [`Decision`](crate::flow::Decision).
+    #[doc(hidden)]
     #[inline(always)]
-    pub(crate) fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
+    pub fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
         let origin = node.count_in(now, permits);
         Self::of(node, now, permits, origin, permit)
     }
@@ -227,18 +228,20 @@ where
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, outcome: Outcome) {
         // Set before the clock is read: if the clock panics, `drop` does not end the request again.
         self.drops.end();
-        let permit = self.permit.take();
-        Self::end_of(
-            &self.node,
-            self.start,
-            self.permits,
-            self.origin,
-            permit,
-            now,
-            outcome,
-            false,
-        );
+        let Self { node, start, permits, origin, permit, .. } = self;
+        let (start, permits, origin) = (*start, *permits, *origin);
+        if size_of::<P>() <= Self::SMALL_PERMIT {
+            let mut permit = permit.take();
+            Self::end_of(node, start, permits, origin, &mut permit, now, outcome, false);
+        } else {
+            Self::end_of(node, start, permits, origin, permit, now, outcome, false);
+            *permit = None;
+        }
     }
+
+    /// The bytes of a permit that is taken out of the entry to end it. A greater one is ended where
+    /// it is, since a copy of it takes longer than an entry that stays in memory.
+    const SMALL_PERMIT: usize = 4 * size_of::<usize>();
 
     /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is
     /// taken stays in memory.
@@ -249,12 +252,12 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
-        mut permit: Option<P>,
+        permit: &mut Option<P>,
         now: impl FnOnce(&C) -> Timestamp,
         outcome: Outcome,
         is_drop: bool,
     ) {
-        let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut permit };
+        let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut *permit };
         let now = now(node.clock());
         mem::forget(without_time);
         let has_rt = !matches!(outcome, Outcome::Cancelled);
@@ -274,11 +277,11 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
-        permit: Option<P>,
+        mut permit: Option<P>,
         drops: Drops,
     ) {
         let outcome = drops.now(node.on_drop());
-        Self::end_of(node, start, permits, origin, permit, C::now, outcome, true);
+        Self::end_of(node, start, permits, origin, &mut permit, C::now, outcome, true);
     }
 }
 

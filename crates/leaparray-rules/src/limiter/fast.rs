@@ -15,17 +15,57 @@ use super::{RuleClock, RuleLimiter, RulePermits};
 /// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
 pub(crate) enum FastLimiter {
     /// Its permits have no end.
-    Endless(Arc<dyn Limiter<Permit = ()> + Send + Sync>),
+    Endless(Box<dyn Endless>),
     InFlight(Arc<ConcurrencyLimiter>),
     /// Each key has a limiter whose permits have no end.
-    ByKey(Arc<dyn ByKey>),
+    ByKey(Box<dyn ByKey>),
     /// Another limiter, or one that is not enforced for all requests: only the plan has it.
     None,
 }
 
+/// A limiter whose permits have no end.
+//
+// A reference to one, in a `Box`: an `Arc<dyn _>` finds its value by the alignment of that.
+pub(crate) trait Endless: Send + Sync {
+    /// Returns whether a request is admitted at once. Writes another decision into `other`.
+    fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool;
+
+    /// Returns whether a request would be admitted without a wait.
+    fn would_admit(&self, ask: &Ask<'_>) -> bool;
+
+    /// Gives back the permits of a request that was not to wait, if it can.
+    fn refund(&self, ask: &Ask<'_>);
+}
+
+impl<L: Limiter<Permit = ()> + Send + Sync> Endless for Arc<L> {
+    fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool {
+        is_admitted(L::ask(self, ask), other)
+    }
+
+    fn would_admit(&self, ask: &Ask<'_>) -> bool {
+        matches!(L::foretell(self, ask), Some(Decision::Admitted(())))
+    }
+
+    fn refund(&self, ask: &Ask<'_>) {
+        L::account(self).refund(ask, Duration::ZERO);
+    }
+}
+
+/// Returns whether a decision admits the request at once, and writes another one into `other`.
+#[inline]
+fn is_admitted(decision: Decision, other: &mut Decision) -> bool {
+    if decision.is_admitted() {
+        return true;
+    }
+    *other = decision;
+    false
+}
+
 /// Limiters of keys, whose permits have no end.
 pub(crate) trait ByKey: Send + Sync {
-    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision;
+    /// Returns whether a request of a key is admitted at once. Writes another decision into
+    /// `other`.
+    fn admits(&self, key: &str, ask: &Ask<'_>, other: &mut Decision) -> bool;
 
     /// Returns whether a request of a key would be admitted without a wait.
     fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool;
@@ -36,9 +76,9 @@ pub(crate) trait ByKey: Send + Sync {
 
 macro_rules! by_key {
     ($($limiter:ident),*) => {$(
-        impl<C: RuleClock> ByKey for Keyed<String, $limiter<C>> {
-            fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision {
-                self.of_key(key).ask(ask)
+        impl<C: RuleClock> ByKey for Arc<Keyed<String, $limiter<C>>> {
+            fn admits(&self, key: &str, ask: &Ask<'_>, other: &mut Decision) -> bool {
+                is_admitted(self.of_key(key).ask(ask), other)
             }
 
             fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
@@ -60,7 +100,7 @@ impl FastLimiter {
     #[inline]
     pub(crate) fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
         match self {
-            Self::Endless(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
+            Self::Endless(it) => it.would_admit(ask),
             Self::InFlight(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
             Self::ByKey(it) => it.would_admit(key, ask),
             Self::None => false,
@@ -76,30 +116,27 @@ impl FastLimiter {
         ask: &Ask<'_>,
         permits: &mut RulePermits<C>,
     ) -> Option<Decision> {
-        // Compared in place, and moved only if the permits are not given at once.
-        let decision = match self {
-            Self::Endless(it) => it.ask(ask),
+        let mut other = Decision::Admitted(());
+        let is_admitted = match self {
+            Self::Endless(it) => it.admits(ask, &mut other),
             Self::InFlight(it) => match it.ask(ask) {
                 Decision::Admitted(permit) => {
                     permits.push(permit);
-                    return None;
+                    true
                 }
-                decision => decision.map(|permit| permits.push(permit)),
+                decision => is_admitted(decision.map(|permit| permits.push(permit)), &mut other),
             },
-            Self::ByKey(it) => it.decide(key, ask),
+            Self::ByKey(it) => it.admits(key, ask, &mut other),
             Self::None => unreachable!("a limiter that would not admit the request"),
         };
-        match decision {
-            Decision::Admitted(()) => None,
-            decision => Some(decision),
-        }
+        if is_admitted { None } else { Some(other) }
     }
 
     /// Gives back permits that have no end, of a request that was not to wait.
     #[cold]
     pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>) {
         match self {
-            Self::Endless(it) => drop(it.account().refund(ask, Duration::ZERO)),
+            Self::Endless(it) => it.refund(ask),
             Self::ByKey(it) => it.refund(key, ask),
             Self::InFlight(_) | Self::None => {}
         }
@@ -114,8 +151,8 @@ impl FastLimiter {
         match limiter {
             RuleLimiter::One(one) => Self::of_one(one),
             RuleLimiter::PerKey { keys, .. } => match keys {
-                PerKey::Bucket(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
-                PerKey::Pace(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
+                PerKey::Bucket(keys) => Self::ByKey(Box::new(Arc::clone(keys))),
+                PerKey::Pace(keys) => Self::ByKey(Box::new(Arc::clone(keys))),
                 PerKey::Each { .. } => Self::None,
             },
             RuleLimiter::ByClass(_) => Self::None,
@@ -124,13 +161,13 @@ impl FastLimiter {
 
     fn of_one<C: RuleClock>(one: &One<C>) -> Self {
         match one {
-            One::Window(it) => Self::Endless(Arc::clone(it) as _),
+            One::Window(it) => Self::Endless(Box::new(Arc::clone(it))),
             #[cfg(feature = "fleet")]
-            One::Fleet(it) => Self::Endless(Arc::clone(it) as _),
-            One::Bucket(it) => Self::Endless(Arc::clone(it) as _),
-            One::WarmUp(it) => Self::Endless(Arc::clone(it) as _),
-            One::Pace(it) => Self::Endless(Arc::clone(it) as _),
-            One::Gate(it) => Self::Endless(Arc::clone(it) as _),
+            One::Fleet(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Bucket(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::WarmUp(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Pace(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Gate(it) => Self::Endless(Box::new(Arc::clone(it))),
             One::InFlight(it) => Self::InFlight(Arc::clone(it)),
             One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::None,
         }

@@ -206,7 +206,6 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
             }
         };
         // If one rule has changed once, its number is of one of the two versions.
-        are_same
-            && (changed == 0 || changed == 1 && next.plan.number.this == self.plan.number.this + 1)
+        are_same && (changed == 0 || changed == 1 && next.plan.number.is_after(&self.plan.number))
     }
 }

@@ -52,8 +52,8 @@ pub(crate) struct Active<C: RuleClock> {
 
 impl<C: RuleClock> Plan<C> {
     /// Creates a plan without rules.
-    pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Home<C>>) -> Self {
-        let (number, home) = (Number::first(newest), Weak::clone(home));
+    pub(crate) fn first(home: &Weak<Home<C>>) -> Self {
+        let (number, home) = (Number::first(), Weak::clone(home));
         let index = Arc::new(Index::new(std::iter::empty()));
         Self { rules: Box::default(), index, number, home }
     }
