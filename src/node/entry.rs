@@ -109,7 +109,7 @@ where
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
-        Self::of(node, now, reservation.permits(), origin, ())
+        Self::of(node, now, reservation.permits(), origin, Some(()))
     }
 }
 
@@ -120,18 +120,26 @@ where
     P: Permit,
 {
     /// Enters a request of `permits` permits at `now`, with the permit of the controller that
-    /// admitted it. For `leaparray-rules`: others enter by a [`Decision`](crate::flow::Decision).
+    /// admitted it.
+    #[inline(always)]
+    pub(crate) fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
+        let origin = node.count_in(now, permits);
+        Self::of(node, now, permits, origin, Some(permit))
+    }
+
+    /// Enters a request that holds no permit, in an entry for one that holds some. For
+    /// `leaparray-rules`, where the rules in force tell whether a request holds some.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
+    pub fn without_permit(node: N, now: Timestamp, permits: u64) -> Self {
         let origin = node.count_in(now, permits);
-        Self::of(node, now, permits, origin, permit)
+        Self::of(node, now, permits, origin, None)
     }
 
     /// Creates the entry of a request that has been counted.
     #[inline(always)]
-    fn of(node: N, start: Timestamp, permits: u64, origin: Origin, permit: P) -> Self {
-        Self { node, start, permits, origin, drops: Drops::inherited(), permit: Some(permit) }
+    fn of(node: N, start: Timestamp, permits: u64, origin: Origin, permit: Option<P>) -> Self {
+        Self { node, start, permits, origin, drops: Drops::inherited(), permit }
     }
 
     /// Returns the reference to the node that the request has entered.

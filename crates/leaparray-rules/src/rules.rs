@@ -14,7 +14,7 @@ use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 use crate::caller::Caller;
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
-use crate::plan::{Admission, FastPath, Home, Kept, fast_path};
+use crate::plan::{Admission, Home, Kept, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::turn::Turn;
@@ -230,11 +230,7 @@ impl<C: RuleClock> Rules<C> {
         ask: &Ask<'_>,
         result: &mut Decision<RulePermits<C>>,
     ) -> bool {
-        let path = fast_path::ask(&self.newest, resource, caller, ask, result);
-        if path == FastPath::NotTaken {
-            Admission::ask(&Kept::newest(&self.shared.home), resource, caller, ask, result);
-        }
-        path == FastPath::Admitted
+        fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask, result)
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
@@ -373,7 +369,7 @@ impl<C: RuleClock> Rules<C> {
 /// Enters a request into its resource that is admitted without a permit that has to end.
 #[inline(always)]
 fn enter<C: RuleClock>(resource: Resource<C>, ask: &Ask<'_>) -> RuleEntry<C> {
-    Entry::with_permit(resource, ask.now(), ask.permits(), RulePermits::nothing())
+    Entry::without_permit(resource, ask.now(), ask.permits())
 }
 
 /// Enters a request into its resource, or counts it there, after a decision of any kind.

@@ -11,16 +11,25 @@ use leaparray::flow::{
 use super::one::One;
 use super::per_key::PerKey;
 use super::{RuleClock, RuleLimiter, RulePermits};
+use crate::rule::KeySource;
 
 /// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
 pub(crate) enum FastLimiter {
     /// Its permits have no end.
     Endless(Box<dyn Endless>),
     InFlight(Arc<ConcurrencyLimiter>),
-    /// Each key has a limiter whose permits have no end.
-    ByKey(Box<dyn ByKey>),
-    /// Another limiter, or one that is not enforced for all requests: only the plan has it.
-    None,
+    /// Each key has a limiter whose permits have no end. `None` is another limiter, or one that is
+    /// not enforced for all requests: only the plan has it.
+    //
+    // Three kinds: with one more, they are told apart by a table of jumps.
+    Other(Option<Box<KeyedLimiter>>),
+}
+
+/// The limiters of the keys of a rule.
+pub(crate) struct KeyedLimiter {
+    /// A caller has the key: the key of a handle is found by the plan.
+    pub(crate) source: KeySource,
+    pub(crate) limiters: Box<dyn ByKey>,
 }
 
 /// A limiter whose permits have no end.
@@ -102,8 +111,7 @@ impl FastLimiter {
         match self {
             Self::Endless(it) => it.would_admit(ask),
             Self::InFlight(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
-            Self::ByKey(it) => it.would_admit(key, ask),
-            Self::None => false,
+            Self::Other(it) => it.as_ref().is_some_and(|it| it.limiters.would_admit(key, ask)),
         }
     }
 
@@ -126,8 +134,8 @@ impl FastLimiter {
                 }
                 decision => is_admitted(decision.map(|permit| permits.push(permit)), &mut other),
             },
-            Self::ByKey(it) => it.admits(key, ask, &mut other),
-            Self::None => unreachable!("a limiter that would not admit the request"),
+            Self::Other(Some(it)) => it.limiters.admits(key, ask, &mut other),
+            Self::Other(None) => unreachable!("a limiter that would not admit the request"),
         };
         if is_admitted { None } else { Some(other) }
     }
@@ -137,26 +145,38 @@ impl FastLimiter {
     pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>) {
         match self {
             Self::Endless(it) => it.refund(ask),
-            Self::ByKey(it) => it.refund(key, ask),
-            Self::InFlight(_) | Self::None => {}
+            Self::Other(Some(it)) => it.limiters.refund(key, ask),
+            Self::InFlight(_) | Self::Other(None) => {}
         }
     }
 
-    /// Returns the form of a limiter for the fast path. `is_whole` tells whether it is enforced for
-    /// all requests.
-    pub(crate) fn of<C: RuleClock>(limiter: &RuleLimiter<C>, is_whole: bool) -> Self {
-        if !is_whole {
-            return Self::None;
+    /// A limiter that only the plan has.
+    pub(crate) const NONE: Self = Self::Other(None);
+
+    /// Returns the form of a limiter for the fast path. `key` is the source of the keys of its
+    /// rule, and `is_whole` tells whether it is enforced for all requests.
+    pub(crate) fn of<C: RuleClock>(
+        limiter: &RuleLimiter<C>,
+        key: Option<&KeySource>,
+        is_whole: bool,
+    ) -> Self {
+        match (limiter, key) {
+            _ if !is_whole => Self::NONE,
+            (RuleLimiter::One(one), _) => Self::of_one(one),
+            (RuleLimiter::PerKey { keys, .. }, Some(source)) if !source.is_of_handle() => {
+                Self::by_key(source, keys)
+            }
+            (RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_), _) => Self::NONE,
         }
-        match limiter {
-            RuleLimiter::One(one) => Self::of_one(one),
-            RuleLimiter::PerKey { keys, .. } => match keys {
-                PerKey::Bucket(keys) => Self::ByKey(Box::new(Arc::clone(keys))),
-                PerKey::Pace(keys) => Self::ByKey(Box::new(Arc::clone(keys))),
-                PerKey::Each { .. } => Self::None,
-            },
-            RuleLimiter::ByClass(_) => Self::None,
-        }
+    }
+
+    fn by_key<C: RuleClock>(source: &KeySource, keys: &PerKey<C>) -> Self {
+        let limiters: Box<dyn ByKey> = match keys {
+            PerKey::Bucket(keys) => Box::new(Arc::clone(keys)),
+            PerKey::Pace(keys) => Box::new(Arc::clone(keys)),
+            PerKey::Each { .. } => return Self::NONE,
+        };
+        Self::Other(Some(Box::new(KeyedLimiter { source: source.clone(), limiters })))
     }
 
     fn of_one<C: RuleClock>(one: &One<C>) -> Self {
@@ -169,7 +189,7 @@ impl FastLimiter {
             One::Pace(it) => Self::Endless(Box::new(Arc::clone(it))),
             One::Gate(it) => Self::Endless(Box::new(Arc::clone(it))),
             One::InFlight(it) => Self::InFlight(Arc::clone(it)),
-            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::None,
+            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::NONE,
         }
     }
 }

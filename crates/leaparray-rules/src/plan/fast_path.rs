@@ -5,146 +5,132 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use leaparray::Resource;
-use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
+use leaparray::flow::{Ask, Decision, LimiterExt};
 
 use super::version::Version;
-use super::{Admission, fast_list, kept};
+use super::{Admission, Home, Kept, fast_list, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits};
 
-/// How the fast path ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FastPath {
-    /// The request is admitted, without a permit that has to end.
-    Admitted,
-    /// The decision was written.
-    Written,
-    /// The request is not decided: the thread does not keep the newest version, or the resource has
-    /// no place in it, or its only rule has no [`FastLimiter`].
-    NotTaken,
-}
-
-/// Decides by the version that the thread keeps. A decision other than [`FastPath::Admitted`] is
-/// written into `result`.
+/// Writes the decision on a request into `result`, which has nothing to drop, unless it is admitted
+/// without a permit that has to end. Returns whether it is.
+///
+/// The version that the thread keeps decides, if it is the newest one of the rules with that
+/// counter. Otherwise, `home` returns their home, where it is loaded.
 //
-// Inlined with the decision of a rule alone. The result is a reference: a caller that gets it by
-// value moves it, of whatever kind it is.
+// Inlined with the decisions of a rule alone. The result is a reference: a caller that gets it by
+// value moves it, of whatever kind it is. The version is moved: one whose address is taken stays in
+// memory.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
-pub(crate) fn ask<A: Caller + ?Sized, C: RuleClock>(
+pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
     newest: &AtomicU64,
+    home: impl FnOnce() -> &'a Home<C>,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let Some(version) = kept::take_newest(newest) else { return FastPath::NotTaken };
-    let word = resource.rule_place();
-    let path = match version.alone(word) {
-        Some((rule, FastLimiter::Endless(limiter))) => {
-            let mut other = Decision::Admitted(());
-            let is_admitted = limiter.admits(ask, &mut other);
-            if is_admitted && version.number.has_decided_beside(newest) {
-                FastPath::Admitted
-            } else {
-                conclude(&version, rule, resource, caller, ask, other, result)
-            }
-        }
-        Some((rule, FastLimiter::InFlight(limiter))) => match limiter.ask(ask) {
-            Decision::Admitted(permit) if version.number.has_decided_beside(newest) => {
-                set(result, Decision::Admitted(RulePermits::in_flight(permit)));
-                FastPath::Written
-            }
-            decision => conclude_in_flight(&version, rule, resource, caller, ask, decision, result),
-        },
-        Some(_) => FastPath::NotTaken,
-        None => ask_list(&version, word, resource, caller, ask, result),
+) -> bool {
+    let Some(version) = kept::take_newest(newest) else {
+        return ask_newest(home(), resource, caller, ask, result);
     };
-    kept::keep(version);
-    path
+    let word = resource.rule_place();
+    let Some((rule, limiter)) = version.alone(word) else {
+        return ask_list(version, word, resource, caller, ask, result);
+    };
+    let mut other = Decision::Admitted(());
+    let is_admitted = match limiter {
+        FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
+        FastLimiter::InFlight(limiter) => {
+            set(result, limiter.ask(ask).map(RulePermits::in_flight));
+            if !result.is_admitted() || !version.number.has_decided_beside(newest) {
+                return conclude(version, rule, resource, caller, ask, result);
+            }
+            kept::keep(version);
+            return false;
+        }
+        FastLimiter::Other(keyed) => {
+            let key = keyed.as_ref().and_then(|it| Some((it, caller.key(&it.source)?)));
+            let Some((keyed, key)) = key else {
+                return ask_by_plan(version, resource, caller, ask, result);
+            };
+            keyed.limiters.admits(&key, ask, &mut other)
+        }
+    };
+    if is_admitted && version.number.has_decided_beside(newest) {
+        kept::keep(version);
+        return true;
+    }
+    set(result, other.map(|()| RulePermits::nothing()));
+    conclude(version, rule, resource, caller, ask, result)
 }
 
 /// Sets a result that has nothing to drop yet.
 #[inline]
-pub(super) fn set<T>(result: &mut T, value: T) {
+fn set<T>(result: &mut T, value: T) {
     mem::forget(mem::replace(result, value));
+}
+
+/// Decides by the newest version, which the thread does not keep.
+#[cold]
+#[inline(never)]
+fn ask_newest<A: Caller + ?Sized, C: RuleClock>(
+    home: &Home<C>,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: &Ask<'_>,
+    result: &mut Decision<RulePermits<C>>,
+) -> bool {
+    let kept = Kept::newest(home);
+    Admission::ask(kept.plan().version(), resource, caller, ask, result);
+    false
 }
 
 /// Decides by a list of rules.
 #[inline(never)]
 fn ask_list<A: Caller + ?Sized, C: RuleClock>(
-    version: &Arc<Version>,
+    version: Arc<Version>,
     word: u64,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let mut other = Decision::Admitted(());
-    let Some((rule, is_admitted)) = ask_by_key(version, word, caller, ask, &mut other) else {
-        let path = fast_list::ask(version, word, resource, caller, ask, result);
-        if path != FastPath::NotTaken {
-            return path;
-        }
-        let Some(place) = version.place(word) else { return FastPath::NotTaken };
-        Admission::ask_at(version, place, resource, caller, ask, result);
-        return FastPath::Written;
+) -> bool {
+    let Some(is_admitted) = fast_list::ask(&version, word, resource, caller, ask, result) else {
+        return ask_by_plan(version, resource, caller, ask, result);
     };
-    if is_admitted && version.number.has_decided() {
-        return FastPath::Admitted;
-    }
-    conclude(version, rule, resource, caller, ask, other, result)
+    kept::keep(version);
+    is_admitted
 }
 
-/// Decides by a rule with a key, which the caller has. Returns whether the request is admitted at
-/// once, and writes another decision into `other`.
-#[inline]
-fn ask_by_key<A: Caller + ?Sized>(
-    version: &Version,
-    word: u64,
-    caller: &A,
-    ask: &Ask<'_>,
-    other: &mut Decision,
-) -> Option<(usize, bool)> {
-    let (rule, FastLimiter::ByKey(limiter), source) = version.alone_by_key(word)? else {
-        return None;
-    };
-    if source.is_of_handle() {
-        return None;
-    }
-    Some((rule, limiter.admits(&caller.key(source)?, ask, other)))
-}
-
-/// Writes the decision of a limit in flight that does not admit the request, or beside a change.
-#[cold]
+/// Decides by the plan of a version.
 #[inline(never)]
-fn conclude_in_flight<A: Caller + ?Sized, C: RuleClock>(
-    version: &Arc<Version>,
-    rule: usize,
+fn ask_by_plan<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-    decision: Decision<ConcurrencyPermit<Arc<ConcurrencyLimiter>>>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let decision = decision.map(RulePermits::in_flight);
-    *result = Admission::conclude(version, rule, resource, caller, ask, decision);
-    FastPath::Written
+) -> bool {
+    Admission::ask(&version, resource, caller, ask, result);
+    kept::keep(version);
+    false
 }
 
-/// Writes a decision by one rule that does not admit the request at once, or beside a change.
+/// Replaces a decision by one rule that does not admit the request at once, or beside a change, by
+/// the one that the request gets.
 #[cold]
 #[inline(never)]
 fn conclude<A: Caller + ?Sized, C: RuleClock>(
-    version: &Arc<Version>,
+    version: Arc<Version>,
     rule: usize,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-    decision: Decision,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let decision = decision.map(|()| RulePermits::nothing());
-    *result = Admission::conclude(version, rule, resource, caller, ask, decision);
-    FastPath::Written
+) -> bool {
+    let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
+    *result = Admission::conclude(&version, rule, resource, caller, ask, decision);
+    kept::keep(version);
+    false
 }

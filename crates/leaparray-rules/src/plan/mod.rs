@@ -16,10 +16,9 @@ use std::sync::{Arc, Weak};
 use leaparray::flow::shadow::{Mode, Rollout, Share};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
-use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermits};
+use crate::limiter::{self, Asked, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits};
 use crate::rule::Rule;
 pub use admission::Admission;
-pub(crate) use fast_path::FastPath;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
@@ -150,6 +149,11 @@ impl<C: RuleClock> Active<C> {
             Decision::Refused(refusal) => Some(Decision::Refused(self.named(ask, refusal))),
             decision => Some(decision),
         }
+    }
+
+    /// Returns the limiter in the form of the fast path.
+    fn fast_limiter(&self) -> FastLimiter {
+        FastLimiter::of(&self.limiter, self.rule.key.as_ref(), self.rollout().is_none())
     }
 
     fn named(&self, ask: &Ask<'_>, refusal: Refusal) -> Refusal {

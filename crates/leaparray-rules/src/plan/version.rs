@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::index::{Place, RuleList, Words};
-use super::{Index, Plan};
+use super::{Active, Index, Plan};
 use crate::limiter::{FastLimiter, RuleClock};
-use crate::rule::KeySource;
 
 /// The number of a version, beside the number of the newest version of the same rules.
 #[derive(Clone)]
@@ -105,24 +104,16 @@ impl Version {
     pub(crate) fn new<C: RuleClock>(plan: Plan<C>) -> Self {
         let number = plan.number.clone();
         let rules = plan.rules.iter().take(Words::RULES);
-        let limiters = rules.map(|it| FastLimiter::of(&it.limiter, it.rollout().is_none()));
+        let limiters = rules.map(Active::fast_limiter);
         let (limiters, index) = (limiters.collect(), Arc::clone(&plan.index));
         Self { number, words: index.words(), limiters, index, plan: Box::new(plan) }
     }
 
-    /// Returns the rule of a resource with that word which has it alone, if it has no key.
+    /// Returns the rule of a resource with that word which has it alone.
     #[inline(always)]
     pub(super) fn alone(&self, word: u64) -> Option<(usize, &FastLimiter)> {
         let rule = usize::try_from(self.words.rule(word)).ok()?;
         Some((rule, self.limiters.get(rule)?))
-    }
-
-    /// Returns the rule of a resource with that word which has it alone, if it has a key, with the
-    /// source of that.
-    #[inline(always)]
-    pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &FastLimiter, &KeySource)> {
-        let (rule, source) = self.index.get_list(self.words.list(word))?.only_keyed()?;
-        Some((rule, self.limiters.get(rule)?, source))
     }
 
     /// Returns the rules of a resource with that word, if it has a list of them.
@@ -134,7 +125,7 @@ impl Version {
     /// Returns the limiter of a rule, in the form of the fast path.
     #[inline]
     pub(super) fn limiter(&self, rule: usize) -> &FastLimiter {
-        self.limiters.get(rule).unwrap_or(&FastLimiter::None)
+        self.limiters.get(rule).unwrap_or(&FastLimiter::NONE)
     }
 
     /// Returns the place in the word of a resource, if it is of this version.
