@@ -14,7 +14,7 @@ use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 use crate::caller::Caller;
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
-use crate::plan::{Admission, Home, Kept, fast_path};
+use crate::plan::{Admission, FastPath, Home, Kept, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::turn::Turn;
@@ -216,12 +216,39 @@ impl<C: RuleClock> Rules<C> {
         ask: &Ask<'_>,
     ) -> Decision<RulePermits<C>> {
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        self.decide(resource, caller, ask, &mut decision);
-        decision
+        let permits = match self.decide(resource, caller, ask, &mut decision) {
+            FastPath::Admitted => RulePermits::nothing(),
+            FastPath::InFlight(permit) => RulePermits::in_flight(permit),
+            FastPath::Written => return decision,
+        };
+        // Made anew: a decision that was in memory is moved as a whole.
+        mem::forget(decision);
+        Decision::Admitted(permits)
     }
 
-    /// Writes the decision on a request into `result`, unless it is admitted without a permit that
-    /// has to end. Returns whether it is: `result` then has nothing that a drop would end.
+    /// Writes the decision on a request into `result`, which has nothing to drop, unless it is
+    /// admitted without a permit that has to end. Returns whether it is.
+    #[inline(always)]
+    fn is_admitted<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        result: &mut Decision<RulePermits<C>>,
+    ) -> bool {
+        match self.decide(resource, caller, ask, result) {
+            FastPath::Admitted => return true,
+            FastPath::InFlight(permit) => {
+                let admitted = Decision::Admitted(RulePermits::in_flight(permit));
+                mem::forget(mem::replace(result, admitted));
+            }
+            FastPath::Written => {}
+        }
+        false
+    }
+
+    /// Decides on a request. Unless the path returns the decision, it is written into `result`,
+    /// which has nothing to drop.
     #[inline(always)]
     fn decide<A: Caller + ?Sized>(
         &self,
@@ -229,7 +256,7 @@ impl<C: RuleClock> Rules<C> {
         caller: &A,
         ask: &Ask<'_>,
         result: &mut Decision<RulePermits<C>>,
-    ) -> bool {
+    ) -> FastPath {
         fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask, result)
     }
 
@@ -260,7 +287,7 @@ impl<C: RuleClock> Rules<C> {
     ) -> Decision<RuleEntry<C>> {
         let ask = ask.into();
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
             mem::forget(decision);
             return Decision::Admitted(enter(resource, &ask));
         }
@@ -297,7 +324,7 @@ impl<C: RuleClock> Rules<C> {
     ) -> Result<RuleEntry<C>, Refusal> {
         let ask = ask.into().at_once();
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
             mem::forget(decision);
             return Ok(enter(resource, &ask));
         }

@@ -5,22 +5,31 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use leaparray::Resource;
-use leaparray::flow::{Ask, Decision, LimiterExt};
+use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
 
 use super::version::Version;
 use super::{Admission, Home, Kept, fast_list, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits};
 
-/// Writes the decision on a request into `result`, which has nothing to drop, unless it is admitted
-/// without a permit that has to end. Returns whether it is.
+/// How the fast path ends.
+pub(crate) enum FastPath {
+    /// The request is admitted, without a permit that has to end.
+    Admitted,
+    /// The request is admitted with the permit of a limit in flight.
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
+    /// The decision was written.
+    Written,
+}
+
+/// Decides on a request. A decision that [`FastPath`] does not have is written into `result`, which
+/// has nothing to drop.
 ///
 /// The version that the thread keeps decides, if it is the newest one of the rules with that
 /// counter. Otherwise, `home` returns their home, where it is loaded.
 //
-// Inlined with the decisions of a rule alone. The result is a reference: a caller that gets it by
-// value moves it, of whatever kind it is. The version is moved: one whose address is taken stays in
-// memory.
+// Inlined with the decisions of a rule alone. The most frequent ones are returned, and not written:
+// a decision that was written is moved, of whatever kind it is.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
 pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
@@ -30,39 +39,54 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> bool {
+) -> FastPath {
     let Some(version) = kept::take_newest(newest) else {
-        return ask_newest(home(), resource, caller, ask, result);
+        ask_newest(home(), resource, caller, ask, result);
+        return FastPath::Written;
     };
     let word = resource.rule_place();
     let Some((rule, limiter)) = version.alone(word) else {
-        return ask_list(version, word, resource, caller, ask, result);
+        return written(ask_list(version, word, resource, caller, ask, result));
     };
     let mut other = Decision::Admitted(());
     let is_admitted = match limiter {
         FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
         FastLimiter::InFlight(limiter) => {
-            set(result, limiter.ask(ask).map(RulePermits::in_flight));
-            if !result.is_admitted() || !version.number.has_decided_beside(newest) {
-                return conclude(version, rule, resource, caller, ask, result);
+            let decision = limiter.ask(ask);
+            let has_decided = version.number.has_decided_beside(newest);
+            match decision {
+                Decision::Admitted(permit) if has_decided => {
+                    kept::keep(version);
+                    return FastPath::InFlight(permit);
+                }
+                decision => set(result, decision.map(RulePermits::in_flight)),
             }
-            kept::keep(version);
-            return false;
+            conclude(version, rule, resource, caller, ask, result);
+            return FastPath::Written;
         }
         FastLimiter::Other(keyed) => {
             let key = keyed.as_ref().and_then(|it| Some((it, caller.key(&it.source)?)));
             let Some((keyed, key)) = key else {
-                return ask_by_plan(version, resource, caller, ask, result);
+                ask_by_plan(version, resource, caller, ask, result);
+                return FastPath::Written;
             };
             keyed.limiters.admits(&key, ask, &mut other)
         }
     };
     if is_admitted && version.number.has_decided_beside(newest) {
         kept::keep(version);
-        return true;
+        return FastPath::Admitted;
     }
     set(result, other.map(|()| RulePermits::nothing()));
-    conclude(version, rule, resource, caller, ask, result)
+    conclude(version, rule, resource, caller, ask, result);
+    FastPath::Written
+}
+
+/// Returns how the fast path ends if the decision was written, unless the request is admitted
+/// without a permit that has to end.
+#[inline]
+const fn written(is_admitted: bool) -> FastPath {
+    if is_admitted { FastPath::Admitted } else { FastPath::Written }
 }
 
 /// Sets a result that has nothing to drop yet.
@@ -80,13 +104,13 @@ fn ask_newest<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> bool {
+) {
     let kept = Kept::newest(home);
     Admission::ask(kept.plan().version(), resource, caller, ask, result);
-    false
 }
 
-/// Decides by a list of rules.
+/// Decides by a list of rules. Returns whether the request is admitted without a permit that has to
+/// end.
 #[inline(never)]
 fn ask_list<A: Caller + ?Sized, C: RuleClock>(
     version: Arc<Version>,
@@ -97,7 +121,8 @@ fn ask_list<A: Caller + ?Sized, C: RuleClock>(
     result: &mut Decision<RulePermits<C>>,
 ) -> bool {
     let Some(is_admitted) = fast_list::ask(&version, word, resource, caller, ask, result) else {
-        return ask_by_plan(version, resource, caller, ask, result);
+        ask_by_plan(version, resource, caller, ask, result);
+        return false;
     };
     kept::keep(version);
     is_admitted
@@ -111,10 +136,9 @@ fn ask_by_plan<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> bool {
+) {
     Admission::ask(&version, resource, caller, ask, result);
     kept::keep(version);
-    false
 }
 
 /// Replaces a decision by one rule that does not admit the request at once, or beside a change, by
@@ -128,9 +152,8 @@ fn conclude<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> bool {
+) {
     let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
     *result = Admission::conclude(&version, rule, resource, caller, ask, decision);
     kept::keep(version);
-    false
 }

@@ -19,6 +19,7 @@ use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 use crate::limiter::{self, Asked, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits};
 use crate::rule::Rule;
 pub use admission::Admission;
+pub(crate) use fast_path::FastPath;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
