@@ -12,9 +12,10 @@ use leaparray::registry::RegistryError;
 use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::caller::Caller;
+use crate::decide::{enter, enter_after};
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
-use crate::plan::{Admission, FastPath, Home, Kept, fast_path};
+use crate::plan::{Admission, FastPath, Home, Kept};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::turn::Turn;
@@ -98,7 +99,7 @@ use crate::turn::Turn;
 pub struct Rules<C: RuleClock = MonotonicClock> {
     pub(crate) shared: Arc<Shared<C>>,
     /// The number of the newest version. Here as well, so that a request reads it without `shared`.
-    newest: Arc<AtomicU64>,
+    pub(crate) newest: Arc<AtomicU64>,
 }
 
 pub(crate) struct Shared<C: RuleClock> {
@@ -224,40 +225,6 @@ impl<C: RuleClock> Rules<C> {
         // Made anew: a decision that was in memory is moved as a whole.
         mem::forget(decision);
         Decision::Admitted(permits)
-    }
-
-    /// Writes the decision on a request into `result`, which has nothing to drop, unless it is
-    /// admitted without a permit that has to end. Returns whether it is.
-    #[inline(always)]
-    fn is_admitted<A: Caller + ?Sized>(
-        &self,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) -> bool {
-        match self.decide(resource, caller, ask, result) {
-            FastPath::Admitted => return true,
-            FastPath::InFlight(permit) => {
-                let admitted = Decision::Admitted(RulePermits::in_flight(permit));
-                mem::forget(mem::replace(result, admitted));
-            }
-            FastPath::Written => {}
-        }
-        false
-    }
-
-    /// Decides on a request. Unless the path returns the decision, it is written into `result`,
-    /// which has nothing to drop.
-    #[inline(always)]
-    fn decide<A: Caller + ?Sized>(
-        &self,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) -> FastPath {
-        fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask, result)
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
@@ -391,22 +358,6 @@ impl<C: RuleClock> Rules<C> {
         let now = resource.clock().now();
         Ok(self.try_enter_at(resource, &caller, now)?)
     }
-}
-
-/// Enters a request into its resource that is admitted without a permit that has to end.
-#[inline(always)]
-fn enter<C: RuleClock>(resource: Resource<C>, ask: &Ask<'_>) -> RuleEntry<C> {
-    Entry::without_permit(resource, ask.now(), ask.permits())
-}
-
-/// Enters a request into its resource, or counts it there, after a decision of any kind.
-#[inline(never)]
-fn enter_after<C: RuleClock>(
-    decision: Decision<RulePermits<C>>,
-    resource: Resource<C>,
-    ask: &Ask<'_>,
-) -> Decision<RuleEntry<C>> {
-    decision.enter_many_at(resource, ask.now(), ask.permits())
 }
 
 impl<C: RuleClock> Clone for Rules<C> {
