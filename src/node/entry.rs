@@ -109,7 +109,7 @@ where
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
-        Self::of(node, now, reservation.permits(), origin, ())
+        Self::of(node, now, reservation.permits(), origin, Some(()))
     }
 }
 
@@ -124,13 +124,22 @@ where
     #[inline(always)]
     pub(crate) fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
         let origin = node.count_in(now, permits);
-        Self::of(node, now, permits, origin, permit)
+        Self::of(node, now, permits, origin, Some(permit))
+    }
+
+    /// Enters a request that holds no permit, in an entry for one that holds some. For
+    /// `leaparray-rules`, where the rules in force tell whether a request holds some.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn without_permit(node: N, now: Timestamp, permits: u64) -> Self {
+        let origin = node.count_in(now, permits);
+        Self::of(node, now, permits, origin, None)
     }
 
     /// Creates the entry of a request that has been counted.
     #[inline(always)]
-    fn of(node: N, start: Timestamp, permits: u64, origin: Origin, permit: P) -> Self {
-        Self { node, start, permits, origin, drops: Drops::inherited(), permit: Some(permit) }
+    fn of(node: N, start: Timestamp, permits: u64, origin: Origin, permit: Option<P>) -> Self {
+        Self { node, start, permits, origin, drops: Drops::inherited(), permit }
     }
 
     /// Returns the reference to the node that the request has entered.
@@ -227,18 +236,20 @@ where
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, outcome: Outcome) {
         // Set before the clock is read: if the clock panics, `drop` does not end the request again.
         self.drops.end();
-        let permit = self.permit.take();
-        Self::end_of(
-            &self.node,
-            self.start,
-            self.permits,
-            self.origin,
-            permit,
-            now,
-            outcome,
-            false,
-        );
+        let Self { node, start, permits, origin, permit, .. } = self;
+        let (start, permits, origin) = (*start, *permits, *origin);
+        if size_of::<P>() <= Self::SMALL_PERMIT {
+            let mut permit = permit.take();
+            Self::end_of(node, start, permits, origin, &mut permit, now, outcome, false);
+        } else {
+            Self::end_of(node, start, permits, origin, permit, now, outcome, false);
+            *permit = None;
+        }
     }
+
+    /// The bytes of a permit that is taken out of the entry to end it. A greater one is ended where
+    /// it is, since a copy of it takes longer than an entry that stays in memory.
+    const SMALL_PERMIT: usize = 4 * size_of::<usize>();
 
     /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is
     /// taken stays in memory.
@@ -249,12 +260,12 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
-        mut permit: Option<P>,
+        permit: &mut Option<P>,
         now: impl FnOnce(&C) -> Timestamp,
         outcome: Outcome,
         is_drop: bool,
     ) {
-        let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut permit };
+        let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut *permit };
         let now = now(node.clock());
         mem::forget(without_time);
         let has_rt = !matches!(outcome, Outcome::Cancelled);
@@ -274,11 +285,11 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
-        permit: Option<P>,
+        mut permit: Option<P>,
         drops: Drops,
     ) {
         let outcome = drops.now(node.on_drop());
-        Self::end_of(node, start, permits, origin, permit, C::now, outcome, true);
+        Self::end_of(node, start, permits, origin, &mut permit, C::now, outcome, true);
     }
 }
 

@@ -29,6 +29,15 @@ const LAYERS: &[(&str, &str)] = &[
     ("a layer that does nothing, with a body of its own, adds", "axum_with_own_body"),
 ];
 
+/// The decisions of the baseline of `leaparray-rules`, each by three kinds of limiters.
+const DECISIONS: &[(&str, &str)] = &[
+    ("a decision of a bucket", "bucket"),
+    ("the same of a limit in flight", "in_flight"),
+    ("the same of a bucket for each key", "keyed"),
+    ("the same of these three together", "three"),
+    ("a request that enters a resource, and is limited by a bucket", "enter"),
+];
+
 /// The instructions of an operation, and those of them that lock the bus.
 type Counts = [f64; 2];
 
@@ -48,6 +57,28 @@ pub(crate) fn table(baseline: &str, tower: &str) -> Result<String, String> {
         rows.push(row(what, [with[0] - alone[0], with[1] - alone[1]]));
     }
     Ok(format::table(1, &["operation at a given time", "instructions", "with a bus lock"], rows))
+}
+
+/// Returns the table of decisions by rules, from the baseline of `leaparray-rules`.
+pub(crate) fn rules_table(baseline: &str) -> Result<String, String> {
+    const KINDS: [&str; 3] = ["by_hand", "that_can_change", "by_rules"];
+    let counts = parse(baseline)?;
+    let rows = DECISIONS.iter().map(|(what, name)| {
+        let found = KINDS.map(|kind| counts.get(&*format!("{name}_{kind}")).copied());
+        let [Some(by_hand), Some(replaceable), Some(by_rules)] = found else {
+            return Err(format!("a baseline of {name} is missing"));
+        };
+        let cell = |[instructions, locks]: Counts| {
+            format!("{} ({})", format::grouped(instructions), format::grouped(locks))
+        };
+        let mut cells = vec![(*what).to_owned()];
+        cells.extend([by_hand, replaceable, by_rules].map(cell));
+        cells.extend([by_hand, replaceable].map(|of| format!("{:.2}", by_rules[0] / of[0])));
+        Ok(cells)
+    });
+    let head =
+        ["operation", "by hand", "by hand, replaceable", "by rules", "÷ by hand", "÷ replaceable"];
+    Ok(format::table(1, &head, rows.collect::<Result<Vec<_>, _>>()?))
 }
 
 fn row(what: &str, [instructions, locks]: Counts) -> Vec<String> {

@@ -96,6 +96,8 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
         &read("checks/instructions/benches/core.baseline")?,
         &read("checks/instructions/benches/tower.baseline")?,
     )?;
+    let rule_instructions =
+        instructions::rules_table(&read("checks/instructions/benches/rules.baseline")?)?;
     let history = history::table(&read("checks/instructions/history.tsv")?)?;
     let Texts { explained, unexplained } = missed::texts(&columns)?;
     Ok(format!(
@@ -104,6 +106,7 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
         limits = compared(&columns, rows::LIMITS)?,
         keyed = compared(&columns, rows::KEYED)?,
         rules = compared(&columns, rows::RULES)?,
+        rule_instructions = rule_instructions,
         middleware = compared(&columns, rows::MIDDLEWARE)?,
         histograms = compared(&columns, rows::HISTOGRAMS)?,
         versions = versions(&columns),

@@ -255,7 +255,7 @@ fn run<C: RuleClock>(
         let reading = follow.read();
         // Not held while the source is read: the rules may be dropped then.
         let Some(shared) = shared.upgrade() else { return };
-        let rules = Rules { shared };
+        let rules = Rules::of(shared);
         rules.set_read(&reading);
         failures = if reading.is_err() { failures + 1 } else { 0 };
         rules.forget_gone();

@@ -8,6 +8,7 @@ mod change;
 mod changes;
 mod client;
 mod condition;
+mod decide;
 mod document;
 mod enter_error;
 mod explain;

@@ -94,7 +94,7 @@ impl<C: RuleClock> Collector for RulesCollector<C> {
     #[expect(clippy::cast_precision_loss, reason = "a number of rules")]
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Some(shared) = self.0.upgrade() else { return Ok(()) };
-        let rules = Rules { shared };
+        let rules = Rules::of(shared);
         let (status, now) = (rules.status(), rules.registry().clock().now());
         let mut metrics = Metrics(encoder);
         let number = [(Vec::new(), status.rules as f64)];

@@ -12,9 +12,10 @@ use leaparray::registry::RegistryError;
 use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::caller::Caller;
+use crate::decide::{enter, enter_after};
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
-use crate::plan::{Admission, FastPath, Home, Kept, fast_path};
+use crate::plan::{Admission, FastPath, Home, Kept};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::turn::Turn;
@@ -97,12 +98,12 @@ use crate::turn::Turn;
 /// asked last.
 pub struct Rules<C: RuleClock = MonotonicClock> {
     pub(crate) shared: Arc<Shared<C>>,
+    /// The number of the newest version. Here as well, so that a request reads it without `shared`.
+    pub(crate) newest: Arc<AtomicU64>,
 }
 
 pub(crate) struct Shared<C: RuleClock> {
     pub(crate) home: Arc<Home<C>>,
-    /// The number of the newest version. Here as well, so that a request reads it without `home`.
-    newest: Arc<AtomicU64>,
     pub(crate) fleet: MaybeFleet,
     /// The thread that changes the rules has the lock. No request takes it.
     pub(crate) turn: Mutex<Turn<C>>,
@@ -123,10 +124,15 @@ impl<C: RuleClock> Rules<C> {
 
     /// Creates rules of a process of a fleet, if there is one.
     pub(crate) fn of_fleet(registry: Arc<Registry<C>>, fleet: MaybeFleet) -> Self {
-        let home = Home::new(registry);
-        let (newest, turn) = (Arc::clone(home.newest()), Mutex::default());
+        let (home, turn) = (Home::new(registry), Mutex::default());
         let (status, followers) = (Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { home, newest, fleet, turn, status, followers }) }
+        Self::of(Arc::new(Shared { home, fleet, turn, status, followers }))
+    }
+
+    /// Returns a handle to rules.
+    pub(crate) fn of(shared: Arc<Shared<C>>) -> Self {
+        let newest = Arc::clone(shared.home.newest());
+        Self { shared, newest }
     }
 
     /// Returns the registry.
@@ -211,29 +217,14 @@ impl<C: RuleClock> Rules<C> {
         ask: &Ask<'_>,
     ) -> Decision<RulePermits<C>> {
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.decide(resource, caller, ask, &mut decision) {
-            // Made anew: it is moved in fewer words than one that was in memory.
-            mem::forget(decision);
-            return Decision::Admitted(RulePermits::nothing());
-        }
-        decision
-    }
-
-    /// Writes the decision on a request into `result`, unless it is admitted without a permit that
-    /// has to end. Returns whether it is: `result` then has nothing that a drop would end.
-    #[inline(always)]
-    fn decide<A: Caller + ?Sized>(
-        &self,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) -> bool {
-        let path = fast_path::ask(&self.shared.newest, resource, caller, ask, result);
-        if path == FastPath::NotTaken {
-            Admission::ask(&Kept::newest(&self.shared.home), resource, caller, ask, result);
-        }
-        path == FastPath::Admitted
+        let permits = match self.decide(resource, caller, ask, &mut decision) {
+            FastPath::Admitted => RulePermits::nothing(),
+            FastPath::InFlight(permit) => RulePermits::in_flight(permit),
+            FastPath::Written => return decision,
+        };
+        // Made anew: a decision that was in memory is moved as a whole.
+        mem::forget(decision);
+        Decision::Admitted(permits)
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
@@ -263,10 +254,9 @@ impl<C: RuleClock> Rules<C> {
     ) -> Decision<RuleEntry<C>> {
         let ask = ask.into();
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
             mem::forget(decision);
-            let admitted = Decision::Admitted(RulePermits::nothing());
-            return admitted.enter_many_at(resource, ask.now(), ask.permits());
+            return Decision::Admitted(enter(resource, &ask));
         }
         enter_after(decision, resource, &ask)
     }
@@ -301,15 +291,12 @@ impl<C: RuleClock> Rules<C> {
     ) -> Result<RuleEntry<C>, Refusal> {
         let ask = ask.into().at_once();
         let mut decision = Decision::Admitted(RulePermits::nothing());
-        let entered = if self.decide(&resource, caller, &ask.over(&*resource), &mut decision) {
+        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
             mem::forget(decision);
-            let admitted = Decision::Admitted(RulePermits::nothing());
-            admitted.enter_many_at(resource, ask.now(), ask.permits())
-        } else {
-            enter_after(decision, resource, &ask)
-        };
+            return Ok(enter(resource, &ask));
+        }
         // Without a wait: a request that would have to wait is refused.
-        Ok(entered.into_result()?.into_parts().0)
+        Ok(enter_after(decision, resource, &ask).into_result()?.into_parts().0)
     }
 
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or
@@ -373,19 +360,9 @@ impl<C: RuleClock> Rules<C> {
     }
 }
 
-/// Enters a request into its resource, or counts it there, after a decision of any kind.
-#[inline(never)]
-fn enter_after<C: RuleClock>(
-    decision: Decision<RulePermits<C>>,
-    resource: Resource<C>,
-    ask: &Ask<'_>,
-) -> Decision<RuleEntry<C>> {
-    decision.enter_many_at(resource, ask.now(), ask.permits())
-}
-
 impl<C: RuleClock> Clone for Rules<C> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Arc::clone(&self.shared), newest: Arc::clone(&self.newest) }
     }
 }
 

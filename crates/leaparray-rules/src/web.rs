@@ -43,7 +43,7 @@ impl<C: RuleClock> Rules<C> {
     /// ```
     pub fn on_page(&self) -> impl Fn() -> Option<RuleList> + Send + Sync + use<C> {
         let (shared, history) = (Arc::downgrade(&self.shared), Mutex::new(History::default()));
-        move || Some(Self { shared: shared.upgrade()? }.list(&mut locked(&history)))
+        move || Some(Self::of(shared.upgrade()?).list(&mut locked(&history)))
     }
 
     fn list(&self, history: &mut History) -> RuleList {

@@ -11,21 +11,70 @@ use leaparray::flow::{
 use super::one::One;
 use super::per_key::PerKey;
 use super::{RuleClock, RuleLimiter, RulePermits};
+use crate::rule::KeySource;
 
 /// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
 pub(crate) enum FastLimiter {
     /// Its permits have no end.
-    Endless(Arc<dyn Limiter<Permit = ()> + Send + Sync>),
+    Endless(Box<dyn Endless>),
     InFlight(Arc<ConcurrencyLimiter>),
-    /// Each key has a limiter whose permits have no end.
-    ByKey(Arc<dyn ByKey>),
-    /// Another limiter, or one that is not enforced for all requests: only the plan has it.
-    None,
+    /// Each key has a limiter whose permits have no end. `None` is another limiter, or one that is
+    /// not enforced for all requests: only the plan has it.
+    //
+    // Three kinds: with one more, they are told apart by a table of jumps.
+    Other(Option<Box<KeyedLimiter>>),
+}
+
+/// The limiters of the keys of a rule.
+pub(crate) struct KeyedLimiter {
+    /// A caller has the key: the key of a handle is found by the plan.
+    pub(crate) source: KeySource,
+    pub(crate) limiters: Box<dyn ByKey>,
+}
+
+/// A limiter whose permits have no end.
+//
+// A reference to one, in a `Box`: an `Arc<dyn _>` finds its value by the alignment of that.
+pub(crate) trait Endless: Send + Sync {
+    /// Returns whether a request is admitted at once. Writes another decision into `other`.
+    fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool;
+
+    /// Returns whether a request would be admitted without a wait.
+    fn would_admit(&self, ask: &Ask<'_>) -> bool;
+
+    /// Gives back the permits of a request that was not to wait, if it can.
+    fn refund(&self, ask: &Ask<'_>);
+}
+
+impl<L: Limiter<Permit = ()> + Send + Sync> Endless for Arc<L> {
+    fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool {
+        is_admitted(L::ask(self, ask), other)
+    }
+
+    fn would_admit(&self, ask: &Ask<'_>) -> bool {
+        matches!(L::foretell(self, ask), Some(Decision::Admitted(())))
+    }
+
+    fn refund(&self, ask: &Ask<'_>) {
+        L::account(self).refund(ask, Duration::ZERO);
+    }
+}
+
+/// Returns whether a decision admits the request at once, and writes another one into `other`.
+#[inline]
+fn is_admitted(decision: Decision, other: &mut Decision) -> bool {
+    if decision.is_admitted() {
+        return true;
+    }
+    *other = decision;
+    false
 }
 
 /// Limiters of keys, whose permits have no end.
 pub(crate) trait ByKey: Send + Sync {
-    fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision;
+    /// Returns whether a request of a key is admitted at once. Writes another decision into
+    /// `other`.
+    fn admits(&self, key: &str, ask: &Ask<'_>, other: &mut Decision) -> bool;
 
     /// Returns whether a request of a key would be admitted without a wait.
     fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool;
@@ -36,9 +85,9 @@ pub(crate) trait ByKey: Send + Sync {
 
 macro_rules! by_key {
     ($($limiter:ident),*) => {$(
-        impl<C: RuleClock> ByKey for Keyed<String, $limiter<C>> {
-            fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision {
-                self.of_key(key).ask(ask)
+        impl<C: RuleClock> ByKey for Arc<Keyed<String, $limiter<C>>> {
+            fn admits(&self, key: &str, ask: &Ask<'_>, other: &mut Decision) -> bool {
+                is_admitted(self.of_key(key).ask(ask), other)
             }
 
             fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
@@ -60,10 +109,9 @@ impl FastLimiter {
     #[inline]
     pub(crate) fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
         match self {
-            Self::Endless(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
+            Self::Endless(it) => it.would_admit(ask),
             Self::InFlight(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
-            Self::ByKey(it) => it.would_admit(key, ask),
-            Self::None => false,
+            Self::Other(it) => it.as_ref().is_some_and(|it| it.limiters.would_admit(key, ask)),
         }
     }
 
@@ -76,63 +124,72 @@ impl FastLimiter {
         ask: &Ask<'_>,
         permits: &mut RulePermits<C>,
     ) -> Option<Decision> {
-        // Compared in place, and moved only if the permits are not given at once.
-        let decision = match self {
-            Self::Endless(it) => it.ask(ask),
+        let mut other = Decision::Admitted(());
+        let is_admitted = match self {
+            Self::Endless(it) => it.admits(ask, &mut other),
             Self::InFlight(it) => match it.ask(ask) {
                 Decision::Admitted(permit) => {
                     permits.push(permit);
-                    return None;
+                    true
                 }
-                decision => decision.map(|permit| permits.push(permit)),
+                decision => is_admitted(decision.map(|permit| permits.push(permit)), &mut other),
             },
-            Self::ByKey(it) => it.decide(key, ask),
-            Self::None => unreachable!("a limiter that would not admit the request"),
+            Self::Other(Some(it)) => it.limiters.admits(key, ask, &mut other),
+            Self::Other(None) => unreachable!("a limiter that would not admit the request"),
         };
-        match decision {
-            Decision::Admitted(()) => None,
-            decision => Some(decision),
-        }
+        if is_admitted { None } else { Some(other) }
     }
 
     /// Gives back permits that have no end, of a request that was not to wait.
     #[cold]
     pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>) {
         match self {
-            Self::Endless(it) => drop(it.account().refund(ask, Duration::ZERO)),
-            Self::ByKey(it) => it.refund(key, ask),
-            Self::InFlight(_) | Self::None => {}
+            Self::Endless(it) => it.refund(ask),
+            Self::Other(Some(it)) => it.limiters.refund(key, ask),
+            Self::InFlight(_) | Self::Other(None) => {}
         }
     }
 
-    /// Returns the form of a limiter for the fast path. `is_whole` tells whether it is enforced for
-    /// all requests.
-    pub(crate) fn of<C: RuleClock>(limiter: &RuleLimiter<C>, is_whole: bool) -> Self {
-        if !is_whole {
-            return Self::None;
+    /// A limiter that only the plan has.
+    pub(crate) const NONE: Self = Self::Other(None);
+
+    /// Returns the form of a limiter for the fast path. `key` is the source of the keys of its
+    /// rule, and `is_whole` tells whether it is enforced for all requests.
+    pub(crate) fn of<C: RuleClock>(
+        limiter: &RuleLimiter<C>,
+        key: Option<&KeySource>,
+        is_whole: bool,
+    ) -> Self {
+        match (limiter, key) {
+            _ if !is_whole => Self::NONE,
+            (RuleLimiter::One(one), _) => Self::of_one(one),
+            (RuleLimiter::PerKey { keys, .. }, Some(source)) if !source.is_of_handle() => {
+                Self::by_key(source, keys)
+            }
+            (RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_), _) => Self::NONE,
         }
-        match limiter {
-            RuleLimiter::One(one) => Self::of_one(one),
-            RuleLimiter::PerKey { keys, .. } => match keys {
-                PerKey::Bucket(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
-                PerKey::Pace(keys) => Self::ByKey(Arc::<Keyed<_, _>>::clone(keys)),
-                PerKey::Each { .. } => Self::None,
-            },
-            RuleLimiter::ByClass(_) => Self::None,
-        }
+    }
+
+    fn by_key<C: RuleClock>(source: &KeySource, keys: &PerKey<C>) -> Self {
+        let limiters: Box<dyn ByKey> = match keys {
+            PerKey::Bucket(keys) => Box::new(Arc::clone(keys)),
+            PerKey::Pace(keys) => Box::new(Arc::clone(keys)),
+            PerKey::Each { .. } => return Self::NONE,
+        };
+        Self::Other(Some(Box::new(KeyedLimiter { source: source.clone(), limiters })))
     }
 
     fn of_one<C: RuleClock>(one: &One<C>) -> Self {
         match one {
-            One::Window(it) => Self::Endless(Arc::clone(it) as _),
+            One::Window(it) => Self::Endless(Box::new(Arc::clone(it))),
             #[cfg(feature = "fleet")]
-            One::Fleet(it) => Self::Endless(Arc::clone(it) as _),
-            One::Bucket(it) => Self::Endless(Arc::clone(it) as _),
-            One::WarmUp(it) => Self::Endless(Arc::clone(it) as _),
-            One::Pace(it) => Self::Endless(Arc::clone(it) as _),
-            One::Gate(it) => Self::Endless(Arc::clone(it) as _),
+            One::Fleet(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Bucket(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::WarmUp(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Pace(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Gate(it) => Self::Endless(Box::new(Arc::clone(it))),
             One::InFlight(it) => Self::InFlight(Arc::clone(it)),
-            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::None,
+            One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::NONE,
         }
     }
 }

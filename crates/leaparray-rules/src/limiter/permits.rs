@@ -1,5 +1,6 @@
 //! The permits of a request.
 
+use std::mem;
 use std::sync::Arc;
 
 use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit};
@@ -62,10 +63,12 @@ impl<C: RuleClock> RulePermits<C> {
     pub(crate) fn push(&mut self, permit: impl Into<RulePermit<C>>) {
         let RulePermit(given) = permit.into();
         if self.is_nothing() {
-            self.0 = Some(match given {
+            let held = Some(match given {
                 Given::InFlight(permit) => Held::InFlight(permit),
                 given => Held::Others(Others::One(RulePermit(given))),
             });
+            // There is nothing to drop, which a plain assignment would find out by a call.
+            mem::forget(mem::replace(&mut self.0, held));
         } else {
             self.push_another(RulePermit(given));
         }

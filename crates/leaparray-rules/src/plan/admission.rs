@@ -71,7 +71,7 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
         A: Caller<Key = K> + ?Sized,
     {
         let place = plan.index.place_of(resource);
-        let list = place.rule_or_list().err().map(|list| plan.index.list(list));
+        let list = plan.index.rule_or_list(place).err().map(|list| plan.index.list(list));
         let keys = list.map(|list| find_keys(list, resource, caller));
         Self { plan, place, handle: address_of(resource), keys, later: OnceLock::new() }
     }
@@ -108,24 +108,8 @@ impl<K: Deref<Target = str>, C: RuleClock> Admission<K, C> {
 
 impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     /// Decides on a request, as the [`Limiter`] does.
-    #[inline(never)]
-    pub(crate) fn ask<A>(
-        kept: &Kept<C>,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) where
-        A: Caller<Key = K> + ?Sized,
-    {
-        let place = kept.index.place_of(resource);
-        Self::ask_at(kept.plan().version(), place, resource, caller, ask, result);
-    }
-
-    /// Decides on a request by the rules at a place of a version.
-    pub(super) fn ask_at<A>(
+    pub(super) fn ask<A>(
         version: &Arc<Version>,
-        place: Place,
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
@@ -134,7 +118,8 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         A: Caller<Key = K> + ?Sized,
     {
         let plan = version.plan();
-        let list = place.rule_or_list().err().map(|list| plan.index.list(list));
+        let place = plan.index.place_of(resource);
+        let list = plan.index.rule_or_list(place).err().map(|list| plan.index.list(list));
         let (one, several);
         let keys = match list.map_or(&[][..], |it| &it.sources) {
             [] => &[],

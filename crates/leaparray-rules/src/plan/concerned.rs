@@ -31,7 +31,8 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     /// Returns the list of the rules of the resource, unless it has one rule without a key.
     #[inline]
     pub(super) fn list(self) -> Option<&'a RuleList> {
-        self.place.rule_or_list().err().map(|place| self.plan.index.list(place))
+        let index = &self.plan.index;
+        index.rule_or_list(self.place).err().map(|place| index.list(place))
     }
 
     /// Counts a request at the rules whose key it lacks.
@@ -123,7 +124,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     /// to `permits`, which are none before.
     #[inline]
     fn decide(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
-        let list = match self.place.rule_or_list() {
+        let list = match self.plan.index.rule_or_list(self.place) {
             Ok(rule) => return self.plan.rules[rule].decide_into("", ask, permits),
             Err(list) => self.plan.index.list(list),
         };
@@ -206,7 +207,6 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
             }
         };
         // If one rule has changed once, its number is of one of the two versions.
-        are_same
-            && (changed == 0 || changed == 1 && next.plan.number.this == self.plan.number.this + 1)
+        are_same && (changed == 0 || changed == 1 && next.plan.number.is_after(&self.plan.number))
     }
 }

@@ -7,7 +7,6 @@ use leaparray::flow::{Ask, Decision};
 use leaparray::{Permit, Resource};
 
 use super::concerned::Concerned;
-use super::fast_path::{FastPath, set};
 use super::index::Member;
 use super::version::Version;
 use super::{Admission, together};
@@ -30,27 +29,20 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let mut permits = RulePermits::nothing();
-    match take_all(version, word, caller, ask, &mut permits) {
-        Some(Taking::AtOnce) => {}
-        None => return FastPath::NotTaken,
-        Some(Taking::Otherwise(decision)) => {
-            let decision = decision.map(|()| permits);
-            *result = Admission::validated(version, resource, caller, ask, decision);
-            return FastPath::Written;
+) -> Option<bool> {
+    // The permits are added where they lie: a move takes as long as a rule.
+    let Decision::Admitted(permits) = result else { return None };
+    let decision = match take_all(version, word, caller, ask, permits)? {
+        Taking::AtOnce if version.number.has_decided() => {
+            return Some(permits.is_nothing());
         }
-    }
-    if version.number.has_decided() {
-        if permits.is_nothing() {
-            return FastPath::Admitted;
-        }
-        set(result, Decision::Admitted(permits));
-        return FastPath::Written;
-    }
-    let decision = Decision::Admitted(permits);
+        Taking::AtOnce => Decision::Admitted(()),
+        Taking::Otherwise(decision) => decision,
+    };
+    let permits = mem::replace(permits, RulePermits::nothing());
+    let decision = decision.map(|()| permits);
     *result = Admission::validated(version, resource, caller, ask, decision);
-    FastPath::Written
+    Some(false)
 }
 
 /// The decision of all rules.
@@ -73,11 +65,10 @@ fn take_all<A: Caller + ?Sized, C: RuleClock>(
 ) -> Option<Taking> {
     let list = version.list(word)?;
     let members = &*list.members;
-    if members.len() > together::MOST || !list.is_keyed_last() {
+    if members.len() > together::MOST || !list.is_keyed_last {
         return None;
     }
     let found = match list.sources.first() {
-        Some(source) if source.is_of_handle() => return None,
         // A request without the key is counted.
         Some(source) => Some(caller.key(source)?),
         None => None,

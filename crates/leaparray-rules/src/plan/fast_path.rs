@@ -5,125 +5,155 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use leaparray::Resource;
-use leaparray::flow::{Ask, Decision, LimiterExt};
+use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
 
 use super::version::Version;
-use super::{Admission, fast_list, kept};
+use super::{Admission, Home, Kept, fast_list, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits};
 
 /// How the fast path ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FastPath {
     /// The request is admitted, without a permit that has to end.
     Admitted,
+    /// The request is admitted with the permit of a limit in flight.
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
     /// The decision was written.
     Written,
-    /// The request is not decided: the thread does not keep the newest version, or the resource has
-    /// no place in it, or its only rule has no [`FastLimiter`].
-    NotTaken,
 }
 
-/// Decides by the version that the thread keeps. A decision other than [`FastPath::Admitted`] is
-/// written into `result`.
+/// Decides on a request. A decision that [`FastPath`] does not have is written into `result`, which
+/// has nothing to drop.
+///
+/// The version that the thread keeps decides, if it is the newest one of the rules with that
+/// counter. Otherwise, `home` returns their home, where it is loaded.
 //
-// Not inlined, and with a reference to the result: a caller that gets it by value moves it, of
-// whatever kind it is.
-#[inline(never)]
-pub(crate) fn ask<A: Caller + ?Sized, C: RuleClock>(
-    newest: &Arc<AtomicU64>,
+// Inlined with the decisions of a rule alone. The most frequent ones are returned, and not written:
+// a decision that was written is moved, of whatever kind it is.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
+    newest: &AtomicU64,
+    home: impl FnOnce() -> &'a Home<C>,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
 ) -> FastPath {
-    let path = kept::with_newest(newest, |version| {
-        let word = resource.rule_place();
-        let Some((rule, limiter)) = version.alone(word) else {
-            return ask_list(version, word, resource, caller, ask, result);
-        };
-        let decision = match limiter {
-            FastLimiter::Endless(limiter) => {
-                let decision = limiter.ask(ask);
-                if decision.is_admitted() && version.number.has_decided() {
-                    return FastPath::Admitted;
+    let Some(version) = kept::take_newest(newest) else {
+        ask_newest(home(), resource, caller, ask, result);
+        return FastPath::Written;
+    };
+    let word = resource.rule_place();
+    let Some((rule, limiter)) = version.alone(word) else {
+        return written(ask_list(version, word, resource, caller, ask, result));
+    };
+    let mut other = Decision::Admitted(());
+    let is_admitted = match limiter {
+        FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
+        FastLimiter::InFlight(limiter) => {
+            let decision = limiter.ask(ask);
+            let has_decided = version.number.has_decided_beside(newest);
+            match decision {
+                Decision::Admitted(permit) if has_decided => {
+                    kept::keep(version);
+                    return FastPath::InFlight(permit);
                 }
-                decision.map(|()| RulePermits::nothing())
+                decision => set(result, decision.map(RulePermits::in_flight)),
             }
-            FastLimiter::InFlight(limiter) => match limiter.ask(ask) {
-                Decision::Admitted(permit) if version.number.has_decided() => {
-                    set(result, Decision::Admitted(RulePermits::in_flight(permit)));
-                    return FastPath::Written;
-                }
-                decision => decision.map(RulePermits::in_flight),
-            },
-            _ => return FastPath::NotTaken,
-        };
-        conclude(version, rule, resource, caller, ask, decision, result)
-    });
-    path.unwrap_or(FastPath::NotTaken)
+            conclude(version, rule, resource, caller, ask, result);
+            return FastPath::Written;
+        }
+        FastLimiter::Other(keyed) => {
+            let key = keyed.as_ref().and_then(|it| Some((it, caller.key(&it.source)?)));
+            let Some((keyed, key)) = key else {
+                ask_by_plan(version, resource, caller, ask, result);
+                return FastPath::Written;
+            };
+            keyed.limiters.admits(&key, ask, &mut other)
+        }
+    };
+    if is_admitted && version.number.has_decided_beside(newest) {
+        kept::keep(version);
+        return FastPath::Admitted;
+    }
+    set(result, other.map(|()| RulePermits::nothing()));
+    conclude(version, rule, resource, caller, ask, result);
+    FastPath::Written
+}
+
+/// Returns how the fast path ends if the decision was written, unless the request is admitted
+/// without a permit that has to end.
+#[inline]
+const fn written(is_admitted: bool) -> FastPath {
+    if is_admitted { FastPath::Admitted } else { FastPath::Written }
 }
 
 /// Sets a result that has nothing to drop yet.
 #[inline]
-pub(super) fn set<T>(result: &mut T, value: T) {
+fn set<T>(result: &mut T, value: T) {
     mem::forget(mem::replace(result, value));
 }
 
-/// Decides by a list of rules.
+/// Decides by the newest version, which the thread does not keep.
+#[cold]
+#[inline(never)]
+fn ask_newest<A: Caller + ?Sized, C: RuleClock>(
+    home: &Home<C>,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: &Ask<'_>,
+    result: &mut Decision<RulePermits<C>>,
+) {
+    let kept = Kept::newest(home);
+    Admission::ask(kept.plan().version(), resource, caller, ask, result);
+}
+
+/// Decides by a list of rules. Returns whether the request is admitted without a permit that has to
+/// end.
 #[inline(never)]
 fn ask_list<A: Caller + ?Sized, C: RuleClock>(
-    version: &Arc<Version>,
+    version: Arc<Version>,
     word: u64,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    let Some((rule, decision)) = ask_by_key(version, word, caller, ask) else {
-        let path = fast_list::ask(version, word, resource, caller, ask, result);
-        if path != FastPath::NotTaken {
-            return path;
-        }
-        let Some(place) = version.place(word) else { return FastPath::NotTaken };
-        Admission::ask_at(version, place, resource, caller, ask, result);
-        return FastPath::Written;
+) -> bool {
+    let Some(is_admitted) = fast_list::ask(&version, word, resource, caller, ask, result) else {
+        ask_by_plan(version, resource, caller, ask, result);
+        return false;
     };
-    if decision.is_admitted() && version.number.has_decided() {
-        return FastPath::Admitted;
-    }
-    let decision = decision.map(|()| RulePermits::nothing());
-    conclude(version, rule, resource, caller, ask, decision, result)
+    kept::keep(version);
+    is_admitted
 }
 
-/// Decides by a rule with a key, which the caller has.
-#[inline]
-fn ask_by_key<A: Caller + ?Sized>(
-    version: &Version,
-    word: u64,
+/// Decides by the plan of a version.
+#[inline(never)]
+fn ask_by_plan<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
+    resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-) -> Option<(usize, Decision)> {
-    let (rule, FastLimiter::ByKey(limiter), source) = version.alone_by_key(word)? else {
-        return None;
-    };
-    if source.is_of_handle() {
-        return None;
-    }
-    Some((rule, limiter.decide(&caller.key(source)?, ask)))
+    result: &mut Decision<RulePermits<C>>,
+) {
+    Admission::ask(&version, resource, caller, ask, result);
+    kept::keep(version);
 }
 
-/// Writes a decision by one rule that does not admit the request at once, or beside a change.
+/// Replaces a decision by one rule that does not admit the request at once, or beside a change, by
+/// the one that the request gets.
 #[cold]
+#[inline(never)]
 fn conclude<A: Caller + ?Sized, C: RuleClock>(
-    version: &Arc<Version>,
+    version: Arc<Version>,
     rule: usize,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-    decision: Decision<RulePermits<C>>,
     result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
-    *result = Admission::conclude(version, rule, resource, caller, ask, decision);
-    FastPath::Written
+) {
+    let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
+    *result = Admission::conclude(&version, rule, resource, caller, ask, decision);
+    kept::keep(version);
 }

@@ -21,10 +21,10 @@ pub(crate) struct Home<C: RuleClock> {
 impl<C: RuleClock> Home<C> {
     /// Creates the home of rules that have none yet.
     pub(crate) fn new(registry: Arc<Registry<C>>) -> Arc<Self> {
-        let newest = Arc::new(AtomicU64::new(0));
         Arc::new_cyclic(|home| {
-            let version = ArcSwap::from_pointee(Version::new(Plan::first(&newest, home)));
-            Self { registry, version, newest }
+            let first = Version::new(Plan::first(home));
+            let newest = Arc::clone(first.number.newest());
+            Self { registry, version: ArcSwap::from_pointee(first), newest }
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use leaparray::flow::shadow::Mode;
@@ -21,6 +21,9 @@ struct Asks {
     is_keyed: bool,
     /// The sources of the keys on which it has conditions.
     conditions: Box<[KeySource]>,
+    /// The list of the resources that have the rule alone, without conditions, if it asks for a
+    /// key. Set before such a resource gets its place; [`NO_LIST`](Self::NO_LIST) until then.
+    list: AtomicU32,
 }
 
 /// Finds the rules of a resource by its name and its direction, once for each resource: the
@@ -60,6 +63,9 @@ pub(crate) struct RuleList {
     pub(crate) sources: Box<[KeySource]>,
     /// The places of the sources on which members have conditions.
     conditions: Box<[usize]>,
+    /// Whether no member has a condition, at most the last one asks for a key, and a caller has
+    /// that.
+    pub(crate) is_keyed_last: bool,
 }
 
 /// A rule of a list.
@@ -73,12 +79,13 @@ pub(crate) struct Member {
     conditions: (usize, usize),
 }
 
-/// Where the rules of a resource are found: a word, since it is moved with each decision.
+/// Where the rules of a resource are found: a word, since it is moved with each decision. See
+/// [`Index::rule_or_list`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
 impl Place {
-    /// The bit of a resource that has one rule, without a key and without conditions.
+    /// The bit of a resource that has one rule, without conditions.
     const ALONE: u64 = 1 << 63;
 
     /// The rule with that place in the plan is the only one.
@@ -91,9 +98,8 @@ impl Place {
         Self(list as u64)
     }
 
-    /// Returns the place of the only rule, or that of the list.
     #[inline]
-    pub(crate) const fn rule_or_list(self) -> Result<usize, usize> {
+    const fn rule_or_list(self) -> Result<usize, usize> {
         let place = (self.0 & !Self::ALONE) as usize;
         if self.0 & Self::ALONE != 0 { Ok(place) } else { Err(place) }
     }
@@ -182,9 +188,22 @@ impl Index {
         &self.lists[place]
     }
 
+    /// Returns the place of the only rule of a resource, if that asks for no key, or that of the
+    /// list of its rules.
+    #[inline]
+    pub(crate) fn rule_or_list(&self, place: Place) -> Result<usize, usize> {
+        let rule = place.rule_or_list()?;
+        // Relaxed: it was set before the place, which this thread has made, or has acquired with
+        // the word of the resource.
+        match self.asks[rule].list.load(Ordering::Relaxed) {
+            Asks::NO_LIST => Ok(rule),
+            list => Err(list as usize),
+        }
+    }
+
     /// Returns the rules at a place, in the order in which they are asked.
     pub(crate) fn members(&self, place: Place) -> impl Iterator<Item = Member> {
-        let (alone, list) = match place.rule_or_list() {
+        let (alone, list) = match self.rule_or_list(place) {
             Ok(rule) => (Some(Member { rule, key: None, conditions: (0, 0) }), &[][..]),
             Err(list) => (None, &*self.list(list).members),
         };
@@ -201,8 +220,16 @@ impl Index {
     #[cold]
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
         let list = self.find(resource.traffic_type(), resource.name());
-        let place = match &*list.members {
-            [Member { rule, key: None, .. }] if !list.has_conditions() => Place::alone(*rule),
+        let place = match *list.members {
+            [Member { rule, key, .. }] if !list.has_conditions() => {
+                if key.is_some() {
+                    let list = u32::try_from(self.place_of_list(list)).expect("memory ends before");
+                    // Relaxed: the Release of `set_rule_place` follows. Threads that find the rule
+                    // at once store the same place.
+                    self.asks[rule].list.store(list, Ordering::Relaxed);
+                }
+                Place::alone(rule)
+            }
             _ => Place::of_list(self.place_of_list(list)),
         };
         if let Some(word) = self.words.word(place) {
@@ -248,27 +275,20 @@ impl Index {
                 Member { rule, key, conditions: (first, conditions.len()) }
             })
             .collect();
-        RuleList { members, sources: sources.into(), conditions: conditions.into() }
+        RuleList::new(members, sources.into(), conditions.into())
     }
 }
 
 impl RuleList {
-    /// Returns the rule and the source of its key, if it is the only one, and has no condition.
-    #[inline]
-    pub(crate) fn only_keyed(&self) -> Option<(usize, &KeySource)> {
-        match (&*self.members, &*self.sources, &*self.conditions) {
-            ([Member { rule, key: Some(_), .. }], [source], []) => Some((*rule, source)),
-            _ => None,
-        }
-    }
-
-    /// Returns whether at most the last member asks for a key, and none has a condition.
-    #[inline]
-    pub(crate) fn is_keyed_last(&self) -> bool {
-        matches!(
-            (&*self.members, &*self.sources, &*self.conditions),
-            (_, [], []) | ([.., Member { key: None, .. }, Member { key: Some(_), .. }], [_], [])
-        )
+    fn new(members: Box<[Member]>, sources: Box<[KeySource]>, conditions: Box<[usize]>) -> Self {
+        let is_keyed_last = match (&*members, &*sources, &*conditions) {
+            (_, [], []) => true,
+            ([.., Member { key: None, .. }, Member { key: Some(_), .. }], [source], []) => {
+                !source.is_of_handle()
+            }
+            _ => false,
+        };
+        Self { members, sources, conditions, is_keyed_last }
     }
 
     /// Returns whether a member has a condition.
@@ -297,11 +317,13 @@ impl RuleList {
 }
 
 impl Asks {
+    const NO_LIST: u32 = u32::MAX;
+
     fn of(rule: &Rule) -> Self {
         let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
         let class = || rule.priority.as_ref().map(|it| it.source.clone());
         let (key, is_keyed) = (rule.key.clone().or_else(class), rule.key.is_some());
-        Self { key, is_keyed, conditions }
+        Self { key, is_keyed, conditions, list: AtomicU32::new(Self::NO_LIST) }
     }
 }
 

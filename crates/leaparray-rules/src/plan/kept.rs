@@ -1,6 +1,6 @@
 //! The version that a thread keeps from one decision to the next.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,28 +11,44 @@ use super::version::{PlanRef, Version};
 use crate::limiter::RuleClock;
 
 thread_local! {
-    /// The version by which this thread has decided last. A decision borrows it, or takes it and
-    /// puts it back at its end: neither writes the count of its references, which all threads
-    /// share.
-    static LAST: RefCell<Option<Arc<Version>>> = const { RefCell::new(None) };
+    /// The version by which this thread has decided last. A decision takes it and puts it back at
+    /// its end, so it does not write the count of its references, which all threads share. A
+    /// decision inside of another one, as by a caller that is asked for its key, finds none.
+    static LAST: Cell<Option<Arc<Version>>> = const { Cell::new(None) };
 }
 
-/// Calls `read` with the version that this thread keeps, if it is the newest one of the rules with
-/// that counter.
+/// Takes the version that this thread keeps, if it is the newest one of the rules with that
+/// counter. The decision ends with [`keep`].
+//
+// Not a closure that is called with the version: `LocalKey` would call it out of line.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-pub(super) fn with_newest<T>(
-    newest: &Arc<AtomicU64>,
-    read: impl FnOnce(&Arc<Version>) -> T,
-) -> Option<T> {
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(super) fn take_newest(newest: &AtomicU64) -> Option<Arc<Version>> {
     // An error if the thread ends.
-    let found = LAST.try_with(|last| {
-        // An error if a decision inside of another one takes the version.
-        let last = last.try_borrow().ok()?;
-        let version = last.as_ref().filter(|it| it.number.is_newest(newest))?;
-        Some(read(version))
-    });
-    found.ok().flatten()
+    let version = LAST.try_with(Cell::take).ok()??;
+    if version.number.is_newest(newest) {
+        return Some(version);
+    }
+    forget(version);
+    None
+}
+
+/// Keeps a version until the next decision of the thread.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(super) fn keep(version: Arc<Version>) {
+    // An error if the thread ends.
+    if let Ok(Some(other)) = LAST.try_with(|last| last.replace(Some(version))) {
+        forget(other);
+    }
+}
+
+/// Drops a version that is not the newest one, or that a decision inside of another one has kept.
+/// The thread keeps none, or another one: the drop of a limiter may decide, too.
+#[cold]
+#[inline(never)]
+fn forget(version: Arc<Version>) {
+    drop(version);
 }
 
 /// The plan of a decision.
@@ -45,7 +61,7 @@ impl<C: RuleClock> Kept<C> {
     /// Returns the newest plan.
     #[inline]
     pub(crate) fn newest(home: &Home<C>) -> Self {
-        let last = LAST.try_with(|last| last.try_borrow_mut().ok()?.take()).ok().flatten();
+        let last = LAST.try_with(Cell::take).ok().flatten();
         match last.filter(|it| it.number.is_newest(home.newest())) {
             Some(version) => PlanRef::of(version).into(),
             None => Self::load(home),
@@ -82,20 +98,6 @@ impl<C: RuleClock> Drop for Kept<C> {
     #[inline]
     fn drop(&mut self) {
         let Some(plan) = self.0.take() else { return };
-        let other = LAST.try_with(|last| {
-            // An error inside of a decision that has borrowed a version: that one stays.
-            let mut last = last.try_borrow_mut().ok()?;
-            last.replace(plan.into_version())
-        });
-        if let Ok(Some(other)) = other {
-            forget(other);
-        }
+        keep(plan.into_version());
     }
-}
-
-/// Drops a version that another decision of the thread has put back before: not while it is
-/// borrowed, since the drop of a limiter may decide, too.
-#[cold]
-fn forget(version: Arc<Version>) {
-    drop(version);
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use leaparray::flow::shadow::{Mode, Rollout, Share};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
-use crate::limiter::{self, Asked, RuleClock, RuleLimiter, RuleName, RulePermits};
+use crate::limiter::{self, Asked, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits};
 use crate::rule::Rule;
 pub use admission::Admission;
 pub(crate) use fast_path::FastPath;
@@ -52,8 +52,8 @@ pub(crate) struct Active<C: RuleClock> {
 
 impl<C: RuleClock> Plan<C> {
     /// Creates a plan without rules.
-    pub(crate) fn first(newest: &Arc<AtomicU64>, home: &Weak<Home<C>>) -> Self {
-        let (number, home) = (Number::first(newest), Weak::clone(home));
+    pub(crate) fn first(home: &Weak<Home<C>>) -> Self {
+        let (number, home) = (Number::first(), Weak::clone(home));
         let index = Arc::new(Index::new(std::iter::empty()));
         Self { rules: Box::default(), index, number, home }
     }
@@ -150,6 +150,11 @@ impl<C: RuleClock> Active<C> {
             Decision::Refused(refusal) => Some(Decision::Refused(self.named(ask, refusal))),
             decision => Some(decision),
         }
+    }
+
+    /// Returns the limiter in the form of the fast path.
+    fn fast_limiter(&self) -> FastLimiter {
+        FastLimiter::of(&self.limiter, self.rule.key.as_ref(), self.rollout().is_none())
     }
 
     fn named(&self, ask: &Ask<'_>, refusal: Refusal) -> Refusal {

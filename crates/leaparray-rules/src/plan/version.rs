@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::index::{Place, RuleList, Words};
-use super::{Index, Plan};
+use super::{Active, Index, Plan};
 use crate::limiter::{FastLimiter, RuleClock};
-use crate::rule::KeySource;
 
 /// The number of a version, beside the number of the newest version of the same rules.
 #[derive(Clone)]
 pub(crate) struct Number {
-    /// Greater than the number of the version before.
-    pub(crate) this: u64,
+    /// No other version in the process has it, of whatever rules: so a thread that keeps a version
+    /// compares one word to find out whether it is the newest one of the rules that are asked.
+    this: u64,
+    /// The number of the version before.
+    before: u64,
     /// It is set after that version is published, and before a number of its rules rises. Its own
     /// allocation: threads compare it with the versions that they keep, also when the rules are
     /// gone.
@@ -24,30 +26,55 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    pub(super) fn first(newest: &Arc<AtomicU64>) -> Self {
-        Self { this: 0, newest: Arc::clone(newest) }
+    /// Returns the number of the first version of new rules.
+    pub(super) fn first() -> Self {
+        let this = Self::unique();
+        Self { this, before: this, newest: Arc::new(AtomicU64::new(this)) }
     }
 
     pub(super) fn next(&self) -> Self {
-        Self { this: self.this + 1, newest: Arc::clone(&self.newest) }
+        Self { this: Self::unique(), before: self.this, newest: Arc::clone(&self.newest) }
+    }
+
+    fn unique() -> u64 {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: the number orders nothing.
+        NUMBERS.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the number of the newest version.
+    pub(super) const fn newest(&self) -> &Arc<AtomicU64> {
+        &self.newest
+    }
+
+    /// Returns whether that version was replaced by this one.
+    pub(super) const fn is_after(&self, other: &Self) -> bool {
+        self.before == other.this
     }
 
     /// Returns whether this is the newest version of the rules with that counter.
     #[inline(always)]
-    pub(super) fn is_newest(&self, newest: &Arc<AtomicU64>) -> bool {
+    pub(super) fn is_newest(&self, newest: &AtomicU64) -> bool {
         // Acquire: pairs with the Release in `set_newest`. The numbers that fall with this version
         // have fallen.
-        Arc::ptr_eq(&self.newest, newest) && newest.load(Ordering::Acquire) == self.this
+        newest.load(Ordering::Acquire) == self.this
     }
 
     /// Returns whether a decision by this version, which this thread has made, has read no number
     /// of a newer version that has risen.
     #[inline(always)]
     pub(crate) fn has_decided(&self) -> bool {
+        self.has_decided_beside(&self.newest)
+    }
+
+    /// As [`has_decided`](Self::has_decided), for a thread that has the counter of the newest
+    /// version of the same rules.
+    #[inline(always)]
+    pub(super) fn has_decided_beside(&self, newest: &AtomicU64) -> bool {
         // Acquire: pairs with the Release in `set_newest`. If the decision has read a number that
         // has risen since, the load returns a newer version.
         fence(Ordering::Acquire);
-        self.newest.load(Ordering::Relaxed) == self.this
+        newest.load(Ordering::Relaxed) == self.this
     }
 
     /// Has each decision by an older version be reconsidered that reads a number which is set after
@@ -77,24 +104,16 @@ impl Version {
     pub(crate) fn new<C: RuleClock>(plan: Plan<C>) -> Self {
         let number = plan.number.clone();
         let rules = plan.rules.iter().take(Words::RULES);
-        let limiters = rules.map(|it| FastLimiter::of(&it.limiter, it.rollout().is_none()));
+        let limiters = rules.map(Active::fast_limiter);
         let (limiters, index) = (limiters.collect(), Arc::clone(&plan.index));
         Self { number, words: index.words(), limiters, index, plan: Box::new(plan) }
     }
 
-    /// Returns the rule of a resource with that word which has it alone, if it has no key.
+    /// Returns the rule of a resource with that word which has it alone.
     #[inline(always)]
     pub(super) fn alone(&self, word: u64) -> Option<(usize, &FastLimiter)> {
         let rule = usize::try_from(self.words.rule(word)).ok()?;
         Some((rule, self.limiters.get(rule)?))
-    }
-
-    /// Returns the rule of a resource with that word which has it alone, if it has a key, with the
-    /// source of that.
-    #[inline(always)]
-    pub(super) fn alone_by_key(&self, word: u64) -> Option<(usize, &FastLimiter, &KeySource)> {
-        let (rule, source) = self.index.get_list(self.words.list(word))?.only_keyed()?;
-        Some((rule, self.limiters.get(rule)?, source))
     }
 
     /// Returns the rules of a resource with that word, if it has a list of them.
@@ -106,7 +125,7 @@ impl Version {
     /// Returns the limiter of a rule, in the form of the fast path.
     #[inline]
     pub(super) fn limiter(&self, rule: usize) -> &FastLimiter {
-        self.limiters.get(rule).unwrap_or(&FastLimiter::None)
+        self.limiters.get(rule).unwrap_or(&FastLimiter::NONE)
     }
 
     /// Returns the place in the word of a resource, if it is of this version.
