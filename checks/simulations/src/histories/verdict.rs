@@ -5,15 +5,18 @@ use std::time::Duration;
 use leaparray::flow::adaptive::LimitRange;
 
 use super::history::float;
-use super::world::{Counts, simulate};
+use super::world::simulate;
 use super::{History, Maker};
 use crate::algorithms::Algorithm;
 
 /// The result of a limiter in the judged time of a history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// The work on good calls, as a share of that with the best fixed limit.
+    /// The work on good calls, as a share of that with the fixed limit that is the best one for
+    /// other arrivals.
     pub goodput: f64,
+    /// The work on calls that had waited for too long, as a share of the same.
+    pub late: f64,
     /// The share of the calls that were refused while workers were idle.
     pub refused_while_idle: f64,
     /// The limit at the end.
@@ -47,24 +50,30 @@ pub fn judge(history: &History, maker: Maker<'_>, seed: u64) -> Verdict {
     let range = LimitRange::new(range.min, range.initial, range.max).expect("a range");
     let stages: Vec<_> = history.past.iter().copied().chain([health]).collect();
     let (counts, limit) = simulate(maker(range), &stages, from, seed);
-    let best = best_fixed(history, from, seed);
+    let best = best_fixed(history, from, seed).as_secs_f64().max(1e-9);
     Verdict {
-        goodput: counts.good.as_secs_f64() / best.as_secs_f64().max(1e-9),
+        goodput: counts.good.as_secs_f64() / best,
+        late: counts.late.as_secs_f64() / best,
         refused_while_idle: float(counts.refused_while_idle) / float(counts.offered.max(1)),
         limit,
     }
 }
 
 /// Returns the work on good calls in health with the best of a few fixed limits: no queue, a
-/// queue of some square roots of the workers, and twice the workers.
+/// queue of some square roots of the workers, and twice the workers. Other arrivals tell which is
+/// the best one: no operator knows the limit that is the best one for the arrivals to come.
 fn best_fixed(history: &History, from: Duration, seed: u64) -> Duration {
     let health = history.health;
     let root = health.workers.isqrt();
     let heaviest = health.weights[1];
     let limits = [root + 1, 2 * root + 2, 4 * root + 4, health.workers + 10]
         .map(|queue| (health.workers + queue + heaviest).min(history.range.max));
-    let good = |limit: u64| -> Counts {
-        simulate(Algorithm::Fixed(limit).create(), &[health], from, seed).0
+    let good = |limit: u64, seed: u64| {
+        simulate(Algorithm::Fixed(limit).create(), &[health], from, seed).0.good
     };
-    limits.iter().map(|&limit| good(limit).good).max().expect("limits")
+    let best = limits.into_iter().max_by_key(|&limit| good(limit, seed ^ OTHER_ARRIVALS));
+    good(best.expect("limits"), seed)
 }
+
+/// Changes a seed to that of other arrivals.
+const OTHER_ARRIVALS: u64 = 1 << 40;

@@ -31,6 +31,8 @@ pub struct Counts {
     /// decides, so this is the number of good calls × their mean work, without the chance of the
     /// lengths: a few calls of a heavy tail are as long as hundreds of others.
     pub good: Duration,
+    /// The permits × time in which workers worked on the other calls: the limit is too high.
+    pub late: Duration,
 }
 
 struct Call<'a> {
@@ -40,9 +42,10 @@ struct Call<'a> {
     length: Duration,
     weight: u64,
     fails: bool,
-    /// The time at which workers have begun, if the call had not waited for too long.
-    good_since: Option<Timestamp>,
-    has_worker: bool,
+    /// The time at which workers have begun.
+    served_since: Option<Timestamp>,
+    /// Whether the call had not waited for too long by then.
+    is_good: bool,
 }
 
 /// Events of the call with that number.
@@ -118,8 +121,8 @@ impl World<'_> {
             permit.end_at(now, Outcome::Exception);
             return;
         }
-        let (good_since, has_worker) = (None, false);
-        let call = Call { permit, arrived: now, length, weight, fails, good_since, has_worker };
+        let (served_since, is_good) = (None, false);
+        let call = Call { permit, arrived: now, length, weight, fails, served_since, is_good };
         let number = self.free.pop().unwrap_or_else(|| {
             self.calls.push(None);
             self.calls.len() - 1
@@ -148,21 +151,23 @@ impl World<'_> {
             }
             self.queue.pop_front();
             self.busy += call.weight;
-            call.has_worker = true;
+            call.served_since = Some(now);
             let waited = now.saturating_since(call.arrived);
-            call.good_since = (waited <= self.stage.longest_wait()).then_some(now);
+            call.is_good = waited <= self.stage.longest_wait();
             let end = now.saturating_add(call.length);
             self.events.push(Reverse((end, Event::End, number, call.arrived)));
         }
     }
 
-    /// Counts the work on a good call up to `now`, as far as it is judged.
+    /// Counts the work on a call up to `now`, as far as it is judged.
     fn count_work(&mut self, call: &Call<'_>, now: Timestamp) {
-        if let Some(since) = call.good_since {
+        if let Some(since) = call.served_since {
             let judged = now.saturating_since(since.max(self.judged_from));
             #[expect(clippy::cast_possible_truncation, reason = "small")]
             let permits = call.weight as u32;
-            self.counts.good += judged * permits;
+            let counts = &mut self.counts;
+            let work = if call.is_good { &mut counts.good } else { &mut counts.late };
+            *work += judged * permits;
         }
     }
 
@@ -173,7 +178,7 @@ impl World<'_> {
         let mut call = self.calls[number].take().expect("checked");
         self.free.push(number);
         self.count_work(&call, now);
-        if call.has_worker {
+        if call.served_since.is_some() {
             self.busy -= call.weight;
         } else {
             self.queue.retain(|&it| it != number);

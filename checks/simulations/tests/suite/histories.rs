@@ -1,12 +1,13 @@
 //! The harness of histories: it accepts the best fixed limit, and finds one that is too low or too
 //! high.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaparray::flow::adaptive::{Aimd, Headroom, LimitAlgorithm, LimitRange};
 use leaparray_simulations::algorithms::Algorithm;
 use leaparray_simulations::histories::{
-    Asks, History, Lengths, Range, Stage, judge, search, traps,
+    Asks, History, Lengths, Range, Stage, Verdict, judge, search, traps,
 };
 
 fn fixed(limit: u64) -> impl Fn(LimitRange) -> Box<dyn LimitAlgorithm> {
@@ -121,27 +122,59 @@ fn default_limit_is_healthy_after_most_histories() {
     assert!(holds >= 89 && most >= 95, "{holds} hold, {most} have 90 % of the goodput");
 }
 
-/// Prints the numbers of the doc of `Headroom`, which takes two minutes in a release build:
+/// Returns why a history does not hold.
+fn cause(verdict: Verdict) -> &'static str {
+    let is_refused = verdict.refused_while_idle > Verdict::REFUSED_WHILE_IDLE;
+    if verdict.late >= 0.02 {
+        "the limit is too high: calls wait for too long"
+    } else if is_refused && verdict.goodput >= Verdict::GOODPUT {
+        "more than 3 % are refused while workers are idle"
+    } else if is_refused {
+        "the same, and the goodput is too low"
+    } else {
+        "the goodput is too low by other causes"
+    }
+}
+
+/// Prints the numbers of the doc of `Headroom` and of `docs/CORRECTNESS.md`, which takes three
+/// minutes in a release build:
 ///
 /// ```sh
-/// cargo test --release -p leaparray-simulations --test histories share_of -- --ignored \
-///   --nocapture
+/// cargo test --release -p leaparray-simulations --test suite share_of -- --ignored --nocapture
 /// ```
 #[test]
 #[ignore = "prints numbers"]
 fn share_of_histories_that_hold() {
     let mut counts = [[0; 3]; 2];
-    for seed in (10_000..12_000).chain(20_000..22_000) {
+    let mut causes = BTreeMap::<_, [u32; 6]>::new();
+    for seed in 200_000..204_000 {
         let history = History::random(seed);
         let verdict = judge(&history, &headroom, seed);
-        let Stage { workers, weights, failures, .. } = history.health;
+        let Stage { workers, weights, failures, lengths, .. } = history.health;
         let is_plain = workers >= 8 && weights == [1, 1] && failures.cancelled == 0.0;
         for [all, holds, most] in counts.iter_mut().take(if is_plain { 2 } else { 1 }) {
             *all += 1;
             *holds += u32::from(verdict.holds());
             *most += u32::from(verdict.goodput >= 0.9);
         }
+        let is_few = workers < 4 * (1 + weights[1]);
+        let is_tail = matches!(lengths, Lengths::HeavyTail(_));
+        let is_stream = matches!(lengths, Lengths::Streams { .. });
+        let properties =
+            [true, is_few, is_tail, is_stream, weights[1] > 1, failures.cancelled > 0.0];
+        let of_cause = (!verdict.holds()).then(|| cause(verdict));
+        for key in [Some("all"), of_cause].into_iter().flatten() {
+            for (count, has) in causes.entry(key).or_default().iter_mut().zip(properties) {
+                *count += u32::from(has);
+            }
+        }
     }
     println!("all, those that hold, and those with 90 % of the goodput: of all, and with eight");
     println!("workers or more, calls of one permit and no cancellations: {counts:?}");
+    println!(
+        "| cause | histories | room for < 8 calls | heavy tail | streams | weights | cancelled |"
+    );
+    for (cause, counts) in causes {
+        println!("| {cause} | {} |", counts.map(|it| it.to_string()).join(" | "));
+    }
 }

@@ -1,13 +1,16 @@
 //! The algorithm of this crate.
 
+mod course;
 mod profile;
+mod trial;
 
 use std::time::Duration;
 
-use super::algorithm::{EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
+use super::algorithm::EpochCalls;
 use super::range::{LimitRange, float, floor};
 use crate::flow::feedback::adaptive::AdaptiveConfigError;
 use profile::Profile;
+use trial::{Base, High, busy_length, length};
 
 /// Follows the capacity, with a headroom of about its square root.
 ///
@@ -30,24 +33,28 @@ use profile::Profile;
 ///
 /// The limit minus the queue is the *capacity* C: the permits that the backend works on at once. If
 /// it is less than 1.15 times the limit of the dip, the backend may have been saturated in the dip
-/// too: the limit of the dip becomes the limit, and the next dip is at half of it. Otherwise the
-/// limit becomes C + w · (4 + h · √(C/w)), where w are the mean permits of a call, and h is 1.5 by
-/// default. With this *headroom*, as many calls queue as it takes to keep the backend busy although
-/// calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits
-/// for Queues with Many Exponential Servers*, 1981. The constant is for a backend with a few
-/// workers, where the rule asks for too little.
+/// too, or chance has made the dip slow: the limit of the dip counts as the capacity, and the next
+/// dip follows. After the third such dip in sequence, the limit of the dip becomes the limit, and
+/// the next dip is at half of it. The limit becomes C + w · (4 + h · √(C/w)), where w are the mean
+/// permits of a call, and h is 1.5 by default. With this *headroom*, as many calls queue as it
+/// takes to keep the backend busy although calls arrive at random: the square-root staffing rule of
+/// Halfin and Whitt, *Heavy-Traffic Limits for Queues with Many Exponential Servers*, 1981. The
+/// constant is for a backend with a few workers, where the rule asks for too little.
 ///
-/// If the limit is reached, and less than a fifth of the headroom queues, the limit doubles. A
-/// limit that is not reached does not grow. If more than the headroom queues at it, it becomes the
-/// highest number of permits that were in use. Otherwise it shrinks by a tenth, though not below
-/// 1.3 times what was in use with its headroom, nor below the first limit.
+/// The trials at the limit since its last change count together, up to the last 200 calls. If the
+/// limit is reached, and less than a fifth of the headroom queues, by the last trial and by all of
+/// them, the limit doubles. A limit that is not reached does not grow. If more than the headroom
+/// queues at it, it becomes the highest number of permits that were in use. Otherwise it shrinks by
+/// a tenth, though not below 1.3 times what was in use with its headroom, nor below the first
+/// limit.
 ///
 /// # Dips
 ///
 /// A dip is at three quarters of the capacity. It is made at the first trial after the limit has
-/// changed by more than a tenth, and else when the trials since the last dip have taken 40 times as
-/// long, or 10 times while more than twice the headroom queues. So dips take a few hundredths of
-/// the time, at three quarters of the capacity. While the limit is not reached, no dip is made.
+/// changed by more than a tenth, and else when the trials since the last dip have taken 60 times as
+/// long, 15 times while more than twice the headroom queues, or twice as long if 100 calls tell a
+/// limit that is a tenth lower. So dips take a few hundredths of the time, at three quarters of the
+/// capacity. While the limit is not reached, no dip is made.
 ///
 /// After a dip, calls come into flight one after the other until the limit is reached again. A
 /// trial that begins before that measures shorter times than a later one, as if the backend had
@@ -56,9 +63,9 @@ use profile::Profile;
 ///
 /// # No trap
 ///
-/// A limit falls only after a dip, by the comparison with the trial just before it, or to what is
+/// A limit falls only after a dip, by the comparison with the trials just before it, or to what is
 /// in use. While the backend has room and the limit is reached, a comparison finds no queue beyond
-/// chance, and each trial that finds none doubles the limit. A dip whose calls queue makes the
+/// chance, and trials that find none double the limit. A dip whose calls queue makes the
 /// limit too high, and a dip whose calls are shorter by chance keeps it too low, until the next
 /// dip; a trial with shorter times takes the place of a dip at once. But for chance, the number of
 /// trials from any state until the limit fits the capacity is logarithmic in the ratio of the two.
@@ -66,10 +73,10 @@ use profile::Profile;
 ///
 /// With calls of the mean length S, the limit has found the capacity after 2 s + 200 · S, and the
 /// time in which the backend serves 2,000 calls. From then on, it has at least 97 % of the goodput
-/// of the best fixed limit, and refuses at most 3 % of the calls while the backend is idle: in 88
+/// of the best fixed limit, and refuses at most 3 % of the calls while the backend is idle: in 92
 /// of 100 random histories of load, capacity, lengths of 1 ms to 10 minutes, streams, weights,
-/// failures and cancellations, that `checks/simulations` draws, and 90 % of the goodput in 96. With
-/// eight workers or more, calls of one permit and no cancellations, it is 93 and 99 of 100. These
+/// failures and cancellations, that `checks/simulations` draws, and 90 % of the goodput in 98. With
+/// eight workers or more, calls of one permit and no cancellations, it is 96 and 99 of 100. These
 /// are shares of 4,000 histories by which no constant was chosen: `share_of_histories_that_hold` in
 /// its tests counts them.
 ///
@@ -98,7 +105,7 @@ use profile::Profile;
 //   if it is a dip. Then `stage` is `Waits` until most of them have ended. The evidence at the end
 //   of the wait is about them. The evidence at the end of the measurement is about the wait before,
 //   of which only `was_reached` is of use.
-// - `high` is of a trial that has reached `limit`, after a wait that had reached its own limit: the
+// - `high` is of trials that have reached `limit`, after waits that had reached their own limit: the
 //   same, or the one before a rise. It is `None` from a change of `limit` to the next such trial. A
 //   dip begins only if there is one.
 // - No time of the clock is kept, only lengths: a step of the clock changes one trial.
@@ -119,17 +126,13 @@ pub struct Headroom {
     high: Option<High>,
     /// How long trials without a dip have still to be.
     rest: Duration,
+    /// The length of the last dip.
+    dip_length: Duration,
+    /// How many dips in sequence were as busy as the limit.
+    saturated_dips: u32,
     /// The number of calls that a trial measures, for one that tells how long calls take: the
     /// others are cancelled early.
     calls_for_one: f64,
-}
-
-/// The times of the last dip, or of a later trial whose calls took less.
-#[derive(Clone, Copy, Debug)]
-struct Base {
-    profile: Profile,
-    /// The limit of the dip.
-    limit: f64,
 }
 
 /// The part of a trial.
@@ -137,29 +140,6 @@ struct Base {
 enum Stage {
     Measures,
     Waits,
-}
-
-/// A trial at the limit.
-#[derive(Clone, Copy, Debug)]
-struct High {
-    profile: Profile,
-    /// The permits that were given back in a second.
-    rate: f64,
-    /// The mean permits of a call.
-    weight: f64,
-}
-
-impl High {
-    fn of(profile: Profile, epoch: &EpochCalls<'_>) -> Self {
-        let rate = float(epoch.returned) / length(epoch).as_secs_f64().max(1e-9);
-        Self { profile, rate, weight: epoch.mean_permits }
-    }
-
-    /// Returns how many permits of calls that queue `base` lacks: by the median and by the second
-    /// largest difference.
-    fn queue(&self, base: &Base) -> Option<[f64; 2]> {
-        self.profile.longer_than(&base.profile).map(|longer| longer.map(|it| self.rate * it))
-    }
 }
 
 impl Default for Headroom {
@@ -170,14 +150,6 @@ impl Default for Headroom {
 }
 
 impl Headroom {
-    /// The shortest measurement and the shortest wait: plans of very short calls would take too
-    /// much of the processor.
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-    /// A trial ends by its calls. This bounds it if none come.
-    const LONGEST: Duration = Duration::from_secs(86_400);
-    /// The permits taken in a measurement, as a multiple of the mean of limit and capacity.
-    const TURNOVERS: f64 = 2.0;
     const GROWTH: f64 = 2.0;
     /// By how much a limit shrinks that is not reached in a trial, and the multiple of what is
     /// used, with a headroom, at which it stays.
@@ -188,7 +160,11 @@ impl Headroom {
     /// The limit of a dip, as a share of the capacity.
     const DIP: f64 = 0.75;
     /// The time without a dip, as a multiple of the length of the last dip.
-    const REST: u32 = 40;
+    const REST: u32 = 60;
+    /// The same, if the trials tell that the limit is too high, and the ratio of such a limit to
+    /// the one that they tell.
+    const SHORT_REST: u32 = 2;
+    const TOO_HIGH: f64 = 1.1;
     /// How much faster that time passes while the limit is likely too high.
     const HURRY: u32 = 4;
     /// The capacity, as a multiple of the limit of a dip, below which the dip may have been above
@@ -197,10 +173,11 @@ impl Headroom {
     /// The capacity that is assumed after such a dip, as a share of its limit: the next dip is at
     /// half of it.
     const SEARCH: f64 = 2.0 / 3.0;
+    /// The number of such dips in sequence after which the limit falls to the limit of the dip. One
+    /// may be chance.
+    const SURE: u32 = 3;
     /// The first dip is this much below the limit: nothing is known of the capacity.
     const FIRST_DIP: f64 = 8.0;
-    /// The most calls that a trial measures for one that tells how long calls take.
-    const MOST_FOR_ONE: f64 = 1_000.0;
     /// The part of the headroom for few workers, in calls.
     const LEAST: f64 = 4.0;
 
@@ -218,6 +195,8 @@ impl Headroom {
             base: None,
             high: None,
             rest: Duration::ZERO,
+            dip_length: Duration::ZERO,
+            saturated_dips: 0,
             calls_for_one: 1.0,
         }
     }
@@ -236,36 +215,9 @@ impl Headroom {
         }
     }
 
-    /// Begins the measurement of a trial, in a dip if one is due.
-    fn measure(&mut self) -> LimitPlan {
-        self.stage = Stage::Measures;
-        self.dip = self.next_dip();
-        let limit = self.dip.unwrap_or(floor(self.limit));
-        // The calls that begin while the permits of the limit come into use tell less, and a limit
-        // far above the capacity has a long turnover.
-        let turnover = f64::midpoint(float(limit), self.capacity);
-        let permits = floor((Self::TURNOVERS * turnover).ceil());
-        let calls = floor((float(Profile::CALLS) * self.calls_for_one).ceil());
-        LimitPlan::epoch(limit, Self::SHORTEST).until_permits(calls, permits, Self::LONGEST)
-    }
-
-    /// Waits at the limit for the calls that were measured: as long as they were measured, so that
-    /// few of them are cut short, and until half of them have ended.
-    fn wait(&mut self, measured: Duration) -> LimitPlan {
-        self.stage = Stage::Waits;
-        LimitPlan::epoch(floor(self.limit), Self::SHORTEST_WAIT)
-            .until_ended(measured, Self::LONGEST)
-    }
-
-    fn next_dip(&self) -> Option<u64> {
-        self.high.filter(|_| self.rest.is_zero())?;
-        let dip = floor(self.range.clamp(Self::DIP * self.capacity));
-        (dip < floor(self.limit)).then_some(dip)
-    }
-
     /// Learns from a trial at the limit.
     fn end_trial(&mut self, epoch: &EpochCalls<'_>) {
-        self.high = None;
+        let former = self.high.take();
         let Some(profile) = Profile::of(epoch).filter(|_| epoch.limit == floor(self.limit)) else {
             return;
         };
@@ -294,15 +246,20 @@ impl Headroom {
         if !self.was_reached {
             return;
         }
-        self.high = Some(high);
+        let all = former.map_or(high, |former| high.after(former));
+        self.high = Some(all);
         self.rest = self.rest.saturating_sub(length(epoch));
-        let (Some([queue, most]), Some(_)) = (queue, self.base) else { return };
-        self.capacity = (self.limit - queue).clamp(1.0, self.limit);
-        let is_high = queue > 2.0 * headroom;
-        if is_high {
+        let (Some([queue, most]), Some(base)) = (queue, self.base) else { return };
+        let [queue_of_all, most_of_all] = all.queue(&base).unwrap_or([queue, most]);
+        self.capacity = (self.limit - queue_of_all).clamp(1.0, self.limit);
+        if all.is_sure() && self.limit > Self::TOO_HIGH * self.target(&base, all.weight) {
+            let least = (Self::REST - Self::SHORT_REST) * self.dip_length;
+            self.rest = if self.rest <= least { Duration::ZERO } else { self.rest };
+        }
+        if queue > 2.0 * headroom {
             self.rest = self.rest.saturating_sub(length(epoch) * (Self::HURRY - 1));
         }
-        if self.is_short(most, high.weight) {
+        if self.is_short(most, high.weight) && self.is_short(most_of_all, all.weight) {
             self.grow();
         }
     }
@@ -311,7 +268,8 @@ impl Headroom {
     fn end_dip(&mut self, dip: u64, epoch: &EpochCalls<'_>) {
         let (Some(high), true) = (self.high, epoch.limit == dip) else { return };
         let Some(profile) = Profile::of(epoch) else { return };
-        self.rest = busy_length(dip, epoch) * Self::REST;
+        self.dip_length = busy_length(dip, epoch);
+        self.rest = self.dip_length * Self::REST;
         let base = Base { profile, limit: float(dip) };
         self.base = Some(base);
         let Some([queue, most]) = high.queue(&base) else {
@@ -324,17 +282,26 @@ impl Headroom {
             self.grow();
             return;
         }
-        let capacity = self.limit - queue.max(0.0);
-        if dip > self.range.min() && capacity < Self::SATURATED * base.limit {
+        // The permits that can be in use: with a few, a part of one counts.
+        self.capacity = float(floor(self.limit)) - queue.max(0.0);
+        if self.is_saturated(&base) {
+            self.saturated_dips += 1;
+            self.rest = Duration::ZERO;
+            if self.saturated_dips < Self::SURE {
+                self.capacity = base.limit;
+                let enough = self.capacity + self.headroom_of(self.capacity, high.weight);
+                self.set_limit(enough.min(self.limit));
+                return;
+            }
             // The backend was as busy in the dip: the capacity may be far below it.
             self.set_limit(base.limit);
             self.capacity = Self::SEARCH * self.limit;
             self.high = Some(High::of(profile, epoch));
-            self.rest = Duration::ZERO;
             return;
         }
-        self.capacity = capacity.max(base.limit);
-        let target = self.capacity + self.headroom_of(self.capacity, high.weight);
+        self.saturated_dips = 0;
+        self.capacity = self.capacity.max(base.limit);
+        let target = self.target(&base, high.weight);
         // A small change may be noise.
         let step = if (target / self.limit - 1.0).abs() < 0.2 { 0.5 } else { 1.0 };
         self.set_limit(self.limit + step * (target - self.limit));
@@ -345,6 +312,19 @@ impl Headroom {
         let enough = Self::SPARE * (peak + self.headroom_of(peak, weight));
         let enough = enough.max(self.range.initial_f64()).min(self.limit);
         enough.max(Self::SHRINKING * self.limit)
+    }
+
+    /// Returns whether the backend may have been as busy in the dip as at the limit.
+    fn is_saturated(&self, base: &Base) -> bool {
+        base.limit > float(self.range.min()) && self.capacity < Self::SATURATED * base.limit
+    }
+
+    /// Returns the limit that fits the capacity.
+    fn target(&self, base: &Base, weight: f64) -> f64 {
+        if self.is_saturated(base) {
+            return base.limit;
+        }
+        self.capacity + self.headroom_of(self.capacity, weight)
     }
 
     /// Returns whether hardly a call queues.
@@ -372,58 +352,5 @@ impl Headroom {
             self.high = None;
         }
         self.limit = limit;
-    }
-}
-
-fn length(epoch: &EpochCalls<'_>) -> Duration {
-    epoch.end.saturating_since(epoch.start)
-}
-
-/// Returns the length of a dip without a night in which no calls came, which would put off the next
-/// dip for weeks: at most twice the time in which the calls would have kept the dip busy, by
-/// Little's law.
-fn busy_length(dip: u64, epoch: &EpochCalls<'_>) -> Duration {
-    let length = length(epoch);
-    let Some(mean) = epoch.response_times.mean() else { return length };
-    let busy = float(epoch.returned) * mean.as_secs_f64() / float(dip);
-    length.mul_f64((2.0 * busy / length.as_secs_f64().max(1e-9)).min(1.0))
-}
-
-impl LimitAlgorithm for Headroom {
-    fn highest_limit(&self) -> u64 {
-        self.range.max()
-    }
-
-    fn first_plan(&mut self) -> LimitPlan {
-        let plan = self.measure();
-        // The first evidence comes after two epochs with this plan, and is about the first one.
-        self.stage = Stage::Waits;
-        plan
-    }
-
-    fn resume(&mut self, limit: u64) -> LimitPlan {
-        self.limit = self.range.clamp(float(limit));
-        self.capacity = Self::SEARCH * self.limit;
-        self.first_plan()
-    }
-
-    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
-        let LimitEvidence::Epoch(epoch) = evidence else { return self.measure() };
-        if let Stage::Measures = self.stage {
-            self.was_reached = epoch.peak_in_flight >= epoch.limit;
-            // The measured epoch begins where the wait before it, of which this evidence is, ended.
-            return self.wait(epoch.now.saturating_since(epoch.end));
-        }
-        let (all, telling) = (epoch.begun + epoch.cancelled.count(), Profile::calls_of(epoch));
-        self.calls_for_one = if telling >= Profile::CALLS {
-            float(all) / float(telling)
-        } else {
-            (2.0 * self.calls_for_one).min(Self::MOST_FOR_ONE)
-        };
-        match self.dip.take() {
-            Some(dip) => self.end_dip(dip, epoch),
-            None => self.end_trial(epoch),
-        }
-        self.measure()
     }
 }

@@ -38,6 +38,19 @@ impl Profile {
         epoch.begun + cancelled.map(|it| it.count).sum::<u64>()
     }
 
+    /// Returns the means of the quantiles, of which `share` is the share of `other`; `None` if one
+    /// of them is infinite in one profile only.
+    pub(super) fn mixed(&self, other: &Self, share: f64) -> Option<Self> {
+        let mut mixed = *self;
+        for (one, other) in mixed.0.iter_mut().zip(other.0) {
+            if one.is_finite() != other.is_finite() {
+                return None;
+            }
+            *one = (1.0 - share) * *one + share * other;
+        }
+        Some(mixed)
+    }
+
     /// Returns how much longer the calls took than those of `base`, in seconds: the median of the
     /// differences of the quantiles, and the second largest of them. If all calls wait for the same
     /// time longer, both are that time, also if fast and slow calls mix. If only some calls wait,
