@@ -70,14 +70,11 @@ impl Cluster {
 
     /// Whether a node knows the ranges of slots of all nodes, by the addresses of their proxies.
     fn is_known_to(&self, node: &Node) -> bool {
-        // A node has two or three further values, by the version of the server.
-        type Range = (u16, u16, Vec<redis::Value>);
+        type Range = (u16, u16, (String, u16, redis::Value, redis::Value));
         let mut slots = redis::cmd("CLUSTER");
         let ranges: Vec<Range> = slots.arg("SLOTS").query(&mut node.server.connect()).unwrap();
         ranges.len() == NODES
-            && self.0.iter().all(|it| {
-                ranges.iter().any(|range| range.2[1] == redis::Value::Int(it.proxy.port().into()))
-            })
+            && self.0.iter().all(|it| ranges.iter().any(|range| range.2.1 == it.proxy.port()))
     }
 
     fn engine(&self) -> RedisEngine {
