@@ -111,13 +111,13 @@ impl Warmth {
         let cost = self.curve.time_for(start.coldness, bucket.permits);
         let balance = self.limited(start.balance + 1.0 - cost);
         let is_cooling = !bucket.is_refused
-            && balance >= 0.0
+            && balance >= -ROUNDING
             && number >= self.no_demand_from.max(bucket.quiet_from);
         let coldness = self.curve.after_permits(start.coldness, bucket.permits);
         let cooling = if is_cooling { 1.0 } else { 0.0 };
         // A refusal is demand, for as long as permits are: until its bucket has left the window.
         let refused_until = if bucket.is_refused { number + self.curve.samples() } else { 0 };
-        let paid = number.saturating_add(1).saturating_add(whole((-balance).ceil()));
+        let paid = number.saturating_add(1).saturating_add(whole((-balance - ROUNDING).ceil()));
         Self {
             since: number + 1,
             is_fresh: false,

@@ -93,7 +93,7 @@ impl WarmUp {
             let balance = balance.min(BUCKETS as f64 - 1.0);
             let is_refused = self.refused.is_some_and(|it| self.bucket < it + BUCKETS);
             let is_quiet = self.of_window() * curve.cold_factor < curve.count;
-            let is_paid = self.balance >= 0.0 && balance >= 0.0;
+            let is_paid = self.balance >= -ROUNDING && balance >= -ROUNDING;
             self.coldness = (self.coldness - own as f64 / curve.tokens()).max(0.0);
             if is_quiet && is_paid && !is_refused {
                 self.coldness = (self.coldness + curve.rate() / curve.tokens()).min(1.0);
