@@ -204,6 +204,11 @@ impl Limit {
         })
     }
 
+    /// Returns whether a request may have to wait for it.
+    pub(crate) const fn may_make_wait(&self) -> bool {
+        matches!(self, Self::Pace { .. }) || self.is_over_fleet()
+    }
+
     /// Returns whether it needs a fleet.
     pub(crate) const fn is_over_fleet(&self) -> bool {
         #[cfg(feature = "fleet")]

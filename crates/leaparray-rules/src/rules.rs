@@ -56,8 +56,10 @@ use crate::turn::Turn;
 /// interval or another number of buckets, if its key or its `max_keys` changes, and if it gets a
 /// [priority](crate::Rule::priority) or loses it. If both the old and the new one limit the rate of
 /// all requests together, the new one is charged with what the old one has charged, also beyond the
-/// limit of a window, but for the few requests that are decided during the change. Otherwise, it
-/// begins without a state, as the limiter of a new rule does.
+/// limit of a window, but for the few requests that are decided during the change. A limit that
+/// warms up begins cold: it is charged as far as it admits at once. A pace has no number of
+/// permits: it is charged with nothing, and neither is the limiter that replaces it. Otherwise, the
+/// new one begins without a state, as the limiter of a new rule does.
 /// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
@@ -83,8 +85,8 @@ use crate::turn::Turn;
 /// limit is by its former settings or by the new ones.
 ///
 /// A change waits for no request, and no request for a change. A request that is decided twice is
-/// charged twice by a rule whose permits cannot be given back: by one with a key, by a bucket that
-/// was changed, and by a limiter that replaces another one.
+/// charged twice by a rule whose permits cannot be given back: by one with a key, by a bucket or a
+/// pace that was changed, by a limit that warms up, and by a limiter that replaces another one.
 ///
 /// A thread keeps the version by which it has decided last, with its limiters and the keys that
 /// they store, until it decides again by any rules or ends. So the memory of a rule with many keys

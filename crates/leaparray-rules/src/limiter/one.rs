@@ -199,6 +199,10 @@ impl<C: RuleClock> One<C> {
             Self::Window(it) => {
                 Some(it.permits_by_bucket_at(now).iter().map(|it| it.permits).sum())
             }
+            // Its quota is that of the curve.
+            Self::WarmUp(it) => {
+                Some(it.permits_by_bucket_at(now).iter().map(|it| it.permits).sum())
+            }
             _ => self.rate_quota(now).map(|it| it.limit - it.remaining),
         }
     }

@@ -217,7 +217,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         if let Ok(delayed) = decision.into_result() {
             let (mut permits, wait) = delayed.into_parts();
             // As in an `AllOf`, one of the two has no effect.
-            self.concerned().give_back(ask, wait);
+            self.concerned().take_back(ask, wait);
             permits.withdraw_at(ask.now());
         }
         let later = self.later.get_or_init(|| Box::new(next));

@@ -187,6 +187,20 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         }
     }
 
+    /// Gives back the permits of a decision by this plan, as far as each rule can, also of one that
+    /// makes the request wait. Which of several rules has made it wait is not known: of these, none
+    /// gives its time back.
+    pub(super) fn take_back(self, ask: &Ask<'_>, wait: Duration) {
+        let may_wait = |it: &Active<C>| it.rule.limit.may_make_wait();
+        let one_waits = self.rules().filter(|it| may_wait(it)).count() == 1;
+        for (rule, asked) in self.rules().zip(self.each()) {
+            let own = if may_wait(rule) { wait } else { Duration::ZERO };
+            if own.is_zero() || one_waits {
+                asked.account().refund(ask, own);
+            }
+        }
+    }
+
     /// Returns whether each decision by this plan, beside the changes up to the next one, is one by
     /// the rules of this plan or of the next one.
     pub(super) fn decides_as(self, next: Self) -> bool {

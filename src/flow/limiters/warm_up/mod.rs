@@ -13,7 +13,7 @@ pub use error::WarmUpError;
 use std::time::Duration;
 
 use crate::flow::contract::{Account, Ask, Decision, LimitError, Limiter, Quota};
-use crate::flow::permits::PermitWindow;
+use crate::flow::permits::{BucketPermits, PermitWindow};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use ration::CurveRation;
 use view::View;
@@ -159,10 +159,11 @@ impl<C: Clock> WarmUp<C> {
         self.ration.config()
     }
 
-    /// [Changes](crate::flow#changes-in-place) the limit, the period and the cold factor. The
+    /// [Changes](crate::flow#changes-in-place) the limit, the period and the cold factor, now. The
     /// service stays as warm as it is, as a share: a service in the middle of its tokens is in the
     /// middle of the new ones. A debt takes the same time as before. Permits that were taken stay
-    /// taken, until their bucket leaves the window.
+    /// taken, until their bucket leaves the window. Those of the present bucket are paid by the new
+    /// curve.
     ///
     /// # Errors
     ///
@@ -182,10 +183,64 @@ impl<C: Clock> WarmUp<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, limit: u64, config: WarmUpConfig) -> Result<(), LimitError> {
+        self.reconfigure_at(self.clock.now(), limit, config)
+    }
+
+    /// Like [`reconfigure`](Self::reconfigure), at a time that the caller knows. Until then, the
+    /// service has warmed up or cooled down under the former settings.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](WarmUp::new). Nothing is changed then.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let limiter = WarmUp::with_clock(second, 90, WarmUpConfig::default(), clock.clone())?;
+    /// assert!(limiter.try_acquire_at(Timestamp::from_secs(60), 90).is_admitted());
+    /// clock.advance(Duration::from_secs(10));
+    /// let now = Timestamp::from_secs(70);
+    /// assert_eq!(limiter.current_limit_at(now), 30, "it is cold again");
+    /// limiter.reconfigure_at(now, 90, WarmUpConfig::new(Duration::from_secs(100), 3.0)?)?;
+    /// assert_eq!(limiter.current_limit_at(now), 30, "and stays so");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconfigure_at(
+        &self,
+        now: Timestamp,
+        limit: u64,
+        config: WarmUpConfig,
+    ) -> Result<(), LimitError> {
         let window = self.window.config();
         Self::check(window, limit)?;
-        self.ration.reconfigure(window, limit, config);
+        // Closes the buckets before under the former settings.
+        let number = self.window.open_bucket_of(now, &self.ration, &self.clock);
+        self.ration.reconfigure(window, number, limit, config);
         Ok(())
+    }
+
+    /// Returns the permits that were taken in each bucket of the window at `now`, as a
+    /// [sliding window](crate::flow::SlidingWindowLimiter::permits_by_bucket_at) does.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
+    /// let taken: u64 = limiter.permits_by_bucket_at(now).iter().map(|it| it.permits).sum();
+    /// assert_eq!(taken, 12);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
     }
 
     fn check(window: &WindowConfig, limit: u64) -> Result<(), LimitError> {

@@ -72,11 +72,18 @@ impl CurveRation {
         warmth(&self.state.load()).curve().config()
     }
 
-    /// Changes the limit, the period and the cold factor.
-    pub(super) fn reconfigure(&self, window: &WindowConfig, limit: u64, config: WarmUpConfig) {
+    /// Changes the limit, the period and the cold factor, at the start of bucket `number`, which
+    /// was open: all buckets before are closed. If it was closed since, the state is a later one.
+    pub(super) fn reconfigure(
+        &self,
+        window: &WindowConfig,
+        number: u64,
+        limit: u64,
+        config: WarmUpConfig,
+    ) {
         let revision = loop {
             let found = self.state.load();
-            let state = warmth(&found);
+            let state = warmth(&found).at(number);
             let changed = Arc::new(state.with_curve(Curve::new(window, limit, config)));
             let revision = changed.revision();
             if self.state.compare_and_swap(&found, changed).is_ok() {

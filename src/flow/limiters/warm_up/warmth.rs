@@ -28,9 +28,12 @@ pub(super) struct Warmth {
     is_fresh: bool,
     coldness: f64,
     balance: f64,
-    /// The first bucket in which the service cools, if it takes no more permits and refuses no
-    /// request.
-    cools_from: u64,
+    /// The first bucket in which no refusal counts and no debt is left, if no request asks.
+    no_demand_from: u64,
+    /// The first bucket whose window has fewer permits than a cold service admits, if no more are
+    /// taken. By the curve under which the last bucket was closed: not the latest of all, which may
+    /// be by a former curve.
+    quiet_from: u64,
     /// The number of changes of the curve so far.
     revision: u64,
 }
@@ -50,7 +53,17 @@ pub(super) struct EndedBucket {
 impl Warmth {
     pub(super) const fn cold(curve: Curve) -> Self {
         let (coldness, balance) = (1.0, 0.0);
-        Self { curve, since: 0, is_fresh: true, coldness, balance, cools_from: 0, revision: 0 }
+        let (no_demand_from, quiet_from, revision) = (0, 0, 0);
+        Self {
+            curve,
+            since: 0,
+            is_fresh: true,
+            coldness,
+            balance,
+            no_demand_from,
+            quiet_from,
+            revision,
+        }
     }
 
     pub(super) const fn curve(&self) -> &Curve {
@@ -66,7 +79,8 @@ impl Warmth {
     }
 
     /// Returns the state with another curve. The service is as cold as before, as a share of the
-    /// tokens, and the balance remains, as a time.
+    /// tokens, and the balance remains, as a time. Whether the window is quiet by the new curve is
+    /// found when the bucket is closed.
     pub(super) fn with_curve(&self, curve: Curve) -> Self {
         Self { curve, revision: self.revision + 1, ..self.clone() }
     }
@@ -78,7 +92,8 @@ impl Warmth {
             return Self { since: number.max(self.since), ..self.clone() };
         }
         let passed = number.saturating_sub(self.since) as f64;
-        let cooling = number.saturating_sub(self.since.max(self.cools_from)) as f64;
+        let cools_from = self.no_demand_from.max(self.quiet_from);
+        let cooling = number.saturating_sub(self.since.max(cools_from)) as f64;
         Self {
             since: number.max(self.since),
             coldness: self.curve.after_cooling(self.coldness, cooling),
@@ -96,19 +111,20 @@ impl Warmth {
         let cost = self.curve.time_for(start.coldness, bucket.permits);
         let balance = self.limited(start.balance + 1.0 - cost);
         let is_cooling = !bucket.is_refused
-            && balance >= 0.0
-            && number >= self.cools_from.max(bucket.quiet_from);
+            && balance >= -ROUNDING
+            && number >= self.no_demand_from.max(bucket.quiet_from);
         let coldness = self.curve.after_permits(start.coldness, bucket.permits);
         let cooling = if is_cooling { 1.0 } else { 0.0 };
         // A refusal is demand, for as long as permits are: until its bucket has left the window.
         let refused_until = if bucket.is_refused { number + self.curve.samples() } else { 0 };
-        let paid = number.saturating_add(1).saturating_add(whole((-balance).ceil()));
+        let paid = number.saturating_add(1).saturating_add(whole((-balance - ROUNDING).ceil()));
         Self {
             since: number + 1,
             is_fresh: false,
             coldness: self.curve.after_cooling(coldness, cooling),
             balance,
-            cools_from: self.cools_from.max(refused_until).max(bucket.quiet_from).max(paid),
+            no_demand_from: self.no_demand_from.max(refused_until).max(paid),
+            quiet_from: bucket.quiet_from,
             ..start
         }
     }

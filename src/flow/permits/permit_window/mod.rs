@@ -205,6 +205,23 @@ impl PermitWindow {
         }
     }
 
+    /// Opens the bucket of a time, or that of the horizon if it is older, unless a later one is
+    /// open: so the ration closes the buckets before it. Returns the number of the open bucket.
+    pub(in crate::flow) fn open_bucket_of(
+        &self,
+        now: Timestamp,
+        ration: &impl Ration,
+        clock: &impl Clock,
+    ) -> u64 {
+        let number = self.config.bucket_number(now);
+        let mut word = self.load();
+        let newest = self.layout.read(word);
+        if newest.number < number || newest.flag {
+            word = self.roll_to(word, number, ration, clock);
+        }
+        self.layout.read(word).number
+    }
+
     /// Returns the word of the newest bucket. After a failed compare-exchange, this returns the
     /// word that it found, or a later word.
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use leaparray::flow::{LimitError, SlidingWindowLimiter, WarmUpConfig};
 
-use super::{Service, config};
+use super::{Service, config, second};
 
 #[test]
 fn warm_service_stays_warm_under_another_limit() {
@@ -72,6 +72,54 @@ fn rest_of_a_period_follows_the_new_one() {
     };
     assert_eq!(warm_after(None), Some(99));
     assert_eq!(warm_after(Some(config(5_000, 3.0))), Some(69));
+}
+
+/// The debt of bucket 0 is paid in bucket 28 under the former settings. A tenth of the limit would
+/// pay it in bucket 280.
+#[test]
+fn debt_that_is_paid_stays_paid_under_another_limit() {
+    let service = Service::of(1_000);
+    assert!(service.ask(0, 1_000).is_admitted());
+    service.limiter.reconfigure_at(service.start(30), 100, service.limiter.config()).unwrap();
+    assert!(service.ask(30, 1).is_admitted());
+}
+
+/// A debt of 70 buckets: with ten times the limit, the same permits would be paid in bucket 7.
+#[test]
+fn debt_of_an_earlier_bucket_takes_the_same_time_under_a_higher_limit() {
+    let service = Service::new(second(10), 100, config(10_000, 9.0));
+    assert!(service.ask(0, 100).is_admitted());
+    let paid = service.retry(service.peek(1, 1).unwrap());
+    assert_eq!(paid, 70);
+    service.limiter.reconfigure_at(service.start(12), 1_000, service.limiter.config()).unwrap();
+    assert_eq!(service.retry(service.ask(12, 1)), paid);
+}
+
+/// Half of the former period after the last demand, the service is cold. It stays so under a period
+/// ten times as long.
+#[test]
+fn service_that_has_cooled_stays_cold_under_a_longer_period() {
+    let service = Service::of(1_000);
+    for bucket in 0..150 {
+        service.take_all(bucket, 1);
+    }
+    assert_eq!([150, 250].map(|bucket| service.current_limit(bucket)), [1_000, 333]);
+    service.limiter.reconfigure_at(service.start(250), 1_000, config(100_000, 3.0)).unwrap();
+    assert_eq!(service.current_limit(250), 333);
+}
+
+/// 150 permits are more than a cold service of a factor of 10 admits, and fewer than one of 3.
+#[test]
+fn service_cools_by_the_cold_limit_of_the_new_curve() {
+    let service = Service::new(second(10), 1_000, config(10_000, 10.0));
+    for bucket in 0..150 {
+        service.take_all(bucket, 1);
+    }
+    assert!(service.ask(170, 100).is_admitted() && service.ask(171, 50).is_admitted());
+    let before = service.current_limit(172);
+    assert_eq!(service.current_limit(178), before, "it does not cool");
+    service.limiter.reconfigure_at(service.start(172), 1_000, config(10_000, 3.0)).unwrap();
+    assert!(service.current_limit(178) < service.current_limit(173), "it cools");
 }
 
 #[test]

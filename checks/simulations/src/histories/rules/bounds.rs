@@ -23,17 +23,17 @@ const KEEP: u64 = 3_600_000;
 /// Returns the limit and the interval of a window of all requests.
 const fn window(rule: &Rule) -> Option<(u64, u64)> {
     match rule.limit {
-        Limit::Window { count, interval, buckets: None } if !rule.is_keyed => {
+        Limit::Window { count, interval, buckets: None } if rule.key.is_none() => {
             Some((count, interval))
         }
         _ => None,
     }
 }
 
-/// Returns a limit in flight of all requests.
+/// Returns a limit in flight of all requests, whatever their class.
 const fn in_flight(rule: &Rule) -> Option<u64> {
     match rule.limit {
-        Limit::InFlight { limit } if !rule.is_keyed => Some(limit),
+        Limit::InFlight { limit } if rule.key.is_none() && rule.shares.is_none() => Some(limit),
         _ => None,
     }
 }

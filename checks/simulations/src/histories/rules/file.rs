@@ -1,8 +1,6 @@
-//! The rules of a file, as plain data, and random ones.
+//! The rules of a file, as plain data.
 
 use std::fmt::Write;
-
-use fastrand::Rng;
 
 /// The numbers of a limit. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +21,35 @@ pub enum Limit {
         /// The tokens of a full bucket.
         burst: u64,
     },
+    /// A window of ten buckets whose limit a cold service reaches after a time.
+    WarmUp {
+        /// The limit of a warm service.
+        count: u64,
+        /// The interval.
+        interval: u64,
+        /// The time that the warm-up takes.
+        period: u64,
+        /// By how much less a cold service admits.
+        cold_factor: u64,
+    },
+    /// Permits that are spaced by `interval`, with waits of at most `max_wait`.
+    Pace {
+        /// The time between two permits.
+        interval: u64,
+        /// The longest wait.
+        max_wait: u64,
+    },
     /// At most `limit` permits in flight.
     InFlight {
         /// The limit.
         limit: u64,
+    },
+    /// A limit in flight that adapts itself.
+    Adaptive {
+        /// The lowest limit.
+        min: u64,
+        /// The highest limit.
+        max: u64,
     },
     /// A breaker that opens after `in_row` failures for `wait`, with one probe.
     Breaker {
@@ -35,6 +58,29 @@ pub enum Limit {
         /// The time for which it is open.
         wait: u64,
     },
+    /// A breaker that refuses no request while its window has at most so many.
+    AdaptiveBreaker {
+        /// The number of requests.
+        min_requests: u64,
+    },
+}
+
+/// What the limits of a rule are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// The client of a request.
+    Client,
+    /// The context in which a request enters the resource.
+    Context,
+}
+
+/// The shares of a limit in flight that classes may use, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// That of each class which is named.
+    pub named: [u64; 2],
+    /// That of all other classes, if the rule says it.
+    pub others: Option<u64>,
 }
 
 /// How far a rule is enforced.
@@ -55,8 +101,10 @@ pub struct Rule {
     pub name: u8,
     /// The bits of the resources whose requests it concerns.
     pub resources: u8,
-    /// Whether each client has a limit of its own.
-    pub is_keyed: bool,
+    /// What has a limit of its own each.
+    pub key: Option<Key>,
+    /// The shares of a limit in flight.
+    pub shares: Option<Shares>,
     /// How far it is enforced.
     pub mode: Mode,
     /// The limit.
@@ -66,7 +114,15 @@ pub struct Rule {
 impl Limit {
     /// Returns whether its permits come back with the time alone.
     pub(super) const fn is_rate(self) -> bool {
-        matches!(self, Self::Window { .. } | Self::Bucket { .. })
+        matches!(
+            self,
+            Self::Window { .. } | Self::Bucket { .. } | Self::WarmUp { .. } | Self::Pace { .. }
+        )
+    }
+
+    /// Returns whether it limits the permits in flight, which classes can share.
+    pub(super) const fn is_in_flight(self) -> bool {
+        matches!(self, Self::InFlight { .. } | Self::Adaptive { .. })
     }
 
     /// Returns whether a limiter that has it is changed to the other one in place.
@@ -76,85 +132,112 @@ impl Limit {
                 Self::Window { interval, buckets, .. },
                 Self::Window { interval: to, buckets: of, .. },
             ) => (interval, buckets) == (to, of),
-            (Self::Bucket { .. }, Self::Bucket { .. })
-            | (Self::InFlight { .. }, Self::InFlight { .. })
-            | (Self::Breaker { .. }, Self::Breaker { .. }) => true,
-            _ => false,
+            (Self::WarmUp { interval, .. }, Self::WarmUp { interval: to, .. }) => interval == to,
+            _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
         }
     }
 
-    fn random(rng: &mut Rng) -> Self {
-        match rng.u8(0..8) {
-            0..=2 => Self::Window {
-                count: rng.u64(0..8),
-                interval: [200, 1_000, 1_000, 5_000][rng.usize(0..4)],
-                buckets: [None, None, Some(2), Some(10)][rng.usize(0..4)],
+    /// Returns the limit of a request beside a change from this limit to the other one: what falls
+    /// has fallen, and what rises has not risen.
+    pub(super) fn strictest(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Window { count, .. }, Self::Window { count: to, interval, buckets }) => {
+                Self::Window { count: count.min(to), interval, buckets }
+            }
+            (Self::Bucket { interval, burst }, Self::Bucket { interval: to, burst: of }) => {
+                Self::Bucket { interval: interval.max(to), burst: burst.min(of) }
+            }
+            (
+                Self::WarmUp { count, interval, period, cold_factor },
+                Self::WarmUp { count: to, period: of, cold_factor: by, .. },
+            ) => Self::WarmUp {
+                count: count.min(to),
+                interval,
+                period: period.max(of),
+                cold_factor: cold_factor.max(by),
             },
-            3 | 4 => Self::Bucket { interval: 40 << rng.u8(0..4), burst: rng.u64(1..8) },
-            5 | 6 => Self::InFlight { limit: rng.u64(0..5) },
-            _ => Self::Breaker { in_row: rng.u64(1..4), wait: rng.u64(1..20) * 100 },
+            (Self::Pace { interval, max_wait }, Self::Pace { interval: to, max_wait: of }) => {
+                Self::Pace { interval: interval.max(to), max_wait: max_wait.min(of) }
+            }
+            (Self::InFlight { limit }, Self::InFlight { limit: to }) => {
+                Self::InFlight { limit: limit.min(to) }
+            }
+            (limit, _) => limit,
         }
     }
 
-    /// Draws a limit of the same kind and geometry.
-    fn with_other_numbers(self, rng: &mut Rng) -> Self {
-        loop {
-            let other = match (self, Self::random(rng)) {
-                (Self::Window { interval, buckets, .. }, Self::Window { count, .. }) => {
-                    Self::Window { count, interval, buckets }
-                }
-                (_, other) => other,
-            };
-            if self.becomes(other) {
-                return other;
+    fn write(self, text: &mut String) -> std::fmt::Result {
+        match self {
+            Self::Window { count, interval, buckets } => {
+                writeln!(text, "limit = \"{count} per {interval}ms\"")?;
+                buckets.map_or(Ok(()), |buckets| writeln!(text, "buckets = {buckets}"))
+            }
+            Self::Bucket { interval, burst } => {
+                writeln!(text, "limit = \"1 per {interval}ms, bursts of {burst}\"")
+            }
+            Self::WarmUp { count, interval, period, cold_factor } => {
+                writeln!(text, "limit = \"{count} per {interval}ms\"")?;
+                writeln!(text, "warm_up = \"{period}ms\"\ncold_factor = {cold_factor}")
+            }
+            Self::Pace { interval, max_wait } => {
+                writeln!(text, "pace = \"1 per {interval}ms\"\nmax_wait = \"{max_wait}ms\"")
+            }
+            Self::InFlight { limit } => writeln!(text, "in_flight = {limit}"),
+            Self::Adaptive { min, max } => {
+                writeln!(text, "in_flight = {{ min = {min}, first = {min}, max = {max} }}")
+            }
+            Self::Breaker { in_row, wait } => {
+                let failures = format!("failures = \"{in_row} in a row\"");
+                writeln!(text, "breaker = {{ {failures}, wait = \"{wait}ms\", probes = 1 }}")
+            }
+            Self::AdaptiveBreaker { min_requests } => {
+                writeln!(text, "breaker = {{ k = 1.5, min_requests = {min_requests} }}")
             }
         }
     }
 }
 
-impl Rule {
-    fn random(rng: &mut Rng, name: u8) -> Self {
-        let resources = [1, 1, 2, 3][rng.usize(0..4)];
-        let mode = match rng.u8(0..8) {
-            0 => Mode::Shadow,
-            1 => Mode::Off,
-            _ => Mode::Enforce,
-        };
-        Self { name, resources, is_keyed: rng.u8(0..3) == 0, mode, limit: Limit::random(rng) }
+impl Shares {
+    /// Returns the share of a class: 0 for none.
+    pub(super) fn of(&self, class: usize) -> u64 {
+        let [high, low] = self.named;
+        match class {
+            0 => self.others.unwrap_or(high.min(low)),
+            1 => high,
+            _ => low,
+        }
     }
+}
 
+impl Rule {
     /// Returns whether a limiter of this rule is changed to the other one in place.
     pub(super) fn becomes(&self, other: &Self) -> bool {
-        self.is_keyed == other.is_keyed && self.limit.becomes(other.limit)
+        self.key == other.key
+            && self.shares.is_some() == other.shares.is_some()
+            && self.limit.becomes(other.limit)
     }
 
     fn text(&self) -> String {
-        let Self { name, resources, is_keyed, mode, limit } = *self;
+        let Self { name, resources, key, shares, mode, limit } = *self;
         let resources = ["\"a\"", "\"b\"", "\"a\", \"b\""][usize::from(resources) - 1];
         let mut text = format!("[[rule]]\nname = \"{name}\"\nresource = [{resources}]\n");
-        text += if is_keyed { "key = \"client\"\n" } else { "" };
+        text += match key {
+            None => "",
+            Some(Key::Client) => "key = \"client\"\n",
+            Some(Key::Context) => "key = \"context\"\n",
+        };
+        if let Some(Shares { named: [high, low], others }) = shares {
+            let others = others.map_or(String::new(), |it| format!(", \"*\" = \"{it} %\""));
+            text += "priority = \"header:x-class\"\n";
+            let named = format!("high = \"{high} %\", low = \"{low} %\"");
+            writeln!(text, "shares = {{ {named}{others} }}").expect("a string takes all");
+        }
         text += match mode {
             Mode::Enforce => "",
             Mode::Shadow => "mode = \"shadow\"\n",
             Mode::Off => "mode = \"off\"\n",
         };
-        let written = match limit {
-            Limit::Window { count, interval, buckets } => {
-                let limit = writeln!(text, "limit = \"{count} per {interval}ms\"");
-                limit.and_then(|()| {
-                    buckets.map_or(Ok(()), |buckets| writeln!(text, "buckets = {buckets}"))
-                })
-            }
-            Limit::Bucket { interval, burst } => {
-                writeln!(text, "limit = \"1 per {interval}ms, bursts of {burst}\"")
-            }
-            Limit::InFlight { limit } => writeln!(text, "in_flight = {limit}"),
-            Limit::Breaker { in_row, wait } => {
-                let failures = format!("failures = \"{in_row} in a row\"");
-                writeln!(text, "breaker = {{ {failures}, wait = \"{wait}ms\", probes = 1 }}")
-            }
-        };
-        written.expect("a string takes all");
+        limit.write(&mut text).expect("a string takes all");
         text
     }
 }
@@ -164,92 +247,13 @@ pub(super) fn text(rules: &[Rule]) -> String {
     if rules.is_empty() { "rule = []".into() } else { rules.iter().map(Rule::text).collect() }
 }
 
-/// The names that rules can have.
-pub(super) const NAMES: u8 = 5;
-
-/// Draws a file.
-pub(super) fn random(rng: &mut Rng) -> Vec<Rule> {
-    (0..rng.u8(1..4)).map(|name| Rule::random(rng, name)).collect()
-}
-
-/// Draws the file after this one. A rule that comes back is one of `former`, the earlier rules.
-pub(super) fn changed(rng: &mut Rng, file: &[Rule], former: &[Rule]) -> Vec<Rule> {
-    let mut file = file.to_vec();
-    for _ in 0..rng.u8(1..4) {
-        change(rng, &mut file, former);
-    }
-    file
-}
-
-fn change(rng: &mut Rng, file: &mut Vec<Rule>, former: &[Rule]) {
-    let change = rng.u8(0..12);
-    if file.is_empty() || change == 0 {
-        let name = rng.u8(0..NAMES);
-        if file.iter().all(|it| it.name != name) {
-            file.push(Rule::random(rng, name));
-        }
-        return;
-    }
-    let place = rng.usize(0..file.len());
-    match change {
-        1 => drop(file.remove(place)),
-        // A rule as it was.
-        2..=4 => {
-            let back = former[rng.usize(0..former.len())];
-            match file.iter_mut().find(|it| it.name == back.name) {
-                Some(rule) => *rule = back,
-                None => file.push(back),
-            }
-        }
-        5 => {
-            let name = rng.u8(0..NAMES);
-            if file.iter().all(|it| it.name != name) {
-                file[place].name = name;
-            }
-        }
-        6 => file[place].limit = Limit::random(rng),
-        7 => file[place] = Rule::random(rng, file[place].name),
-        8 => {
-            let last = file.len() - 1;
-            file.swap(place, last);
-        }
-        _ => file[place].limit = file[place].limit.with_other_numbers(rng),
-    }
-}
-
-/// Draws the file after this one such that a mixture of both may admit what neither does: limits of
-/// 0 rise, others fall to 0, and a rule that refuses each request comes or goes.
-pub(super) fn turned(rng: &mut Rng, file: &[Rule]) -> Vec<Rule> {
-    let mut file = file.to_vec();
-    for rule in &mut file {
-        let most = if rng.bool() { 0 } else { 7 };
-        match &mut rule.limit {
-            Limit::Window { count, .. } => *count = most,
-            Limit::InFlight { limit } => *limit = most,
-            Limit::Bucket { .. } | Limit::Breaker { .. } => {}
-        }
-    }
-    // The name is one that `changed` draws, too.
-    let refuses = Rule {
-        name: 0,
-        resources: 3,
-        is_keyed: false,
-        mode: Mode::Enforce,
-        limit: Limit::InFlight { limit: 0 },
-    };
-    match file.iter().position(|it| it.name == refuses.name) {
-        None => file.push(refuses),
-        Some(place) if rng.bool() => drop(file.remove(place)),
-        Some(_) => {}
-    }
-    file
-}
-
 /// Returns rules that are simpler than this one in one respect each.
 pub(super) fn simpler(rule: &Rule) -> Vec<Rule> {
     let mut all = vec![
         Rule { mode: Mode::Enforce, ..*rule },
-        Rule { is_keyed: false, ..*rule },
+        Rule { key: None, ..*rule },
+        Rule { key: rule.key.and(Some(Key::Client)), ..*rule },
+        Rule { shares: None, ..*rule },
         Rule { resources: 1, ..*rule },
     ];
     if let Limit::Window { count, interval, .. } = rule.limit {

@@ -3,7 +3,9 @@
 use fastrand::Rng;
 use leaparray::Outcome;
 
-use super::file::{self, Rule};
+use super::draw;
+use super::file::{self, Key, Rule, Shares};
+use super::limiter::Asked;
 
 /// A history: a file, and what happens then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,10 @@ pub struct Request {
     pub resource: usize,
     /// The client: none for 0, which is also the key of all requests of a rule without a key.
     pub client: usize,
+    /// The context in which it enters the resource: none for 0.
+    pub context: usize,
+    /// Its class: none for 0, which `shares` never names.
+    pub class: usize,
     /// The permits that it asks for.
     pub permits: u64,
     /// The way in which it asks.
@@ -77,7 +83,26 @@ impl Request {
     fn random(rng: &mut Rng) -> Self {
         let way = [Way::Ask, Way::Limiter, Way::Enter][rng.usize(0..3)];
         let permits = [1, 1, 1, 2, 3][rng.usize(0..5)];
-        Self { resource: rng.usize(0..2), client: rng.usize(0..3), permits, way }
+        let [client, context, class] = [(); 3].map(|()| rng.usize(0..3));
+        Self { resource: rng.usize(0..2), client, context, class, permits, way }
+    }
+}
+
+impl Request {
+    /// Returns the number of the key by which a rule counts it.
+    pub(super) const fn key(&self, rule: &Rule) -> usize {
+        match rule.key {
+            None => 0,
+            Some(Key::Client) => self.client,
+            Some(Key::Context) => self.context,
+        }
+    }
+
+    /// Returns what it asks a rule for.
+    pub(super) fn asked(&self, rule: &Rule) -> Asked {
+        let share = rule.shares.as_ref().map(|it: &Shares| it.of(self.class));
+        let can_wait = self.way != Way::Enter;
+        Asked { key: self.key(rule), permits: self.permits, share, can_wait }
     }
 }
 
@@ -92,14 +117,14 @@ impl History {
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let rng = &mut Rng::with_seed(seed);
-        let first = file::random(rng);
+        let first = draw::random(rng);
         let mut former = first.clone();
         let mut present = first.clone();
         let mut next = |rng: &mut Rng| {
             present = if rng.u8(0..4) == 0 {
-                file::turned(rng, &present)
+                draw::turned(rng, &present)
             } else {
-                file::changed(rng, &present, &former)
+                draw::changed(rng, &present, &former)
             };
             former.extend_from_slice(&present);
             present.clone()
@@ -195,7 +220,9 @@ impl Step {
             Action::ApplyWithin(_, _, file) | Action::AskWithin(file, _, _) => {
                 self.action = Action::Apply(std::mem::take(file));
             }
-            Action::Ask(request) => *request = Request { permits: 1, way: Way::Ask, ..*request },
+            Action::Ask(request) => {
+                *request = Request { permits: 1, context: 0, class: 0, way: Way::Ask, ..*request };
+            }
             Action::End(..) | Action::Apply(_) => {}
         }
     }

@@ -1,20 +1,20 @@
-//! Plain references of the limiters of rules. None has an atomic, a rounded number, or a bound of
-//! memory. Times are in milliseconds.
+//! Plain references of the limiters of rules. None has an atomic, a rounded number (but for a
+//! warm-up), or a bound of memory. Times are in milliseconds.
 
 use std::collections::VecDeque;
 
 use leaparray::Outcome;
 
+use super::breaker::{Attempts, Breaker};
 use super::file::Limit;
+use super::pace::Pace;
+use super::warm_up::{Curve, WarmUp};
 
-/// The number of keys: two clients, and the requests without one.
+/// The number of keys: two clients or contexts, and the requests without one.
 pub(super) const KEYS: usize = 3;
 
 /// The parts of a token: each interval between two tokens is a divisor of them.
 const PARTS: u64 = 320;
-
-/// The time after which a half-open breaker opens again while its probe is in flight.
-const TIME_OUT: u64 = 10_000;
 
 /// A limiter, for each key.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,36 +32,42 @@ enum State {
         level: u64,
         at: u64,
     },
+    WarmUp(WarmUp),
+    Pace(Pace),
     InFlight {
         in_use: u64,
     },
-    Breaker {
-        generation: u64,
-        phase: Phase,
-    },
+    Breaker(Breaker),
+    AdaptiveBreaker(Attempts),
 }
 
+/// What a rule is asked for by a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
-    Closed {
-        failures: u64,
-    },
-    Open {
-        until: u64,
-    },
-    /// With the time at which the probe was taken, while it is in flight.
-    HalfOpen {
-        probe: Option<u64>,
-    },
+pub(super) struct Asked {
+    pub(super) key: usize,
+    pub(super) permits: u64,
+    /// The share of the limit that the request may use, in percent, if the rule has shares.
+    pub(super) share: Option<u64>,
+    pub(super) can_wait: bool,
 }
 
 /// The answer of a limiter, before it takes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Admits,
+    /// Admits the request after a wait.
+    Waits(u64),
     Refuses,
+    /// It adapts itself: its documentation says neither.
+    Either,
     /// It is a breaker whose probe has taken too long, which it finds when it is asked in earnest.
     Unknown,
+}
+
+impl Answer {
+    fn of(admits: bool) -> Self {
+        if admits { Self::Admits } else { Self::Refuses }
+    }
 }
 
 /// The start of the window at a time.
@@ -71,15 +77,29 @@ fn window_start(now: u64, interval: u64, buckets: Option<u64>) -> u64 {
     ((now / length + 1).saturating_sub(count)) * length
 }
 
+/// Returns the part of a limit that a request may use: rounded down, and at least one permit.
+fn part(limit: u64, share: Option<u64>) -> u64 {
+    share.map_or(limit, |share| (limit * share / 100).max(1).min(limit))
+}
+
+/// The numbers of a warm-up.
+fn curve(limit: Limit) -> Curve {
+    let Limit::WarmUp { count, interval, period, cold_factor } = limit else {
+        unreachable!("a state is of its limit")
+    };
+    Curve { count, bucket: interval / 10, period, cold_factor }
+}
+
 impl Limiter {
     pub(super) fn new(limit: Limit, now: u64) -> Self {
         let state = match limit {
             Limit::Window { .. } => State::Window(VecDeque::new()),
             Limit::Bucket { burst, .. } => State::Bucket { level: burst * PARTS, at: now },
-            Limit::InFlight { .. } => State::InFlight { in_use: 0 },
-            Limit::Breaker { .. } => {
-                State::Breaker { generation: 0, phase: Phase::Closed { failures: 0 } }
-            }
+            Limit::WarmUp { .. } => State::WarmUp(WarmUp::new()),
+            Limit::Pace { .. } => State::Pace(Pace::default()),
+            Limit::InFlight { .. } | Limit::Adaptive { .. } => State::InFlight { in_use: 0 },
+            Limit::Breaker { .. } => State::Breaker(Breaker::new()),
+            Limit::AdaptiveBreaker { .. } => State::AdaptiveBreaker(Attempts::default()),
         };
         Self { limit, keys: [(); KEYS].map(|()| state.clone()) }
     }
@@ -98,6 +118,8 @@ impl Limiter {
                     *level = (*level + (now - *at) * (PARTS / interval)).min(burst * PARTS);
                     *at = now;
                 }
+                (limit, State::WarmUp(state)) => state.advance(curve(limit), now),
+                (_, State::AdaptiveBreaker(attempts)) => attempts.advance(now),
                 _ => {}
             }
         }
@@ -111,103 +133,133 @@ impl Limiter {
         self.advance(now);
     }
 
-    pub(super) fn answer(&mut self, key: usize, permits: u64, now: u64) -> Answer {
+    pub(super) fn answer(&mut self, asked: Asked, now: u64) -> Answer {
         self.advance(now);
-        let admits = match (self.limit, &self.keys[key]) {
+        let Asked { key, permits, share, can_wait } = asked;
+        match (self.limit, &self.keys[key]) {
             (Limit::Window { count, .. }, State::Window(log)) => {
-                log.iter().map(|(_, permits)| permits).sum::<u64>() + permits <= count
+                Answer::of(log.iter().map(|(_, permits)| permits).sum::<u64>() + permits <= count)
             }
-            (_, State::Bucket { level, .. }) => permits * PARTS <= *level,
-            (Limit::InFlight { limit }, State::InFlight { in_use }) => in_use + permits <= limit,
-            (_, State::Breaker { phase, .. }) => match *phase {
-                Phase::Closed { .. } | Phase::HalfOpen { probe: None } => true,
-                Phase::Open { until } => now >= until,
-                Phase::HalfOpen { probe: Some(taken) } if now >= taken + TIME_OUT => {
-                    return Answer::Unknown;
+            (_, State::Bucket { level, .. }) => Answer::of(permits * PARTS <= *level),
+            (limit, State::WarmUp(state)) => Answer::of(state.admits(curve(limit), permits)),
+            (Limit::Pace { interval, max_wait }, State::Pace(pace)) => {
+                match pace.wait(interval, permits, now) {
+                    0 => Answer::Admits,
+                    wait if can_wait && wait <= max_wait => Answer::Waits(wait),
+                    _ => Answer::Refuses,
                 }
-                Phase::HalfOpen { .. } => false,
-            },
+            }
+            (Limit::InFlight { limit }, State::InFlight { in_use }) => {
+                Answer::of(in_use + permits <= part(limit, share))
+            }
+            (Limit::Adaptive { min, max }, State::InFlight { in_use }) => {
+                // A call for more than the limit is admitted alone, unless its class has less.
+                let is_alone = *in_use == 0 && share.is_none() && permits <= max;
+                if is_alone || in_use + permits <= part(min, share) {
+                    Answer::Admits
+                } else if in_use + permits > part(max, share) {
+                    Answer::Refuses
+                } else {
+                    Answer::Either
+                }
+            }
+            (_, State::Breaker(breaker)) => breaker.answer(now),
+            (Limit::AdaptiveBreaker { min_requests }, State::AdaptiveBreaker(attempts)) => {
+                if attempts.admit_all(min_requests) {
+                    Answer::Admits
+                } else {
+                    Answer::Either
+                }
+            }
             _ => unreachable!("a state is of its limit"),
-        };
-        if admits { Answer::Admits } else { Answer::Refuses }
+        }
     }
 
     /// Takes the permits of a request that is admitted. Returns the generation of a breaker.
-    pub(super) fn take(&mut self, key: usize, permits: u64, now: u64) -> u64 {
-        match &mut self.keys[key] {
-            State::Window(log) => log.push_back((now, permits)),
-            State::Bucket { level, .. } => *level -= permits * PARTS,
-            State::InFlight { in_use } => *in_use += permits,
-            State::Breaker { generation, phase } => {
-                if let Phase::Open { .. } = phase {
-                    *generation += 1;
-                }
-                if let Phase::Open { .. } | Phase::HalfOpen { .. } = phase {
-                    *phase = Phase::HalfOpen { probe: Some(now) };
-                }
-                return *generation;
-            }
+    pub(super) fn take(&mut self, asked: Asked, now: u64) -> u64 {
+        let Asked { key, permits, .. } = asked;
+        match (self.limit, &mut self.keys[key]) {
+            (_, State::Window(log)) => log.push_back((now, permits)),
+            (_, State::Bucket { level, .. }) => *level -= permits * PARTS,
+            (_, State::WarmUp(state)) => state.take(permits),
+            (Limit::Pace { interval, .. }, State::Pace(pace)) => pace.take(interval, permits, now),
+            (_, State::InFlight { in_use }) => *in_use += permits,
+            (_, State::Breaker(breaker)) => return breaker.take(now),
+            _ => {}
         }
         0
+    }
+
+    /// Gives the time of a pace back.
+    pub(super) fn give_back(&mut self, asked: Asked) {
+        if let (Limit::Pace { interval, .. }, State::Pace(pace)) =
+            (self.limit, &mut self.keys[asked.key])
+        {
+            pace.give_back(interval, asked.permits);
+        }
+    }
+
+    /// Notes a request that was asked for, whatever becomes of it.
+    pub(super) fn note_asked(&mut self, asked: Asked, now: u64) {
+        if let (Limit::AdaptiveBreaker { min_requests }, State::AdaptiveBreaker(attempts)) =
+            (self.limit, &mut self.keys[asked.key])
+        {
+            attempts.ask(min_requests, now);
+        }
+    }
+
+    /// Notes a refusal, which is demand.
+    pub(super) fn note_refused(&mut self, asked: Asked, now: u64) {
+        self.advance(now);
+        if let State::WarmUp(state) = &mut self.keys[asked.key] {
+            state.refuse(curve(self.limit), asked.permits);
+        }
     }
 
     /// Opens a half-open breaker whose probe has taken too long.
     pub(super) fn settle(&mut self, key: usize, now: u64) {
         let Limit::Breaker { wait, .. } = self.limit else { return };
-        let State::Breaker { generation, phase } = &mut self.keys[key] else { return };
-        if let Phase::HalfOpen { probe: Some(taken) } = *phase
-            && now >= taken + TIME_OUT
-        {
-            *generation += 1;
-            *phase = Phase::Open { until: taken + TIME_OUT + wait };
+        if let State::Breaker(breaker) = &mut self.keys[key] {
+            breaker.settle(wait, now);
         }
     }
 
     /// Ends a request that was admitted in a generation.
     pub(super) fn end(&mut self, key: usize, permits: u64, of: u64, outcome: Outcome, now: u64) {
-        if let State::InFlight { in_use } = &mut self.keys[key] {
-            *in_use -= permits;
-        }
-        let Limit::Breaker { in_row, wait } = self.limit else { return };
-        let is_present =
-            |state: &State| matches!(state, State::Breaker { generation, .. } if *generation == of);
-        if is_present(&self.keys[key]) {
-            self.settle(key, now);
-        }
-        if !is_present(&self.keys[key]) {
-            return;
-        }
-        let State::Breaker { generation, phase } = &mut self.keys[key] else { return };
-        let next = match (*phase, outcome) {
-            (Phase::Closed { failures }, Outcome::Exception) if failures + 1 < in_row => {
-                Phase::Closed { failures: failures + 1 }
+        match (self.limit, &mut self.keys[key]) {
+            (_, State::InFlight { in_use }) => *in_use -= permits,
+            (Limit::Breaker { in_row, wait }, State::Breaker(breaker)) => {
+                breaker.end(in_row, wait, of, outcome, now);
             }
-            (Phase::HalfOpen { .. }, Outcome::Cancelled) => Phase::HalfOpen { probe: None },
-            (_, Outcome::Exception) => Phase::Open { until: now + wait },
-            (Phase::Closed { .. } | Phase::HalfOpen { .. }, Outcome::Success) => {
-                Phase::Closed { failures: 0 }
+            (_, State::AdaptiveBreaker(attempts)) => {
+                attempts.end(outcome == Outcome::Exception, now);
             }
-            (phase, _) => phase,
-        };
-        if std::mem::discriminant(&next) != std::mem::discriminant(phase) {
-            *generation += 1;
+            _ => {}
         }
-        *phase = next;
     }
 
-    /// Returns the permits that all requests together have charged at a time.
-    pub(super) fn charged(&mut self, now: u64) -> u64 {
+    /// Returns the permits that all requests together have charged at a time, if it passes them on
+    /// to the limiter that replaces it.
+    pub(super) fn charged(&mut self, now: u64) -> Option<u64> {
         self.advance(now);
         match (self.limit, &self.keys[0]) {
-            (_, State::Window(log)) => log.iter().map(|(_, permits)| permits).sum(),
-            (Limit::Bucket { burst, .. }, State::Bucket { level, .. }) => burst - level / PARTS,
-            _ => 0,
+            (_, State::Window(log)) => Some(log.iter().map(|(_, permits)| permits).sum()),
+            (Limit::Bucket { burst, .. }, State::Bucket { level, .. }) => {
+                Some(burst - level / PARTS)
+            }
+            (_, State::WarmUp(state)) => Some(state.of_window()),
+            _ => None,
         }
+    }
+
+    /// Returns whether it is charged with what the limiter that it replaces has charged.
+    pub(super) const fn takes_over(&self) -> bool {
+        matches!(self.limit, Limit::Window { .. } | Limit::Bucket { .. } | Limit::WarmUp { .. })
     }
 
     /// Returns how many of these permits are left to all requests together at a time.
     pub(super) fn left(&mut self, permits: u64, now: u64) -> u64 {
-        let charged = self.charged(now);
+        let charged = self.charged(now).unwrap_or_default();
         match self.limit {
             Limit::Window { count: limit, .. } | Limit::Bucket { burst: limit, .. } => {
                 permits.min(limit.saturating_sub(charged))
@@ -216,10 +268,19 @@ impl Limiter {
         }
     }
 
-    /// Charges permits at a time: those of a bucket as far as it has tokens.
+    /// Charges permits at a time: those of a bucket as far as it has tokens, and those of a warm-up
+    /// as far as it admits them at once.
     pub(super) fn charge(&mut self, permits: u64, now: u64) {
         self.advance(now);
+        let limit = self.limit;
         match &mut self.keys[0] {
+            State::WarmUp(state) => {
+                for _ in 0..permits {
+                    if state.admits(curve(limit), 1) {
+                        state.take(1);
+                    }
+                }
+            }
             State::Window(log) => log.push_back((now, permits)),
             State::Bucket { level, .. } => *level -= permits.min(*level / PARTS) * PARTS,
             _ => {}

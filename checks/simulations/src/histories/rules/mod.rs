@@ -1,27 +1,37 @@
 //! Random histories of rules that are changed while requests hold permits.
 //!
-//! A [`History`] has files of windows, buckets, limits in flight, breakers, keys and shadows;
-//! changes of numbers and kinds, rules that go, come back or get another name; and requests, also
-//! in the middle of a change. The property: each decision is the one of a plain reference, which
-//! does what the documentation of `Rules` says of changes. So
+//! A [`History`] has files of windows, buckets, paces, warm-ups, limits in flight with and without
+//! classes, breakers, keys, contexts and shadows; changes of numbers, shares and kinds, rules that
+//! go, come back or get another name; and requests, also in the middle of a change. The property:
+//! each decision, and each wait, is the one of a plain reference, which does what the documentation
+//! of `Rules` and of the limiters says. Of limits and breakers that adapt themselves, the reference
+//! has bounds alone: what it does not know may be either. So
 //!
 //! - a rule whose numbers alone change keeps its state, and no interval has more than the larger of
 //!   two limits;
 //! - a permit ends at the limiter that has given it, and none is lost: after all requests have
 //!   ended, each limit admits as many as a new one;
 //! - no request is refused while each rule of its version has a free permit;
-//! - no request is admitted by half of two versions.
+//! - no request is admitted by half of two versions;
+//! - a pace keeps its due times, a service stays as warm as it is, and a debt takes its time;
+//! - an adaptive limit admits up to the lowest limit of its range, and never beyond the highest;
+//! - an adaptive breaker drops no request while nothing speaks against the backend.
 //!
 //! Beside the reference, `bounds` checks the first of these from the admitted requests alone.
 
 mod bounds;
+mod breaker;
+mod draw;
 mod file;
 mod history;
 mod limiter;
 mod model;
+mod pace;
 mod run;
+mod twice;
+mod warm_up;
 
-pub use file::{Limit, Mode, Rule};
+pub use file::{Key, Limit, Mode, Rule, Shares};
 pub use history::{Action, History, Middle, Request, Step, Way};
 pub use run::Difference;
 

@@ -6,7 +6,7 @@ use leaparray::Outcome;
 
 use super::file::{Mode, Rule};
 use super::history::Request;
-use super::limiter::{Answer, Limiter};
+use super::limiter::{Answer, Asked, Limiter};
 
 /// The time for which a rule that is gone can come back to its state.
 const KEEP: u64 = 3_600_000;
@@ -14,8 +14,8 @@ const KEEP: u64 = 3_600_000;
 /// The state of a set of rules. Times are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Model {
-    limiters: Vec<Limiter>,
-    active: Vec<Active>,
+    pub(super) limiters: Vec<Limiter>,
+    pub(super) active: Vec<Active>,
     gone: Vec<(Active, u64)>,
     /// What the requests in flight have charged, by their numbers.
     held: BTreeMap<usize, Vec<Charge>>,
@@ -23,9 +23,15 @@ pub(super) struct Model {
 
 /// A rule with the place of its limiter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Active {
-    rule: Rule,
-    limiter: usize,
+pub(super) struct Active {
+    pub(super) rule: Rule,
+    pub(super) limiter: usize,
+}
+
+impl Active {
+    pub(super) fn is_enforced(&self) -> bool {
+        self.rule.mode == Mode::Enforce
+    }
 }
 
 /// What a request has charged at one rule.
@@ -40,7 +46,8 @@ pub(super) struct Charge {
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
-    Admitted,
+    /// Admitted after a wait.
+    Admitted { wait: u64 },
     /// Refused, by one of these rules.
     Refused(Vec<u8>),
 }
@@ -77,15 +84,15 @@ impl Model {
                 self.limiters.len() - 1
             };
             self.limiters[limiter].set(rule.limit, now);
-            let carried = known.filter(|it| !it.rule.is_keyed && !rule.is_keyed);
+            let carried = known.filter(|it| it.rule.key.is_none() && rule.key.is_none());
             if let Some(known) = carried
-                && known.rule.limit.is_rate()
-                && rule.limit.is_rate()
+                && self.limiters[limiter].takes_over()
+                && let Some(taken) = self.limiters[known.limiter].charged(now)
             {
-                let taken = self.limiters[known.limiter].charged(now);
                 let at_begin = begun.limiters[known.limiter].clone().charged(now);
+                let at_begin = at_begin.unwrap_or_default();
                 let to = &mut self.limiters[limiter];
-                let has = to.charged(now);
+                let has = to.charged(now).unwrap_or_default();
                 to.charge(at_begin.saturating_sub(has), now);
                 let late = to.left(taken.saturating_sub(at_begin.max(has)), now);
                 to.charge(late, now);
@@ -98,56 +105,144 @@ impl Model {
     }
 
     /// Returns whether a rule in force has that limiter.
-    fn has(&self, limiter: usize) -> bool {
+    pub(super) fn has(&self, limiter: usize) -> bool {
         self.active.iter().any(|it| it.limiter == limiter)
     }
 
-    fn concerned(&self, request: &Request) -> Vec<Active> {
+    pub(super) fn concerned(&self, request: &Request) -> Vec<Active> {
         let concerns = |it: &&Active| {
             it.rule.mode != Mode::Off && it.rule.resources & 1 << request.resource != 0
         };
         self.active.iter().filter(concerns).copied().collect()
     }
 
-    /// Decides on a request. One that is admitted is held under its number.
-    pub(super) fn decide(&mut self, request: &Request, number: usize, now: u64) -> Verdict {
+    /// Decides on a request: returns the states and the verdicts that there may be. One that is
+    /// admitted is held under its number.
+    pub(super) fn decide(
+        mut self,
+        request: &Request,
+        number: usize,
+        now: u64,
+    ) -> Vec<(Self, Verdict)> {
         let concerned = self.concerned(request);
-        let key = |it: &Active| if it.rule.is_keyed { request.client } else { 0 };
-        let mut answers: Vec<_> = concerned
-            .iter()
-            .map(|it| self.limiters[it.limiter].answer(key(it), request.permits, now))
-            .collect();
-        let refusers = |answers: &[Answer]| -> Vec<u8> {
-            let pairs = concerned.iter().zip(answers);
-            let refuses = |(it, answer): &(&Active, &Answer)| {
-                it.rule.mode == Mode::Enforce && **answer == Answer::Refuses
-            };
-            pairs.filter(refuses).map(|(it, _)| it.rule.name).collect()
+        let answers = self.answers(&concerned, request, now);
+        if answers.iter().any(|(it, answer)| it.is_enforced() && *answer == Answer::Refuses) {
+            return self.refused(&answers, request, now);
+        }
+        for (it, _) in &answers {
+            self.limiters[it.limiter].note_asked(request.asked(&it.rule), now);
+        }
+        let mut all = Vec::new();
+        let is_unknown = |(_, answer): &&(Active, Answer)| *answer == Answer::Unknown;
+        let unknown: Vec<_> = answers.iter().filter(is_unknown).map(|(it, _)| *it).collect();
+        if !unknown.is_empty() {
+            // A limiter that adapts itself may refuse the request before.
+            all.extend(self.clone().refused(&answers, request, now));
+        }
+        for it in &unknown {
+            self.limiters[it.limiter].settle(request.key(&it.rule), now);
+        }
+        let answers = self.answers(&concerned, request, now);
+        all.extend(self.clone().refused(&answers, request, now));
+        if answers.iter().any(|(it, answer)| it.is_enforced() && *answer == Answer::Refuses) {
+            return all;
+        }
+        // A probe that was taken before is given back.
+        let probe =
+            |(it, answer): &&(Active, Answer)| *answer == Answer::Admits && unknown.contains(it);
+        for (it, _) in answers.iter().filter(probe) {
+            let mut given_back = self.clone();
+            let (asked, limiter) = (request.asked(&it.rule), &mut given_back.limiters[it.limiter]);
+            let generation = limiter.take(asked, now);
+            limiter.end(asked.key, asked.permits, generation, Outcome::Cancelled, now);
+            all.extend(given_back.refused(&answers, request, now));
+        }
+        all.extend(self.admitted(&answers, request, number, now));
+        all
+    }
+
+    fn answers(
+        &mut self,
+        concerned: &[Active],
+        request: &Request,
+        now: u64,
+    ) -> Vec<(Active, Answer)> {
+        let answer =
+            |it: &Active| (*it, self.limiters[it.limiter].answer(request.asked(&it.rule), now));
+        concerned.iter().map(answer).collect()
+    }
+
+    /// Returns the states after a refusal by one of the rules that refuse, or may refuse.
+    fn refused(
+        self,
+        answers: &[(Active, Answer)],
+        request: &Request,
+        now: u64,
+    ) -> Vec<(Self, Verdict)> {
+        let may_refuse = |(it, answer): &&(Active, Answer)| {
+            it.is_enforced() && matches!(answer, Answer::Refuses | Answer::Either)
         };
-        let refused = refusers(&answers);
-        if !refused.is_empty() {
-            return Verdict::Refused(refused);
+        let refusers: Vec<_> =
+            answers.iter().filter(may_refuse).map(|(it, _)| it.rule.name).collect();
+        if refusers.is_empty() {
+            return Vec::new();
         }
-        for (it, answer) in concerned.iter().zip(&mut answers) {
-            if *answer == Answer::Unknown {
-                self.limiters[it.limiter].settle(key(it), now);
-                *answer = self.limiters[it.limiter].answer(key(it), request.permits, now);
+        // Rules that decide together refuse by a peek, which is no demand.
+        let noted = self.with_refusals(answers, request, now);
+        let alone = answers.len() == 1 && self.active.len() == 1;
+        let states = if alone { vec![noted] } else { vec![self, noted] };
+        states.into_iter().map(|it| (it, Verdict::Refused(refusers.clone()))).collect()
+    }
+
+    /// Returns the state in which each limiter that refuses a request has noted that.
+    fn with_refusals(&self, answers: &[(Active, Answer)], request: &Request, now: u64) -> Self {
+        let mut noted = self.clone();
+        for (it, _) in answers.iter().filter(|(_, answer)| *answer == Answer::Refuses) {
+            noted.limiters[it.limiter].note_refused(request.asked(&it.rule), now);
+        }
+        noted
+    }
+
+    /// Returns the states after an admission. A limiter in the shadow that may have refused the
+    /// request has given its permits or not.
+    fn admitted(
+        self,
+        answers: &[(Active, Answer)],
+        request: &Request,
+        number: usize,
+        now: u64,
+    ) -> Vec<(Self, Verdict)> {
+        let wait = answers
+            .iter()
+            .filter(|(it, _)| it.is_enforced())
+            .map(|(_, answer)| if let Answer::Waits(wait) = answer { *wait } else { 0 });
+        let verdict = Verdict::Admitted { wait: wait.max().unwrap_or_default() };
+        let mut states = vec![(self.with_refusals(answers, request, now), Vec::new())];
+        if states[0].0 != self {
+            states.push((self, Vec::new()));
+        }
+        for (it, answer) in answers {
+            let asked = request.asked(&it.rule);
+            let may_give = matches!(answer, Answer::Admits | Answer::Waits(_) | Answer::Either);
+            // Of a breaker, the reference has at least the requests that count.
+            let may_refuse =
+                *answer == Answer::Either && !it.is_enforced() && it.rule.limit.is_in_flight();
+            let without = if may_refuse || !may_give { states.clone() } else { Vec::new() };
+            if !may_give {
+                continue;
             }
-        }
-        let refused = refusers(&answers);
-        if !refused.is_empty() {
-            return Verdict::Refused(refused);
-        }
-        let mut charges = Vec::new();
-        for (it, answer) in concerned.iter().zip(answers) {
-            if answer == Answer::Admits {
-                let (key, permits) = (key(it), request.permits);
-                let generation = self.limiters[it.limiter].take(key, permits, now);
+            for (state, charges) in &mut states {
+                let generation = state.limiters[it.limiter].take(asked, now);
+                let Asked { key, permits, .. } = asked;
                 charges.push(Charge { limiter: it.limiter, key, permits, generation });
             }
+            states.extend(without);
         }
-        self.held.insert(number, charges);
-        Verdict::Admitted
+        let held = |(mut state, charges): (Self, _)| {
+            state.held.insert(number, charges);
+            (state, verdict.clone())
+        };
+        states.into_iter().map(held).collect()
     }
 
     /// Ends a request that was admitted.
@@ -157,72 +252,5 @@ impl Model {
         {
             self.limiters[limiter].end(key, permits, generation, outcome, now);
         }
-    }
-
-    /// Decides on a request by these rules, then by those of `next`, the version after it. Of what
-    /// it charges by these, `stays` says what stays charged: by the places among the charges that
-    /// cannot be given back, which are those of keys, of buckets that are changed, and of limiters
-    /// that replace another one. `None` if there are fewer.
-    ///
-    /// With `file`, the first decision is by the numbers before the change.
-    pub(super) fn decide_twice(
-        &self,
-        next: &Self,
-        file: Option<&[Rule]>,
-        request: &Request,
-        stays: u32,
-        (number, now): (usize, u64),
-    ) -> Option<(Self, Verdict)> {
-        let mut twice = if file.is_some() { self.clone() } else { next.clone() };
-        let (mut place, mut replaced) = (0, Vec::new());
-        for it in self.concerned(request) {
-            let is_bucket = matches!(it.rule.limit, super::Limit::Bucket { .. });
-            let is_replaced = !next.has(it.limiter);
-            let stays_charged = it.rule.is_keyed || is_bucket || is_replaced;
-            if !(it.rule.limit.is_rate() && stays_charged) {
-                continue;
-            }
-            if is_replaced {
-                replaced.push(it.limiter);
-            }
-            if stays & 1 << place != 0 {
-                let key = if it.rule.is_keyed { request.client } else { 0 };
-                let limiter = &mut twice.limiters[it.limiter];
-                if limiter.answer(key, request.permits, now) != Answer::Admits {
-                    return None;
-                }
-                limiter.take(key, request.permits, now);
-            }
-            place += 1;
-        }
-        if stays >> place != 0 {
-            return None;
-        }
-        if let Some(file) = file {
-            twice.apply(file, now);
-            // Those have it back. Their successors were charged with it.
-            for limiter in replaced {
-                twice.limiters[limiter] = self.limiters[limiter].clone();
-            }
-        }
-        let verdict = twice.decide(request, number, now);
-        Some((twice, verdict))
-    }
-
-    /// Returns the rules of this version that refuse a request by their number in `other`, the
-    /// version before or after it.
-    pub(super) fn refusers_by(&self, other: &mut Self, request: &Request, now: u64) -> Vec<u8> {
-        let mut refusers = Vec::new();
-        for it in self.concerned(request) {
-            let key = if it.rule.is_keyed { request.client } else { 0 };
-            let same = other.active.iter().find(|other| other.limiter == it.limiter);
-            let is_enforced = |rule: &Rule| rule.mode == Mode::Enforce;
-            if same.is_some_and(|same| is_enforced(&it.rule) || is_enforced(&same.rule))
-                && other.limiters[it.limiter].answer(key, request.permits, now) == Answer::Refuses
-            {
-                refusers.push(it.rule.name);
-            }
-        }
-        refusers
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use leaparray::flow::{Ask, LimiterExt};
 use leaparray::{
@@ -66,18 +67,19 @@ impl Clock for Hooked {
 /// A caller that calls a closure when it is first asked for its key.
 struct Asked<'a> {
     key: Option<&'static str>,
+    class: Option<&'static str>,
     call: RefCell<Option<Box<dyn FnOnce() + 'a>>>,
 }
 
 impl Caller for Asked<'_> {
     type Key = &'static str;
 
-    fn key(&self, _source: &KeySource) -> Option<&'static str> {
+    fn key(&self, source: &KeySource) -> Option<&'static str> {
         let call = self.call.borrow_mut().take();
         if let Some(call) = call {
             call();
         }
-        self.key
+        if let KeySource::Header(_) = source { self.class } else { self.key }
     }
 }
 
@@ -86,13 +88,14 @@ enum Held {
     Entry(RuleEntry<Hooked>),
 }
 
-/// Either what a request holds, or the name of the rule that has refused it.
-type Answer = Result<Held, Option<&'static str>>;
+/// Either what a request holds and its wait, or the name of the rule that has refused it.
+type Answer = Result<(Held, Duration), Option<&'static str>>;
 
 #[derive(Clone)]
 struct World {
     rules: Rules<Hooked>,
-    resources: [Resource<Hooked>; 2],
+    /// Each by itself, and in two contexts.
+    resources: [[Resource<Hooked>; 3]; 2],
 }
 
 impl World {
@@ -103,19 +106,22 @@ impl World {
 
     fn ask(&self, request: &Request, now: u64, call: Option<Box<dyn FnOnce() + '_>>) -> Answer {
         let key = [None, Some("ann"), Some("bob")][request.client];
-        let caller = Asked { key, call: RefCell::new(call) };
-        let resource = &self.resources[request.resource];
+        let class = [None, Some("high"), Some("low")][request.class];
+        let caller = Asked { key, class, call: RefCell::new(call) };
+        let resource = &self.resources[request.resource][request.context];
         let ask = Ask::at(Timestamp::from_millis(now)).many(request.permits);
         let decision = match request.way {
             Way::Ask => self.rules.ask(resource, &caller, &ask),
             Way::Limiter => self.rules.limiter(resource, &caller).ask(&ask),
             Way::Enter => {
                 let entered = self.rules.try_enter_at(resource.clone(), &caller, ask);
-                return entered.map(Held::Entry).map_err(|it| it.limiter());
+                let held = |it| (Held::Entry(it), Duration::ZERO);
+                return entered.map(held).map_err(|it| it.limiter());
             }
         };
         let admitted = decision.into_result().map_err(|it| it.limiter())?;
-        Ok(Held::Permits(admitted.into_parts().0))
+        let (permits, wait) = admitted.into_parts();
+        Ok((Held::Permits(permits), wait))
     }
 }
 
@@ -132,7 +138,20 @@ struct Run {
 }
 
 fn has_keys(file: &[Rule]) -> bool {
-    file.iter().any(|it| it.is_keyed)
+    file.iter().any(|it| it.key.is_some())
+}
+
+/// Returns a request with each of the keys by which it may be decided beside a change: a limiter
+/// knows those for which the former rules have asked.
+fn with_known_keys(request: &Request) -> Vec<Request> {
+    let Request { client, class, .. } = *request;
+    let (clients, classes) = match request.way {
+        Way::Limiter => (vec![0, client], vec![0, class]),
+        Way::Ask | Way::Enter => (vec![client], vec![class]),
+    };
+    let each =
+        |client| classes.iter().map(move |class| Request { client, class: *class, ..*request });
+    clients.into_iter().flat_map(each).collect()
 }
 
 /// The time of the first step in milliseconds.
@@ -144,7 +163,12 @@ impl Run {
         let clock = Hooked { clock, hook: Arc::default() };
         let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
         let rules = Rules::new(Arc::new(registry));
-        let resources = ["a", "b"].map(|it| rules.registry().resource(it).expect("there is room"));
+        let resources = ["a", "b"].map(|it| {
+            let resource = rules.registry().resource(it).expect("there is room");
+            let [web, batch] =
+                ["web", "batch"].map(|it| resource.in_context(it).expect("there is room"));
+            [resource, web, batch]
+        });
         let world = World { rules, resources };
         world.apply(first);
         let mut model = Model::default();
@@ -179,7 +203,7 @@ impl Run {
         possible: Vec<(Model, Verdict)>,
     ) -> Result<(), Difference> {
         let agrees = |verdict: &Verdict| match (verdict, &answer) {
-            (Verdict::Admitted, Ok(_)) => true,
+            (Verdict::Admitted { wait }, Ok((_, found))) => Duration::from_millis(*wait) == *found,
             (Verdict::Refused(by), Err(Some(name))) => by.iter().any(|it| it.to_string() == **name),
             _ => false,
         };
@@ -196,13 +220,13 @@ impl Run {
         }
         if self.models.is_empty() {
             let found = match answer {
-                Ok(_) => "admitted".to_owned(),
+                Ok((_, wait)) => format!("admitted after {wait:?}"),
                 Err(by) => format!("refused by {by:?}"),
             };
             expected.dedup();
             return Err(Difference { step, found, expected });
         }
-        if let Ok(held) = answer {
+        if let Ok((held, _)) = answer {
             self.held.push((step, held));
             if let Some(found) = self.bounds.admit(request, step, beside, self.now) {
                 return Err(Difference { step, found, expected: Vec::new() });
@@ -213,11 +237,8 @@ impl Run {
 
     fn ask(&mut self, step: usize, request: &Request) -> Result<(), Difference> {
         let answer = self.world.ask(request, self.now, None);
-        let decide = |mut model: Model| {
-            let verdict = model.decide(request, step, self.now);
-            (model, verdict)
-        };
-        let possible = mem::take(&mut self.models).into_iter().map(decide).collect();
+        let decide = |model: Model| model.decide(request, step, self.now);
+        let possible = mem::take(&mut self.models).into_iter().flat_map(decide).collect();
         self.observe(step, request, false, answer, possible)
     }
 
@@ -231,32 +252,27 @@ impl Run {
     ) -> Result<(), Difference> {
         let mut possible = Vec::new();
         for model in mem::take(&mut self.models) {
-            let mut before = model.clone();
-            let verdict = before.decide(request, step, self.now);
-            let mut late = before.clone();
-            before.apply(file, self.now);
-            possible.push((before, verdict.clone()));
-            late.apply_since(&model, file, self.now);
-            possible.push((late, verdict));
+            for (state, verdict) in model.clone().decide(request, step, self.now) {
+                let (mut before, mut late) = (state.clone(), state);
+                before.apply(file, self.now);
+                possible.push((before, verdict.clone()));
+                late.apply_since(&model, file, self.now);
+                possible.push((late, verdict));
+            }
             let mut next = model.clone();
             next.apply(file, self.now);
             // By the number of the other version, in the list of either.
-            let mut refusers = model.refusers_by(&mut next.clone(), request, self.now);
-            refusers.extend(next.refusers_by(&mut model.clone(), request, self.now));
+            let mut refusers = model.refusers_by(&next, request, self.now);
+            refusers.extend(next.refusers_by(&model, request, self.now));
+            let noted = next.with_refusal_of(request, self.now);
+            possible.push((noted, Verdict::Refused(refusers.clone())));
             possible.push((next.clone(), Verdict::Refused(refusers)));
-            // A limiter knows the keys for which the former rules have asked.
-            let clients = if request.way == Way::Limiter { &[0][..] } else { &[] };
-            for client in clients.iter().copied().chain([request.client]) {
-                let request = Request { client, ..*request };
-                let mut after = next.clone();
-                let verdict = after.decide(&request, step, self.now);
-                possible.push((after, verdict));
-                let at = (step, self.now);
-                let twice = (1..1 << file::NAMES).flat_map(|stays| {
-                    let files = [Some(file), None];
-                    files.map(|it| model.decide_twice(&next, it, &request, stays, at))
-                });
-                possible.extend(twice.flatten());
+            for request in &with_known_keys(request) {
+                possible.extend(next.clone().decide(request, step, self.now));
+                for file in [Some(file), None] {
+                    let at = (step, self.now);
+                    possible.extend(model.decide_twice(&next, file, request, at));
+                }
             }
         }
         self.bounds.apply(file, self.now);
@@ -348,7 +364,7 @@ const MOST_STATES: usize = 64;
 pub(super) fn run(history: &History) -> Result<(), Difference> {
     let mut run = Run::new(&history.first);
     for (step, action) in history.steps.iter().enumerate() {
-        run.clock.clock.advance(std::time::Duration::from_millis(action.after));
+        run.clock.clock.advance(Duration::from_millis(action.after));
         run.now += action.after;
         run.play(step, &action.action)?;
         if run.models.len() > MOST_STATES {
@@ -358,13 +374,17 @@ pub(super) fn run(history: &History) -> Result<(), Difference> {
     while !run.held.is_empty() {
         run.end(0, Outcome::Success);
     }
-    run.clock.clock.advance(std::time::Duration::from_secs(60));
+    run.clock.clock.advance(Duration::from_secs(60));
     run.now += 60_000;
     // More requests than any limit has permits.
     let requests = (0..2).flat_map(|resource| (0..3).map(move |client| (resource, client)));
     for (resource, client) in requests.cycle().take(60) {
-        let request = Request { resource, client, permits: 1, way: Way::Ask };
+        let (context, class) = (client, client);
+        let request = Request { resource, client, context, class, permits: 1, way: Way::Ask };
         run.ask(history.steps.len() + run.held.len(), &request)?;
+        if run.models.len() > MOST_STATES {
+            return Ok(());
+        }
     }
     Ok(())
 }

@@ -312,6 +312,41 @@ impl Caller for Changing<'_> {
     }
 }
 
+/// A caller that changes the rules when it is first asked for its key.
+struct Replaces<'a>(&'a Rules<Hooked>, Mutex<Option<RuleSet>>);
+
+impl Caller for Replaces<'_> {
+    type Key = &'static str;
+
+    fn key(&self, _source: &KeySource) -> Option<&'static str> {
+        let version = self.1.lock().unwrap().take();
+        version.map(|it| self.0.apply(&it));
+        None
+    }
+}
+
+/// A pace makes the request wait that the change meets. The request is taken back, and the pace and
+/// the window are charged once.
+#[test]
+fn request_that_waits_is_charged_once_when_it_is_decided_anew() {
+    let rules =
+        Rules::new(Arc::new(Registry::with_clock(RegistryConfig::default(), Hooked::default())));
+    let pace = ("pace", "pace = \"10 per second\"\nmax_wait = \"9s\"");
+    let window = ("window", "limit = \"5 per hour\"");
+    let keyed = ("each", "key = \"client\"\nin_flight = 9");
+    rules.apply(&file(&[pace, window, keyed]));
+    let resource = rules.registry().resource("a").unwrap();
+    let ask = Ask::at(Timestamp::from_secs(3_600));
+    assert!(rules.ask(&resource, &(), &ask).is_admitted());
+    let replaces = Replaces(&rules, Mutex::new(Some(file(&[pace, window]))));
+    let decision = rules.ask(&resource, &replaces, &ask.many(3));
+    assert_eq!(rules.status().version, 2, "the change came in between");
+    assert_eq!(decision.wait(), Duration::from_millis(300));
+    assert_eq!(rules.ask(&resource, &(), &ask).wait(), Duration::from_millis(400));
+    let refusal = rules.ask(&resource, &(), &ask).refusal().expect("five are charged");
+    assert_eq!(refusal.limiter(), Some("window"));
+}
+
 #[test]
 fn caller_may_decide_and_change_the_rules_when_it_is_asked_for_its_key() {
     let rules =

@@ -3,6 +3,7 @@
 mod in_the_middle;
 mod places;
 mod replaced;
+mod warm_up;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
