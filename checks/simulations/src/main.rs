@@ -1,11 +1,18 @@
 //! Writes `docs/SIMULATIONS.md` and `docs/guide/adaptive_limits.md`, with its table
-//! `published.tsv`, or with `--check` compares them with the results. With `search N`, searches N
-//! random histories of each family of controllers instead; with `rules FIRST N`, N random histories
-//! of rules from that seed on; with `traces N`, runs each limit and each breaker on N traces of
-//! each shape. Fails if one of the goals on the pages is missed, if
-//! leases overshoot, or if a check of the fleet windows or of the traces fails.
+//! `published.tsv`, or with `--check` compares them with the results. Fails if one of the goals on
+//! the pages is missed, if leases overshoot, or if a check of the fleet windows or of the traces
+//! fails.
+//!
+//! | arguments | instead |
+//! |---|---|
+//! | `search N` | searches N random histories of each family of controllers |
+//! | `rules FIRST N` | searches N random histories of rules, from that seed on |
+//! | `leases FIRST N` | searches N random fleets with a limit, from that seed on |
+//! | `traces N` | runs each limit and each breaker on N traces of each shape |
 #![forbid(unsafe_code)]
 
+use std::fmt::Debug;
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs, io};
@@ -22,16 +29,19 @@ fn main() -> ExitCode {
         [] => false,
         ["--check"] => true,
         ["search", seeds] => return seeds.parse().map_or(ExitCode::from(2), search),
-        ["rules", first, seeds] => {
-            return match (first.parse(), seeds.parse()) {
-                (Ok(first), Ok(seeds)) => search_rules(first, seeds),
-                _ => ExitCode::from(2),
+        [kind @ ("rules" | "leases"), first, seeds] => {
+            let (Ok(first), Ok(seeds)) = (first.parse(), seeds.parse()) else {
+                return ExitCode::from(2);
+            };
+            return match *kind {
+                "rules" => search_parts(first, seeds, rules::search),
+                _ => search_parts(first, seeds, fleet::search::search),
             };
         }
         ["traces", seeds] => return seeds.parse().map_or(ExitCode::from(2), run_traces),
         _ => {
             eprintln!(
-                "the arguments are --check, or search, rules or traces and numbers, not {arguments:?}"
+                "the arguments are --check, or search, rules, leases or traces and numbers, not {arguments:?}"
             );
             return ExitCode::from(2);
         }
@@ -96,13 +106,16 @@ fn search(seeds: u64) -> ExitCode {
     ExitCode::from(u8::from(found.iter().any(Option::is_some)))
 }
 
-/// Prints the first history of rules that differs from the reference in each part of the seeds,
-/// made simpler.
-fn search_rules(first: u64, seeds: u64) -> ExitCode {
+/// Prints the first history that breaks its property in each part of the seeds, made simpler.
+fn search_parts<F: Debug + Send>(
+    first: u64,
+    seeds: u64,
+    search: impl Fn(Range<u64>) -> Option<F> + Sync,
+) -> ExitCode {
     const PART: u64 = 1_000;
     let last = first.saturating_add(seeds);
     let parts: Vec<_> = (first..last).step_by(1_000).collect();
-    let found = parallel::map(&parts, |part| rules::search(*part..last.min(part + PART)));
+    let found = parallel::map(&parts, |part| search(*part..last.min(part + PART)));
     for found in found.iter().flatten() {
         println!("{found:#?}");
     }

@@ -12,6 +12,7 @@
 //! | `leases`, `round_trips`, `shares`, `counts` | the strategies |
 //! | `window`, `observed` | counts of a sliding window, and the results |
 //! | `cases`, `report` | the runs, and their section of the page |
+//! | `search` | random scenarios |
 
 mod cases;
 mod clock;
@@ -24,6 +25,7 @@ pub mod report;
 mod round_trips;
 mod run;
 mod scenario;
+pub mod search;
 mod server;
 mod shares;
 mod window;

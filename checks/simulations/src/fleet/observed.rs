@@ -6,7 +6,8 @@ use leaparray_redis::lease::LeaseConfig;
 
 use super::{Request, Scenario, float, micros};
 
-/// The results of a run. All but the overshoot are about the measured seconds.
+/// The results of a run. All but the overshoot are about the measured seconds. A share of nothing
+/// is not a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The most permits beyond the limit that were used in any interval of the server's time, from
@@ -180,7 +181,8 @@ impl Observer {
         self.waits.sort_unstable();
         let decided = float(self.waits.len() as u64);
         let local = float(self.waits.partition_point(|it| *it == 0) as u64);
-        let p99 = self.waits[(self.waits.len() * 99).div_ceil(100) - 1];
+        let rank = (self.waits.len() * 99).div_ceil(100);
+        let p99 = rank.checked_sub(1).map_or(0, |index| self.waits[index]);
         let (admitted, operations) = (float(self.admitted_measured), float(self.operations));
         let requests = float(self.admitted_requests);
         let mut usable = float(self.central_measured);

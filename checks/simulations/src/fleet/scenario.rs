@@ -3,7 +3,7 @@
 use leaparray_redis::lease::LeaseConfig;
 
 /// A fleet and what happens to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
     /// The parameters of the limit.
     pub config: LeaseConfig,

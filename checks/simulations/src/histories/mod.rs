@@ -17,6 +17,7 @@ mod world;
 
 pub use history::{Asks, Failures, History, Range, Stage};
 pub use lengths::Lengths;
+pub(crate) use search::shrunk;
 pub use search::{Found, search, shrink};
 pub use verdict::{Verdict, judge};
 pub use world::Counts;

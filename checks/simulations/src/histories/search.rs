@@ -36,7 +36,7 @@ pub fn shrink(found: Found, maker: Maker<'_>) -> Found {
 }
 
 /// Makes a case simpler as long as it has a verdict that breaks the property.
-pub(super) fn shrunk<H, V>(
+pub(crate) fn shrunk<H, V>(
     mut case: H,
     mut verdict: V,
     simpler: impl Fn(&H) -> Vec<H>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray_redis::lease::LeaseConfig;
 use leaparray_simulations::fleet::{
-    Failover, Faults, Observed, RoundTrips, Scenario, Sizes, Strategy, Waits, simulate,
+    Failover, Faults, Observed, RoundTrips, Scenario, Sizes, Strategy, Waits, search, simulate,
 };
 
 fn scenario(drift_ppm: u32, faults: Faults) -> Scenario {
@@ -39,6 +39,13 @@ fn leases_do_not_overshoot() {
 fn leases_do_not_overshoot_in_any_interval() {
     let worst = worst(Strategy::Leases, &any_second(scenario(500, Faults::ALL)), 5);
     assert_eq!(worst.in_any_interval.to_bits(), 0.0_f64.to_bits());
+}
+
+/// Whatever the limit, the nodes, the load, the network and the faults are.
+#[test]
+fn random_fleets_do_not_overshoot() {
+    let found = search::search(0..300);
+    assert!(found.is_none(), "{found:#?}");
 }
 
 /// By a clock that does not step. The steps are shorter than most round trips, and longer.
