@@ -285,7 +285,7 @@ impl Headroom {
         // The permits that can be in use: with a few, a part of one counts.
         self.capacity = float(floor(self.limit)) - queue.max(0.0);
         if self.is_saturated(&base) {
-            self.saturated_dips += 1;
+            self.saturated_dips = self.saturated_dips.saturating_add(1);
             self.rest = Duration::ZERO;
             if self.saturated_dips < Self::SURE {
                 self.capacity = base.limit;
