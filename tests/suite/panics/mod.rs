@@ -1,5 +1,7 @@
 //! Panics in user code that the crate calls: no count is lost, and no operation stays half done.
 
+mod permits;
+
 use std::cell::Cell;
 use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +13,14 @@ use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::array::{Bucket, LeapArray};
 use leaparray::flow::breaker::{AdaptiveBreakerConfig, RandomSource};
 use leaparray::flow::{
-    AdaptiveBreaker, Ask, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
+    AdaptiveBreaker, Decision, FixedWindowLimiter, LeakyBucket, Limiter, LimiterExt, Rate,
     SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::rolling_window::RollingWindow;
 use leaparray::window::BucketTotals;
 use leaparray::{
-    Clock, ManualClock, MetricEvent, NodeConfig, Outcome, Permit, Registry, RegistryConfig,
-    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    Clock, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, ResourceNode,
+    SlidingWindow, Timestamp, WindowConfig,
 };
 
 /// Whether `act` panics.
@@ -105,64 +107,6 @@ fn entry_whose_clock_panics_reports_an_exception_to_its_controller() {
     // If the permit read the clock as well, the second panic would abort the process.
     assert!(clock.breaks(|| entry.success()));
     assert_eq!([Success, Exception].map(|event| breaker.window().now().sum(event)), [0, 1]);
-}
-
-/// Admits each request. A permit has `N` words, and counts its ends by their outcome, and its drop.
-#[derive(Clone, Default)]
-struct Counted<const N: usize> {
-    /// Successes, exceptions and drops.
-    counts: Arc<[AtomicU64; 3]>,
-    /// The end panics after it was counted.
-    panics: bool,
-}
-
-struct CountedPermit<const N: usize>(Counted<N>, [u64; N]);
-
-impl<const N: usize> Permit for CountedPermit<N> {
-    fn end_at(&mut self, _now: Timestamp, outcome: Outcome) {
-        self.0.counts[usize::from(outcome != Outcome::Success)].fetch_add(1, Ordering::Relaxed);
-        assert!(!self.0.panics, "the end panics");
-    }
-}
-
-impl<const N: usize> Drop for CountedPermit<N> {
-    fn drop(&mut self) {
-        self.0.counts[2].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl<const N: usize> Limiter for Counted<N> {
-    type Permit = CountedPermit<N>;
-
-    fn decide(&self, _ask: &Ask<'_>) -> Decision<CountedPermit<N>> {
-        Decision::Admitted(CountedPermit(self.clone(), [0; N]))
-    }
-}
-
-/// Returns the ends and the drop of a permit whose end panics, or else whose clock does.
-fn counts_after_panic<const N: usize>(panics: bool) -> [u64; 3] {
-    let clock = Fragile::new();
-    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    let limiter = Counted::<N> { panics, ..Counted::default() };
-    let entry = limiter.try_enter_at(&node, clock.clock.now()).unwrap();
-    let end = || entry.success();
-    assert!(if panics { self::panics(end) } else { clock.breaks(end) });
-    assert_eq!(sums(&node, [Success, Exception]), if panics { [1, 0] } else { [0, 1] });
-    assert_eq!(node.concurrency(), 0);
-    [0, 1, 2].map(|it| limiter.counts[it].load(Ordering::Relaxed))
-}
-
-/// A small permit is taken out of its entry before it ends, and a large one ends there.
-#[test]
-fn permit_ends_once_and_is_dropped_once_if_its_end_or_the_clock_panics() {
-    assert_eq!(
-        [counts_after_panic::<0>, counts_after_panic::<9>].map(|it| it(true)),
-        [[1, 0, 1]; 2]
-    );
-    assert_eq!(
-        [counts_after_panic::<0>, counts_after_panic::<9>].map(|it| it(false)),
-        [[0, 1, 1]; 2]
-    );
 }
 
 #[test]
