@@ -19,8 +19,8 @@ use crate::sync::{Arc, Place, RacyOnce, lanes, stripe};
 /// # Threads of one lane
 ///
 /// A thread takes the handle out of its lane, clones it, and puts it back. Another thread of the
-/// lane that looks the resource up meanwhile finds none, takes a handle of its own, and puts a
-/// clone into the lane, where the later of the two stays. An eviction that finds none meanwhile
+/// lane that looks the resource up in between finds none, takes a handle of its own, and puts a
+/// clone into the lane, where the later of the two stays. An eviction that finds none in between
 /// does not evict: the handle is a holder, wherever it is.
 ///
 /// # Cycles

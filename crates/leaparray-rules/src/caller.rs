@@ -82,7 +82,7 @@ impl<A: Caller + ?Sized> Caller for &A {
     }
 }
 
-/// What a request has from a source of keys.
+/// The values that a request has from a source of keys.
 #[derive(Clone)]
 pub(crate) enum KeyValues<K> {
     None,
@@ -95,7 +95,7 @@ pub(crate) enum KeyValues<K> {
 }
 
 impl<K> KeyValues<K> {
-    /// Returns what a request of a resource has. `handle` returns the key of a source that
+    /// Returns the values of a request of a resource. `handle` returns the key of a source that
     /// [the handle has](KeySource::is_of_handle).
     #[inline]
     pub(crate) fn of<A: Caller<Key = K> + ?Sized>(

@@ -66,7 +66,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
     }
 }
 
-/// What the options of a command say.
+/// The options of a command.
 struct Options<'a> {
     /// The arguments that are no options.
     names: Vec<&'a str>,

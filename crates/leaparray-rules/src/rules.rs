@@ -93,6 +93,9 @@ use crate::turn::Turn;
 /// that is removed stays while a thread that has decided by it is idle. The registry does not: it
 /// is dropped with the last handle to the rules and to it.
 ///
+/// A thread keeps one version. If it decides by two `Rules` in turn, or inside of another decision,
+/// it loads the newest version each time, and so writes a reference count that threads share.
+///
 /// # The registry
 ///
 /// Each rule is [watched](Registry::watch) under its name, so that the page and the exporters show

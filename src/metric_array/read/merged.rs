@@ -97,8 +97,8 @@ struct MergedRow {
     bins: CopiedBins,
 }
 
-/// Calls `read` with the calling thread's merge of that window, which has that number of slots, for
-/// reads of so many buckets; with `None` if a read without a merge is better.
+/// Calls `read` with the calling thread's merge of that window, which has `slots` slots, for
+/// reads of `buckets` buckets; with `None` if a read without a merge is better.
 pub(crate) fn with_merged<R>(
     key: Key,
     slots: usize,
@@ -221,7 +221,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Fills 64 buckets with so many response times each, reads them three times, and returns the
+    /// Fills 64 buckets with `spread` response times each, reads them three times, and returns the
     /// words for which this thread keeps copies.
     fn kept_words(spread: i32) -> usize {
         let config = WindowConfig::new(64, 64 * SECOND).unwrap();

@@ -25,9 +25,9 @@ pub struct Problem {
     /// The keys and values of the descriptors down to the one with the problem, and the key of the
     /// file: `client.path_/buy.rate_limit.unit`. Empty if it is the whole file.
     pub path: String,
-    /// What is wrong.
+    /// The fault.
     pub wrong: String,
-    /// What would be right; empty if that cannot be told.
+    /// The text that would be right; empty if that cannot be told.
     pub right: String,
 }
 

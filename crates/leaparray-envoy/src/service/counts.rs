@@ -13,7 +13,7 @@ use crate::config::entry_name;
 #[derive(Debug)]
 pub(super) struct Counts<C>(OnceLock<Option<Resource<C>>>);
 
-/// What became of the hits of a descriptor.
+/// The outcome of the hits of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcomes {
     Admitted,

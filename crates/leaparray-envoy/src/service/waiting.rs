@@ -7,11 +7,11 @@ use super::request::{Descriptor, Request};
 /// A unit of the bound, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// What a request takes beside its texts and descriptors, in bytes: the future, the stream of its
+/// The bytes of a request beside its texts and descriptors: those of the future, the stream of its
 /// answer, and the state of the wait.
 const OF_REQUEST: usize = 4 << 10;
 
-/// What a descriptor takes beside its entries, in bytes: as it was decoded, and as it is decided.
+/// The bytes of a descriptor beside its entries: as it was decoded, and as it is decided.
 const OF_DESCRIPTOR: usize = 512;
 
 /// The bound of the memory of the requests that wait.

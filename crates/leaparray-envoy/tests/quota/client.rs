@@ -8,9 +8,9 @@ use leaparray_envoy::quota::{Strategy, StreamId};
 /// When a client sends requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Load {
-    /// So many in each step.
+    /// This number in each step.
     Steady(u64),
-    /// All that are admitted, but only in the first step of each so many steps.
+    /// All that are admitted, but only in the first of each this number of steps.
     Saved(u64),
     None,
 }

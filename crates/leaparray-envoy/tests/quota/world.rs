@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-/// The most requests that were admitted in so many steps, one after another.
+/// The most requests that were admitted in `steps` steps, one after another.
 pub(crate) fn most(admitted: &[u64], steps: usize) -> u64 {
     let mut sum = 0;
     let mut most = 0;

@@ -34,8 +34,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// What the recorder has of a series. A count that is new is known only until the next reading: if
-/// the recorder panics, a count may be lost, and none is fed twice.
+/// The state of a series at the recorder. A count that is new is known only until the next reading:
+/// if the recorder panics, a count may be lost, and none is fed twice.
 pub(super) struct Fed {
     labels: Vec<Label>,
     /// Whether the recorder has the counters. The first publication creates all of them.

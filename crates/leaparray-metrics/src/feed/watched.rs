@@ -8,7 +8,7 @@ use metrics::{Key, Label, Recorder, Unit};
 
 use super::series::METADATA;
 
-/// What the recorder has.
+/// The metrics of limiters that the recorder has.
 pub(super) struct Watched {
     gauges: HashSet<Key>,
     /// The counters, with the last reading of each.

@@ -18,7 +18,7 @@ const SENT_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) struct Link {
     /// The time that they take.
     pub(crate) delay: Duration,
-    /// One of so many packets is lost and sent again, and those after it wait for it; 0 for none.
+    /// One of this number of packets is lost and sent again, and those after it wait; 0 for none.
     pub(crate) loses_one_of: u32,
     /// The bytes of all connections in a second, in each direction; 0 without a bound.
     pub(crate) bytes_per_sec: u32,

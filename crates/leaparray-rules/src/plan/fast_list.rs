@@ -18,7 +18,7 @@ use crate::limiter::{RuleClock, RulePermits};
 /// nothing is taken.
 ///
 /// The rules decide as [`together`](super::together) does: by a peek at each, and then by the
-/// decision of each. What they return is not moved: a decision is a tag that is compared. If one
+/// decision of each. Their decisions are not moved: of each, a tag is compared. If one
 /// does not admit the request at once after all, `together` goes on from there: the permits of a
 /// key and of a warm-up cannot be given back, so no rule is asked for a second decision.
 #[inline(never)]

@@ -116,8 +116,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The bits of the place. So many rules and lists have a number; others are looked up for each
-    /// request.
+    /// The bits of the place. 2²³ rules and as many lists have a number; others are looked up for
+    /// each request.
     const PLACE_BITS: u32 = 23;
 
     const PLACES: u64 = 1 << Self::PLACE_BITS;

@@ -47,7 +47,7 @@ impl Usage {
         Self { limit, taken }
     }
 
-    /// Returns the usage of a window in which so many permits are left.
+    /// Returns the usage of a window in which `remaining` permits are left.
     pub(in crate::flow) const fn of_remaining(remaining: u64) -> Self {
         Self::new(remaining, 0)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::file::{Limit, Mode, Rule};
 use super::history::Request;
 
-/// What was admitted, and by which rules.
+/// The admitted permits, by rules.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     /// The files, with the times from which they are in force.

@@ -58,14 +58,14 @@ pub enum Limit {
         /// The time for which it is open.
         wait: u64,
     },
-    /// A breaker that refuses no request while its window has at most so many.
+    /// A breaker that refuses no request while its window has at most `min_requests`.
     AdaptiveBreaker {
         /// The number of requests.
         min_requests: u64,
     },
 }
 
-/// What the limits of a rule are counted by.
+/// The key by which a rule counts: each of its values has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The client of a request.
@@ -77,9 +77,9 @@ pub enum Key {
 /// The shares of a limit in flight that classes may use, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// That of each class which is named.
+    /// The share of each class that is named.
     pub named: [u64; 2],
-    /// That of all other classes, if the rule says it.
+    /// The share of all other classes, if the rule has it.
     pub others: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ pub struct Rule {
     pub name: u8,
     /// The bits of the resources whose requests it concerns.
     pub resources: u8,
-    /// What has a limit of its own each.
+    /// The key, each value of which has a limit of its own.
     pub key: Option<Key>,
     /// The shares of a limit in flight.
     pub shares: Option<Shares>,

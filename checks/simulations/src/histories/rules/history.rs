@@ -12,7 +12,7 @@ use super::limiter::Asked;
 pub struct History {
     /// The rules at the beginning.
     pub first: Vec<Rule>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -21,11 +21,11 @@ pub struct History {
 pub struct Step {
     /// The time since the step before, in milliseconds.
     pub after: u64,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
-/// What happens in a step.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A request.

@@ -41,7 +41,7 @@ enum State {
     AdaptiveBreaker(Attempts),
 }
 
-/// What a rule is asked for by a request.
+/// The question of a request to a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) key: usize,

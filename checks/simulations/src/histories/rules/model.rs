@@ -17,7 +17,7 @@ pub(super) struct Model {
     pub(super) limiters: Vec<Limiter>,
     pub(super) active: Vec<Active>,
     gone: Vec<(Active, u64)>,
-    /// What the requests in flight have charged, by their numbers.
+    /// The charges of the requests in flight, by their numbers.
     held: BTreeMap<usize, Vec<Charge>>,
 }
 
@@ -34,7 +34,7 @@ impl Active {
     }
 }
 
-/// What a request has charged at one rule.
+/// The charge of a request at one rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Charge {
     limiter: usize,
@@ -43,7 +43,7 @@ pub(super) struct Charge {
     generation: u64,
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Admitted after a wait.

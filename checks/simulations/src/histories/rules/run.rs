@@ -16,14 +16,14 @@ use super::file::{self, Rule};
 use super::history::{Action, History, Middle, Request, Way};
 use super::model::{Model, Verdict};
 
-/// What the rules did, and the reference does not.
+/// An answer of the rules that the reference does not give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The step, from 0.
     pub step: usize,
-    /// What became of the request.
+    /// The answer of the rules.
     pub found: String,
-    /// What should have become of it.
+    /// The answers that the reference allows.
     pub expected: Vec<String>,
 }
 

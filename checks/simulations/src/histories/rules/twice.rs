@@ -5,7 +5,7 @@ use super::history::Request;
 use super::limiter::Answer;
 use super::model::{Active, Model, Verdict};
 
-/// What remains of the charge of a decision that was taken back.
+/// The rest of the charge of a decision that was taken back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remains {
     /// It was given back, or never taken.
@@ -15,7 +15,7 @@ enum Remains {
     IdleTime,
 }
 
-/// Returns what may remain of the charge of a rule.
+/// Returns each rest that the charge of a rule may leave.
 fn remains(it: &Active, next: &Model) -> &'static [Remains] {
     use Remains::{All, IdleTime, Nothing};
     let is_kept = next.has(it.limiter);

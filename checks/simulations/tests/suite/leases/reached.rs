@@ -1,4 +1,4 @@
-//! What a scenario has to reach: without a run that does, it would show nothing.
+//! The states that a scenario has to reach. If no run reaches them, it shows nothing.
 
 use leaparray_redis::lease::Answer;
 

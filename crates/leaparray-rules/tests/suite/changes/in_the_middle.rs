@@ -1,4 +1,4 @@
-//! What happens in the middle of a decision: a change, another request, or a panic.
+//! A change, another request or a panic in the middle of a decision.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -50,7 +50,7 @@ use trial::{Base, High, busy_length, length};
 ///
 /// # Dips
 ///
-/// A dip is at three quarters of the capacity. It is made at the first trial after the limit has
+/// A dip is at three quarters of the capacity. It is made after the first trial at a limit that has
 /// changed by more than a tenth, and else when the trials since the last dip have taken 60 times as
 /// long, 15 times while more than twice the headroom queues, or twice as long if 100 calls tell a
 /// limit that is a tenth lower. So dips take a few hundredths of the time, at three quarters of the
@@ -285,7 +285,7 @@ impl Headroom {
         // The permits that can be in use: with a few, a part of one counts.
         self.capacity = float(floor(self.limit)) - queue.max(0.0);
         if self.is_saturated(&base) {
-            self.saturated_dips += 1;
+            self.saturated_dips = self.saturated_dips.saturating_add(1);
             self.rest = Duration::ZERO;
             if self.saturated_dips < Self::SURE {
                 self.capacity = base.limit;

@@ -105,7 +105,7 @@ mod tests {
         InFlight,
     }
 
-    /// Returns the profile of an epoch with so many calls of each kind, in milliseconds.
+    /// Returns the profile of an epoch with that number of calls of each kind, in milliseconds.
     fn profile(kinds: &[(Call, usize)]) -> Option<[f64; 7]> {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let notes = Notes::default();

@@ -34,7 +34,9 @@ impl High {
     const ENOUGH_CALLS: f64 = 100.0;
 
     pub(super) fn of(profile: Profile, epoch: &EpochCalls<'_>) -> Self {
-        let rate = float(epoch.returned) / length(epoch).as_secs_f64().max(1e-9);
+        // At least one permit: none, times a time that is infinite, would be no number.
+        let returned = float(epoch.returned.max(1));
+        let rate = returned / length(epoch).as_secs_f64().max(1e-9);
         Self { profile, rate, weight: epoch.mean_permits, calls: float(epoch.begun) }
     }
 
@@ -77,4 +79,37 @@ pub(super) fn busy_length(dip: u64, epoch: &EpochCalls<'_>) -> Duration {
     let Some(mean) = epoch.response_times.mean() else { return length };
     let busy = float(epoch.returned) * mean.as_secs_f64() / float(dip);
     length.mul_f64((2.0 * busy / length.as_secs_f64().max(1e-9)).min(1.0))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::histogram::LatencyHistogram;
+    use crate::time::Timestamp;
+
+    /// The calls of a trial take more than a day, or the clock steps by a day, and all fail later.
+    #[test]
+    fn trial_in_which_no_permit_comes_back_has_a_queue() {
+        let (mut times, none) = (LatencyHistogram::default(), LatencyHistogram::default());
+        (0..20).for_each(|_| times.record(Duration::from_millis(10)));
+        let end = Timestamp::from_secs(86_400);
+        let epoch = |returned, response_times| EpochCalls {
+            now: end,
+            start: Timestamp::MIN,
+            end,
+            limit: 20,
+            peak_in_flight: 20,
+            permits: 20,
+            returned,
+            begun: 20,
+            mean_permits: 1.0,
+            exceptions: 0,
+            response_times,
+            cancelled: &none,
+        };
+        let [hung, ended] = [epoch(0, &none), epoch(20, &times)];
+        let [of_hung, of_ended] = [hung, ended].map(|it| Profile::of(&it).unwrap());
+        let base = Base { profile: of_ended, limit: 15.0 };
+        assert_eq!(High::of(of_hung, &hung).queue(&base), Some([f64::INFINITY; 2]));
+    }
 }

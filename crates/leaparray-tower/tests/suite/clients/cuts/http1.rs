@@ -101,7 +101,7 @@ async fn has_arrived(connection: &TcpStream, arrivals: &Arrivals, number: usize)
     }
 }
 
-/// Reads so many bytes. Returns `false` if the server closes the connection before the first one.
+/// Reads `bytes` bytes. Returns `false` if the server closes the connection before the first one.
 async fn read(connection: &mut TcpStream, bytes: usize) -> bool {
     let mut response = vec![0; bytes];
     let Ok(first @ 1..) = connection.read(&mut response).await else { return false };

@@ -106,7 +106,7 @@ pub(super) async fn drive(
     counts
 }
 
-/// Sends a request, and reads its response: the whole one, or at least so many bytes of the body.
+/// Sends a request, and reads its response: the whole one, or at least `bytes` bytes of it.
 async fn send(mut sender: SendRequest<Body>, plan: Plan, bytes: usize, arrivals: &Arrivals) -> End {
     let mut request = Request::get("http://x/body");
     for (name, value) in plan.headers() {

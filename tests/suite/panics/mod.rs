@@ -1,5 +1,7 @@
 //! Panics in user code that the crate calls: no count is lost, and no operation stays half done.
 
+mod permits;
+
 use std::cell::Cell;
 use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
