@@ -128,7 +128,7 @@ pub struct Headroom {
     rest: Duration,
     /// The length of the last dip.
     dip_length: Duration,
-    /// How many dips in sequence were as busy as the limit.
+    /// The dips that were as busy as the limit, since the last one that told the capacity.
     saturated_dips: u32,
     /// The number of calls that a trial measures, for one that tells how long calls take: the
     /// others are cancelled early.
@@ -173,8 +173,8 @@ impl Headroom {
     /// The capacity that is assumed after such a dip, as a share of its limit: the next dip is at
     /// half of it.
     const SEARCH: f64 = 2.0 / 3.0;
-    /// The number of such dips in sequence after which the limit falls to the limit of the dip. One
-    /// may be chance.
+    /// The number of such dips since the last one that told the capacity, after which the limit
+    /// falls to the limit of the dip. One may be chance.
     const SURE: u32 = 3;
     /// The first dip is this much below the limit: nothing is known of the capacity.
     const FIRST_DIP: f64 = 8.0;
