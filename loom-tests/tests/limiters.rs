@@ -759,16 +759,16 @@ fn refusal_after_a_change_uses_it() {
     let retry = |limiter: &WarmUp<ManualClock>| {
         limiter.try_acquire_at(start(7), 1).refusal().unwrap().retry_at().unwrap()
     };
-    let slow = || WarmUpConfig::new(LEN * 4, 9.0).unwrap();
+    let fast = || WarmUpConfig::new(LEN * 4, 1.5).unwrap();
     explore(Some(4), move || {
         let alone = cold(4, 90);
         let before = retry(&alone);
-        alone.reconfigure(alone.limit(), slow()).unwrap();
+        alone.reconfigure(alone.limit(), fast()).unwrap();
         let expected = retry(&alone);
         assert_ne!(expected, before, "the whole limit costs another time");
         let limiter = cold(4, 90);
         let other = asks(&limiter, 7, 1);
-        limiter.reconfigure(limiter.limit(), slow()).unwrap();
+        limiter.reconfigure(limiter.limit(), fast()).unwrap();
         assert_eq!(retry(&limiter), expected);
         assert_eq!(other.join().unwrap(), 0);
         assert_eq!(retry(&limiter), expected);

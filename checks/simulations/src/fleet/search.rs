@@ -43,7 +43,8 @@ impl Scenario {
     const MOST_REQUESTS: f64 = 50_000.0;
 
     /// Draws a fleet of up to a hundred nodes, a limit of up to 20,000 permits in 0.1 to 10 s, a
-    /// demand of a tenth of the limit to ten times the limit, and each fault with an even chance.
+    /// demand of a tenth of the limit to ten times the limit, and each fault with a chance of its
+    /// own.
     ///
     /// # Panics
     ///

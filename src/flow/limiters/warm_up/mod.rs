@@ -162,8 +162,8 @@ impl<C: Clock> WarmUp<C> {
     /// [Changes](crate::flow#changes-in-place) the limit, the period and the cold factor, now. The
     /// service stays as warm as it is, as a share: a service in the middle of its tokens is in the
     /// middle of the new ones. A debt takes the same time as before. Permits that were taken stay
-    /// taken, until their bucket leaves the window. Those of the present bucket are paid by the new
-    /// curve.
+    /// taken, until their bucket leaves the window. Those of the present bucket are paid by the
+    /// former curve, or by the new one if that takes less time.
     ///
     /// # Errors
     ///
@@ -215,11 +215,10 @@ impl<C: Clock> WarmUp<C> {
         limit: u64,
         config: WarmUpConfig,
     ) -> Result<(), LimitError> {
-        let window = self.window.config();
-        Self::check(window, limit)?;
+        Self::check(self.window.config(), limit)?;
         // Closes the buckets before under the former settings.
         let number = self.window.open_bucket_of(now, &self.ration, &self.clock);
-        self.ration.reconfigure(window, number, limit, config);
+        self.ration.reconfigure(&self.window, number, limit, config);
         Ok(())
     }
 

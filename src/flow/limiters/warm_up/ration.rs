@@ -76,7 +76,7 @@ impl CurveRation {
     /// was open: all buckets before are closed. If it was closed since, the state is a later one.
     pub(super) fn reconfigure(
         &self,
-        window: &WindowConfig,
+        window: &PermitWindow,
         number: u64,
         limit: u64,
         config: WarmUpConfig,
@@ -84,7 +84,10 @@ impl CurveRation {
         let revision = loop {
             let found = self.state.load();
             let state = warmth(&found).at(number);
-            let changed = Arc::new(state.with_curve(Curve::new(window, limit, config)));
+            // After the state, as in `close`.
+            let permits = window.permits_taken_in(state.since());
+            let curve = Curve::new(window.config(), limit, config);
+            let changed = Arc::new(state.with_curve(curve, permits));
             let revision = changed.revision();
             if self.state.compare_and_swap(&found, changed).is_ok() {
                 break revision;

@@ -36,6 +36,18 @@ pub(super) struct Warmth {
     quiet_from: u64,
     /// The number of changes of the curve so far.
     revision: u64,
+    /// The permits of this bucket that were paid by a former curve.
+    paid: Option<Paid>,
+}
+
+/// Permits of a bucket, from its start on.
+#[derive(Clone, Copy, Debug)]
+struct Paid {
+    permits: u64,
+    /// The time that they cost, in buckets.
+    time: f64,
+    /// The coldness after them.
+    coldness: f64,
 }
 
 /// A bucket of the window that has ended.
@@ -63,6 +75,7 @@ impl Warmth {
             no_demand_from,
             quiet_from,
             revision,
+            paid: None,
         }
     }
 
@@ -78,11 +91,31 @@ impl Warmth {
         self.revision
     }
 
-    /// Returns the state with another curve. The service is as cold as before, as a share of the
-    /// tokens, and the balance remains, as a time. Whether the window is quiet by the new curve is
-    /// found when the bucket is closed.
-    pub(super) fn with_curve(&self, curve: Curve) -> Self {
-        Self { curve, revision: self.revision + 1, ..self.clone() }
+    /// Returns the state with another curve, after a number of permits of this bucket. The service
+    /// is as cold as before, as a share of the tokens, and the balance remains, as a time. The
+    /// permits cost no more time than by the former curve: those of a high limit would be a long
+    /// debt under a low one. Whether the window is quiet by the new curve is found when the bucket
+    /// is closed.
+    pub(super) fn with_curve(&self, curve: Curve, permits: u64) -> Self {
+        let former = self.pay(permits);
+        let is_dearer = curve.time_for(self.coldness, permits) > former.time;
+        let (revision, paid) = (self.revision + 1, is_dearer.then_some(former));
+        Self { curve, revision, paid, ..self.clone() }
+    }
+
+    /// Returns what a number of permits of this bucket cost. Those that were paid are among them.
+    fn pay(&self, permits: u64) -> Paid {
+        let paid = self.paid();
+        let rest = permits.saturating_sub(paid.permits);
+        Paid {
+            permits,
+            time: paid.time + self.curve.time_for(paid.coldness, rest),
+            coldness: self.curve.after_permits(paid.coldness, rest),
+        }
+    }
+
+    fn paid(&self) -> Paid {
+        self.paid.unwrap_or(Paid { permits: 0, time: 0.0, coldness: self.coldness })
     }
 
     /// Returns the state at the start of a later bucket, if no request asks in between.
@@ -96,6 +129,7 @@ impl Warmth {
         let cooling = number.saturating_sub(self.since.max(cools_from)) as f64;
         Self {
             since: number.max(self.since),
+            paid: self.paid.filter(|_| number <= self.since),
             coldness: self.curve.after_cooling(self.coldness, cooling),
             balance: self.limited(self.balance + passed),
             ..self.clone()
@@ -108,23 +142,24 @@ impl Warmth {
         if self.is_fresh && bucket.permits == 0 {
             return Self { since: number + 1, ..start };
         }
-        let cost = self.curve.time_for(start.coldness, bucket.permits);
-        let balance = self.limited(start.balance + 1.0 - cost);
+        let paid = start.pay(bucket.permits);
+        let balance = self.limited(start.balance + 1.0 - paid.time);
         let is_cooling = !bucket.is_refused
             && balance >= -ROUNDING
             && number >= self.no_demand_from.max(bucket.quiet_from);
-        let coldness = self.curve.after_permits(start.coldness, bucket.permits);
         let cooling = if is_cooling { 1.0 } else { 0.0 };
         // A refusal is demand, for as long as permits are: until its bucket has left the window.
         let refused_until = if bucket.is_refused { number + self.curve.samples() } else { 0 };
-        let paid = number.saturating_add(1).saturating_add(whole((-balance - ROUNDING).ceil()));
+        let paid_from =
+            number.saturating_add(1).saturating_add(whole((-balance - ROUNDING).ceil()));
         Self {
             since: number + 1,
             is_fresh: false,
-            coldness: self.curve.after_cooling(coldness, cooling),
+            coldness: self.curve.after_cooling(paid.coldness, cooling),
             balance,
-            no_demand_from: self.no_demand_from.max(refused_until).max(paid),
+            no_demand_from: self.no_demand_from.max(refused_until).max(paid_from),
             quiet_from: bucket.quiet_from,
+            paid: None,
             ..start
         }
     }
@@ -139,14 +174,15 @@ impl Warmth {
         if !self.is_open(0) {
             return 0;
         }
-        let permits = self.curve.permits_in(self.coldness, self.balance + 1.0);
-        whole((permits - ROUNDING).ceil()).max(1)
+        let paid = self.paid();
+        let permits = self.curve.permits_in(paid.coldness, self.balance + 1.0 - paid.time);
+        paid.permits.saturating_add(whole((permits - ROUNDING).ceil()).max(1))
     }
 
     /// Returns whether any permit is free in a bucket, if no request asks until then.
     #[expect(clippy::cast_precision_loss, reason = "nearer buckets are told apart")]
     fn is_open(&self, later: u64) -> bool {
-        self.balance + later as f64 + 1.0 > ROUNDING
+        self.balance - self.paid().time + later as f64 + 1.0 > ROUNDING
     }
 
     /// Returns the number of the first bucket after bucket `number` in which any permit is free, if

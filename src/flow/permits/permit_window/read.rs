@@ -147,6 +147,12 @@ impl PermitWindow {
         }
     }
 
+    /// As [`permits_of`](Self::permits_of), of a moment at which that bucket is the newest, or has
+    /// been.
+    pub(in crate::flow) fn permits_taken_in(&self, number: u64) -> u64 {
+        self.permits_of(number, &self.layout.read(self.load()))
+    }
+
     /// Returns the start of the window that ends with a bucket.
     pub(in crate::flow) fn oldest(&self, number: u64) -> Timestamp {
         self.config.start_of(*run(number, self.closed.len() as u64).start())

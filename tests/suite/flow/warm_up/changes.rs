@@ -42,19 +42,54 @@ fn coldness_and_debt_stay_under_another_limit_and_curve() {
     assert_eq!(service.limiter.config(), config(20_000, 9.0));
 }
 
-/// The permits of the bucket in which the change comes are paid by the new curve: at a mean of 2.8
-/// times the time of a warm service with the first, and 7 times with the second. The limit is 100
-/// permits in a bucket.
+/// The permits of the bucket in which the change comes take a mean of 7 times the time of a warm
+/// service with the first curve, and 2.8 times with the second, which stays so with the third. The
+/// limit is 100 permits in a bucket.
 #[test]
-fn refusals_after_a_change_tell_the_time_of_the_new_curve() {
-    let service = Service::of(1_000);
+fn permits_of_the_bucket_of_a_change_are_paid_by_the_curve_that_takes_less_time() {
+    let service = Service::new(second(10), 1_000, config(10_000, 9.0));
     assert!(service.ask(0, 1_000).is_admitted());
     let retry = || service.retry(service.ask(0, 1));
-    assert_eq!([retry(), retry()], [28; 2]);
-    service.limiter.reconfigure(service.limiter.limit(), config(10_000, 9.0)).unwrap();
     assert_eq!([retry(), retry()], [70; 2]);
-    service.limiter.reconfigure(service.limiter.limit(), config(10_000, 3.0)).unwrap();
+    let change = |limit, factor| service.limiter.reconfigure(limit, config(10_000, factor));
+    change(1_000, 3.0).unwrap();
+    assert_eq!([retry(), retry()], [28; 2]);
+    change(1_000, 9.0).unwrap();
+    assert_eq!([retry(), retry()], [28; 2]);
+    // By way of a lower limit to a higher one: seven times as much takes less time again.
+    change(500, 9.0).unwrap();
     assert_eq!(retry(), 28);
+    change(7_000, 9.0).unwrap();
+    assert!(retry() < 28);
+}
+
+/// A warm service has taken a burst, which its credit has paid. A limit of a hundredth would take
+/// 80 seconds to pay it.
+#[test]
+fn burst_of_a_warm_service_is_no_debt_under_a_lower_limit() {
+    let service = Service::of(1_000);
+    for bucket in 0..150 {
+        service.take_all(bucket, 1);
+    }
+    assert!(service.ask(160, 900).is_admitted());
+    service.limiter.reconfigure_at(service.start(160), 10, service.limiter.config()).unwrap();
+    assert_eq!(service.retry(service.peek(160, 1).unwrap()), 170, "when the burst has left");
+    assert_eq!(service.retry(service.ask(160, 1)), 170);
+    assert_eq!(service.current_limit(170), 10, "it is as warm as before");
+    assert!(service.ask(170, 1).is_admitted());
+}
+
+/// A cold service has 34 permits in its first bucket, and has taken 20. Half of the limit gives
+/// half of the rest, and twice the limit 67 permits in all.
+#[test]
+fn rest_of_the_bucket_of_a_change_follows_the_new_curve() {
+    for (limit, rest) in [(1_000, 14), (500, 7), (2_000, 47)] {
+        let service = Service::of(1_000);
+        assert!(service.ask(0, 20).is_admitted());
+        service.limiter.reconfigure(limit, service.limiter.config()).unwrap();
+        assert_eq!(service.available(0), rest, "with {limit}");
+        assert_eq!(service.take_all(0, 1), rest, "with {limit}");
+    }
 }
 
 /// A period of half the length: the rest takes half of the time.

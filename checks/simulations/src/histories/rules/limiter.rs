@@ -128,6 +128,11 @@ impl Limiter {
     /// Changes the numbers. Nothing that was charged is forgotten.
     pub(super) fn set(&mut self, limit: Limit, now: u64) {
         self.advance(now);
+        for state in &mut self.keys {
+            if let State::WarmUp(state) = state {
+                state.change(curve(self.limit), curve(limit));
+            }
+        }
         self.limit = limit;
         // A bucket keeps its tokens, as far as they fit.
         self.advance(now);

@@ -37,6 +37,9 @@ pub(super) struct WarmUp {
     balance: f64,
     /// The last bucket in which a request was refused.
     refused: Option<u64>,
+    /// The permits of the bucket that a former curve has paid, with the buckets that they took and
+    /// the coldness after them.
+    paid: Option<(u64, f64, f64)>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -51,6 +54,11 @@ impl Curve {
     fn tokens(self) -> f64 {
         let mean = f64::midpoint(1.0, self.cold_factor as f64);
         self.period as f64 / self.bucket as f64 * self.rate() / mean
+    }
+
+    /// Returns the coldness after permits.
+    fn after(self, coldness: f64, permits: u64) -> f64 {
+        (coldness - permits as f64 / self.tokens()).max(0.0)
     }
 
     /// Returns the buckets that permits take. The time of each rises linearly with the coldness.
@@ -73,6 +81,7 @@ impl WarmUp {
             coldness: 1.0,
             balance: 0.0,
             refused: None,
+            paid: None,
         }
     }
 
@@ -85,22 +94,37 @@ impl WarmUp {
         self.taken.back().filter(|(at, _)| *at == self.bucket).map_or(0, |(_, permits)| *permits)
     }
 
+    /// Returns the buckets that the permits of the bucket take, and the coldness after them.
+    fn pay(&self, curve: Curve) -> (f64, f64) {
+        let (permits, time, coldness) = self.paid.unwrap_or((0, 0.0, self.coldness));
+        let rest = self.own() - permits;
+        (time + curve.cost(coldness, rest), curve.after(coldness, rest))
+    }
+
+    /// Changes the curve: the permits of the bucket are paid by the one that takes less time.
+    pub(super) fn change(&mut self, former: Curve, curve: Curve) {
+        let (time, coldness) = self.pay(former);
+        let is_dearer = curve.cost(self.coldness, self.own()) > time;
+        self.paid = is_dearer.then_some((self.own(), time, coldness));
+    }
+
     fn end_bucket(&mut self, curve: Curve) {
-        let own = self.own();
         if !self.is_fresh {
             // Credit is at most a window with the current bucket.
-            let balance = self.balance + 1.0 - curve.cost(self.coldness, own);
+            let (time, coldness) = self.pay(curve);
+            let balance = self.balance + 1.0 - time;
             let balance = balance.min(BUCKETS as f64 - 1.0);
             let is_refused = self.refused.is_some_and(|it| self.bucket < it + BUCKETS);
             let is_quiet = self.of_window() * curve.cold_factor < curve.count;
             let is_paid = self.balance >= -ROUNDING && balance >= -ROUNDING;
-            self.coldness = (self.coldness - own as f64 / curve.tokens()).max(0.0);
+            self.coldness = coldness;
             if is_quiet && is_paid && !is_refused {
                 self.coldness = (self.coldness + curve.rate() / curve.tokens()).min(1.0);
             }
             self.balance = balance;
         }
         self.bucket += 1;
+        self.paid = None;
         self.forget();
     }
 
@@ -130,7 +154,7 @@ impl WarmUp {
     /// Returns whether a request is admitted: if any permit is free, and if the window has as many
     /// left of the whole limit.
     pub(super) fn admits(&self, curve: Curve, permits: u64) -> bool {
-        let left = self.balance + 1.0 - curve.cost(self.coldness, self.own());
+        let left = self.balance + 1.0 - self.pay(curve).0;
         left > ROUNDING && self.of_window() + permits <= curve.count
     }
 

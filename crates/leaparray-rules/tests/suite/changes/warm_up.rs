@@ -22,6 +22,24 @@ fn debt_that_is_paid_stays_paid_when_the_numbers_change() {
     assert!(admitted(&rules, 9) > 0);
 }
 
+/// A warm service has taken a burst, which its credit has paid. Under the lower limit, it would be
+/// a debt of 80 s.
+#[test]
+fn burst_that_is_paid_stays_paid_under_a_lower_limit() {
+    let (clock, rules) = rules();
+    rules.apply(&limit("\"1000 per second\"\nwarm_up = \"10s\""));
+    for _ in 0..150 {
+        let _ = admitted(&rules, 101);
+        clock.advance(Duration::from_millis(100));
+    }
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(admitted(&rules, 800), 800, "a burst");
+    rules.apply(&limit("\"10 per second\"\nwarm_up = \"10s\""));
+    assert_eq!(admitted(&rules, 9), 0);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(admitted(&rules, 1), 1, "the burst has left the window");
+}
+
 /// The permits of the window are charged, and not those that the curve does not yet give.
 #[test]
 fn limiter_that_replaces_a_warm_up_is_charged_with_its_permits() {
