@@ -10,7 +10,7 @@ const BUCKETS: u64 = 10;
 const ROUNDING: f64 = 1e-9;
 
 /// The numbers of a warm-up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Curve {
     /// The limit of a warm service.
     pub(super) count: u64,
@@ -101,8 +101,12 @@ impl WarmUp {
         (time + curve.cost(coldness, rest), curve.after(coldness, rest))
     }
 
-    /// Changes the curve: the permits of the bucket are paid by the one that takes less time.
+    /// Changes the curve: the permits of the bucket are paid by the one that takes less time. A
+    /// rule that is applied again with the same numbers is not changed.
     pub(super) fn change(&mut self, former: Curve, curve: Curve) {
+        if curve == former {
+            return;
+        }
         let (time, coldness) = self.pay(former);
         let is_dearer = curve.cost(self.coldness, self.own()) > time;
         self.paid = is_dearer.then_some((self.own(), time, coldness));
