@@ -1,5 +1,5 @@
 //! The number of instructions of a decision by rules, and of the same limiters by hand.
-//! `.ci/instructions` runs this bench under callgrind, as it does that of `leaparray`.
+//! `.ci/instructions` runs this bench under callgrind.
 //!
 //! The limiters by hand have names, so that a refusal names the one that has refused, as rules do.
 //! `…_that_can_change` are limiters by hand that another thread can replace as a whole while

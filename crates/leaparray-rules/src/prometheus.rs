@@ -13,8 +13,8 @@ use crate::rules::{Rules, Shared};
 use crate::source::SourceState;
 
 /// A collector that exposes the state of rules and of their source to Prometheus: a `Collector` of
-/// the crate `prometheus-client`. Their limiters are among those that the registry watches, which
-/// `leaparray-prometheus` exposes. It exposes nothing once the rules are dropped.
+/// the crate `prometheus-client`. The registry watches their limiters, so
+/// `leaparray-prometheus` exposes these. It exposes nothing once the rules are dropped.
 ///
 /// | name | labels | value |
 /// |---|---|---|

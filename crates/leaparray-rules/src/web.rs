@@ -123,8 +123,8 @@ impl History {
     /// The least time between two that are kept.
     const STEP: Duration = Duration::from_secs(10);
 
-    /// Returns the shares of refusals from a time that is kept until now: that of a minute ago, or
-    /// the first one. A rule without requests has none.
+    /// Returns the share of refusals of each rule in the last minute, or since the first reading if
+    /// that was later. A rule without requests has none.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     fn shares(&mut self, now: Timestamp, counts: Counts) -> HashMap<Arc<str>, f64> {
         let Self(kept) = self;

@@ -217,7 +217,7 @@ struct Others {
     /// The time of the last message, and how long the server was busy from then on.
     last: u64,
     busy: u64,
-    /// For how many microseconds the server was busy for so many more.
+    /// At index i, for how many microseconds the server had i microseconds of work left.
     micros: Vec<u64>,
 }
 
@@ -315,7 +315,8 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { float(part) / float(whole) }
 }
 
-/// Returns the shares of the permits that nodes wanted and got, relative to that of all.
+/// Returns for each node the share of the wanted permits that it got, divided by the share that
+/// all nodes got together.
 fn shares(nodes: &[[u64; 2]]) -> impl Iterator<Item = f64> {
     let sum = |at: usize| nodes.iter().map(|it| it[at]).sum();
     let all = share(sum(1), sum(0));

@@ -18,7 +18,7 @@ pub struct Found {
     pub seed: u64,
     /// The scenario, shrunk.
     pub scenario: Scenario,
-    /// What was observed in it.
+    /// Its results.
     pub observed: Observed,
 }
 

@@ -75,5 +75,5 @@ fn best_fixed(history: &History, from: Duration, seed: u64) -> Duration {
     good(best.expect("limits"), seed)
 }
 
-/// Changes a seed to that of other arrivals.
+/// Combined with a seed, it gives a seed for other arrivals.
 const OTHER_ARRIVALS: u64 = 1 << 40;

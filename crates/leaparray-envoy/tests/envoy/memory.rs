@@ -18,8 +18,8 @@ async fn saturate(port: u16, upstream: &Upstream, warm_up: u64, seconds: u32) {
     let end = start + u64::from(seconds) * SECOND;
     let in_use = used(&uses, LIMIT, start + warm_up * SECOND, end - SECOND / 2);
     println!("{most} of {LIMIT} in the fullest second, {:.1} % used", in_use * 100.0);
-    // On a busy machine, requests come late, and tokens are lost. `examples/audit.rs` asks for 95 %,
-    // where nothing else runs.
+    // On a busy machine, requests come late, and tokens are lost. `examples/audit.rs` asks for
+    // 95 %, where nothing else runs.
     assert!(!was_sent || in_use >= 0.5, "{in_use} of the limit is used");
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Load {
 pub(crate) struct Client {
     pub(crate) stream: Option<StreamId>,
     pub(crate) load: Load,
-    /// What was sent and has not arrived, with its time of arrival.
+    /// The strategies that were sent and have not arrived, with their times of arrival.
     pub(crate) on_way: Vec<(Timestamp, Strategy, Duration)>,
     assignment: Option<Assignment>,
     pub(crate) allowed: u64,

@@ -53,9 +53,9 @@ impl Watched {
         Self { gauges: HashSet::new(), counters }
     }
 
-    /// Sets the gauges, and those to 0 that are gone: of a limiter that is no longer watched, or of
-    /// a key that is no longer among those that were refused most. If the recorder panics, all of
-    /// them stay known, and the next call sets them.
+    /// Sets the gauges. Sets a gauge to 0 if its limiter is no longer watched, or if its key is no
+    /// longer one of the most refused keys. If the recorder panics, all gauges stay known, and the
+    /// next call sets them.
     ///
     /// Adds to the counters what is new. One that is lower than before is the one of another
     /// limiter with that name, which has begun at 0. If the recorder panics, one count may be lost,

@@ -104,8 +104,8 @@ macro_rules! by_key {
 by_key!(TokenBucket, LeakyBucket);
 
 impl FastLimiter {
-    /// Returns whether a request would be admitted without a wait. The key is that of the request,
-    /// if the limiter has keys.
+    /// Returns whether a request with this key would be admitted without a wait. A limiter without
+    /// keys ignores the key.
     #[inline]
     pub(crate) fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
         match self {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
-    Account, AdaptiveBreaker, Ask, CircuitBreaker, ConcurrencyLimiter, Decision, LeakyBucket,
-    Limiter, LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
+    Account, AdaptiveBreaker, Ask, BucketPermits, CircuitBreaker, ConcurrencyLimiter, Decision,
+    LeakyBucket, Limiter, LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
 };
 
 use leaparray::Timestamp;
@@ -195,14 +195,11 @@ impl<C: RuleClock> One<C> {
     /// Returns the permits that are charged at `now`, by a limiter whose permits come back with the
     /// time alone. They may be more than its limit if that was lowered.
     pub(super) fn taken(&self, now: Timestamp) -> Option<u64> {
+        let sum = |of: Vec<BucketPermits>| Some(of.iter().map(|it| it.permits).sum());
         match self {
-            Self::Window(it) => {
-                Some(it.permits_by_bucket_at(now).iter().map(|it| it.permits).sum())
-            }
-            // Its quota is that of the curve.
-            Self::WarmUp(it) => {
-                Some(it.permits_by_bucket_at(now).iter().map(|it| it.permits).sum())
-            }
+            Self::Window(it) => sum(it.permits_by_bucket_at(now)),
+            // Its quota is limited by the curve, and so tells nothing of the window.
+            Self::WarmUp(it) => sum(it.permits_by_bucket_at(now)),
             _ => self.rate_quota(now).map(|it| it.limit - it.remaining),
         }
     }

@@ -248,8 +248,8 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     }
 }
 
-/// Returns an address that no handle to another resource or context has: that of the name of the
-/// context, or of the resource if the handle is to none.
+/// Returns an address that no handle to another resource or context has: the address of the name of
+/// the context, or of the name of the resource if the handle is to no context.
 fn address_of<C>(resource: &Resource<C>) -> usize {
     resource.context().unwrap_or_else(|| resource.name()).as_ptr().addr()
 }

@@ -188,8 +188,8 @@ impl Index {
         &self.lists[place]
     }
 
-    /// Returns the place of the only rule of a resource, if that asks for no key, or that of the
-    /// list of its rules.
+    /// Returns the place of the only rule of a resource if the rule asks for no key, or else the
+    /// place of the list of its rules.
     #[inline]
     pub(crate) fn rule_or_list(&self, place: Place) -> Result<usize, usize> {
         let rule = place.rule_or_list()?;

@@ -1,4 +1,4 @@
-//! What a file of rules says, and what is wrong with it.
+//! Files of rules: their contents, and the errors in them.
 
 use std::time::Duration;
 

@@ -300,12 +300,12 @@ impl<C: Clock> Account for WarmUp<C> {
         false
     }
 
-    /// Returns the permits that can be taken at once when the credit is full, which rise and fall
-    /// with the load, and those that can be taken at `now`, one by one: the credit and what the
-    /// curve gives in the bucket, but not more than the window has left of the
-    /// [limit](WarmUp::limit). The result is exact if no request asks during the call. If permits
-    /// remain, a request for more than these is admitted, up to those that the window has left. The
-    /// time at which the whole limit remains is not known.
+    /// Returns two numbers of permits. The limit is how many can be taken at once when the credit
+    /// is full; it rises and falls with the load. The remaining ones can be taken at `now`, one by
+    /// one: the credit and the permits of the curve in the bucket, but not more than the window has
+    /// left of the [limit](WarmUp::limit). The result is exact if no request asks during the call.
+    /// If any permit remains, a request for more than the remaining ones is admitted, as long as
+    /// the window has as many left. The time at which the whole limit remains is not known.
     ///
     /// ```
     /// use leaparray::flow::{LimiterExt, WarmUp, WarmUpConfig};

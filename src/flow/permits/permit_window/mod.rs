@@ -205,8 +205,9 @@ impl PermitWindow {
         }
     }
 
-    /// Opens the bucket of a time, or that of the horizon if it is older, unless a later one is
-    /// open: so the ration closes the buckets before it. Returns the number of the open bucket.
+    /// Opens the bucket of a time, or the bucket of the horizon if the time is older, unless a
+    /// later bucket is open. The ration then closes the buckets before. Returns the number of the
+    /// open bucket.
     pub(in crate::flow) fn open_bucket_of(
         &self,
         now: Timestamp,

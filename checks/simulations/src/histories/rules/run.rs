@@ -267,6 +267,7 @@ impl Run {
             let noted = next.with_refusal_of(request, self.now);
             possible.push((noted, Verdict::Refused(refusers.clone())));
             possible.push((next.clone(), Verdict::Refused(refusers)));
+            possible.extend(model.decide_by_fallen(&next, request, (step, self.now)));
             for request in &with_known_keys(request) {
                 possible.extend(next.clone().decide(request, step, self.now));
                 for file in [Some(file), None] {

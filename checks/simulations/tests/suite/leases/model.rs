@@ -251,8 +251,8 @@ impl Model for Fleet {
 
 /// Visits all states. Returns a run that overshoots, if there is one.
 pub(crate) fn explore(fleet: Fleet) -> Option<Vec<Action>> {
-    // With `spawn_bfs`, the run would be the shortest one, but a search in breadth keeps many states
-    // at a time, and takes 2.5 times as long.
+    // With `spawn_bfs`, the run would be the shortest one, but a search in breadth keeps many
+    // states at a time, and takes 2.5 times as long.
     let checker = fleet.checker().finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
     println!("{} states", checker.unique_state_count());
     if let Some(run) = checker.discovery(LIMIT) {

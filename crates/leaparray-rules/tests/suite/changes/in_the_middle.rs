@@ -219,8 +219,8 @@ fn permits_of_frequent_rules_are_given_back_if_the_last_one_has_none_left() {
     }
 }
 
-/// A pace makes a request wait for another one that was faster. It is not asked twice: the time of
-/// a key, and that of a request which came later than its clock, cannot be given back.
+/// A pace makes a request wait for another one that was faster. The pace is not asked twice: a key
+/// cannot give its time back, nor can a request that came later than its clock.
 #[test]
 fn frequent_rules_are_asked_once_if_the_last_one_makes_the_request_wait() {
     let rule = |name: &str, resources: &str, limit: &str| {

@@ -507,7 +507,7 @@ fn keys_and_refunds_are_those_of_the_version_that_has_decided() {
     assert!(ann.try_acquire().is_admitted());
     assert_eq!(ann.try_acquire().refusal().unwrap().limiter(), Some("new"));
     assert!(bob.try_acquire().is_admitted(), "another key");
-    // The limiter of the new version gets the permit back, and not that of the old one.
+    // The limiter of the new version gets the permit back, and not the limiter of the old one.
     rules.apply(&file(&[("all", "limit = \"2 per hour, bursts of 2\"")]));
     let admission = rules.limiter(&resource, &"ann");
     rules.apply(&file(&[("all 2", "limit = \"3 per hour, bursts of 3\"")]));

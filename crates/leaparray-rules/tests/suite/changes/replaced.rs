@@ -96,7 +96,7 @@ fn former_limiters_of_a_name_are_bounded() {
     assert_eq!(admitted(&rules, 9), 0);
 }
 
-/// 16,384 rules that are gone are kept: of more, those that are gone since the latest time.
+/// The 16,384 rules that were removed last are kept.
 #[test]
 fn former_limiters_of_all_names_are_bounded() {
     let rule = |name: &str, limit: &str| {
@@ -122,7 +122,7 @@ fn former_limiters_of_all_names_are_bounded() {
     assert!(rules.try_enter("first", ()).is_ok(), "it was forgotten");
 }
 
-/// What is charged beyond a lowered limit, or beyond the limit of the new window, is not forgotten.
+/// Permits stay charged beyond a lowered limit, and beyond the limit of the new window.
 #[test]
 fn permits_beyond_a_limit_stay_charged_when_the_limiter_is_replaced() {
     let (_, rules) = rules();

@@ -40,7 +40,7 @@ fn burst_that_is_paid_stays_paid_under_a_lower_limit() {
     assert_eq!(admitted(&rules, 1), 1, "the burst has left the window");
 }
 
-/// The permits of the window are charged, and not those that the curve does not yet give.
+/// The permits of the window are charged. Permits that the curve has not released yet are not.
 #[test]
 fn limiter_that_replaces_a_warm_up_is_charged_with_its_permits() {
     let (_, rules) = rules();

@@ -105,9 +105,9 @@ use trial::{Base, High, busy_length, length};
 //   if it is a dip. Then `stage` is `Waits` until most of them have ended. The evidence at the end
 //   of the wait is about them. The evidence at the end of the measurement is about the wait before,
 //   of which only `was_reached` is of use.
-// - `high` is of trials that have reached `limit`, after waits that had reached their own limit: the
-//   same, or the one before a rise. It is `None` from a change of `limit` to the next such trial. A
-//   dip begins only if there is one.
+// - `high` is of trials that have reached `limit`, after waits that had reached their own limit,
+//   which is `limit` or the one before a rise. It is `None` from a change of `limit` to the next such
+//   trial. A dip begins only if there is one.
 // - No time of the clock is kept, only lengths: a step of the clock changes one trial.
 #[derive(Clone, Debug)]
 pub struct Headroom {
