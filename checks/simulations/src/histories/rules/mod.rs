@@ -19,6 +19,7 @@
 //!
 //! Beside the reference, `bounds` checks the first of these from the admitted requests alone.
 
+mod between;
 mod bounds;
 mod breaker;
 mod draw;

@@ -242,15 +242,16 @@ impl Run {
         self.observe(step, request, false, answer, possible)
     }
 
-    /// A request and a change, of which one was in the middle of the other.
+    /// A request and a change, of which one was in the middle of the other. `possible` has states
+    /// that may be beside those of both decisions.
     fn meet(
         &mut self,
         step: usize,
         request: &Request,
         file: &[Rule],
         answer: Answer,
+        mut possible: Vec<(Model, Verdict)>,
     ) -> Result<(), Difference> {
-        let mut possible = Vec::new();
         for model in mem::take(&mut self.models) {
             for (state, verdict) in model.clone().decide(request, step, self.now) {
                 let (mut before, mut late) = (state.clone(), state);
@@ -267,7 +268,6 @@ impl Run {
             let noted = next.with_refusal_of(request, self.now);
             possible.push((noted, Verdict::Refused(refusers.clone())));
             possible.push((next.clone(), Verdict::Refused(refusers)));
-            possible.extend(model.decide_by_fallen(&next, request, (step, self.now)));
             for request in &with_known_keys(request) {
                 possible.extend(next.clone().decide(request, step, self.now));
                 for file in [Some(file), None] {
@@ -337,7 +337,7 @@ impl Run {
                         answer
                     }
                 };
-                self.meet(step, request, file, answer)
+                self.meet(step, request, file, answer, Vec::new())
             }
             Action::AskWithin(file, reading, request) => {
                 let found = Arc::new(Mutex::new(None));
@@ -352,7 +352,10 @@ impl Run {
                     (hook.call)();
                 }
                 let answer = found.lock().unwrap_or_else(PoisonError::into_inner).take();
-                self.meet(step, request, file, answer.expect("the hook was called"))
+                let at = (step, self.now);
+                let between = |it: &Model| it.decide_between(file, request, at);
+                let between = self.models.iter().flat_map(between).collect();
+                self.meet(step, request, file, answer.expect("the hook was called"), between)
             }
         }
     }

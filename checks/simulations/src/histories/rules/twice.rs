@@ -77,31 +77,6 @@ impl Model {
         states.flat_map(decide).collect()
     }
 
-    /// Decides on a request by these rules, but by the numbers of `next`, the version after them.
-    /// Numbers that fall do so before the list of rules is replaced, and a warm-up then charges by
-    /// its next curve. Returns no state if a number rises, or a limiter is replaced.
-    pub(super) fn decide_by_fallen(
-        &self,
-        next: &Self,
-        request: &Request,
-        (number, now): (usize, u64),
-    ) -> Vec<(Self, Verdict)> {
-        let has_fallen = |it: &Active| {
-            let limit = next.active.iter().find(|next| next.limiter == it.limiter)?.rule.limit;
-            Some(it.rule.limit.strictest(limit) == limit)
-        };
-        if !self.concerned(request).iter().all(|it| has_fallen(it) == Some(true)) {
-            return Vec::new();
-        }
-        let mut fallen = next.clone();
-        fallen.active.clone_from(&self.active);
-        let mut states = fallen.decide(request, number, now);
-        for (state, _) in &mut states {
-            state.active.clone_from(&next.active);
-        }
-        states
-    }
-
     /// Returns the rules of this version that refuse a request by their number in `other`, the
     /// version before or after it, or by what falls between the two.
     pub(super) fn refusers_by(&self, other: &Self, request: &Request, now: u64) -> Vec<u8> {
