@@ -13,6 +13,9 @@
 //! other, with the same thread beside scrapes of another registry, which takes as much of the
 //! processor and of its caches. So the ratio is the effect of a scrape on the threads that record.
 //!
+//! A third table has the same scrape over HTTP, with the bytes that are sent, and the most that are
+//! allocated at a time.
+//!
 //! With other arguments, as from `cargo test`, there are few resources, and each side is scraped
 //! twice.
 
@@ -23,15 +26,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderValue;
+use axum::http::header::ACCEPT_ENCODING;
 use dhat::{Alloc, HeapStats, Profiler};
+use http_body_util::BodyExt;
 use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig,
 };
-use leaparray_prometheus::RegistryCollector;
+use leaparray_prometheus::{Exposition, RegistryCollector};
 use metrics::{Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, TextEncoder};
 use prometheus_client::encoding::text::encode;
+use tokio::runtime::Builder;
 
 #[global_allocator]
 static ALLOC: Alloc = Alloc;
@@ -223,6 +230,71 @@ fn recording(registry: &Arc<Registry>, resources: usize, rounds: usize) -> [Vec<
     nanos
 }
 
+/// How a scrape is answered: into a string that is then sent, or by an [`Exposition`].
+type Answer = (&'static str, Box<dyn Fn() -> usize>);
+
+fn answers(registry: &Arc<Registry>) -> [Answer; 3] {
+    let exposed = || {
+        let mut exposed = prometheus_client::registry::Registry::default();
+        exposed.register_collector(Box::new(RegistryCollector::new(Arc::clone(registry))));
+        exposed
+    };
+    let exposition = Exposition::new(exposed());
+    let send = move |encoding: &'static str| {
+        let exposition = exposition.clone();
+        move || {
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let headers = [(ACCEPT_ENCODING, HeaderValue::from_static(encoding))];
+            runtime.block_on(async {
+                let mut body = exposition.respond(&headers.into_iter().collect()).into_body();
+                let mut sent = 0;
+                while let Some(frame) = body.frame().await {
+                    sent += frame.expect("it is whole").into_data().map_or(0, |it| it.len());
+                }
+                sent
+            })
+        }
+    };
+    let whole = exposed();
+    let as_string = move || {
+        let mut text = String::new();
+        encode(&mut text, &whole).expect("a string takes all text");
+        text.len()
+    };
+    [
+        ("a string", Box::new(as_string)),
+        ("`Exposition`", Box::new(send("identity"))),
+        ("`Exposition`, gzip", Box::new(send("gzip"))),
+    ]
+}
+
+/// Prints how scrapes are answered over HTTP.
+fn print_answers(registry: &Arc<Registry>, rounds: usize) {
+    let answers = answers(registry);
+    let mut times = [const { Vec::new() }; 3];
+    let mut sent = [0; 3];
+    for _ in 0..rounds {
+        for (number, (_, answer)) in answers.iter().enumerate() {
+            let start = Instant::now();
+            sent[number] = black_box(answer());
+            times[number].push(start.elapsed());
+        }
+    }
+    println!("\n| over HTTP | ms | × a string | bytes sent | most bytes allocated |");
+    println!("|---|---:|---:|---:|---:|");
+    let times = times.map(median);
+    for (number, (name, answer)) in answers.iter().enumerate() {
+        let most = {
+            let _profiler = Profiler::builder().testing().build();
+            black_box(answer());
+            HeapStats::get().max_bytes
+        };
+        let millis = times[number].as_secs_f64() * 1e3;
+        let ratio = times[number].as_secs_f64() / times[0].as_secs_f64();
+        println!("| {name} | {millis:.1} | {ratio:.2} | {} | {most} |", sent[number]);
+    }
+}
+
 fn main() {
     let is_bench = env::args().any(|arg| arg == "--bench");
     let (resources, rounds) = if is_bench { (10_000, 21) } else { (10, 1) };
@@ -262,4 +334,5 @@ fn main() {
     });
     println!("| of another registry | {other:.1} | 1.000 |");
     println!("| of its own registry | {own:.1} | {:.3} |", own / other);
+    print_answers(&registry, rounds);
 }

@@ -25,9 +25,9 @@ where
     }
 }
 
-fn encode_family<C>(
+fn encode_family(
     family: Family,
-    reading: &Reading<C>,
+    reading: &Reading,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> fmt::Result {
     let metric_type = match family.kind() {
@@ -48,10 +48,10 @@ fn encode_family<C>(
     })
 }
 
-fn encode_histogram<C>(
+fn encode_histogram(
     metric: &mut MetricEncoder<'_>,
     times: &ResponseTime,
-    reading: &Reading<C>,
+    reading: &Reading,
 ) -> fmt::Result {
     let buckets = reading.buckets(times);
     if !reading.is_native {

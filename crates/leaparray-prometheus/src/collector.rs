@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use leaparray::registry::SeriesReader;
 use leaparray::{Clock, MonotonicClock, Registry};
 
 use crate::bounds::Bounds;
-use crate::reading::{Reading, Scrape};
+use crate::reading::{Scrape, Spare};
 
 /// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate
 /// `prometheus-client`, of the crate `prometheus`, or of both, by the feature.
@@ -16,8 +17,8 @@ use crate::reading::{Reading, Scrape};
 ///
 /// A scrape reads the counters, the response times and the requests in flight of a resource one
 /// after the other, so a concurrent request may be in one of them and not in the others. The next
-/// scrape reuses the memory of the rows. Concurrent scrapes run one after another. A scrape never
-/// blocks recording.
+/// scrape reuses the memory of the rows. Concurrent scrapes read one after another, and are then
+/// written beside each other. A scrape never blocks recording.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -45,7 +46,8 @@ pub struct RegistryCollector<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     bounds: Bounds,
     windows: bool,
-    reading: Mutex<Reading<C>>,
+    series: Mutex<SeriesReader<C>>,
+    spare: Spare,
     #[cfg(feature = "prometheus")]
     pub(crate) description: prometheus::core::Desc,
 }
@@ -55,7 +57,8 @@ impl<C: Clock + Clone> RegistryCollector<C> {
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
         Self {
-            reading: Mutex::new(Reading::new(&registry)),
+            series: Mutex::new(registry.series()),
+            spare: Spare::default(),
             registry,
             bounds: Bounds::default(),
             windows: false,
@@ -90,14 +93,14 @@ impl<C: Clock + Clone> RegistryCollector<C> {
     }
 
     /// Reads everything that is exposed.
-    pub(crate) fn read(&self) -> Scrape<'_, C> {
+    pub(crate) fn read(&self) -> Scrape<'_> {
         // Before the lock: this calls code of the user.
         let watched = self.registry.watched();
-        // The reading of a scrape that has panicked was cleared.
-        let mut scrape = Scrape(self.reading.lock().unwrap_or_else(PoisonError::into_inner));
-        scrape.watched = watched;
-        scrape.read(&self.registry, &self.bounds, self.windows);
-        scrape
+        self.spare.read(|reading| {
+            reading.watched = watched;
+            let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+            reading.read(&self.registry, &mut series, &self.bounds, self.windows);
+        })
     }
 }
 

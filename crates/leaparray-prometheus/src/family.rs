@@ -52,7 +52,7 @@ pub(crate) type Take<'a> = dyn FnMut(&Labels<'_>, Value<'_>) -> fmt::Result + 'a
 
 impl Family {
     /// Returns the families that have samples: `prometheus` and some parsers reject empty families.
-    pub(crate) fn with_samples<C>(reading: &Reading<C>) -> impl Iterator<Item = Self> + use<'_, C> {
+    pub(crate) fn with_samples(reading: &Reading) -> impl Iterator<Item = Self> + use<'_> {
         let has_samples =
             |family: &Self| family.samples(reading, &mut |_, _| Err(fmt::Error)).is_err();
         Self::all().filter(has_samples)
@@ -123,7 +123,7 @@ impl Family {
     }
 
     /// Calls `take` with each sample, until it returns an error.
-    pub(crate) fn samples<C>(self, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+    pub(crate) fn samples(self, reading: &Reading, take: &mut Take<'_>) -> fmt::Result {
         match self {
             Self::Event(event) => each(reading, |row| Value::Counter(row.totals.sum(event)), take),
             Self::ResponseTime => each(reading, |row| Value::Histogram(&row.response_time), take),
@@ -161,8 +161,8 @@ impl Family {
 }
 
 /// Calls `take` with a sample of each row.
-fn each<'a, C>(
-    reading: &'a Reading<C>,
+fn each<'a>(
+    reading: &'a Reading,
     value: impl Fn(&'a Row) -> Value<'a>,
     take: &mut Take<'_>,
 ) -> fmt::Result {
@@ -171,7 +171,7 @@ fn each<'a, C>(
 
 /// Calls `take` with the refusals of each row by reason. Those that are 0 are samples too: a rate
 /// begins with the second sample of a series.
-fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+fn refusals(reading: &Reading, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
         for (reason, count) in row.refusals.iter() {
             take(&labels_of(row).with("reason", reason.name()), Value::Counter(count))?;
@@ -181,7 +181,7 @@ fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
 }
 
 /// Calls `take` with the refusals of each row by the name of the limiter.
-fn refused_by<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+fn refused_by(reading: &Reading, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
         for (limiter, count) in row.refused_by.iter() {
             take(&labels_of(row).with("limiter", limiter), Value::Counter(count))?;
@@ -191,7 +191,7 @@ fn refused_by<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
 }
 
 /// Calls `take` with the responses by class of each row that has some, also with those that are 0.
-fn responses<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+fn responses(reading: &Reading, take: &mut Take<'_>) -> fmt::Result {
     for row in reading.rows.iter().filter(|row| row.responses.sum() > 0) {
         for (class, count) in row.responses.iter() {
             take(&labels_of(row).with("code", class.name()), Value::Counter(count))?;
@@ -201,7 +201,7 @@ fn responses<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
 }
 
 /// Calls `take` with a number of each watched limiter that has it.
-fn watched<C>(metric: WatchedMetric, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+fn watched(metric: WatchedMetric, reading: &Reading, take: &mut Take<'_>) -> fmt::Result {
     let mut taken = Ok(());
     for WatchedLimiter { name, state, .. } in &reading.watched {
         let labels = Labels::NONE.with("limiter", name);
@@ -222,8 +222,8 @@ const fn watched_value<'a>(metric: WatchedMetric, value: f64) -> Value<'a> {
 }
 
 /// Calls `take` with the short and the long window of each row, and their labels.
-fn windows<C>(
-    reading: &Reading<C>,
+fn windows(
+    reading: &Reading,
     mut take: impl FnMut(Labels<'_>, &WindowSnapshot) -> fmt::Result,
 ) -> fmt::Result {
     for (row, snapshot) in reading.windows() {

@@ -10,6 +10,8 @@ mod bounds;
 mod client;
 mod collector;
 mod family;
+#[cfg(feature = "http")]
+mod http;
 mod labels;
 mod native;
 #[cfg(feature = "prometheus")]
@@ -17,3 +19,5 @@ mod protobuf;
 mod reading;
 
 pub use collector::RegistryCollector;
+#[cfg(feature = "http")]
+pub use http::{Exposition, ExpositionBody, ExpositionError};

@@ -24,7 +24,7 @@ where
     }
 }
 
-fn collect<C>(family: Family, reading: &Reading<C>) -> MetricFamily {
+fn collect(family: Family, reading: &Reading) -> MetricFamily {
     let mut metrics = Vec::new();
     let taken = family.samples(reading, &mut |labels, value| {
         let labels = labels.pairs().iter().map(|&(name, value)| {

@@ -1,7 +1,8 @@
 //! The values that a scrape reads from a registry.
 
-use std::ops::{Deref, DerefMut, Range};
-use std::sync::MutexGuard;
+use std::mem;
+use std::ops::{Deref, Range};
+use std::sync::{Mutex, PoisonError};
 
 use leaparray::node::{NodeSnapshot, Refusals, RefusedBy, Responses};
 use leaparray::registry::{SeriesCounts, SeriesKey, SeriesReader, WatchedLimiter};
@@ -10,9 +11,9 @@ use leaparray::{Clock, LatencyHistogram, MetricTotals, Registry, TrafficType};
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
 
-/// The values that a scrape reads. The next scrape reuses the memory of the rows and the buckets.
-#[derive(Debug)]
-pub(crate) struct Reading<C> {
+/// The values that a scrape reads.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
     pub(crate) rows: Vec<Row>,
     /// The buckets of all rows: upper bounds and counts.
     buckets: Vec<(f64, u64)>,
@@ -20,7 +21,6 @@ pub(crate) struct Reading<C> {
     /// Whether a row has a histogram. Then the response times of all are native histograms:
     /// Prometheus takes all histograms of a family for what the first one is.
     pub(crate) is_native: bool,
-    series: SeriesReader<C>,
     /// For each row, if windows are chosen.
     snapshots: Vec<NodeSnapshot>,
     /// The lifetime totals of the registry, by direction.
@@ -52,30 +52,43 @@ pub(crate) struct ResponseTime {
     pub(crate) native: Native,
 }
 
-/// A reading under its lock, for one scrape. It is cleared when this is dropped.
-pub(crate) struct Scrape<'a, C>(pub(crate) MutexGuard<'a, Reading<C>>);
+/// The memory of a reading, which the next scrape reuses. Scrapes beside each other have memory of
+/// their own: one that is written to a slow client does not hold up another.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Reading>);
 
-impl<C> Deref for Scrape<'_, C> {
-    type Target = Reading<C>;
+/// A reading for one scrape. Its memory is kept when this is dropped.
+pub(crate) struct Scrape<'a> {
+    reading: Reading,
+    spare: &'a Spare,
+}
 
-    fn deref(&self) -> &Reading<C> {
-        &self.0
+impl Spare {
+    /// Returns a reading that `read` fills.
+    pub(crate) fn read(&self, read: impl FnOnce(&mut Reading)) -> Scrape<'_> {
+        let mut reading = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        read(&mut reading);
+        Scrape { reading, spare: self }
     }
 }
 
-impl<C> DerefMut for Scrape<'_, C> {
-    fn deref_mut(&mut self) -> &mut Reading<C> {
-        &mut self.0
+impl Deref for Scrape<'_> {
+    type Target = Reading;
+
+    fn deref(&self) -> &Reading {
+        &self.reading
     }
 }
 
-impl<C> Drop for Scrape<'_, C> {
+impl Drop for Scrape<'_> {
     fn drop(&mut self) {
-        self.0.clear();
+        self.reading.clear();
+        let reading = mem::take(&mut self.reading);
+        *self.spare.0.lock().unwrap_or_else(PoisonError::into_inner) = reading;
     }
 }
 
-impl<C> Reading<C> {
+impl Reading {
     pub(crate) fn buckets(&self, of: &ResponseTime) -> &[(f64, u64)] {
         &self.buckets[of.buckets.clone()]
     }
@@ -89,7 +102,7 @@ impl<C> Reading<C> {
         self.rows.iter().zip(&self.snapshots)
     }
 
-    /// Keeps the memory and the series.
+    /// Keeps the memory.
     fn clear(&mut self) {
         self.rows.clear();
         self.buckets.clear();
@@ -98,30 +111,18 @@ impl<C> Reading<C> {
         self.snapshots.clear();
         self.watched.clear();
     }
-}
-
-impl<C: Clock + Clone> Reading<C> {
-    pub(crate) fn new(registry: &Registry<C>) -> Self {
-        Self {
-            rows: Vec::new(),
-            buckets: Vec::new(),
-            native: NativeBuckets::default(),
-            is_native: false,
-            series: registry.series(),
-            snapshots: Vec::new(),
-            lifetime: [TrafficType::Inbound, TrafficType::Outbound]
-                .map(|traffic| (traffic, MetricTotals::default())),
-            resources: 0,
-            refused: 0,
-            watched: Vec::new(),
-        }
-    }
 
     /// Reads all resources of a registry, the windows at one time. A resource that is listed no
     /// longer has no samples. If it is listed again, they go on.
-    pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
+    pub(crate) fn read<C: Clock + Clone>(
+        &mut self,
+        registry: &Registry<C>,
+        series: &mut SeriesReader<C>,
+        bounds: &Bounds,
+        windows: bool,
+    ) {
         let now = registry.clock().now();
-        let Self { rows, buckets, native, is_native, series, snapshots, lifetime, .. } = self;
+        let Self { rows, buckets, native, is_native, snapshots, lifetime, .. } = self;
         let reading = series.read(registry);
         for series in &reading {
             let Some(resource) = series.resource() else { continue };
@@ -148,9 +149,8 @@ impl<C: Clock + Clone> Reading<C> {
                 snapshots.push(resource.at(now).snapshot());
             }
         }
-        for (traffic, totals) in lifetime {
-            *totals = reading.lifetime(*traffic);
-        }
+        *lifetime = [TrafficType::Inbound, TrafficType::Outbound]
+            .map(|traffic| (traffic, reading.lifetime(traffic)));
         self.resources = registry.len();
         self.refused = registry.refused();
     }

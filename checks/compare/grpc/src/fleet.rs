@@ -21,15 +21,18 @@ pub(crate) enum Kind {
     LimitadorRedis,
     /// Limitador's storage that writes to Redis once a second.
     LimitadorCached,
+    /// The least service, which admits each request undecided: what gRPC costs alone.
+    Nothing,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Memory,
         Self::LimitadorMemory,
         Self::Redis,
         Self::LimitadorRedis,
         Self::LimitadorCached,
+        Self::Nothing,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Kind {
             Self::Redis => "redis",
             Self::LimitadorRedis => "limitador-redis",
             Self::LimitadorCached => "limitador-cached",
+            Self::Nothing => "nothing",
         }
     }
 
@@ -48,7 +52,7 @@ impl Kind {
     }
 
     pub(crate) const fn is_over_redis(self) -> bool {
-        !matches!(self, Self::Memory | Self::LimitadorMemory)
+        !matches!(self, Self::Memory | Self::LimitadorMemory | Self::Nothing)
     }
 }
 

@@ -40,16 +40,17 @@ pub(crate) async fn run(kind: Kind, port: u16, redis: &str, limit: u32) -> Resul
             for limit in limits(limit)? {
                 limiter.add_limit(limit);
             }
-            limitador(port, InMemory(limiter)).await
+            least(port, InMemory(limiter)).await
         }
         Kind::LimitadorRedis => {
             let storage = AsyncRedisStorage::new(&redis).await?;
-            limitador(port, OverRedis::new(Box::new(storage), limit)?).await
+            least(port, OverRedis::new(Box::new(storage), limit)?).await
         }
         Kind::LimitadorCached => {
             let storage = CachedRedisStorage::new(&redis).await?;
-            limitador(port, OverRedis::new(Box::new(storage), limit)?).await
+            least(port, OverRedis::new(Box::new(storage), limit)?).await
         }
+        Kind::Nothing => least(port, Nothing).await,
     }
 }
 
@@ -72,7 +73,8 @@ fn limits(limit: u32) -> Result<[Limit; 2]> {
     ])
 }
 
-async fn limitador(port: u16, limits: impl RateLimitService) -> Result<()> {
+/// Serves RLS alone.
+async fn least(port: u16, limits: impl RateLimitService) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = tonic::transport::Server::builder();
@@ -86,6 +88,8 @@ async fn limitador(port: u16, limits: impl RateLimitService) -> Result<()> {
 struct InMemory(RateLimiter);
 
 struct OverRedis(AsyncRateLimiter);
+
+struct Nothing;
 
 impl OverRedis {
     fn new(storage: Box<dyn AsyncCounterStorage>, limit: u32) -> Result<Self> {
@@ -138,6 +142,16 @@ impl RateLimitService for OverRedis {
             let checked = self.0.check_rate_limited_and_update(&namespace, &context, hits);
             Ok(answer(checked.await.map_err(failed)?.limited))
         })
+    }
+}
+
+impl RateLimitService for Nothing {
+    fn should_rate_limit<'s, 'a>(&'s self, _request: Request<pb::RateLimitRequest>) -> Answer<'a>
+    where
+        's: 'a,
+        Self: 'a,
+    {
+        Box::pin(async { Ok(answer(false)) })
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3 as common;
 use envoy_types::pb::envoy::service::ratelimit::v3 as pb;
 use envoy_types::pb::google::protobuf;
+use leaparray_prometheus::Exposition;
 use leaparray_web::{Access, Page};
 use pb::rate_limit_response::quota::ExpirationSpecifier;
 use serde::{Deserialize, Serialize};
@@ -20,15 +21,10 @@ use super::bounds::Bounds;
 use super::rls::RateLimits;
 use crate::config::Unit;
 
-/// The media type of the metrics.
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-type Text = Arc<dyn Fn() -> String + Send + Sync>;
-
 pub(super) fn router(
     limits: RateLimits,
     bounds: Bounds,
-    metrics: Text,
+    metrics: Exposition,
     page: Option<Access>,
     registry: Arc<leaparray::Registry>,
     mut stopped: watch::Receiver<bool>,
@@ -41,15 +37,11 @@ pub(super) fn router(
             async move { (status, if is_stopping { "stopping" } else { "OK" }) }
         }
     };
-    let exposed = move || {
-        let body = metrics();
-        async move { ([(header::CONTENT_TYPE, OPENMETRICS)], body) }
-    };
     let app = Router::new()
         .route("/json", post(json).layer(DefaultBodyLimit::max(bounds.max_request)))
         .with_state(limits)
         .route("/healthcheck", get(health))
-        .route("/metrics", get(exposed));
+        .route("/metrics", get(async move |headers: HeaderMap| metrics.respond(&headers)));
     let Some(access) = page else { return app };
     let page = Page::new(registry, access).name("leaparray-envoy");
     let closer = page.closer();

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use leaparray_prometheus::RegistryCollector;
+use leaparray_prometheus::{Exposition, RegistryCollector};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
@@ -46,22 +45,17 @@ impl Counts {
     }
 }
 
-/// Returns a function that returns all metrics, in the text format of `OpenMetrics`.
-pub(super) fn text(
+/// Returns the exposition of all metrics.
+pub(super) fn exposition(
     resources: &Arc<leaparray::Registry>,
     counts: &Arc<Counts>,
     quotas: &QuotaServer,
-) -> Arc<dyn Fn() -> String + Send + Sync> {
+) -> Exposition {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(RegistryCollector::new(Arc::clone(resources))));
     let (counts, quotas) = (Arc::clone(counts), quotas.clone());
     registry.register_collector(Box::new(Own { counts, quotas }));
-    Arc::new(move || {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = encode(&mut text, &registry);
-        text
-    })
+    Exposition::new(registry)
 }
 
 /// The values of a label, with their counts.

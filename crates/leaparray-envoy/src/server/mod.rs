@@ -155,7 +155,7 @@ impl Server {
         let shares: Option<std::convert::Infallible> = None;
         let quotas = QuotaServer::new(self.quotas, self.service.clone(), shares.is_none());
         let limits = RateLimits::new(self.service.clone(), Arc::clone(&counts), self.headers);
-        let metrics = metrics::text(&registry, &counts, &quotas);
+        let metrics = metrics::exposition(&registry, &counts, &quotas);
         let (stop, stopped) = watch::channel(false);
 
         let (health, health_service) = tonic_health::server::health_reporter();

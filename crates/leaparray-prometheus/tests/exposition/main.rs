@@ -3,6 +3,7 @@
 
 mod beside;
 mod families;
+mod http;
 mod monotone;
 mod names;
 mod native;

@@ -6,18 +6,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use leaparray::flow::breaker::AdaptiveBreakerConfig;
 use leaparray::flow::{AdaptiveBreaker, ConcurrencyLimiter};
 use leaparray::{HistogramConfig, NodeConfig, Registry, RegistryConfig};
-use leaparray_prometheus::RegistryCollector;
-use prometheus_client::encoding::{prometheus_protobuf, prometheus_text, text};
-
-const PROTOBUF: &str =
-    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
-const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use leaparray_prometheus::{Exposition, RegistryCollector};
+use prometheus_client::encoding::{prometheus_protobuf, prometheus_text};
 
 /// Where the collector for `prometheus-client` is exposed, and the one for `prometheus`.
 pub(crate) const CLIENT: &str = "/metrics";
@@ -46,15 +40,20 @@ impl Service {
         registry.watch("database", Arc::new(ConcurrencyLimiter::new(20))).unwrap();
         registry.watch_at("database", "database breaker", Arc::new(breaker)).unwrap();
         let collector = || RegistryCollector::new(Arc::clone(&registry)).buckets(BOUNDS);
-        let mut client = prometheus_client::registry::Registry::default();
-        client.register_collector(Box::new(collector()));
+        let client = || {
+            let mut client = prometheus_client::registry::Registry::default();
+            client.register_collector(Box::new(collector()));
+            client
+        };
         let other = prometheus::Registry::new();
         other.register(Box::new(collector())).unwrap();
-        let exposed = Arc::new(Exposed { client, other });
+        let exposed = Arc::new(Exposed { client: client(), other });
+        let exposition = Exposition::new(client())
+            .with_protobuf(|registry| prometheus_protobuf::encode_to_vec(registry).ok());
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::clone(&exposed);
-        std::thread::spawn(|| serve(listener, served));
+        std::thread::spawn(|| serve(listener, exposition, served));
         Self { address, registry, exposed }
     }
 }
@@ -78,10 +77,9 @@ impl Exposed {
     }
 }
 
-fn serve(listener: std::net::TcpListener, exposed: Arc<Exposed>) {
-    let other = Arc::clone(&exposed);
+fn serve(listener: std::net::TcpListener, exposition: Exposition, other: Arc<Exposed>) {
     let routes = Router::new()
-        .route(CLIENT, get(async move |headers: HeaderMap| expose(&headers, &exposed.client)))
+        .route(CLIENT, get(async move |headers: HeaderMap| exposition.respond(&headers)))
         .route(OTHER, get(async move || other.text_of_other()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -89,17 +87,4 @@ fn serve(listener: std::net::TcpListener, exposed: Arc<Exposed>) {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         axum::serve(listener, routes).await.unwrap();
     });
-}
-
-/// Answers in Protocol Buffers if the scraper takes them, as a server with native histograms does.
-fn expose(headers: &HeaderMap, exposed: &prometheus_client::registry::Registry) -> Response {
-    let accepts = headers[ACCEPT].to_str().unwrap();
-    if accepts.contains("application/vnd.google.protobuf") {
-        let body = prometheus_protobuf::encode_to_vec(exposed).unwrap();
-        ([(CONTENT_TYPE, PROTOBUF)], body).into_response()
-    } else {
-        let mut body = String::new();
-        text::encode(&mut body, exposed).unwrap();
-        ([(CONTENT_TYPE, TEXT)], body).into_response()
-    }
 }
