@@ -36,17 +36,10 @@ impl Accepts {
         let [mut protobuf, mut open_metrics, mut text] = [0; 3];
         for (name, parameters, quality) in elements(headers, ACCEPT) {
             let best = match name.as_str() {
-                "application/vnd.google.protobuf"
-                    if !has_parameter(&parameters, "encoding", "delimited") =>
-                {
-                    continue;
-                }
-                "application/vnd.google.protobuf" => &mut protobuf,
-                "application/openmetrics-text" => &mut open_metrics,
-                "text/plain" => &mut text,
+                "application/vnd.google.protobuf" if is_delimited(&parameters) => &mut protobuf,
                 // `OpenMetrics` serves a client that takes anything.
-                "*/*" | "application/*" => &mut open_metrics,
-                "text/*" => &mut text,
+                "application/openmetrics-text" | "application/*" | "*/*" => &mut open_metrics,
+                "text/plain" | "text/*" => &mut text,
                 _ => continue,
             };
             *best = quality.max(*best);
@@ -82,10 +75,13 @@ fn elements(headers: &HeaderMap, name: HeaderName) -> Vec<(String, Vec<String>, 
     lists.flat_map(|list| list.split(',').map(element).collect::<Vec<_>>()).collect()
 }
 
-fn has_parameter(parameters: &[String], name: &str, value: &str) -> bool {
+/// Returns whether the messages may be one after the other, each after its length.
+fn is_delimited(parameters: &[String]) -> bool {
     parameters.iter().any(|it| {
         let pair = it.split_once('=');
-        pair.is_some_and(|(key, of)| key.trim() == name && of.trim().trim_matches('"') == value)
+        pair.is_some_and(|(name, value)| {
+            name.trim() == "encoding" && value.trim().trim_matches('"') == "delimited"
+        })
     })
 }
 

@@ -88,14 +88,14 @@ async fn text_is_that_of_the_encoder() {
     let exposition = Exposition::new(exposed)
         .with_protobuf(|registry| prometheus_protobuf::encode_to_vec(registry).ok());
     let accept = "application/vnd.google.protobuf;encoding=delimited";
-    for (accept, expected) in [
-        ("*/*", open_metrics.into_bytes()),
-        ("text/plain", prometheus.into_bytes()),
-        (accept, protobuf),
+    for (accept, media_type, expected) in [
+        ("*/*", "application/openmetrics-text; version=1.0.0", open_metrics.into_bytes()),
+        ("text/plain", "text/plain; version=0.0.4", prometheus.into_bytes()),
+        (accept, "application/vnd.google.protobuf; proto=io.prom", protobuf),
     ] {
         let plain = exposition.respond(&headers([(ACCEPT, accept)]));
         assert_eq!(plain.headers().get(CONTENT_ENCODING), None);
-        assert!(plain.headers()[CONTENT_TYPE] != "");
+        assert!(plain.headers()[CONTENT_TYPE].to_str().unwrap().starts_with(media_type));
         assert_eq!(bytes(plain.into_body()).await, expected, "{accept}");
 
         let zipped = exposition.respond(&headers([(ACCEPT, accept), (ACCEPT_ENCODING, "gzip")]));
