@@ -22,7 +22,7 @@ use crate::limit::Limit;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
 use by_class::ByClass;
-pub(crate) use fast::FastLimiter;
+pub(crate) use fast::{FastLimiter, is_admitted};
 use gate::Gate;
 use one::One;
 use per_key::PerKey;

@@ -219,6 +219,12 @@ impl Index {
 
     #[cold]
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
+        // Another handle may have it.
+        let shared = resource.shared_rule_place();
+        if let Some(place) = self.words.place(shared) {
+            resource.set_rule_place(shared);
+            return place;
+        }
         let list = self.find(resource.traffic_type(), resource.name());
         let place = match *list.members {
             [Member { rule, key, .. }] if !list.has_conditions() => {
