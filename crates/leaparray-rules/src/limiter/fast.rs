@@ -176,7 +176,10 @@ impl FastLimiter {
             (RuleLimiter::PerKey { keys, .. }, Some(source)) if !source.is_of_handle() => {
                 Self::by_key(source, keys)
             }
-            (RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_), _) => Self::NONE,
+            (
+                RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_) | RuleLimiter::ByTenant(_),
+                _,
+            ) => Self::NONE,
         }
     }
 
@@ -184,7 +187,7 @@ impl FastLimiter {
         let limiters: Box<dyn ByKey> = match keys {
             PerKey::Bucket(keys) => Box::new(Arc::clone(keys)),
             PerKey::Pace(keys) => Box::new(Arc::clone(keys)),
-            PerKey::Each { .. } => return Self::NONE,
+            PerKey::Each(_) | PerKey::ByClass(_) => return Self::NONE,
         };
         Self::Other(Some(Box::new(KeyedLimiter { source: source.clone(), limiters })))
     }
