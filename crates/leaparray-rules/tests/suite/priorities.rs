@@ -196,6 +196,19 @@ fn each_key_has_classes_of_its_own() {
     }
 }
 
+/// A key with requests in flight is stored until they end: otherwise, it would begin anew.
+#[test]
+fn busy_key_keeps_its_classes_while_others_come() {
+    let rules = rules(&with(&format!("key = \"client\"\nmax_keys = 1\nin_flight = 10\n{SHARES}")));
+    let enter = |client| rules.try_enter("a", OfClient(client, "batch"));
+    let held: Held = (0..5).map(|_| enter("ann").unwrap()).collect();
+    let others = ["bob", "eve", "zoe"].map(|it| enter(it).is_ok());
+    assert_eq!(others, [true; 3], "keys without a place share one limit");
+    assert!(enter("ann").is_err(), "five of ann are in flight");
+    drop(held);
+    assert!(enter("ann").is_ok());
+}
+
 /// A request whose caller changes the rules when it is asked for its class first.
 struct Changing<'a>(&'a Rules<ManualClock>, Cell<Option<RuleSet>>);
 
