@@ -3,7 +3,7 @@
 use super::context::KeptContext;
 use super::listed::Listed;
 use crate::node::ResourceNode;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicU64};
 
 /// One of the [holders](super::holders::Holders) of a resource, until it is dropped.
 //
@@ -15,17 +15,24 @@ pub(crate) struct Handle<C> {
     listed: Arc<Listed<C>>,
     /// `None` for the node of the resource itself.
     context: Option<KeptContext<C>>,
+    /// As that of the resource. Here as well, so that a request that has the handle reads it
+    /// without a further cache line.
+    rule_place: AtomicU64,
 }
 
 impl<C> Handle<C> {
+    fn of(listed: Arc<Listed<C>>, context: Option<KeptContext<C>>) -> Self {
+        Self { listed, context, rule_place: AtomicU64::new(0) }
+    }
+
     /// Creates the first holder of a resource, which was [created](Listed::new) with one.
     pub(super) fn first(listed: Listed<C>) -> Self {
-        Self { listed: Arc::new(listed), context: None }
+        Self::of(Arc::new(listed), None)
     }
 
     /// Creates another holder, unless the resource is gone.
     pub(super) fn take(listed: &Arc<Listed<C>>) -> Option<Self> {
-        listed.holders().take().then(|| Self { listed: Arc::clone(listed), context: None })
+        listed.holders().take().then(|| Self::of(Arc::clone(listed), None))
     }
 
     /// Returns a handle to a resource that was found, unless the resource is gone.
@@ -44,7 +51,7 @@ impl<C> Handle<C> {
     /// Creates another holder of this resource, in a context or in none.
     pub(super) fn another(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
-        Self { listed: Arc::clone(&self.listed), context: context.cloned() }
+        Self::of(Arc::clone(&self.listed), context.cloned())
     }
 
     /// Returns a handle to this resource, in a context or in none.
@@ -65,6 +72,12 @@ impl<C> Handle<C> {
     #[inline]
     pub(super) const fn listed(&self) -> &Arc<Listed<C>> {
         &self.listed
+    }
+
+    /// Returns the word that [`Resource::rule_place`](super::Resource::rule_place) reads.
+    #[inline]
+    pub(super) const fn rule_place(&self) -> &AtomicU64 {
+        &self.rule_place
     }
 
     #[inline]

@@ -59,8 +59,8 @@ impl<C> Listed<C> {
         self.traffic
     }
 
-    /// Returns the word that [`Resource::rule_place`](super::Resource::rule_place) reads.
-    #[inline]
+    /// Returns the word that
+    /// [`Resource::shared_rule_place`](super::Resource::shared_rule_place) reads.
     pub(super) const fn rule_place(&self) -> &AtomicU64 {
         &self.rule_place
     }

@@ -120,23 +120,32 @@ impl<C> Resource<C> {
         self.listed().traffic_type()
     }
 
-    /// Returns the word that [`set_rule_place`](Self::set_rule_place) has set last, for the
-    /// resource and all of its contexts; 0 at first. `leaparray-rules` keeps the place of the
-    /// resource's rules there: [data](Self::data) takes about 50 instructions to find.
+    /// Returns the word that [`set_rule_place`](Self::set_rule_place) has set last through this
+    /// handle or a clone of it; 0 at first. `leaparray-rules` keeps the place of the resource's
+    /// rules there: [data](Self::data) takes about 50 instructions to find.
     #[doc(hidden)]
     #[must_use]
     #[inline]
     pub fn rule_place(&self) -> u64 {
         // Acquire: pairs with the Release in `set_rule_place`.
-        self.0.listed().rule_place().load(Ordering::Acquire)
+        self.0.rule_place().load(Ordering::Acquire)
     }
 
-    /// Sets the word of the resource. A thread that reads it has what this one has written before.
+    /// Returns the word that was set last through any handle to the resource or its contexts.
     #[doc(hidden)]
-    #[inline]
+    #[must_use]
+    pub fn shared_rule_place(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_rule_place`.
+        self.listed().rule_place().load(Ordering::Acquire)
+    }
+
+    /// Sets the word of this handle and of the resource. A thread that reads it has what this one
+    /// has written before.
+    #[doc(hidden)]
     pub fn set_rule_place(&self, place: u64) {
-        // Release: pairs with the Acquire in `rule_place`.
-        self.0.listed().rule_place().store(place, Ordering::Release);
+        // Release: pairs with the Acquire in `rule_place` and in `shared_rule_place`.
+        self.listed().rule_place().store(place, Ordering::Release);
+        self.0.rule_place().store(place, Ordering::Release);
     }
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records

@@ -102,8 +102,8 @@ const EXPLAINED: &[Explained] = &[
         "rules",
         |it| it.case.starts_with("rules: ") && it.case.ends_with("10,000 rules"),
         "With 10,000 rules, it takes {measured} × as long, not {goal} ×",
-        "because the resource, the rule and the limiter are in lines of the cache of their own, \
-         and a limiter by hand is found by its index",
+        "because it reads the line of the resource's handle, of which each is in a page of its own, \
+         and a limiter by hand is found by its index; a request reads that line in any case",
     ),
     explained(
         "leases",

@@ -40,6 +40,8 @@ pub struct Concerned {
     /// The class of the request, empty if it has none, and the share of the limit that it may use,
     /// if the rule has a priority.
     pub class: Option<(String, Share)>,
+    /// The tenant of the request, empty if it has none, and its weight, if the rule has tenants.
+    pub tenant: Option<(String, u32)>,
 }
 
 /// Why a rule does not concern a request.
@@ -139,14 +141,17 @@ impl RuleSet {
         let concerned = asked.iter().filter_map(|member| {
             let rule = &self.rules()[member.rule];
             let by = rule.resources.iter().find(|it| it.matches(resource))?.clone();
-            let values = member.key.map(|place| &keys[place]);
-            let class = values.zip(rule.priority.as_ref()).map(|(values, priority)| {
+            let part = member.part.map(|place| &keys[place]);
+            let class = part.zip(rule.priority.as_ref()).map(|(values, priority)| {
                 let class = priority.class_of(values);
                 (class.to_owned(), priority.share_of(class))
             });
-            let key = values.filter(|_| rule.key.is_some());
-            let key = key.map(|it| it.text().unwrap_or_default().to_owned());
-            Some(Concerned { rule: rule.clone(), by, key, class })
+            let tenant = part.zip(rule.tenants.as_ref()).map(|(values, tenants)| {
+                let tenant = values.text().unwrap_or_default();
+                (tenant.to_owned(), tenants.weight_of(tenant))
+            });
+            let key = member.key.map(|place| keys[place].text().unwrap_or_default().to_owned());
+            Some(Concerned { rule: rule.clone(), by, key, class, tenant })
         });
         let others = self.rules().iter().enumerate().filter_map(|(place, rule)| {
             if asked.iter().any(|it| it.rule == place) {
@@ -189,7 +194,7 @@ impl fmt::Display for Explanation {
 
 impl fmt::Display for Concerned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, by, key, class } = self;
+        let Self { rule, by, key, class, tenant } = self;
         let how = if by.is_name() { "is its name" } else { "matches" };
         write!(f, "{}: {} {how}", rule.name, Quoted(by))?;
         match (&rule.key, key.as_deref()) {
@@ -207,12 +212,24 @@ impl fmt::Display for Concerned {
             }
             write!(f, ", up to {share} of the limit")?;
         }
+        if let (Some(tenants), Some((tenant, weight))) = (&rule.tenants, tenant) {
+            let source = &tenants.source;
+            match &**tenant {
+                "" => write!(f, ", a tenant with all that lack {source}")?,
+                tenant => write!(f, ", of tenant {source} = {}", Quoted(tenant))?,
+            }
+            write!(f, ", with weight {weight}")?;
+        }
         if rule.mode != Mode::Enforce {
             write!(f, ", mode {}", Quoted(rule::ModeText(rule.mode)))?;
         }
         write!(f, "\n   {}", rule.limit.to_string().replace('\n', "\n   "))?;
-        let Some(priority) = &rule.priority else { return Ok(()) };
-        write!(f, "\n   {}", priority.to_string().replace('\n', "\n   "))
+        let (priority, tenants) = (rule.priority.as_ref(), rule.tenants.as_ref());
+        let priority = priority.map(ToString::to_string);
+        for text in priority.into_iter().chain(tenants.map(ToString::to_string)) {
+            write!(f, "\n   {}", text.replace('\n', "\n   "))?;
+        }
+        Ok(())
     }
 }
 

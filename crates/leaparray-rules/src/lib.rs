@@ -19,6 +19,7 @@ mod limit;
 mod limiter;
 pub mod machine;
 mod overload;
+mod part;
 mod pattern;
 mod plan;
 mod priority;
@@ -31,6 +32,7 @@ mod rules;
 #[cfg(feature = "sentinel")]
 mod sentinel;
 mod source;
+mod tenants;
 mod text;
 #[cfg(feature = "tower")]
 mod tower;
@@ -64,6 +66,7 @@ pub use sentinel::{Sentinel, SentinelKind, SentinelRules};
 pub use source::{
     Event, Follow, FollowError, RulesStatus, Source, SourceError, SourceState, SourceStatus, Wake,
 };
+pub use tenants::Tenants;
 pub use text::RuleSet;
 #[cfg(feature = "axum")]
 pub use tower::RuleLayer;

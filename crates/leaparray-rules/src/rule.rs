@@ -2,18 +2,22 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use leaparray::TrafficType;
 use leaparray::flow::shadow::Mode;
 
+use crate::caller::KeyValues;
 use crate::client::Network;
 use crate::condition::{Condition, ConditionTable};
 use crate::limit::Limit;
+use crate::part::Part;
 use crate::pattern::Pattern;
 use crate::priority::Priority;
 use crate::quantity::{Percent, QuantityError};
+use crate::tenants::Tenants;
 
 /// A rule: which requests it concerns, and how it limits them. Plain data, read from a text by
 /// [`RuleSet::parse`](crate::RuleSet::parse).
@@ -44,7 +48,9 @@ pub struct Rule {
     pub resources: Vec<Pattern>,
     /// The key by which a request is counted. `None` if all requests count together.
     pub key: Option<KeySource>,
-    /// The greatest number of keys that are stored. Further keys share one limit.
+    /// The greatest number of keys that are stored. Further keys share one limit. Of a rule with
+    /// [`tenants`](Self::tenants), it is the number of tenants that are busy at the same time; a
+    /// further one is admitted while at most half of the limit is in use.
     pub max_keys: usize,
     /// The rule concerns a request if each of these matches its key: `only` in a file. Of
     /// [several](crate::Caller::several) values of a key, one that matches is enough.
@@ -53,8 +59,11 @@ pub struct Rule {
     /// several values of a key, each has to match.
     pub except: Vec<Condition>,
     /// The shares of the limit in flight that the classes of requests may use. `None` if each
-    /// request may use all of it.
-    pub priority: Option<Priority>,
+    /// request may use all of it. In a box, as most rules have none.
+    pub priority: Option<Box<Priority>>,
+    /// The tenants that share the limit in flight fairly. `None` if a request may use all of it,
+    /// whoever sends it.
+    pub tenants: Option<Box<Tenants>>,
     /// How far the rule is enforced.
     pub mode: Mode,
     /// The limiter.
@@ -127,6 +136,10 @@ impl Rule {
     /// The number of keys that are stored if the rule does not say.
     pub const DEFAULT_MAX_KEYS: usize = 100_000;
 
+    /// The number of tenants that are busy at the same time if the rule does not say: a table of
+    /// 320 KB.
+    pub const DEFAULT_MAX_TENANTS: usize = 10_000;
+
     /// Returns whether the rule concerns requests of a resource: by its name and its direction. Of
     /// these, it concerns those that its conditions match.
     #[must_use]
@@ -139,14 +152,33 @@ impl Rule {
     /// Returns the [strictest](Limit::strictest) limit of this rule and the next one with its name;
     /// `None` if the limiter cannot be changed in place.
     pub(crate) fn becomes(&self, next: &Self) -> Option<Limit> {
-        let has_same_keys =
-            next.key == self.key && (next.key.is_none() || next.max_keys == self.max_keys);
-        // The shares are in the rule, and not in its limiter.
-        let has_classes = |it: &Self| it.priority.is_some();
-        if has_same_keys && has_classes(self) == has_classes(next) {
+        let has_table = next.key.is_some() || next.tenants.is_some();
+        let has_same_keys = next.key == self.key && (!has_table || next.max_keys == self.max_keys);
+        // The shares and the weights are in the rule, and not in its limiter.
+        let parts = |it: &Self| (it.priority.is_some(), it.tenants.is_some());
+        if has_same_keys && parts(self) == parts(next) {
             self.limit.strictest(&next.limit)
         } else {
             None
+        }
+    }
+
+    /// Returns the source of the class of a request, or of its tenant.
+    pub(crate) fn part_source(&self) -> Option<&KeySource> {
+        let tenant = || self.tenants.as_ref().map(|it| &it.source);
+        self.priority.as_ref().map(|it| &it.source).or_else(tenant)
+    }
+
+    /// Returns the part of the limit for a request with these values of its class or its tenant.
+    pub(crate) fn part<'a, K: Deref<Target = str>>(&self, values: &'a KeyValues<K>) -> Part<'a> {
+        match (&self.priority, &self.tenants) {
+            (Some(priority), _) => Part::Share(priority.share_of(priority.class_of(values))),
+            (None, Some(tenants)) => {
+                // Requests without a tenant are one: a request that leaves it out gains nothing.
+                let name = values.text().unwrap_or_default();
+                Part::Tenant { name, weight: tenants.weight_of(name) }
+            }
+            (None, None) => Part::Whole,
         }
     }
 
@@ -287,6 +319,11 @@ impl fmt::Display for KeySource {
     }
 }
 
+/// Returns the greatest number of keys, or of tenants, if a rule does not say.
+pub(crate) const fn default_max_keys(has_tenants: bool) -> usize {
+    if has_tenants { Rule::DEFAULT_MAX_TENANTS } else { Rule::DEFAULT_MAX_KEYS }
+}
+
 /// A string of TOML.
 pub(crate) struct Quoted<T>(pub(crate) T);
 
@@ -314,9 +351,10 @@ impl fmt::Display for Rule {
         }
         if let Some(key) = &self.key {
             writeln!(f, "key = {}", Quoted(key))?;
-            if self.max_keys != Self::DEFAULT_MAX_KEYS {
-                writeln!(f, "max_keys = {}", self.max_keys)?;
-            }
+        }
+        let has_table = self.key.is_some() || self.tenants.is_some();
+        if has_table && self.max_keys != default_max_keys(self.tenants.is_some()) {
+            writeln!(f, "max_keys = {}", self.max_keys)?;
         }
         for (name, conditions) in [("only", &self.only), ("except", &self.except)] {
             if !conditions.is_empty() {
@@ -327,6 +365,7 @@ impl fmt::Display for Rule {
             writeln!(f, "mode = {}", Quoted(ModeText(self.mode)))?;
         }
         writeln!(f, "{}", self.limit)?;
-        self.priority.as_ref().map_or(Ok(()), |it| writeln!(f, "{it}"))
+        self.priority.as_ref().map_or(Ok(()), |it| writeln!(f, "{it}"))?;
+        self.tenants.as_ref().map_or(Ok(()), |it| writeln!(f, "{it}"))
     }
 }

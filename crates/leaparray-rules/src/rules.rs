@@ -54,14 +54,14 @@ use crate::turn::Turn;
 /// it keeps its state: buckets, breakers, warmth and keys stay, and the numbers are changed in
 /// place. A limiter is replaced if it becomes one of another kind, if its window has another
 /// interval or another number of buckets, if its key or its `max_keys` changes, and if it gets a
-/// [priority](crate::Rule::priority) or loses it. If both the old and the new one limit the rate of
-/// all requests together, the new one is charged with what the old one has charged, as if that were
-/// taken at the change, also beyond the limit of a window, but for the few requests that are
-/// decided during the change. A limit that warms up begins cold: it is charged as far as it admits
-/// at once. A pace has no number of permits: it is charged with nothing, and neither is the limiter
-/// that replaces it. Otherwise, the new one begins without a state, as the limiter of a new rule
-/// does.
-/// [`Changes::begun_anew`](crate::Changes::begun_anew) has the names.
+/// [priority](crate::Rule::priority) or [tenants](crate::Rule::tenants), or loses them. If both the
+/// old and the new one limit the rate of all requests together, the new one is charged with what
+/// the old one has charged, as if that were taken at the change, also beyond the limit of a window,
+/// but for the few requests that are decided during the change. A limit that warms up begins cold:
+/// it is charged as far as it admits at once. A pace has no number of permits: it is charged with
+/// nothing, and neither is the limiter that replaces it. Otherwise, the new one begins without a
+/// state, as the limiter of a new rule does. [`Changes::begun_anew`](crate::Changes::begun_anew)
+/// has the names.
 ///
 /// A rule that is gone, or a limiter that was replaced, takes its state up again if it comes back
 /// within an hour, also if the rule has had other limiters since: up to 32 of a name, and of all

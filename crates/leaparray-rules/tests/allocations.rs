@@ -56,6 +56,11 @@ fn decision_by_several_rules_allocates_nothing() {
     let many =
         [["limit = \"5000 per minute, bursts of 5000\""; 28].as_slice(), &[PACE; 4]].concat();
     assert_eq!(allocations(&many, &"ann"), 0, "32 rules");
+    let tenants = [all[0], "in_flight = 64\ntenant = \"header:x-api-key\"\nmax_keys = 100"];
+    assert_eq!(allocations(&tenants, &"ann"), 0, "tenants");
+    let classes = "in_flight = 64\nkey = \"header:x-api-key\"\npriority = \"header:x-api-key\"\n\
+                   shares = { \"*\" = \"100 %\" }";
+    assert_eq!(allocations(&[all[0], classes], &"ann"), 0, "classes of a key");
     let refused = ["limit = \"5 per minute\"", all[1], all[2]];
     assert_eq!(allocations(&refused, &"ann"), 0, "refusals");
     let ending = [all[2], all[3], "in_flight = 4"];

@@ -33,6 +33,7 @@ mod table;
 use std::error::Error;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::num::NonZeroU32;
 use std::ops::Deref;
 
 use super::priority::LimitInForce;
@@ -385,7 +386,7 @@ where
             }
         };
         // Given back if the limiter refuses the request, or panics.
-        let place = Place { shares: self.shares.clone(), slot, permits };
+        let place = Place::new(self.shares.clone(), slot, permits);
         ask.decided_by(&shares.limiter).map(|permit| TenantPermit { permit, _place: place })
     }
 
@@ -458,15 +459,30 @@ impl<P: fmt::Debug, R: Deref<Target: GiveBack>> fmt::Debug for TenantPermit<P, R
 }
 
 /// The permits of a request in the counts of the shares. Given back by a drop.
+//
+// Of two words, since each request moves one.
 struct Place<R: Deref<Target: GiveBack>> {
     shares: R,
-    slot: Option<usize>,
-    permits: u64,
+    /// The number after that of the slot: a table has fewer than 2³² slots.
+    slot: Option<NonZeroU32>,
+    /// At most [`Word::MOST`].
+    permits: u32,
+}
+
+impl<R: Deref<Target: GiveBack>> Place<R> {
+    const FITS: &str = "neither a slot nor the permits of a tenant have more than 32 bits";
+
+    fn new(shares: R, slot: Option<usize>, permits: u64) -> Self {
+        let after = |slot: usize| NonZeroU32::new(u32::try_from(slot + 1).expect(Self::FITS));
+        let permits = u32::try_from(permits).expect(Self::FITS);
+        Self { shares, slot: slot.and_then(after), permits }
+    }
 }
 
 impl<R: Deref<Target: GiveBack>> Drop for Place<R> {
     fn drop(&mut self) {
-        self.shares.give_back(self.slot, self.permits);
+        let slot = self.slot.map(|after| after.get() as usize - 1);
+        self.shares.give_back(slot, u64::from(self.permits));
     }
 }
 

@@ -5,19 +5,20 @@ use std::task::Waker;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::shadow::{Rollout, Shadow, Share};
+use leaparray::flow::shadow::{Rollout, Shadow};
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
 
 use super::{RuleClock, RuleLimiter, RulePermit};
+use crate::part::Part;
 
 /// The limiter of a rule, for a request with a key.
 pub(crate) struct Asked<'a, C: RuleClock> {
     pub(super) limiter: &'a RuleLimiter<C>,
     /// Empty if the rule has none.
     pub(super) key: &'a str,
-    /// The share that the request may use if the rule has a priority.
-    pub(super) share: Share,
+    /// The part of the limit that the request may use.
+    pub(super) part: Part<'a>,
     /// How far the limiter is enforced; `None` if it is as a whole.
     pub(super) rollout: Option<&'a Rollout>,
 }
@@ -25,10 +26,10 @@ pub(crate) struct Asked<'a, C: RuleClock> {
 impl<'a, C: RuleClock> Asked<'a, C> {
     /// Returns the limiter as far as it is enforced.
     fn shadow(&self, rollout: &'a Rollout) -> Shadow<Self, &'a Rollout> {
-        let Self { limiter, key, share, .. } = *self;
-        let shadow = Shadow::with_rollout(Self { limiter, key, share, rollout: None }, rollout);
+        let Self { limiter, key, part, .. } = *self;
+        let shadow = Shadow::with_rollout(Self { limiter, key, part, rollout: None }, rollout);
         match limiter {
-            RuleLimiter::One(_) | RuleLimiter::ByClass(_) => shadow,
+            RuleLimiter::One(_) | RuleLimiter::ByClass(_) | RuleLimiter::ByTenant(_) => shadow,
             RuleLimiter::PerKey { .. } => shadow.of_key(key),
         }
     }
@@ -37,8 +38,11 @@ impl<'a, C: RuleClock> Asked<'a, C> {
         match (self.rollout, self.limiter) {
             (Some(rollout), _) => read(self.shadow(rollout).account()),
             (None, RuleLimiter::One(one)) => read(one.account()),
-            (None, RuleLimiter::PerKey { keys, .. }) => keys.with_account(self.key, read),
-            (None, RuleLimiter::ByClass(classes)) => classes.with_account(self.share, read),
+            (None, RuleLimiter::PerKey { keys, .. }) => {
+                keys.with_account(self.key, self.part, read)
+            }
+            (None, RuleLimiter::ByClass(classes)) => classes.with_account(self.part.share(), read),
+            (None, RuleLimiter::ByTenant(tenants)) => tenants.with_account(self.part, read),
         }
     }
 }
@@ -54,8 +58,9 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
                 decision.map(|permit| permit.unwrap_or(RulePermit::nothing()))
             }
             (None, RuleLimiter::One(one)) => one.decide(ask),
-            (None, RuleLimiter::PerKey { keys, .. }) => keys.decide(self.key, ask),
-            (None, RuleLimiter::ByClass(classes)) => classes.decide(self.share, ask),
+            (None, RuleLimiter::PerKey { keys, .. }) => keys.decide(self.key, self.part, ask),
+            (None, RuleLimiter::ByClass(classes)) => classes.decide_with(self.part.share(), ask),
+            (None, RuleLimiter::ByTenant(tenants)) => tenants.decide(self.part, ask),
         }
     }
 
@@ -64,8 +69,9 @@ impl<C: RuleClock> Limiter for Asked<'_, C> {
         match (self.rollout, self.limiter) {
             (Some(rollout), _) => self.shadow(rollout).peek(ask),
             (None, RuleLimiter::One(one)) => one.peek(ask),
-            (None, RuleLimiter::PerKey { keys, .. }) => keys.peek(self.key, ask),
-            (None, RuleLimiter::ByClass(classes)) => classes.peek(self.share, ask),
+            (None, RuleLimiter::PerKey { keys, .. }) => keys.peek(self.key, self.part, ask),
+            (None, RuleLimiter::ByClass(classes)) => classes.peek_with(self.part.share(), ask),
+            (None, RuleLimiter::ByTenant(tenants)) => tenants.peek(self.part, ask),
         }
     }
 
@@ -136,6 +142,7 @@ impl<C: RuleClock> Watch for Watched<C> {
             RuleLimiter::One(one) => one.watched(),
             RuleLimiter::PerKey { keys, .. } => keys.watched(),
             RuleLimiter::ByClass(classes) => classes.watched(),
+            RuleLimiter::ByTenant(tenants) => tenants.watched(),
         }?;
         let Some(rollout) = &self.rollout else { return Some(state) };
         let shadow = Shadow::with_rollout(Shown(state), &**rollout);

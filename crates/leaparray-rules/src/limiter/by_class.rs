@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use leaparray::Timestamp;
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::priority::{Classes, OfClass};
 use leaparray::flow::shadow::Share;
 use leaparray::flow::watch::{Watch, WatchedState};
-use leaparray::flow::{Account, Ask, ConcurrencyLimiter, Decision, Limiter};
+use leaparray::flow::{Account, Ask, ConcurrencyLimiter, Decision, Limiter, Quota};
 
 use super::one::One;
 use super::{RuleClock, RulePermit};
@@ -56,7 +57,7 @@ impl<C: RuleClock> ByClass<C> {
         self.one().watched()
     }
 
-    pub(super) fn decide(&self, share: Share, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
+    pub(super) fn decide_with(&self, share: Share, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
         match self {
             Self::InFlight(classes) => of_share(classes, share).decide(ask).map(Into::into),
             Self::Adaptive(classes) => {
@@ -65,7 +66,7 @@ impl<C: RuleClock> ByClass<C> {
         }
     }
 
-    pub(super) fn peek(&self, share: Share, ask: &Ask<'_>) -> Option<Decision> {
+    pub(super) fn peek_with(&self, share: Share, ask: &Ask<'_>) -> Option<Decision> {
         match self {
             Self::InFlight(classes) => of_share(classes, share).peek(ask),
             Self::Adaptive(classes) => of_share(classes, share).peek(ask),
@@ -77,5 +78,36 @@ impl<C: RuleClock> ByClass<C> {
             Self::InFlight(classes) => read(of_share(classes, share).account()),
             Self::Adaptive(classes) => read(of_share(classes, share).account()),
         }
+    }
+}
+
+/// The whole limit, as the table of keys asks for it: a key whose permits are all back is as new.
+impl<C: RuleClock> Limiter for ByClass<C> {
+    type Permit = RulePermit<C>;
+
+    fn decide(&self, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
+        self.decide_with(Share::ALL, ask)
+    }
+
+    fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
+        self.peek_with(Share::ALL, ask)
+    }
+
+    fn account(&self) -> &dyn Account {
+        self
+    }
+}
+
+impl<C: RuleClock> Account for ByClass<C> {
+    fn now(&self) -> Timestamp {
+        self.with_account(Share::ALL, |account| account.now())
+    }
+
+    fn quota(&self, now: Timestamp) -> Option<Quota> {
+        self.with_account(Share::ALL, |account| account.quota(now))
+    }
+
+    fn is_as_new(&self, now: Timestamp) -> bool {
+        self.with_account(Share::ALL, |account| account.is_as_new(now))
     }
 }

@@ -1,11 +1,13 @@
 //! The limiters of the most frequent rules, without the type of their clock: the fast path calls
 //! them by one pointer.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    Ask, ConcurrencyLimiter, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
+    Ask, ConcurrencyLimiter, Decision, Keyed, LeakyBucket, Limiter, LimiterExt,
+    SlidingWindowLimiter, TokenBucket,
 };
 
 use super::one::One;
@@ -15,8 +17,12 @@ use crate::rule::KeySource;
 
 /// The limiter of a rule as the fast path calls it. The type of its clock is behind a pointer.
 pub(crate) enum FastLimiter {
+    /// A window with the clock of a process, which is decided without a call by a pointer, as a
+    /// bucket is.
+    Window(Arc<SlidingWindowLimiter>),
+    Bucket(Arc<TokenBucket>),
     /// Its permits have no end.
-    Endless(Box<dyn Endless>),
+    Endless(Arc<dyn Endless>),
     InFlight(Arc<ConcurrencyLimiter>),
     /// Each key has a limiter whose permits have no end. `None` is another limiter, or one that is
     /// not enforced for all requests: only the plan has it.
@@ -33,8 +39,6 @@ pub(crate) struct KeyedLimiter {
 }
 
 /// A limiter whose permits have no end.
-//
-// A reference to one, in a `Box`: an `Arc<dyn _>` finds its value by the alignment of that.
 pub(crate) trait Endless: Send + Sync {
     /// Returns whether a request is admitted at once. Writes another decision into `other`.
     fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool;
@@ -46,7 +50,7 @@ pub(crate) trait Endless: Send + Sync {
     fn refund(&self, ask: &Ask<'_>);
 }
 
-impl<L: Limiter<Permit = ()> + Send + Sync> Endless for Arc<L> {
+impl<L: Limiter<Permit = ()> + Send + Sync> Endless for L {
     fn admits(&self, ask: &Ask<'_>, other: &mut Decision) -> bool {
         is_admitted(L::ask(self, ask), other)
     }
@@ -62,7 +66,7 @@ impl<L: Limiter<Permit = ()> + Send + Sync> Endless for Arc<L> {
 
 /// Returns whether a decision admits the request at once, and writes another one into `other`.
 #[inline]
-fn is_admitted(decision: Decision, other: &mut Decision) -> bool {
+pub(crate) fn is_admitted(decision: Decision, other: &mut Decision) -> bool {
     if decision.is_admitted() {
         return true;
     }
@@ -109,6 +113,8 @@ impl FastLimiter {
     #[inline]
     pub(crate) fn would_admit(&self, key: &str, ask: &Ask<'_>) -> bool {
         match self {
+            Self::Window(it) => Endless::would_admit(&**it, ask),
+            Self::Bucket(it) => Endless::would_admit(&**it, ask),
             Self::Endless(it) => it.would_admit(ask),
             Self::InFlight(it) => matches!(it.foretell(ask), Some(Decision::Admitted(()))),
             Self::Other(it) => it.as_ref().is_some_and(|it| it.limiters.would_admit(key, ask)),
@@ -126,6 +132,8 @@ impl FastLimiter {
     ) -> Option<Decision> {
         let mut other = Decision::Admitted(());
         let is_admitted = match self {
+            Self::Window(it) => Endless::admits(&**it, ask, &mut other),
+            Self::Bucket(it) => Endless::admits(&**it, ask, &mut other),
             Self::Endless(it) => it.admits(ask, &mut other),
             Self::InFlight(it) => match it.ask(ask) {
                 Decision::Admitted(permit) => {
@@ -144,6 +152,8 @@ impl FastLimiter {
     #[cold]
     pub(crate) fn give_back(&self, key: &str, ask: &Ask<'_>) {
         match self {
+            Self::Window(it) => Endless::refund(&**it, ask),
+            Self::Bucket(it) => Endless::refund(&**it, ask),
             Self::Endless(it) => it.refund(ask),
             Self::Other(Some(it)) => it.limiters.refund(key, ask),
             Self::InFlight(_) | Self::Other(None) => {}
@@ -166,7 +176,10 @@ impl FastLimiter {
             (RuleLimiter::PerKey { keys, .. }, Some(source)) if !source.is_of_handle() => {
                 Self::by_key(source, keys)
             }
-            (RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_), _) => Self::NONE,
+            (
+                RuleLimiter::PerKey { .. } | RuleLimiter::ByClass(_) | RuleLimiter::ByTenant(_),
+                _,
+            ) => Self::NONE,
         }
     }
 
@@ -174,22 +187,37 @@ impl FastLimiter {
         let limiters: Box<dyn ByKey> = match keys {
             PerKey::Bucket(keys) => Box::new(Arc::clone(keys)),
             PerKey::Pace(keys) => Box::new(Arc::clone(keys)),
-            PerKey::Each { .. } => return Self::NONE,
+            PerKey::Each(_) | PerKey::ByClass(_) => return Self::NONE,
         };
         Self::Other(Some(Box::new(KeyedLimiter { source: source.clone(), limiters })))
     }
 
     fn of_one<C: RuleClock>(one: &One<C>) -> Self {
         match one {
-            One::Window(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Window(it) => of_process(it).map_or_else(|| Self::endless(it), Self::Window),
             #[cfg(feature = "fleet")]
-            One::Fleet(it) => Self::Endless(Box::new(Arc::clone(it))),
-            One::Bucket(it) => Self::Endless(Box::new(Arc::clone(it))),
-            One::WarmUp(it) => Self::Endless(Box::new(Arc::clone(it))),
-            One::Pace(it) => Self::Endless(Box::new(Arc::clone(it))),
-            One::Gate(it) => Self::Endless(Box::new(Arc::clone(it))),
+            One::Fleet(it) => Self::endless(it),
+            One::Bucket(it) => of_process(it).map_or_else(|| Self::endless(it), Self::Bucket),
+            One::WarmUp(it) => Self::endless(it),
+            One::Pace(it) => Self::endless(it),
+            One::Gate(it) => Self::endless(it),
             One::InFlight(it) => Self::InFlight(Arc::clone(it)),
             One::AdaptiveInFlight(_) | One::Breaker(_) | One::AdaptiveBreaker(_) => Self::NONE,
         }
     }
+
+    fn endless(limiter: &Arc<impl Endless + 'static>) -> Self {
+        let limiter: Arc<_> = Arc::clone(limiter);
+        Self::Endless(limiter)
+    }
+}
+
+/// Returns a limiter as one of that type, if it is one: with the clock of a process.
+fn of_process<L, T>(limiter: &Arc<L>) -> Option<Arc<T>>
+where
+    L: Any + Send + Sync,
+    T: Any + Send + Sync,
+{
+    let limiter: Arc<dyn Any + Send + Sync> = Arc::<L>::clone(limiter);
+    limiter.downcast().ok()
 }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod by_class;
+mod by_tenant;
 mod fast;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -14,15 +15,17 @@ mod permits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::flow::shadow::{Rollout, Share};
+use leaparray::flow::shadow::Rollout;
 use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Named, Refusal};
 use leaparray::{Clock, ManualClock, Registry, Timestamp};
 
 use crate::limit::Limit;
+use crate::part::Part;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
 use by_class::ByClass;
-pub(crate) use fast::FastLimiter;
+use by_tenant::ByTenant;
+pub(crate) use fast::{FastLimiter, is_admitted};
 use gate::Gate;
 use one::One;
 use per_key::PerKey;
@@ -80,8 +83,8 @@ pub(crate) type MaybeFleet = Option<NoFleet>;
 #[cfg(not(feature = "fleet"))]
 pub(crate) enum NoFleet {}
 
-/// Why a limiter with classes is not asked by a key alone.
-const ASKED: &str = "a rule with a priority is asked by shares";
+/// Why a limiter with classes or tenants is not asked by a key alone.
+const ASKED: &str = "a rule with a priority or with tenants is asked by parts of its limit";
 
 /// The limiter of a rule. It is changed in place, and outlives the plans that it is in.
 pub(crate) enum RuleLimiter<C: RuleClock> {
@@ -95,6 +98,8 @@ pub(crate) enum RuleLimiter<C: RuleClock> {
     },
     /// One limit for all requests, of which each may use a share.
     ByClass(ByClass<C>),
+    /// One limit for all requests, which tenants share fairly.
+    ByTenant(ByTenant<C>),
 }
 
 /// Returns why a limit cannot be made, if it cannot.
@@ -115,10 +120,15 @@ impl<C: RuleClock> RuleLimiter<C> {
             ));
         }
         let clock = registry.clock();
-        if rule.priority.is_some() {
-            return Self::ByClass(ByClass::new(&rule.limit, clock));
-        }
         match rule.key {
+            Some(_) if rule.priority.is_some() => Self::PerKey {
+                keys: PerKey::by_class(&rule.limit, rule.max_keys, clock),
+                without_key: AtomicU64::new(0),
+            },
+            None if rule.priority.is_some() => Self::ByClass(ByClass::new(&rule.limit, clock)),
+            None if rule.tenants.is_some() => {
+                Self::ByTenant(ByTenant::new(&rule.limit, rule.max_keys, clock))
+            }
             None => {
                 let one = One::known(&rule.limit, clock);
                 one.start(fleet, rule);
@@ -135,7 +145,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     pub(crate) fn is_started(&self) -> bool {
         match self {
             Self::One(one) => one.is_started(),
-            Self::PerKey { .. } | Self::ByClass(_) => true,
+            Self::PerKey { .. } | Self::ByClass(_) | Self::ByTenant(_) => true,
         }
     }
 
@@ -151,7 +161,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     pub(crate) fn end(&self) -> bool {
         match self {
             Self::One(one) => one.end(),
-            Self::PerKey { .. } | Self::ByClass(_) => true,
+            Self::PerKey { .. } | Self::ByClass(_) | Self::ByTenant(_) => true,
         }
     }
 
@@ -161,6 +171,7 @@ impl<C: RuleClock> RuleLimiter<C> {
             Self::One(one) => one.set(limit),
             Self::PerKey { keys, .. } => keys.set(limit, clock),
             Self::ByClass(classes) => classes.set(limit),
+            Self::ByTenant(tenants) => tenants.set(limit),
         }
     }
 
@@ -197,7 +208,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     /// Returns the number of requests that lacked the key.
     pub(crate) fn without_key(&self) -> u64 {
         match self {
-            Self::One(_) | Self::ByClass(_) => 0,
+            Self::One(_) | Self::ByClass(_) | Self::ByTenant(_) => 0,
             Self::PerKey { without_key, .. } => without_key.load(Ordering::Relaxed),
         }
     }
@@ -206,7 +217,7 @@ impl<C: RuleClock> RuleLimiter<C> {
     ///
     /// # Panics
     ///
-    /// Panics if the rule has a priority: such a rule is [asked](Self::asked).
+    /// Panics if the rule has a priority or tenants: such a rule is [asked](Self::asked).
     #[inline]
     pub(crate) fn decide_into(
         &self,
@@ -217,7 +228,7 @@ impl<C: RuleClock> RuleLimiter<C> {
         match self {
             Self::One(one) => one.decide_into(ask, permits),
             Self::PerKey { keys, .. } => keys.decide_into(key, ask, permits),
-            Self::ByClass(_) => unreachable!("{ASKED}"),
+            Self::ByClass(_) | Self::ByTenant(_) => unreachable!("{ASKED}"),
         }
     }
 
@@ -231,19 +242,19 @@ impl<C: RuleClock> RuleLimiter<C> {
         match self {
             Self::One(one) => one.foretell(ask),
             Self::PerKey { keys, .. } => keys.foretell(key, ask),
-            Self::ByClass(_) => unreachable!("{ASKED}"),
+            Self::ByClass(_) | Self::ByTenant(_) => unreachable!("{ASKED}"),
         }
     }
 
-    /// Returns the limiter for a request with that key, which may use that share if the rule has a
-    /// priority, as far as it is enforced.
+    /// Returns the limiter for a request with that key, which may use that part of the limit, as
+    /// far as it is enforced.
     #[inline]
     pub(crate) const fn asked<'a>(
         &'a self,
         key: &'a str,
-        share: Share,
+        part: Part<'a>,
         rollout: Option<&'a Rollout>,
     ) -> Asked<'a, C> {
-        Asked { limiter: self, key, share, rollout }
+        Asked { limiter: self, key, part, rollout }
     }
 }

@@ -2,28 +2,78 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use leaparray::Timestamp;
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
     Account, Ask, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
 };
 
+use super::by_class::ByClass;
 use super::one::One;
-use super::{RuleClock, RulePermit, RulePermits};
+use super::{ASKED, RuleClock, RulePermit, RulePermits};
 use crate::limit::Limit;
+use crate::part::Part;
 
 /// A limiter for each key. Buckets have a word for each, and the other kinds a limiter.
 pub(crate) enum PerKey<C: RuleClock> {
     Bucket(Arc<Keyed<String, TokenBucket<C>>>),
     Pace(Arc<Keyed<String, LeakyBucket<C>>>),
-    Each {
-        keys: Arc<Keyed<String, (Make<C>, C)>>,
-        /// The numbers for the limiter of a new key.
-        limit: Arc<Mutex<Limit>>,
-    },
+    Each(Each<C, One<C>>),
+    /// Limits in flight, of which each request may use a share.
+    ByClass(Each<C, ByClass<C>>),
+}
+
+/// A limiter of its own for each key.
+pub(crate) struct Each<C: RuleClock, L: 'static>
+where
+    Arc<L>: Limiter,
+{
+    keys: Arc<Keyed<String, (Make<L>, C)>>,
+    /// The numbers for the limiter of a new key.
+    limit: Arc<Mutex<Limit>>,
 }
 
 /// Makes the limiter of a new key.
-type Make<C> = Box<dyn Fn() -> One<C> + Send + Sync>;
+type Make<L> = Box<dyn Fn() -> L + Send + Sync>;
+
+/// Why a number of keys can be stored.
+const CHECKED: &str = "the number of keys was checked when the rule was read";
+
+impl<C: RuleClock, L: 'static> Each<C, L>
+where
+    Arc<L>: Limiter,
+{
+    fn new(limit: &Limit, max_keys: usize, clock: &C, make: fn(&Limit, &C) -> L) -> Self {
+        let limit = Arc::new(Mutex::new(limit.clone()));
+        let make: Make<L> = {
+            let (limit, clock) = (Arc::clone(&limit), clock.clone());
+            Box::new(move || make(&limit.lock().unwrap_or_else(PoisonError::into_inner), &clock))
+        };
+        let keys = Keyed::new((make, clock.clone()), max_keys).expect(CHECKED).with_overflow();
+        Self { keys: Arc::new(keys), limit }
+    }
+
+    /// Changes the numbers of all keys in place. `set` changes those of one.
+    fn set(&self, to: &Limit, set: impl Fn(&L)) {
+        // Before the visit: a key that is inserted beside it has the new numbers.
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner).clone_from(to);
+        self.keys.for_each_limiter(set);
+    }
+}
+
+impl<C: RuleClock> Each<C, ByClass<C>> {
+    /// Returns the limiter of a key, which is stored if it is new.
+    fn of_key(&self, key: &str, now: Timestamp) -> Arc<ByClass<C>> {
+        self.keys.limiter_of_at(key, now).expect(Self::SHARED)
+    }
+
+    /// As [`of_key`](Self::of_key), without a request.
+    fn limiter(&self, key: &str) -> Arc<ByClass<C>> {
+        self.keys.limiter_of(key).expect(Self::SHARED)
+    }
+
+    const SHARED: &str = "keys without a place share one";
+}
 
 /// Returns a limiter that was just made.
 fn sole<T>(limiter: Arc<T>) -> T {
@@ -33,7 +83,6 @@ fn sole<T>(limiter: Arc<T>) -> T {
 impl<C: RuleClock> PerKey<C> {
     /// Creates the limiters of a limit that was checked.
     pub(super) fn new(limit: &Limit, max_keys: usize, clock: &C) -> Self {
-        const CHECKED: &str = "the number of keys was checked when the rule was read";
         match One::known(limit, clock) {
             One::Bucket(bucket) => {
                 let bucket = sole(bucket);
@@ -43,20 +92,14 @@ impl<C: RuleClock> PerKey<C> {
                 let bucket = sole(bucket);
                 Self::Pace(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
             }
-            _ => {
-                let limit = Arc::new(Mutex::new(limit.clone()));
-                let make: Make<C> = {
-                    let (limit, clock) = (Arc::clone(&limit), clock.clone());
-                    Box::new(move || {
-                        let limit = limit.lock().unwrap_or_else(PoisonError::into_inner);
-                        One::known(&limit, &clock)
-                    })
-                };
-                let keys =
-                    Keyed::new((make, clock.clone()), max_keys).expect(CHECKED).with_overflow();
-                Self::Each { keys: Arc::new(keys), limit }
-            }
+            _ => Self::Each(Each::new(limit, max_keys, clock, One::known)),
         }
+    }
+
+    /// Creates the limits in flight of a limit that was checked, of which each request may use a
+    /// share.
+    pub(super) fn by_class(limit: &Limit, max_keys: usize, clock: &C) -> Self {
+        Self::ByClass(Each::new(limit, max_keys, clock, ByClass::new))
     }
 
     /// Changes the numbers of all keys in place, to those of a limit that was checked.
@@ -72,20 +115,23 @@ impl<C: RuleClock> PerKey<C> {
                     keys.reconfigure(sole(bucket));
                 }
             }
-            Self::Each { keys, limit } => {
-                // Before the visit: a key that is inserted beside it has the new numbers.
-                limit.lock().unwrap_or_else(PoisonError::into_inner).clone_from(to);
-                keys.for_each_limiter(|it| it.set(to));
-            }
+            Self::Each(each) => each.set(to, |it| it.set(to)),
+            Self::ByClass(each) => each.set(to, |it| it.set(to)),
         }
     }
 
     #[inline]
-    pub(super) fn decide(&self, key: &str, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
+    pub(super) fn decide(
+        &self,
+        key: &str,
+        part: Part<'_>,
+        ask: &Ask<'_>,
+    ) -> Decision<RulePermit<C>> {
         match self {
             Self::Bucket(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
             Self::Pace(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
-            Self::Each { keys, .. } => keys.of_key(key).decide(ask),
+            Self::Each(each) => each.keys.of_key(key).decide(ask),
+            Self::ByClass(each) => each.of_key(key, ask.now()).decide_with(part.share(), ask),
         }
     }
 
@@ -100,19 +146,21 @@ impl<C: RuleClock> PerKey<C> {
         match self {
             Self::Bucket(keys) => keys.of_key(key).ask(ask),
             Self::Pace(keys) => keys.of_key(key).ask(ask),
-            Self::Each { keys, .. } => keys.of_key(key).ask(ask).map(|permit| {
+            Self::Each(each) => each.keys.of_key(key).ask(ask).map(|permit| {
                 if !permit.is_nothing() {
                     permits.push(permit);
                 }
             }),
+            Self::ByClass(_) => unreachable!("{ASKED}"),
         }
     }
 
-    pub(super) fn peek(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
+    pub(super) fn peek(&self, key: &str, part: Part<'_>, ask: &Ask<'_>) -> Option<Decision> {
         match self {
             Self::Bucket(keys) => keys.of_key(key).peek(ask),
             Self::Pace(keys) => keys.of_key(key).peek(ask),
-            Self::Each { keys, .. } => keys.of_key(key).peek(ask),
+            Self::Each(each) => each.keys.of_key(key).peek(ask),
+            Self::ByClass(each) => each.of_key(key, ask.now()).peek_with(part.share(), ask),
         }
     }
 
@@ -120,15 +168,22 @@ impl<C: RuleClock> PerKey<C> {
         match self {
             Self::Bucket(keys) => keys.of_key(key).foretell(ask),
             Self::Pace(keys) => keys.of_key(key).foretell(ask),
-            Self::Each { keys, .. } => keys.of_key(key).foretell(ask),
+            Self::Each(each) => each.keys.of_key(key).foretell(ask),
+            Self::ByClass(_) => unreachable!("{ASKED}"),
         }
     }
 
-    pub(super) fn with_account<T>(&self, key: &str, read: impl FnOnce(&dyn Account) -> T) -> T {
+    pub(super) fn with_account<T>(
+        &self,
+        key: &str,
+        part: Part<'_>,
+        read: impl FnOnce(&dyn Account) -> T,
+    ) -> T {
         match self {
             Self::Bucket(keys) => read(keys.of_key(key).account()),
             Self::Pace(keys) => read(keys.of_key(key).account()),
-            Self::Each { keys, .. } => read(keys.of_key(key).account()),
+            Self::Each(each) => read(each.keys.of_key(key).account()),
+            Self::ByClass(each) => each.limiter(key).with_account(part.share(), read),
         }
     }
 
@@ -136,7 +191,8 @@ impl<C: RuleClock> PerKey<C> {
         match self {
             Self::Bucket(keys) => keys.watched(),
             Self::Pace(keys) => keys.watched(),
-            Self::Each { keys, .. } => keys.watched(),
+            Self::Each(each) => each.keys.watched(),
+            Self::ByClass(each) => each.keys.watched(),
         }
     }
 }

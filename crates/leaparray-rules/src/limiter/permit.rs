@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::priority::{ClassPermit, Classes};
+use leaparray::flow::shares::{FairShares, TenantPermit};
 use leaparray::flow::{
     AdaptiveBreaker, CircuitBreaker, ConcurrencyLimiter, ConcurrencyPermit, FeedbackPermit,
 };
@@ -25,6 +26,8 @@ pub(super) enum Given<C: RuleClock> {
     OfClass(OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>>),
     /// In a box: the permits of the others are smaller, and each decision moves one.
     AdaptiveOfClass(Box<AdaptiveOfClass<C>>),
+    OfTenant(OfTenant<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>>),
+    AdaptiveOfTenant(Box<AdaptiveOfTenant<C>>),
 }
 
 /// The permit of a request of a class.
@@ -33,6 +36,13 @@ type OfClass<L, P> = ClassPermit<P, Arc<Classes<L>>>;
 /// The permit of a request of a class of an adaptive limit.
 type AdaptiveOfClass<C> =
     OfClass<Arc<AdaptiveLimiter<Headroom, C>>, FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>>;
+
+/// The permit of a request of a tenant.
+type OfTenant<L, P> = TenantPermit<P, Arc<FairShares<L>>>;
+
+/// The permit of a request of a tenant of an adaptive limit.
+type AdaptiveOfTenant<C> =
+    OfTenant<Arc<AdaptiveLimiter<Headroom, C>>, FeedbackPermit<Arc<AdaptiveLimiter<Headroom, C>>>>;
 
 impl<C: RuleClock> RulePermit<C> {
     #[inline]
@@ -55,6 +65,8 @@ impl<C: RuleClock> RulePermit<C> {
             Given::AdaptiveBreaker(permit) => Some(permit),
             Given::OfClass(permit) => Some(permit),
             Given::AdaptiveOfClass(permit) => Some(&mut **permit),
+            Given::OfTenant(permit) => Some(permit),
+            Given::AdaptiveOfTenant(permit) => Some(&mut **permit),
         }
     }
 }
@@ -99,7 +111,9 @@ from!(
     FeedbackPermit<Arc<CircuitBreaker<C>>> => Breaker,
     FeedbackPermit<Arc<AdaptiveBreaker<C>>> => AdaptiveBreaker,
     OfClass<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>> => OfClass,
-    Box<AdaptiveOfClass<C>> => AdaptiveOfClass
+    Box<AdaptiveOfClass<C>> => AdaptiveOfClass,
+    OfTenant<Arc<ConcurrencyLimiter>, ConcurrencyPermit<Arc<ConcurrencyLimiter>>> => OfTenant,
+    Box<AdaptiveOfTenant<C>> => AdaptiveOfTenant
 );
 
 impl<C: RuleClock> fmt::Debug for RulePermit<C> {

@@ -11,6 +11,7 @@ use super::index::{Member, Place, RuleList};
 use super::{Active, Plan, together};
 use crate::caller::KeyValues;
 use crate::limiter::{Asked, RuleClock, RulePermits};
+use crate::part::Part;
 
 /// The rules of one version for a request, which decide by keys that they borrow.
 pub(super) struct Concerned<'a, K, C: RuleClock> {
@@ -84,20 +85,19 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         self.members().map(move |member| &self.plan.rules[member.rule])
     }
 
-    /// Returns the key of a member, or the class of the request if that has a priority.
+    /// Returns the key of a member.
     #[inline]
     pub(super) fn key(self, member: Member) -> &'a str {
         let Self { keys, .. } = self;
-        let Some(place) = member.key else { return "" };
-        keys[place].text().unwrap_or_else(|| self.without_key(member, &keys[place]))
+        // Requests without a key count together: one that leaves it out gains nothing.
+        member.key.and_then(|place| keys[place].text()).unwrap_or_default()
     }
 
-    #[cold]
-    fn without_key(self, member: Member, values: &'a KeyValues<K>) -> &'a str {
-        let Self { plan, .. } = self;
-        // Requests without a key count together: one that leaves it out gains nothing.
-        let priority = plan.rules[member.rule].rule.priority.as_ref();
-        priority.map_or("", |it| it.class_of(values))
+    /// Returns the part of the limit of a member that the request may use.
+    #[inline]
+    pub(super) fn part(self, member: Member) -> Part<'a> {
+        let Self { plan, keys, .. } = self;
+        member.part.map_or(Part::Whole, |place| plan.rules[member.rule].rule.part(&keys[place]))
     }
 
     #[inline]
@@ -109,7 +109,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     /// Returns the limiter of a member.
     pub(super) fn asked(self, member: Member) -> Named<Asked<'a, C>> {
         let Self { plan, .. } = self;
-        plan.rules[member.rule].asked(self.key(member))
+        plan.rules[member.rule].asked(self.key(member), self.part(member))
     }
 
     pub(super) fn each(self) -> impl Iterator<Item = Named<Asked<'a, C>>> {
@@ -125,7 +125,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     #[inline]
     fn decide(self, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
         let list = match self.plan.index.rule_or_list(self.place) {
-            Ok(rule) => return self.plan.rules[rule].decide_into("", ask, permits),
+            Ok(rule) => return self.plan.rules[rule].decide_into("", Part::Whole, ask, permits),
             Err(list) => self.plan.index.list(list),
         };
         if list.has_conditions() {
@@ -160,7 +160,10 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     ) -> Decision {
         match members {
             [] => Decision::Admitted(()),
-            [one] => self.rule(one).decide_into(self.key(*one), ask, permits),
+            [one] => {
+                let (key, part) = (self.key(*one), self.part(*one));
+                self.rule(one).decide_into(key, part, ask, permits)
+            }
             all if all.len() <= together::MOST => together::decide(self, all, ask, permits),
             all => self.decide_by_many(all, ask, permits),
         }
@@ -212,7 +215,8 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
                 (Some(rule), Some(next))
                     if Arc::ptr_eq(&rule.limiter, &next.limiter)
                         && rule.rule.mode == next.rule.mode
-                        && rule.rule.priority == next.rule.priority =>
+                        && rule.rule.priority == next.rule.priority
+                        && rule.rule.tenants == next.rule.tenants =>
                 {
                     // A rule that was changed and changed back is another one.
                     changed += usize::from(!Arc::ptr_eq(&rule.rule, &next.rule));

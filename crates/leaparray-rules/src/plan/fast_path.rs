@@ -10,7 +10,7 @@ use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, Limi
 use super::version::Version;
 use super::{Admission, Home, Kept, fast_list, kept};
 use crate::caller::Caller;
-use crate::limiter::{FastLimiter, RuleClock, RulePermits};
+use crate::limiter::{FastLimiter, RuleClock, RulePermits, is_admitted};
 
 /// How the fast path ends.
 pub(crate) enum FastPath {
@@ -50,6 +50,8 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
     };
     let mut other = Decision::Admitted(());
     let is_admitted = match limiter {
+        FastLimiter::Window(limiter) => is_admitted(limiter.ask(ask), &mut other),
+        FastLimiter::Bucket(limiter) => is_admitted(limiter.ask(ask), &mut other),
         FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
         FastLimiter::InFlight(limiter) => {
             let decision = limiter.ask(ask);

@@ -16,9 +16,8 @@ use crate::rule::{KeySource, Rule};
 #[derive(Debug)]
 struct Asks {
     key: Option<KeySource>,
-    /// Whether each value of the key has a limit of its own: otherwise, it is the class of the
-    /// request.
-    is_keyed: bool,
+    /// The source of the class of a request, or of its tenant.
+    part: Option<KeySource>,
     /// The sources of the keys on which it has conditions.
     conditions: Box<[KeySource]>,
     /// The list of the resources that have the rule alone, without conditions, if it asks for a
@@ -75,6 +74,8 @@ pub(crate) struct Member {
     pub(crate) rule: usize,
     /// The place of the source of its key; `None` if it has no key.
     pub(crate) key: Option<usize>,
+    /// The place of the source of the request's class or tenant; `None` if it asks for none.
+    pub(crate) part: Option<usize>,
     /// The first and the last place among the conditions of the list.
     conditions: (usize, usize),
 }
@@ -204,7 +205,7 @@ impl Index {
     /// Returns the rules at a place, in the order in which they are asked.
     pub(crate) fn members(&self, place: Place) -> impl Iterator<Item = Member> {
         let (alone, list) = match self.rule_or_list(place) {
-            Ok(rule) => (Some(Member { rule, key: None, conditions: (0, 0) }), &[][..]),
+            Ok(rule) => (Some(Member { rule, key: None, part: None, conditions: (0, 0) }), &[][..]),
             Err(list) => (None, &*self.list(list).members),
         };
         alone.into_iter().chain(list.iter().copied())
@@ -219,10 +220,16 @@ impl Index {
 
     #[cold]
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
+        // Another handle may have it.
+        let shared = resource.shared_rule_place();
+        if let Some(place) = self.words.place(shared) {
+            resource.set_rule_place(shared);
+            return place;
+        }
         let list = self.find(resource.traffic_type(), resource.name());
         let place = match *list.members {
-            [Member { rule, key, .. }] if !list.has_conditions() => {
-                if key.is_some() {
+            [Member { rule, key, part, .. }] if !list.has_conditions() => {
+                if key.or(part).is_some() {
                     let list = u32::try_from(self.place_of_list(list)).expect("memory ends before");
                     // Relaxed: the Release of `set_rule_place` follows. Threads that find the rule
                     // at once store the same place.
@@ -256,7 +263,7 @@ impl Index {
         rules.sort_unstable();
         rules.dedup();
         // A permit of a key cannot be given back, so keys are asked last.
-        rules.sort_by_key(|rule| self.asks[*rule].is_keyed);
+        rules.sort_by_key(|rule| self.asks[*rule].key.is_some());
         let (mut sources, mut conditions) = (Vec::new(), Vec::new());
         let members: Box<[Member]> = rules
             .into_iter()
@@ -269,10 +276,10 @@ impl Index {
                         sources.len() - 1
                     })
                 };
-                let key = asks.key.as_ref().map(&mut place_of);
+                let [key, part] = [&asks.key, &asks.part].map(|it| it.as_ref().map(&mut place_of));
                 let first = conditions.len();
                 conditions.extend(asks.conditions.iter().map(place_of));
-                Member { rule, key, conditions: (first, conditions.len()) }
+                Member { rule, key, part, conditions: (first, conditions.len()) }
             })
             .collect();
         RuleList::new(members, sources.into(), conditions.into())
@@ -321,9 +328,8 @@ impl Asks {
 
     fn of(rule: &Rule) -> Self {
         let conditions = rule.conditions().map(|(it, _)| it.source.clone()).collect();
-        let class = || rule.priority.as_ref().map(|it| it.source.clone());
-        let (key, is_keyed) = (rule.key.clone().or_else(class), rule.key.is_some());
-        Self { key, is_keyed, conditions, list: AtomicU32::new(Self::NO_LIST) }
+        let (key, part) = (rule.key.clone(), rule.part_source().cloned());
+        Self { key, part, conditions, list: AtomicU32::new(Self::NO_LIST) }
     }
 }
 
@@ -331,11 +337,10 @@ impl Asks {
 /// alone keeps it, and what resources have found in it.
 pub(super) fn is_same(rule: &Rule, next: &Rule) -> bool {
     let sources = |it: &Rule| it.conditions().map(|(it, _)| it.source.clone()).collect::<Vec<_>>();
-    let class = |it: &Rule| it.priority.as_ref().map(|it| it.source.clone());
     rule.traffic == next.traffic
         && rule.resources == next.resources
         && rule.key == next.key
-        && class(rule) == class(next)
+        && rule.part_source() == next.part_source()
         && sources(rule) == sources(next)
         && (rule.mode == Mode::Off) == (next.mode == Mode::Off)
 }

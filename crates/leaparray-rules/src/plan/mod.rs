@@ -13,10 +13,11 @@ mod version;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use leaparray::flow::shadow::{Mode, Rollout, Share};
+use leaparray::flow::shadow::{Mode, Rollout};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
 use crate::limiter::{self, Asked, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits};
+use crate::part::Part;
 use crate::rule::Rule;
 pub use admission::Admission;
 pub(crate) use fast_path::FastPath;
@@ -45,7 +46,8 @@ pub(crate) struct Active<C: RuleClock> {
     refused: Arc<AtomicU64>,
     /// Whether the mode of the rule is to enforce it for all requests.
     is_whole: bool,
-    /// Whether the limiter decides by the key alone: as a whole, and without a priority.
+    /// Whether the limiter decides by the key alone: it is enforced as a whole, and each request
+    /// may use all of the limit.
     is_plain: bool,
     name: RuleName,
 }
@@ -90,7 +92,8 @@ impl<C: RuleClock> Active<C> {
         let rollout =
             rollout.cloned().or_else(|| (!is_whole).then(|| Arc::new(Rollout::new(rule.mode))));
         let refused = before.map_or_else(Arc::default, |it| Arc::clone(&it.refused));
-        let (name, is_plain) = (limiter::name(&rule.name), is_whole && rule.priority.is_none());
+        let (name, is_plain) =
+            (limiter::name(&rule.name), is_whole && rule.part_source().is_none());
         Self { rule: Arc::clone(rule), limiter, rollout, refused, is_whole, is_plain, name }
     }
 
@@ -119,9 +122,15 @@ impl<C: RuleClock> Active<C> {
 
     /// Decides on a request with that key, and adds its permit to `permits` if that has an end.
     #[inline]
-    fn decide_into(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
+    fn decide_into(
+        &self,
+        key: &str,
+        part: Part<'_>,
+        ask: &Ask<'_>,
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
         if !self.is_plain {
-            return self.decide_in_part(key, ask, permits);
+            return self.decide_in_part(key, part, ask, permits);
         }
         match self.limiter.decide_into(key, ask, permits) {
             Decision::Refused(refusal) => Decision::Refused(self.named(ask, refusal)),
@@ -129,11 +138,17 @@ impl<C: RuleClock> Active<C> {
         }
     }
 
-    /// As [`decide_into`](Self::decide_into), by a rule that is not enforced as a whole, or has a
-    /// priority.
+    /// As [`decide_into`](Self::decide_into), by a rule that is not enforced as a whole, or of
+    /// which a request may use a part.
     #[inline(never)]
-    fn decide_in_part(&self, key: &str, ask: &Ask<'_>, permits: &mut RulePermits<C>) -> Decision {
-        self.asked(key).ask(ask).map(|permit| {
+    fn decide_in_part(
+        &self,
+        key: &str,
+        part: Part<'_>,
+        ask: &Ask<'_>,
+        permits: &mut RulePermits<C>,
+    ) -> Decision {
+        self.asked(key, part).ask(ask).map(|permit| {
             if !permit.is_nothing() {
                 permits.push(permit);
             }
@@ -142,9 +157,9 @@ impl<C: RuleClock> Active<C> {
 
     /// Returns the decision that a request with that key would get.
     #[inline]
-    fn foretell(&self, key: &str, ask: &Ask<'_>) -> Option<Decision> {
+    fn foretell(&self, key: &str, part: Part<'_>, ask: &Ask<'_>) -> Option<Decision> {
         if !self.is_plain {
-            return self.asked(key).foretell(ask);
+            return self.asked(key, part).foretell(ask);
         }
         match self.limiter.foretell(key, ask)? {
             Decision::Refused(refusal) => Some(Decision::Refused(self.named(ask, refusal))),
@@ -161,12 +176,12 @@ impl<C: RuleClock> Active<C> {
         limiter::named(&self.name, ask, refusal)
     }
 
-    /// Returns the limiter for a request with that key, with the name of the rule.
+    /// Returns the limiter for a request with that key, which may use that part of the limit, with
+    /// the name of the rule.
     #[inline]
-    pub(crate) fn asked<'a>(&'a self, key: &'a str) -> Named<Asked<'a, C>> {
+    pub(crate) fn asked<'a>(&'a self, key: &'a str, part: Part<'a>) -> Named<Asked<'a, C>> {
         let rollout = self.rollout().map(|it| &**it);
-        let share = self.rule.priority.as_ref().map_or(Share::ALL, |it| it.share_of(key));
-        self.name.over(self.limiter.asked(key, share, rollout))
+        self.name.over(self.limiter.asked(key, part, rollout))
     }
 }
 

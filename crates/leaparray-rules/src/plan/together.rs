@@ -30,7 +30,8 @@ pub(super) fn decide<K: Deref<Target = str>, C: RuleClock>(
 ) -> Decision {
     let (mut outlook, mut unknown) = (Outlook::default(), 0_u32);
     for (bit, member) in bits(members) {
-        match concerned.rule(member).foretell(concerned.key(*member), ask) {
+        let (key, part) = (concerned.key(*member), concerned.part(*member));
+        match concerned.rule(member).foretell(key, part, ask) {
             // Most often. The rest moves the decision.
             Some(Decision::Admitted(())) => {}
             peek => {
@@ -119,8 +120,8 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Provisional<'a, K, C> {
             if bit & asked == 0 {
                 continue;
             }
-            let key = concerned.key(*member);
-            match concerned.rule(member).decide_into(key, ask, permits) {
+            let (key, part) = (concerned.key(*member), concerned.part(*member));
+            match concerned.rule(member).decide_into(key, part, ask, permits) {
                 Decision::Admitted(()) => {}
                 Decision::Wait(delayed) => waits.push((bit, delayed.wait())),
                 Decision::Refused(refusal) => return Err(refusal),

@@ -336,6 +336,7 @@ impl Reading<'_> {
             only,
             except,
             priority: None,
+            tenants: None,
             mode: Mode::Enforce,
             limit,
         };

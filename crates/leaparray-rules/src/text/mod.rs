@@ -5,19 +5,21 @@ mod fields;
 mod fleet;
 mod limiter;
 mod priority;
+mod tenants;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use leaparray::flow::shadow::Mode;
+use leaparray::flow::shares::FairShares;
 use leaparray::flow::{Keyed, TokenBucket};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::pattern::Pattern;
 use crate::problem::{Fault, Problem, Problems};
-use crate::rule::{KeySource, ModeText, Rule, Traffic};
+use crate::rule::{KeySource, ModeText, Rule, Traffic, default_max_keys};
 use fields::Fields;
 pub(crate) use fields::Lines;
 
@@ -34,6 +36,8 @@ const KEYS: &[&str] = &[
     "mode",
     "priority",
     "shares",
+    "tenant",
+    "weights",
     "limit",
     "over",
     "away",
@@ -202,7 +206,8 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
     if matches!(mode, Some(Mode::Keys(_))) && !fields.has("key") {
         fields.report("mode", fields.line_of("mode"), Fault::Needs { other: "key" });
     }
-    let (limit, priority) = (limiter::read(fields), priority::read(fields));
+    let limit = limiter::read(fields);
+    let (priority, tenants) = (priority::read(fields), tenants::read(fields));
     if fields.problems.borrow().len() > before {
         return None;
     }
@@ -211,10 +216,11 @@ fn read_rule(fields: &Fields<'_>) -> Option<Rule> {
         traffic,
         resources,
         key,
-        max_keys: max_keys.unwrap_or(Rule::DEFAULT_MAX_KEYS),
+        max_keys: max_keys.unwrap_or(default_max_keys(fields.has("tenant"))),
         only,
         except,
-        priority,
+        priority: priority.map(Box::new),
+        tenants: tenants.map(Box::new),
         mode: mode.unwrap_or(Mode::Enforce),
         limit: limit?,
     })
@@ -251,13 +257,16 @@ fn resources(fields: &Fields<'_>) -> (Traffic, Vec<Pattern>) {
 }
 
 fn max_keys(fields: &Fields<'_>) -> Option<usize> {
-    const MAX: usize = Keyed::<String, TokenBucket>::MAX_KEYS;
-    let right = "a number of keys from 1 to 1073741824";
+    let (max, right) = if fields.has("tenant") && !fields.has("key") {
+        (FairShares::<()>::MAX_TENANTS, "a number of tenants from 1 to 16777216")
+    } else {
+        (Keyed::<String, TokenBucket>::MAX_KEYS, "a number of keys from 1 to 1073741824")
+    };
     let number = fields.whole("max_keys", right)?;
-    if !fields.has("key") {
+    if !fields.has("key") && !fields.has("tenant") {
         fields.report("max_keys", fields.line_of("max_keys"), Fault::Needs { other: "key" });
     }
-    let number = usize::try_from(number).ok().filter(|it| (1..=MAX).contains(it));
+    let number = usize::try_from(number).ok().filter(|it| (1..=max).contains(it));
     if number.is_none() {
         let wrong = "is out of range".to_owned();
         fields.report("max_keys", fields.line_of("max_keys"), Fault::Value { wrong, right });
@@ -302,6 +311,8 @@ mod tests {
             "cold_factor" => &[("warm_up", "\"30s\""), ("limit", "\"5 per second\"")],
             "priority" => &[("in_flight", "9"), ("shares", "{ a = \"100 %\" }")],
             "shares" => &[("in_flight", "9"), ("priority", "\"context\"")],
+            "tenant" => &[("in_flight", "9")],
+            "weights" => &[("in_flight", "9"), ("tenant", "\"context\"")],
             "starts" => &[("limit", "\"5 per second, bursts of 9\"")],
             "max_wait" => &[("pace", "\"5 per second\"")],
             _ => &[("limit", "\"5 per second\"")],

@@ -21,13 +21,8 @@ pub(super) fn read(fields: &Fields<'_>) -> Option<Priority> {
             fields.report(needy, fields.line_of(needy), Fault::Needs { other });
         }
     }
-    if fields.has("priority") {
-        if fields.has("key") {
-            fields.report("priority", fields.line_of("priority"), Fault::Beside { other: "key" });
-        }
-        if !fields.has("shares") {
-            fields.report_missing("the shares of its classes", &["shares"]);
-        }
+    if fields.has("priority") && !fields.has("shares") {
+        fields.report_missing("the shares of its classes", &["shares"]);
     }
     let source = fields.parsed("priority", KeySource::RIGHT, str::parse);
     let mut shares = shares(fields)?;

@@ -23,6 +23,7 @@ mod sentinel;
 #[cfg(any(feature = "etcd", feature = "fleet", feature = "http", feature = "redis"))]
 mod server;
 mod sources;
+mod tenants;
 #[cfg(feature = "tower")]
 mod tonic;
 mod twins;

@@ -157,6 +157,58 @@ fn change_of_the_shares_or_the_limit_keeps_the_permits_in_use() {
     assert_eq!(anew.begun_anew, [Arc::from("r")], "a limit without classes is another limiter");
 }
 
+/// A request of a client, of a class.
+struct OfClient(&'static str, &'static str);
+
+impl Caller for OfClient {
+    type Key = &'static str;
+
+    fn key(&self, source: &KeySource) -> Option<&'static str> {
+        let values = [self.0, self.1];
+        let value = values[usize::from(matches!(source, KeySource::Header(_)))];
+        (!value.is_empty()).then_some(value)
+    }
+}
+
+#[test]
+fn each_key_has_classes_of_its_own() {
+    for limit in ["in_flight = 10", "in_flight = { min = 10, first = 10, max = 10 }"] {
+        let of = |limit: &str| with(&format!("key = \"client\"\n{limit}\n{SHARES}"));
+        let rules = rules(&of(limit));
+        let fill = |client, class| {
+            let enter = || rules.try_enter("a", OfClient(client, class)).ok();
+            (0..100).map_while(|_| enter()).collect::<Held>()
+        };
+        let batch = fill("ann", "batch");
+        assert_eq!((batch.len(), fill("bob", "batch").len()), (5, 5), "{limit}");
+        let a = rules.registry().resource("a").unwrap();
+        let refusal = rules.ask(&a, &OfClient("ann", "batch"), &Ask::at(NOW)).refusal().unwrap();
+        assert_eq!((refusal.reason, refusal.limiter()), (Reason::GIVES_WAY, Some("r")));
+        let held = [fill("ann", ""), fill("ann", "payments"), fill("", "batch")];
+        assert_eq!(held.each_ref().map(Vec::len), [3, 2, 5], "{limit}");
+        // A change keeps the permits of each key.
+        let half = limit.replace("10", "6");
+        assert_eq!(rules.apply(&of(&half)).changed, [Arc::from("r")]);
+        drop(held);
+        assert_eq!((fill("ann", "batch").len(), fill("bob", "batch").len()), (0, 3), "{limit}");
+        drop(batch);
+        assert_eq!(fill("ann", "payments").len(), 6, "{limit}: each has come back");
+    }
+}
+
+/// A key with requests in flight is stored until they end: otherwise, it would begin anew.
+#[test]
+fn busy_key_keeps_its_classes_while_others_come() {
+    let rules = rules(&with(&format!("key = \"client\"\nmax_keys = 1\nin_flight = 10\n{SHARES}")));
+    let enter = |client| rules.try_enter("a", OfClient(client, "batch"));
+    let held: Held = (0..5).map(|_| enter("ann").unwrap()).collect();
+    let others = ["bob", "eve", "zoe"].map(|it| enter(it).is_ok());
+    assert_eq!(others, [true; 3], "keys without a place share one limit");
+    assert!(enter("ann").is_err(), "five of ann are in flight");
+    drop(held);
+    assert!(enter("ann").is_ok());
+}
+
 /// A request whose caller changes the rules when it is asked for its class first.
 struct Changing<'a>(&'a Rules<ManualClock>, Cell<Option<RuleSet>>);
 
@@ -258,6 +310,11 @@ fn explanation_tells_the_class_and_its_share() {
     );
     let without = explain(&[]).to_string();
     assert!(without.contains(", without header:x-class, up to 80 % of the limit"), "{without}");
+    let rules = with(&format!("key = \"client\"\nin_flight = 10\n{SHARES}"));
+    let of_key = rules.explain(TrafficType::Inbound, "a", &OfClient("ann", "batch")).to_string();
+    let counted =
+        "counted by client = \"ann\", of header:x-class = \"batch\", up to 50 % of the limit";
+    assert!(of_key.contains(counted), "{of_key}");
 }
 
 #[test]
@@ -277,10 +334,6 @@ fn each_problem_of_a_priority_says_what_would_be_right() {
         (
             "in_flight = 5\nshares = { a = \"100 %\" }".to_owned(),
             "5: rule \"r\": shares: has no meaning without `priority`; add that, or remove this key".to_owned(),
-        ),
-        (
-            format!("{class}in_flight = 5\nkey = \"client\"\nshares = {{ a = \"100 %\" }}"),
-            "4: rule \"r\": priority: cannot stand beside `key`; remove one of them".to_owned(),
         ),
         (
             format!("{class}in_flight = 5\nshares = \"80 %\""),

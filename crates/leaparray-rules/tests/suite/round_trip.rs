@@ -66,6 +66,8 @@ fn limiter() -> impl Strategy<Value = String> {
             "in_flight = 9\npriority = \"header:A\"\nshares = { b = \"2.5 %\", \"*\" = \"100 %\" }"
                 .to_owned()
         ),
+        Just("in_flight = 9\ntenant = \"header:A\"\nweights = { b = 2, \"*\" = 3 }".to_owned()),
+        Just("in_flight = 9\ntenant = \"client\"\nmax_keys = 7".to_owned()),
         Just("breaker = { k = 2.25, min_requests = 7 }".to_owned()),
         breaker(),
     ]

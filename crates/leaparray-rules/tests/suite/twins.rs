@@ -124,7 +124,7 @@ where
 }
 
 /// Rules of each kind of permits, waits and peeks, and their limiters by hand.
-const RULES: [(&str, Hand); 14] = [
+const RULES: [(&str, Hand); 15] = [
     ("limit = \"5 per second\"", |clock| window(clock).boxed()),
     ("in_flight = 9", |_| ConcurrencyLimiter::new(9).boxed()),
     ("limit = \"20 per 10s, bursts of 8\"", |clock| bucket(clock).boxed()),
@@ -166,6 +166,11 @@ const RULES: [(&str, Hand); 14] = [
     ),
     ("key = \"client\"\nlimit = \"20 per 10s, bursts of 8\"", |clock| of_key(bucket(clock))),
     ("key = \"resource\"\nin_flight = 8", |_| ConcurrencyLimiter::new(8).boxed()),
+    (
+        "key = \"resource\"\nin_flight = 9\npriority = \"client\"\n\
+         shares = { \"*\" = \"100 %\", key = \"60 %\" }",
+        |_| of_share(Arc::new(ConcurrencyLimiter::new(9))),
+    ),
 ];
 
 /// Plays a trace to some rules, and to their limiters by hand.

@@ -53,6 +53,24 @@ fn place_of_another_version_is_not_used() {
 }
 
 #[test]
+fn each_handle_of_a_resource_has_the_newest_rules() {
+    let rules = Rules::new(registry());
+    let kept = rules.registry().resource("a").unwrap();
+    // Handles of their own.
+    let visited = rules.registry().iter().next().unwrap();
+    let in_context = kept.in_context("web").unwrap();
+    for names in [["one", "two"], ["two", "one"]] {
+        for name in names {
+            rules.apply(&refusing(&[("a", name)]));
+            let asked = [&visited, &kept, &in_context, &visited];
+            assert_eq!(asked.map(|it| refused_by(&rules, it)), [Some(name); 4]);
+            rules.apply(&refusing(&[("b", name)]));
+            assert_eq!([&kept, &visited].map(|it| refused_by(&rules, it)), [None; 2]);
+        }
+    }
+}
+
+#[test]
 fn sets_of_rules_over_one_registry_take_turns() {
     let registry = registry();
     let resource = registry.resource("a").unwrap();

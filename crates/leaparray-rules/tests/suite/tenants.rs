@@ -1,0 +1,231 @@
+//! Rules whose tenants share a limit fairly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use leaparray::flow::watch::WatchedState;
+use leaparray::flow::{Ask, LimiterExt, Reason};
+use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
+use leaparray_rules::{Rule, RuleEntry, RuleSet, Rules};
+
+const NOW: Timestamp = Timestamp::from_secs(3_600);
+const TENANT: &str = "tenant = \"header:x-tenant\"";
+
+fn parse(lines: &str) -> RuleSet {
+    let text = format!("[[rule]]\nname = \"r\"\nresource = \"a\"\n{lines}\n");
+    RuleSet::parse(&text).unwrap_or_else(|it| panic!("{it}"))
+}
+
+fn rules(lines: &str) -> Rules<ManualClock> {
+    let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(&parse(lines));
+    rules
+}
+
+type Held = Vec<RuleEntry<ManualClock>>;
+
+/// Enters requests of a tenant until one is refused.
+fn fill(rules: &Rules<ManualClock>, tenant: &'static str) -> Held {
+    (0..100).map_while(|_| rules.try_enter("a", tenant).ok()).collect()
+}
+
+/// Returns the limit, and the permits of it that are left.
+fn room(rules: &Rules<ManualClock>) -> (u64, u64) {
+    let WatchedState::Quota(quota) = rules.registry().watched()[0].state else { panic!("a quota") };
+    (quota.limit, quota.remaining)
+}
+
+/// Has the permits of `held`, and those of another tenant, come back in turn, while both ask for
+/// each: `ann` first. Returns the permits that each of them then holds.
+fn share(rules: &Rules<ManualClock>, mut held: Held) -> [usize; 2] {
+    let mut of_bob = fill(rules, "bob");
+    for turn in 0..300 {
+        let ends = if turn % 2 == 0 { &mut held } else { &mut of_bob };
+        ends.remove(0).success();
+        held.extend(rules.try_enter("a", "ann").ok());
+        of_bob.extend(rules.try_enter("a", "bob").ok());
+    }
+    [held.len(), of_bob.len()]
+}
+
+#[test]
+fn tenants_get_their_weighted_shares_of_the_limit() {
+    for limit in ["in_flight = 32", "in_flight = { min = 32, first = 32, max = 32 }"] {
+        for (weights, shares) in [
+            ("", [15, 15]),
+            ("weights = { bob = 2 }", [10, 20]),
+            ("weights = { \"*\" = 9 }", [15, 15]),
+        ] {
+            let rules = rules(&format!("{limit}\n{TENANT}\n{weights}"));
+            let of_ann = fill(&rules, "ann");
+            assert_eq!(of_ann.len(), 30, "{limit}: all but a reserve of a sixteenth");
+            let a = rules.registry().resource("a").unwrap();
+            let refusal = rules.ask(&a, &"ann", &Ask::at(NOW)).refusal().unwrap();
+            assert_eq!((refusal.reason, refusal.limiter()), (Reason::SHARE_USED, Some("r")));
+            let by_limiter = rules.limiter(&a, &"ann").ask(&Ask::at(NOW)).refusal();
+            assert_eq!(by_limiter, Some(refusal));
+            assert_eq!(room(&rules), (32, 2), "{limit}");
+            assert_eq!(share(&rules, of_ann), shares, "{limit}, {weights}");
+            assert_eq!(a.concurrency(), 0);
+            assert_eq!(room(&rules), (32, 32), "{limit}: each has come back");
+        }
+    }
+}
+
+#[test]
+fn requests_without_a_tenant_are_one() {
+    let rules = rules(&format!("in_flight = 32\n{TENANT}\nmax_keys = 100"));
+    let without: Held = (0..100).map_while(|_| rules.try_enter("a", ()).ok()).collect();
+    assert_eq!(without.len(), 30);
+    assert_eq!(fill(&rules, "ann").len(), 2, "the reserve");
+}
+
+#[test]
+fn shadow_counts_the_requests_beyond_a_share() {
+    let rules = rules(&format!("in_flight = 32\nmode = \"shadow\"\n{TENANT}"));
+    assert_eq!(fill(&rules, "ann").len(), 100);
+    let WatchedState::Shadow { counts, .. } = &rules.registry().watched()[0].state else {
+        panic!("a shadow")
+    };
+    assert_eq!(counts.would_refuse, 70);
+}
+
+/// Permits that are held count after a change of the limit, of the weights, and of the source.
+#[test]
+fn change_of_the_weights_or_the_limit_keeps_the_permits_in_use() {
+    let before = format!("in_flight = 32\n{TENANT}");
+    for (after, left) in [
+        (before.replace("32", "64"), 30),
+        (format!("{before}\nweights = {{ ann = 7 }}"), 0),
+        (before.replace("x-tenant", "x-other"), 0),
+        (before.replace("32", "16"), 0),
+    ] {
+        let rules = rules(&before);
+        let held = fill(&rules, "ann");
+        assert_eq!(rules.apply(&parse(&after)).changed, [Arc::from("r")], "{after}");
+        assert_eq!((held.len(), fill(&rules, "ann").len()), (30, left), "{after}");
+        drop(held);
+        rules.apply(&parse(&before));
+        assert_eq!(room(&rules), (32, 32), "{after}: each has come back");
+    }
+    for other in ["in_flight = 32", &format!("{before}\nmax_keys = 7")] {
+        let rules = rules(&before);
+        assert_eq!(rules.apply(&parse(other)).begun_anew, [Arc::from("r")], "{other}");
+    }
+}
+
+/// 1,000 changes of the weights and the limit beside four threads of two tenants: never more in
+/// flight than the larger limit, and each permit comes back.
+#[test]
+fn shares_of_tenants_hold_while_they_change() {
+    let version = |limit: u64, ann: u64| {
+        format!("in_flight = {limit}\n{TENANT}\nweights = {{ ann = {ann} }}")
+    };
+    let versions = [version(2, 1), version(4, 8), version(3, 2)];
+    let rules = rules(&versions[0]);
+    let (is_over, inside, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (rules, is_over, inside, most) = (&rules, &is_over, &inside, &most);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let tenant = if thread < 3 { "ann" } else { "bob" };
+                    let Ok(entry) = rules.try_enter("a", tenant) else { continue };
+                    most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::Relaxed);
+                    entry.success();
+                }
+            });
+        }
+        for change in 0..1_000 {
+            rules.apply(&parse(&versions[change % 3]));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let most = most.into_inner();
+    assert!((1..=4).contains(&most), "{most} in flight");
+    rules.apply(&parse(&version(32, 1)));
+    assert_eq!(room(&rules), (32, 32), "each has come back");
+}
+
+#[test]
+fn explanation_tells_the_tenant_and_its_weight() {
+    let rules = parse(&format!("in_flight = 32\n{TENANT}\nweights = {{ acme = 4, \"*\" = 2 }}"));
+    let explain = |tenant| rules.explain(TrafficType::Inbound, "a", &tenant).rules[0].clone();
+    let acme = explain("acme");
+    assert_eq!(acme.tenant, Some(("acme".to_owned(), 4)));
+    assert_eq!(
+        acme.to_string(),
+        "r: \"a\" is its name, of tenant header:x-tenant = \"acme\", with weight 4\n   \
+         in_flight = 32\n   tenant = \"header:x-tenant\"\n   \
+         weights = { \"*\" = 2, \"acme\" = 4 }"
+    );
+    let without = rules.explain(TrafficType::Inbound, "a", &()).to_string();
+    let all = ", a tenant with all that lack header:x-tenant, with weight 2";
+    assert!(without.contains(all), "{without}");
+    let default = parse(&format!("in_flight = 32\n{TENANT}"));
+    assert_eq!(default.rules()[0].max_keys, Rule::DEFAULT_MAX_TENANTS);
+}
+
+#[test]
+fn each_problem_of_tenants_says_what_would_be_right() {
+    let table = "a table such as { acme = 4, \"*\" = 2, trial = 1 }";
+    let weight = "a weight from 1 to 255";
+    for (lines, expected) in [
+        (
+            format!("{TENANT}\nlimit = \"5 per second\""),
+            "4: rule \"r\": tenant: has no meaning without `in_flight`; add that, or remove this key"
+                .to_owned(),
+        ),
+        (
+            "in_flight = 5\nweights = { a = 1 }".to_owned(),
+            "5: rule \"r\": weights: has no meaning without `tenant`; add that, or remove this key"
+                .to_owned(),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nkey = \"client\""),
+            "4: rule \"r\": tenant: cannot stand beside `key`; remove one of them".to_owned(),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\npriority = \"context\"\nshares = {{ a = \"100 %\" }}"),
+            "4: rule \"r\": tenant: cannot stand beside `priority`; remove one of them".to_owned(),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nmax_keys = 16777217"),
+            "6: rule \"r\": max_keys: is out of range; write a number of tenants from 1 to 16777216"
+                .to_owned(),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = 4"),
+            format!("6: rule \"r\": weights: is an integer; write {table}"),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = {{}}"),
+            format!("6: rule \"r\": weights: names no tenant; write {table}"),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = {{ a = \"4\" }}"),
+            format!("6: rule \"r\": weights.\"a\": is a string; write {weight}"),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = {{ a = 256 }}"),
+            format!("6: rule \"r\": weights.\"a\": 256 is out of range; write {weight}"),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = {{ a = 0 }}"),
+            format!("6: rule \"r\": weights.\"a\": 0 is out of range; write {weight}"),
+        ),
+        (
+            format!("{TENANT}\nin_flight = 5\nweights = {{ \"\" = 4 }}"),
+            "6: rule \"r\": weights.\"\": \"\" is no tenant; write a name, or \"*\" for all other \
+             tenants"
+                .to_owned(),
+        ),
+    ] {
+        let text = format!("[[rule]]\nname = \"r\"\nresource = \"a\"\n{lines}\n");
+        let problems = RuleSet::parse(&text).unwrap_err().in_source("f").to_string();
+        assert_eq!(problems, format!("f:{expected}"), "{text}");
+    }
+}
