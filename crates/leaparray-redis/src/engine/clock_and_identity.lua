@@ -2,6 +2,12 @@
 -- with a restart, and `master_replid` with a promotion. Both are drawn at random, so the sum changes with either.
 local clock = redis.call('TIME')
 local time = clock[1] * 1000000 + clock[2]
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
-local identity = (tonumber(string.sub(run, 1, 13), 16) + tonumber(string.sub(replication, 1, 13), 16)) % 2 ^ 52
+-- Finds plain text first: a pattern would be tried at each byte of the section.
+local function field(section, name)
+  local text = redis.call('INFO', section)
+  local _, last = string.find(text, name, 1, true)
+  return tonumber(string.sub(string.match(text, '^%x+', last + 1), 1, 13), 16)
+end
+local run = field('server', 'run_id:')
+local replication = field('replication', 'master_replid:')
+local identity = (run + replication) % 2 ^ 52

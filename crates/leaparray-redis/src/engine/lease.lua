@@ -5,12 +5,13 @@
 -- ARGV: limit, buckets of the window, microseconds of a bucket, validity of a lease, number and nonce of the ask, epoch of its
 --       moves (identity, since), time of the latest answer in it, wanted permits, validity of the lease that is asked for, horizon,
 --       weight, and for each move: from, to or -1, count
-local limit, n, b, v = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local seq, nonce, asked_identity, asked_since = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local seen, want, validity = tonumber(ARGV[9]), math.min(tonumber(ARGV[10]), limit), tonumber(ARGV[11])
-local horizon, weight = math.min(tonumber(ARGV[12]), v), math.min(tonumber(ARGV[13]), limit)
-local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, SPACING, UNIT, MOST = 14, 64, 64, 1800, 250, 4096, 2 ^ 52
+-- A sum reads the text of a number once, and `tonumber` reads it twice.
+local limit, n, b, v, seq, nonce = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0, ARGV[6] + 0
+local asked_identity, asked_since, seen, want = ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0, math.min(ARGV[10] + 0, limit)
+local validity, horizon, weight = ARGV[11] + 0, math.min(ARGV[12] + 0, v), math.min(ARGV[13] + 0, limit)
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, UNIT, MOST = 14, 64, 64, 1800, 4096, 2 ^ 52
 local pack, unpacked, floor, min, max = cmsgpack.pack, cmsgpack.unpack, math.floor, math.min, math.max
+local byte, char = string.byte, string.char
 -- The buckets of a step: see `LeaseConfig::step`. The permits of a bucket if the limit is used evenly.
 local steps, pace = max(floor(min(floor(n * b / 10), 100000) / b), 1), math.ceil(limit / n)
 
@@ -43,22 +44,44 @@ if is_lost or is_evicted or is_forgotten then
   since, open, charged_to, stored = now, is_lost and not is_torn and not is_forgotten and group_open or shut, 0, false
 end
 
+-- A list of numbers below 256 is stored as a text with a byte for each, which the server reads and writes with fewer
+-- instructions than a list of MessagePack. Other lists are stored as one.
+local function listed(it)
+  return type(it) == 'string' and { byte(it, 1, -1) } or it
+end
+local function written(list)
+  local fits, text = pcall(char, unpack(list))
+  return fits and text or list
+end
+-- Returns a list of `count` numbers, from the place `by` + 1 of a list on.
+local function shifted(list, by, count)
+  local kept = { unpack(list, min(by, #list) + 1) }
+  for i = #kept + 1, count do kept[i] = 0 end
+  return kept
+end
+local function total(list, count)
+  local sum = 0
+  for i = 1, count do sum = sum + list[i] end
+  return sum
+end
+
 -- The bucket of the last ask. The charges: the permits of each bucket of the window that ends with it, and of those to come in
 -- which a lease may end. The permits that begin in each bucket, from the first one of a step that ends with it. The demand: its
 -- step, the permits granted and wanted in it, and those wanted in the one before. The nodes that were told to ask again in each
--- bucket to come. The weights of the nodes that lack permits, by the step of their last ask, and of those that wait.
+-- bucket to come. The weights of the nodes that lack permits, by the step of their last ask, and of those that wait. The permits of
+-- the window that ends now: all charges without those that begin later.
+local known_steps, this_step = floor(n / steps), floor(k / steps)
 local asked, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting = 0, {}, {}, 0, 0, 0, 0, {}, {}, {}
-if stored then asked, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting = unpacked(stored) end
--- Returns a list of `count` numbers, from the place `by` + 1 of a list on.
-local function shifted(list, by, count)
-  local kept = {}
-  for i = 1, count do kept[i] = list[i + by] or 0 end
-  return kept
+local in_window
+if stored then
+  -- The charges come first: a version of the script that expects a number there fails, and grants nothing.
+  charges, asked, begins, step, demand_granted, demand, demand_before, due, lacking, waiting, in_window = unpacked(stored)
+  charges, begins, due, lacking, waiting = listed(charges), listed(begins), listed(due), listed(lacking), listed(waiting)
 end
 -- The first bucket of the window that ends now.
 local oldest = max(k - n + 1, 0)
-local known_steps, this_step = floor(n / steps), floor(k / steps)
-if asked ~= k or not stored then
+local is_later = asked ~= k or not stored
+if is_later then
   charges = shifted(charges, oldest - max(asked - n + 1, 0), n + v)
   begins = shifted(begins, k - asked, steps + v)
   due = shifted(due, k - asked, n)
@@ -67,6 +90,9 @@ if asked ~= k or not stored then
 end
 if time < now then
   for i = steps + 1, steps + v do begins[i] = 0 end
+end
+if is_later or time < now then
+  in_window = total(charges, n + v) - total(begins, steps + v) + total(begins, steps)
 end
 
 local is_new = not last_seq or last_seq < seq
@@ -78,27 +104,27 @@ if last_seq and last_seq < seq and asked_identity == identity and asked_since ==
     local count = min(tonumber(ARGV[i + 2]), charges[from] or 0)
     if to <= from and count > 0 then
       charges[from] = charges[from] - count
-      if to >= 1 then charges[to] = charges[to] + count end
+      if to >= 1 then charges[to] = charges[to] + count else in_window = in_window - count end
     end
   end
 end
 
--- The most permits that can be used in a window that ends with each bucket from now on, or with a later one.
-local used, sum = {}, 0
-for i = 1, n + v do sum = sum + charges[i] end
-for i = steps + 1, steps + v do sum = sum - begins[i] end
-used[0] = max(sum, 0)
+-- The most permits that can be used in a window that ends with each bucket from now on, and in any of them.
+local used, sum, leaves = { unpack(begins, steps + 1) }, max(in_window, 0), k - n - oldest + 1
+local most_used = sum
 for i = 1, v do
-  used[i] = max(used[i - 1] + begins[steps + i] - (charges[k + i - n - oldest + 1] or 0), 0)
+  sum = sum + used[i] - (charges[leaves + i] or 0)
+  if sum < 0 then sum = 0 end
+  if sum > most_used then most_used = sum end
+  used[i] = sum
 end
-for i = v, 1, -1 do used[i - 1] = max(used[i - 1], used[i]) end
-local free = max(limit - used[0], 0)
+local free = max(limit - most_used, 0)
 local open_in = max(open - now, 0)
 local bucket = k + min(validity, v)
 local expires = now + (n + v + 2) * b
 local granted, retry_in = 0, 0
 -- In milliseconds, by the server's clock.
-local kept_for = math.ceil((expires - time) / 1000)
+local kept_for = string.format('%.0f', math.ceil((expires - time) / 1000))
 
 if is_new then
   local known = is_known and share or { 0, 0, 0, 0, 0 }
@@ -107,16 +133,18 @@ if is_new then
     lacking[at] = max(lacking[at] - known[2], 0)
     if known[3] == 1 then waiting[at] = max(waiting[at] - known[2], 0) end
   end
+  -- Of numbers up to MOST: a sum that is not exact is above it.
   local all, all_waiting = 0, 0
   for i = 1, known_steps do
-    all, all_waiting = min(all + lacking[i], MOST), min(all_waiting + waiting[i], MOST)
+    all, all_waiting = all + lacking[i], all_waiting + waiting[i]
   end
+  if all > MOST then all = MOST end
+  if all_waiting > MOST then all_waiting = MOST end
   local most = want
   if all_waiting > 0 then
-    local rest = pace * steps
-    for i = 1, steps do rest = rest - begins[i] end
-    rest = max(rest, 0)
-    most = min(max(floor(rest * floor(weight * UNIT / max(all + weight, 1)) / UNIT), 1), rest)
+    local rest = max(pace * steps - total(begins, steps), 0)
+    local part = all + weight > 0 and floor(weight * UNIT / (all + weight)) or 0
+    most = min(max(floor(rest * part / UNIT), 1), rest)
   end
 
   if step ~= this_step then
@@ -135,6 +163,7 @@ if is_new then
     local at = bucket - oldest + 1
     charges[at] = charges[at] + granted
     begins[steps] = begins[steps] + granted
+    in_window = in_window + granted
     charged_to = max(charged_to, bucket)
   end
 
@@ -144,24 +173,40 @@ if is_new then
     share[2], share[3] = weight, horizon > 0 and 1 or 0
     lacking[known_steps] = min(lacking[known_steps] + weight, MOST)
     if horizon > 0 then waiting[known_steps] = min(waiting[known_steps] + weight, MOST) end
-    all = 0
-    for i = 1, known_steps do all = min(all + lacking[i], MOST) end
+    all = min(all + weight, MOST)
     local part, taken, left = floor(weight * UNIT / max(all, 1)), granted, want - granted
-    for from = share[4] + 1, k + min(horizon, n - 1) do
+    local to, rest, is_highest = share[4], share[5], false
+    for from = to + 1, k + min(horizon, n - 1) do
       local i = from - k
-      local unused = max(limit - used[i] - taken, 0)
-      local owed = share[5] + min(unused + begins[steps + i], pace) * part
-      local count = min(floor(owed / UNIT), left, unused)
-      share[4], share[5] = from, min(owed - count * UNIT, UNIT)
-      if count > 0 then
-        local to = min(from + validity, k + v)
-        charges[to - oldest + 1] = charges[to - oldest + 1] + count
-        begins[steps + i] = begins[steps + i] + count
-        charged_to = max(charged_to, to)
-        taken, left = taken + count, left - count
-        for _, number in ipairs({ from, to, count }) do ahead[#ahead + 1] = number end
+      local unused, begun = limit - used[i] - taken, begins[steps + i]
+      if unused > 0 and not is_highest then
+        -- From here on: in a window that ends with each bucket, or with a later one.
+        local highest = 0
+        for at = v, i, -1 do
+          if used[at] > highest then highest = used[at] else used[at] = highest end
+        end
+        unused, is_highest = limit - highest - taken, true
       end
+      if unused > 0 then begun = begun + unused else unused = 0 end
+      if begun > pace then begun = pace end
+      rest = rest + begun * part
+      if rest >= UNIT then
+        local count = min(floor(rest / UNIT), left, unused)
+        rest = rest - count * UNIT
+        if rest > UNIT then rest = UNIT end
+        if count > 0 then
+          local last = min(from + validity, k + v)
+          charges[last - oldest + 1] = charges[last - oldest + 1] + count
+          begins[steps + i] = begins[steps + i] + count
+          charged_to = max(charged_to, last)
+          taken, left = taken + count, left - count
+          local at = #ahead
+          ahead[at + 1], ahead[at + 2], ahead[at + 3] = from, last, count
+        end
+      end
+      to = from
     end
+    share[4], share[5] = to, rest
     is_lacking = true
   elseif granted < want then
     retry_in = open_in
@@ -171,16 +216,15 @@ if is_new then
     room = min(max(floor(limit * 3 / n / 2), floor(FEW_ASKS / steps)), max(floor(MOST_ASKS * b / 1000000), 1))
   end
   if is_lacking or waits and open_in == 0 and due[steps] >= room then
-    local turn, least = nil, steps
-    for i = steps, n do
-      if due[i] < due[least] then least = i end
-      if due[i] < room then
-        turn = i
-        break
+    local turn = steps
+    while turn <= n and due[turn] >= room do turn = turn + 1 end
+    if turn > n then
+      turn = steps
+      for i = steps + 1, n do
+        if due[i] < due[turn] then turn = i end
       end
     end
-    turn = turn or least
-    retry_in = (k + turn) * b + due[turn] % room * min(SPACING, floor(b / room)) - now
+    retry_in = (k + turn) * b + due[turn] % room * floor(b / room) - now
     due[turn] = due[turn] + 1
   end
   last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket = seq, nonce, identity, since, granted, bucket
@@ -195,7 +239,9 @@ if not is_new then
 end
 
 -- Also without a charge: absent charges are ones that were evicted.
-redis.call('SET', KEYS[2], pack(k, charges, begins, step, demand_granted, demand, demand_before, due, lacking, waiting), 'PX', kept_for)
+stored = pack(written(charges), k, written(begins), step, demand_granted, demand, demand_before, written(due), written(lacking),
+  written(waiting), in_window)
+redis.call('SET', KEYS[2], stored, 'PX', kept_for)
 -- The mark of a limit of a group expires with its charges, and not before them: it is written last.
 if KEYS[4] then
   redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to), 'PX', kept_for)
@@ -204,5 +250,5 @@ else
 end
 local answer = { identity, since, now, granted, bucket, retry_in, open_in, free - (is_new and granted or 0),
   (is_new or is_same) and 0 or 1, now - time }
-for _, number in ipairs(ahead) do answer[#answer + 1] = number end
+for i = 1, #ahead do answer[10 + i] = ahead[i] end
 return answer

@@ -120,9 +120,6 @@ const FEW_ASKS: u64 = 64;
 /// At most as many nodes that lack permits are told to ask in a second.
 const MOST_ASKS: u64 = 1_800;
 
-/// The time between two of these asks in a bucket, in microseconds.
-const SPACING: u64 = 250;
-
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
@@ -602,8 +599,8 @@ impl Demand {
 
     /// Returns the time at which a node that lacks permits is to ask again: in the next bucket,
     /// from a step on, that has a permit for each node that was told the same. If none has, the
-    /// asks are spread evenly over a window. The asks of a bucket do not come at once, so that
-    /// other clients of the server need not wait for all of them.
+    /// asks are spread evenly over a window. The asks of a bucket are spread evenly over it, so
+    /// that other clients of the server rarely wait for more than one of them.
     fn turn(&mut self, config: &LeaseConfig, k: u64, waits: bool) -> u64 {
         let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
         let room = room(config, waits);
@@ -614,7 +611,7 @@ impl Demand {
         let due = self.due.entry(turn).or_default();
         let place = *due % room;
         *due += 1;
-        turn * config.bucket_micros() + place * SPACING.min(config.bucket_micros() / room)
+        turn * config.bucket_micros() + place * (config.bucket_micros() / room)
     }
 }
 

@@ -70,7 +70,7 @@ impl Server {
     /// Stops the process: its connections stay open, and nothing is answered.
     #[cfg(feature = "sentinel")]
     pub(crate) fn stop(&self) {
-        let pid = self.child.id().to_string();
+        let pid = self.id().to_string();
         assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
     }
 
@@ -102,6 +102,11 @@ impl Server {
 
     pub(crate) fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) const fn port(&self) -> u16 {

@@ -323,7 +323,7 @@ fn shortage_is_shared_in_proportion() {
 }
 
 /// 500 nodes lack a permit for a request that waits, in a window of two buckets of 100 ms. 180 may
-/// ask in each bucket, one after another. The asks of the others are spread evenly over the
+/// ask in each bucket, spread evenly over it. The asks of the others are spread evenly over the
 /// buckets.
 #[test]
 fn nodes_that_lack_permits_take_turns() {
@@ -339,7 +339,7 @@ fn nodes_that_lack_permits_take_turns() {
         answer.retry_in
     };
     let times: Vec<_> = (100..600).map(|node| turn(opened, node)).collect();
-    let spread = |first: u64| (0..180).map(move |it| first * BUCKET + it * 250);
+    let spread = |first: u64| (0..180).map(move |it| first * BUCKET + it * (BUCKET / 180));
     assert_eq!(times[..360], spread(1).chain(spread(2)).collect::<Vec<_>>());
     let buckets: Vec<_> = times.iter().map(|it| it / BUCKET).collect();
     assert_eq!(buckets[360..], [1, 2].repeat(70));
