@@ -1,6 +1,6 @@
 //! Simulations of limiters that adapt themselves, of a limit over a fleet, of one window over a
-//! fleet, of clients that come again, and of traces with the shape of real load. Nothing here reads
-//! real time.
+//! fleet, of quotas, of clients that come again, and of traces with the shape of real load. Nothing
+//! here reads real time.
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
@@ -10,6 +10,7 @@ pub mod histories;
 pub mod parallel;
 pub mod published;
 mod queue;
+pub mod quotas;
 pub mod report;
 pub mod scenarios;
 pub mod score;

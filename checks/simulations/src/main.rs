@@ -8,6 +8,8 @@
 //! | `search N` | searches N random histories of each family of controllers |
 //! | `rules FIRST N` | searches N random histories of rules, from that seed on |
 //! | `leases FIRST N` | searches N random fleets with a limit, from that seed on |
+//! | `delivery FIRST N` | searches N random fleets that deliver their counts, from that seed on |
+//! | `quotas FIRST N` | searches N random sets of clients of quotas, from that seed on |
 //! | `traces N` | runs each limit and each breaker on N traces of each shape |
 #![forbid(unsafe_code)]
 
@@ -21,7 +23,7 @@ use leaparray_simulations::histories::controllers::{self, Family};
 use leaparray_simulations::histories::rules;
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel, published, shares, storms, traces, windows};
+use leaparray_simulations::{fleet, parallel, published, quotas, shares, storms, traces, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -29,19 +31,22 @@ fn main() -> ExitCode {
         [] => false,
         ["--check"] => true,
         ["search", seeds] => return seeds.parse().map_or(ExitCode::from(2), search),
-        [kind @ ("rules" | "leases"), first, seeds] => {
+        [kind @ ("rules" | "leases" | "delivery" | "quotas"), first, seeds] => {
             let (Ok(first), Ok(seeds)) = (first.parse(), seeds.parse()) else {
                 return ExitCode::from(2);
             };
             return match *kind {
                 "rules" => search_parts(first, seeds, rules::search),
+                "quotas" => search_parts(first, seeds, quotas::search::search),
+                "delivery" => search_parts(first, seeds, windows::search::search),
                 _ => search_parts(first, seeds, fleet::search::search),
             };
         }
         ["traces", seeds] => return seeds.parse().map_or(ExitCode::from(2), run_traces),
         _ => {
             eprintln!(
-                "the arguments are --check, or search, rules, leases or traces and numbers, not {arguments:?}"
+                "the arguments are --check, or search, rules, leases, delivery, quotas or traces and \
+                 numbers, not {arguments:?}"
             );
             return ExitCode::from(2);
         }

@@ -37,12 +37,12 @@ pub use run::simulate;
 pub use scenario::{Failover, Faults, RoundTrips, Scenario, Sizes, Strategy, Waits};
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-fn float(number: u64) -> f64 {
+pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
-fn whole(number: f64) -> u64 {
+pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 

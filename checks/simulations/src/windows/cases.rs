@@ -71,7 +71,7 @@ pub fn all() -> Vec<Case> {
 
 fn large() -> Vec<Case> {
     let fleet = fleet(1_000);
-    let short = Scenario { secs: 90, faults: Faults::PROCESSES, ..fleet };
+    let short = Scenario { secs: 90, faults: Faults::PROCESSES, ..fleet.clone() };
     vec![
         Case { name: ALL_FAULTS, scenario: fleet.with_outages(ALL), seeds: 1 },
         Case { name: PROCESSES, scenario: short, seeds: 1 },
@@ -80,10 +80,10 @@ fn large() -> Vec<Case> {
 
 fn medium() -> Vec<Case> {
     let fleet = fleet(100);
-    let with = |faults| Scenario { faults, ..fleet };
-    let small = Scenario { second_bytes: 60, outbox_bytes: 900, ..fleet };
+    let with = |faults| Scenario { faults, ..fleet.clone() };
+    let small = Scenario { second_bytes: 60, outbox_bytes: 900, ..fleet.clone() };
     let config = FleetConfig::default().with_history(20).and_then(|it| it.with_departed(60));
-    let short = Scenario { config: config.expect("valid"), ..fleet };
+    let short = Scenario { config: config.expect("valid"), ..fleet.clone() };
     let cases = [
         ("none", with(Faults::NONE)),
         ("network, clocks up to 1 s ahead or behind", with(Faults::NETWORK)),
@@ -104,8 +104,9 @@ fn medium() -> Vec<Case> {
 
 fn small() -> Vec<Case> {
     let fleet = fleet(10);
-    let far = Scenario { faults: Faults { clocks: Clocks::Far, ..Faults::PROCESSES }, ..fleet };
-    let network = Scenario { faults: Faults::NETWORK, ..fleet };
+    let far =
+        Scenario { faults: Faults { clocks: Clocks::Far, ..Faults::PROCESSES }, ..fleet.clone() };
+    let network = Scenario { faults: Faults::NETWORK, ..fleet.clone() };
     let cases = [
         ("network, clocks up to 1 s ahead or behind", network),
         (FAR, far),
@@ -117,8 +118,9 @@ fn small() -> Vec<Case> {
 impl Scenario {
     /// Returns the scenario with all faults of the network and of the processes, and with outages
     /// of the server.
-    const fn with_outages(self, outages: &'static [Outage]) -> Self {
-        Self { faults: Faults { outages, ..Faults::PROCESSES }, ..self }
+    fn with_outages(&self, outages: &'static [Outage]) -> Self {
+        let faults = Faults { outages: outages.into(), ..Faults::PROCESSES };
+        Self { faults, ..self.clone() }
     }
 }
 

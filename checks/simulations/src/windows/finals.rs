@@ -137,11 +137,11 @@ impl Poll<'_> {
         self.server.has_heard(process, at) && !self.processes[process].has_ended()
     }
 
-    /// Returns whether the server still keeps the record of a process.
-    fn is_kept(&self, process: usize) -> bool {
+    /// Returns whether the server keeps the record of a process at a time.
+    fn is_kept(&self, process: usize, at: u64) -> bool {
         let kept = u64::from(self.scenario.config.departed()) * MICROS;
-        let contact = self.server.taken(process).map_or(0, |it| it.contact_at(self.now));
-        self.now < contact + kept
+        let contact = self.server.contact_at(process, at);
+        at < contact + kept
     }
 
     /// Checks that each process that had a second is named, and that it does not wait. Returns how
@@ -158,7 +158,7 @@ impl Poll<'_> {
         for (number, process) in self.processes.iter().enumerate() {
             let named = named.next_if(|it| it.number == number);
             let Some(taken) = self.server.taken(number) else { continue };
-            if !process.had(second) || second < taken.first || !self.is_kept(number) {
+            if !process.had(second) || second < taken.first || !self.is_kept(number, self.now) {
                 continue;
             }
             if let Some(it) = named {
@@ -199,7 +199,8 @@ impl Poll<'_> {
                     // Unless the server had forgotten it.
                     let is_known =
                         self.server.epoch == 0 || self.server.knows(it.number, before.at);
-                    let is_wrong = is_known || self.is_live(it.number, before.at);
+                    let is_live = self.is_live(it.number, before.at);
+                    let is_wrong = self.is_kept(it.number, before.at) && (is_known || is_live);
                     violations.check(Check::Final, !is_wrong, || {
                         self.text(second, it.number, "new in a final second")
                     });
@@ -218,7 +219,7 @@ impl Poll<'_> {
         for old in &before.processes {
             let is_there = shown.binary_search_by_key(&old.number, |it| it.number).is_ok();
             // A process that was lost had left before this second.
-            let had = self.processes[old.number].had(second) && self.is_kept(old.number);
+            let had = self.processes[old.number].had(second) && self.is_kept(old.number, self.now);
             violations.check(Check::Final, is_there || !had, || {
                 self.text(second, old.number, "vanished from a final second")
             });

@@ -15,6 +15,7 @@
 //! | `shown`, `finals` | the checks of what a reader shows |
 //! | `run`, `observed` | the loop, and the results |
 //! | `cases`, `report` | the runs, and their section of the page |
+//! | `search` | random scenarios |
 
 mod cases;
 mod decided;
@@ -27,6 +28,7 @@ mod reader;
 pub mod report;
 mod run;
 mod scenario;
+pub mod search;
 mod server;
 mod shown;
 mod truth;

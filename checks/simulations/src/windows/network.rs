@@ -23,7 +23,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) const fn new(faults: &Faults, random: Rng) -> Self {
+    pub(super) fn new(faults: &Faults, random: Rng) -> Self {
         let Faults { loss, duplicates, slow, .. } = *faults;
         Self { random, loss, duplicates, slow }
     }

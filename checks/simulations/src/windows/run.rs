@@ -81,13 +81,13 @@ impl Run {
         for _ in 0..scenario.processes {
             queue.add(start + random.u64(..3 * MICROS), Event::Start);
         }
-        let Faults { crashes, leaves, outages, .. } = scenario.faults;
+        let Faults { crashes, leaves, .. } = scenario.faults;
         for (rate, event) in [(crashes, Event::Crash), (leaves, Event::Close)] {
             if rate > 0.0 {
                 queue.add(start, event);
             }
         }
-        for outage in outages {
+        for outage in &*scenario.faults.outages {
             let at = start + outage.at * MICROS;
             if let After::Replica(lag) = outage.after {
                 queue.add(at - lag * 1_000, Event::Replicate);
@@ -103,7 +103,7 @@ impl Run {
         });
         let readers = readers.collect();
         Self {
-            scenario: *scenario,
+            scenario: scenario.clone(),
             seed,
             time: start,
             end: start + scenario.secs * MICROS,
@@ -294,6 +294,8 @@ impl Run {
         let now = reader.view.now();
         let config = &self.scenario.config;
         let kept = u64::from(config.history() + config.delivery());
+        // The seconds that the view reads.
+        let first = (now / MICROS).saturating_sub(kept).max(START - 20);
         let last = now / MICROS + u64::from(config.grace());
         let poll = Poll {
             reader: number,
@@ -304,7 +306,7 @@ impl Run {
             processes: &self.processes,
         };
         let violations = &mut self.observed.violations;
-        for second in (last.saturating_sub(kept).max(START - 20)..last).rev() {
+        for second in (first..last).rev() {
             let age = last - second;
             let every = match age {
                 _ if self.scenario.processes < MANY || !reader.finals.has(second) => 1,

@@ -1,9 +1,11 @@
 //! The fleet, its faults, and the rules that can be broken.
 
+use std::borrow::Cow;
+
 use leaparray_redis::fleet::FleetConfig;
 
 /// A fleet of processes with two readers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The settings of the fleet.
     pub config: FleetConfig,
@@ -24,7 +26,7 @@ pub struct Scenario {
 }
 
 /// The faults of a scenario. All probabilities are from 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
     /// The probability that a request is lost, and that an answer is.
     pub loss: f64,
@@ -40,8 +42,8 @@ pub struct Faults {
     pub leaves: f64,
     /// How often a process reads no seconds for 2 to 20 s, in each second.
     pub stalls: f64,
-    /// The outages of the server.
-    pub outages: &'static [Outage],
+    /// The outages of the server, one after the other.
+    pub outages: Cow<'static, [Outage]>,
 }
 
 /// The clocks of the processes.
@@ -99,7 +101,7 @@ impl Faults {
         crashes: 0.0,
         leaves: 0.0,
         stalls: 0.0,
-        outages: &[],
+        outages: Cow::Borrowed(&[]),
     };
 
     /// The faults of the network and of the clocks.

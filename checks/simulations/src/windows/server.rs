@@ -27,6 +27,8 @@ struct Held {
     decided: Arc<Decided>,
     /// Since when it has it.
     since: u64,
+    /// The time of its last delivery.
+    contact: u64,
 }
 
 /// The data of a server.
@@ -59,7 +61,7 @@ impl Data {
 impl Server {
     pub(super) fn new(scenario: &Scenario) -> Self {
         Self {
-            scenario: *scenario,
+            scenario: scenario.clone(),
             data: Data::new(scenario),
             replica: None,
             is_away: false,
@@ -81,6 +83,12 @@ impl Server {
     /// Returns whether the server knew a process at a time, and still does.
     pub(super) fn knows(&self, process: usize, at: u64) -> bool {
         self.data.held.get(&process).is_some_and(|it| it.since <= at)
+    }
+
+    /// Returns when a process had last reached a server at a time: this one, if it has its data.
+    pub(super) fn contact_at(&self, process: usize, at: u64) -> u64 {
+        let contact = self.taken.get(&process).map_or(0, |it| it.contact_at(at));
+        self.data.held.get(&process).map_or(contact, |it| it.contact.min(contact))
     }
 
     /// Takes a delivery or refuses it.
@@ -105,7 +113,7 @@ impl Server {
                 let version = delivery.base.max(held.map_or(0, |it| it.version)) + 1;
                 let since = held.map_or(now, |it| it.since);
                 let decided = Arc::clone(&message.decided);
-                self.data.held.insert(*process, Held { version, decided, since });
+                self.data.held.insert(*process, Held { version, decided, since, contact: now });
                 self.record(now, message, truth, violations);
                 Answer { receipt, decided: None }
             }

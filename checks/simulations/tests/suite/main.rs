@@ -6,6 +6,7 @@ mod fleet;
 mod headroom;
 mod histories;
 mod leases;
+mod quotas;
 mod rule_histories;
 mod shares;
 mod storms;

@@ -3,7 +3,7 @@
 
 use leaparray_redis::fleet::FleetConfig;
 use leaparray_simulations::windows::{
-    After, Broken, Check, Clocks, Faults, Observed, Outage, Scenario, simulate,
+    After, Broken, Check, Clocks, Faults, Observed, Outage, Scenario, search, simulate,
 };
 
 const OUTAGES: &[Outage] = &[
@@ -37,7 +37,7 @@ fn run(scenario: &Scenario, seeds: u64) -> Observed {
 
 #[test]
 fn checks_hold_under_faults() {
-    let observed = run(&scenario(Faults { outages: OUTAGES, ..faults() }), 4);
+    let observed = run(&scenario(Faults { outages: OUTAGES.into(), ..faults() }), 4);
     assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
     assert!(observed.returns > 0 && observed.missed > 0 && observed.lost > 0 && observed.left > 0);
 }
@@ -46,7 +46,7 @@ fn checks_hold_under_faults() {
 #[test]
 fn checks_hold_if_a_process_joins_twice() {
     const BLANK: &[Outage] = &[Outage { at: 29, secs: 1, after: After::Blank }];
-    let faults = Faults { loss: 0.4, crashes: 0.1, outages: BLANK, ..faults() };
+    let faults = Faults { loss: 0.4, crashes: 0.1, outages: BLANK.into(), ..faults() };
     let scenario = Scenario { processes: 20, secs: 60, ..scenario(faults) };
     let observed = run(&scenario, 20);
     assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
@@ -61,7 +61,7 @@ fn checks_hold_if_clocks_are_far_off() {
 #[test]
 fn checks_hold_if_outboxes_are_small() {
     let small = Scenario { second_bytes: 40, outbox_bytes: 300, ..scenario(faults()) };
-    let faults = Faults { outages: OUTAGES, ..faults() };
+    let faults = Faults { outages: OUTAGES.into(), ..faults() };
     let observed = run(&Scenario { faults, ..small }, 4);
     assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
     assert!((150..=300).contains(&observed.most_bytes), "{observed:?}");
@@ -101,7 +101,17 @@ fn process_that_counts_unanswered_deliveries_as_missed_is_caught() {
 
 #[test]
 fn seed_determines_the_results() {
-    let scenario = Scenario { secs: 50, ..scenario(Faults { outages: OUTAGES, ..faults() }) };
+    let scenario =
+        Scenario { secs: 50, ..scenario(Faults { outages: OUTAGES.into(), ..faults() }) };
     assert_eq!(simulate(&scenario, 1), simulate(&scenario, 1));
     assert_ne!(simulate(&scenario, 1), simulate(&scenario, 2));
+}
+
+/// More seeds run outside of the tests, by `cargo run --release -p leaparray-simulations --
+/// delivery 0 50000`.
+#[test]
+fn each_count_of_a_random_fleet_arrives_once_or_is_told_as_missed() {
+    let seeds = if cfg!(debug_assertions) { 10 } else { 200 };
+    let found = search::search(0..seeds);
+    assert!(found.is_none(), "{found:#?}");
 }

@@ -327,12 +327,14 @@ impl Budget {
 
     /// Returns the share of each client.
     fn targets(&self, now: Timestamp, config: &QuotaConfig) -> Vec<(StreamId, u64)> {
-        let count = self.clients.len() as u64;
+        let want = |it: &Client| it.want(self.goal, self.window, now, config);
+        let wants = self.clients.iter().map(|(&id, it)| (id, want(it)));
+        // A silent client takes no turn.
+        let (mut clients, silent): (Vec<_>, Vec<_>) = wants.partition(|it| it.1 > 0);
+        let count = clients.len() as u64;
         // Something has to be free, for the bursts of smaller assignments.
         let reserve = (self.goal / 80).min(count);
         let usable = self.goal - reserve;
-        let want = |it: &Client| it.want(self.goal, self.window, now, config);
-        let mut clients: Vec<_> = self.clients.iter().map(|(&id, it)| (id, want(it))).collect();
         if count > usable {
             // They take turns: another one begins each time.
             let turn = now.as_nanos() / saturating_nanos(config.ttl * 2 + self.window);
@@ -341,11 +343,12 @@ impl Budget {
             let gets = |(index, (id, want)): (usize, (StreamId, u64))| {
                 (id, u64::from((index as u64) < usable).min(want))
             };
-            return clients.into_iter().enumerate().map(gets).collect();
+            return clients.into_iter().enumerate().map(gets).chain(silent).collect();
         }
         let wants: Vec<_> = clients.iter().map(|&(_, want)| want).collect();
         let shares = shares(&wants, usable);
-        clients.into_iter().zip(shares).map(|((id, _), share)| (id, share)).collect()
+        let targets = clients.into_iter().zip(shares).map(|((id, _), share)| (id, share));
+        targets.chain(silent).collect()
     }
 
     /// Returns the largest part of up to `units` that can replace `old` now.

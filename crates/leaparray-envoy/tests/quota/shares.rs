@@ -94,6 +94,27 @@ fn more_clients_than_requests_take_turns() {
 }
 
 #[test]
+fn silent_clients_take_no_turns() {
+    let config = QuotaConfig::default().with_silence(3 * SECOND);
+    let mut world = World::new(config, 3, 1);
+    for _ in 0..9 {
+        world.add(Load::Steady(1));
+    }
+    world.run(5 * SECOND);
+    // The server does not notice that they are gone.
+    for client in &mut world.clients {
+        (client.load, client.reports) = (Load::None, false);
+    }
+    world.add(Load::Steady(1));
+    world.run(15 * SECOND);
+    for _ in 0..20 {
+        world.run(SECOND);
+        assert!(world.last(SECOND) >= 2, "{}", world.last(SECOND));
+    }
+    assert!(world.most() <= 3);
+}
+
+#[test]
 fn idle_bucket_is_abandoned_and_forgotten() {
     let config = QuotaConfig::default().with_idle(10 * SECOND);
     let mut quotas = Quotas::new(config);

@@ -83,15 +83,16 @@ pub struct NamesFetch {
 ///     outbox.on_receipt(61 * MICROS, &receipt);
 /// }
 ///
-/// // The reader, after `lost_after`: any other process would have reached the server.
-/// let now = 66 * MICROS;
-/// view.on_survey(&server.survey(now));
-/// while let Some(fetch) = view.wanted() {
-///     let found = server.second(now, fetch.second, &fetch.processes);
-///     view.on_fetched(&fetch, &found);
-///     let wanted = view.wanted_names();
-///     let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
-///     view.on_names(&wanted, &names.collect::<Vec<_>>());
+/// // The reader, until `lost_after`: any other process would have reached the server.
+/// for now in [62, 64, 66].map(|it| it * MICROS) {
+///     view.on_survey(&server.survey(now));
+///     while let Some(fetch) = view.wanted() {
+///         let found = server.second(now, fetch.second, &fetch.processes);
+///         view.on_fetched(&fetch, &found);
+///         let wanted = view.wanted_names();
+///         let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+///         view.on_names(&wanted, &names.collect::<Vec<_>>());
+///     }
 /// }
 ///
 /// let second = view.window(60..61);
@@ -109,6 +110,8 @@ pub struct FleetView {
     config: FleetConfig,
     now: u64,
     since: u64,
+    /// The time of the last delivery of any process, as of the last survey.
+    last_heard: u64,
     /// The time of the last survey that had all processes that are not lost.
     complete: u64,
     processes: BTreeMap<ProcessId, Process>,
@@ -162,6 +165,7 @@ impl FleetView {
             config,
             now: 0,
             since: 0,
+            last_heard: 0,
             complete: 0,
             processes: BTreeMap::new(),
             names: Pool::default(),
@@ -189,12 +193,20 @@ impl FleetView {
     /// Takes a survey.
     pub fn on_survey(&mut self, survey: &Survey) {
         self.keep_final();
-        (self.now, self.since) = (survey.now, self.since.max(survey.since));
+        self.since = self.since.max(survey.since);
+        if self.may_lack_processes(survey) {
+            self.since = survey.now;
+        }
+        self.now = survey.now;
+        self.last_heard = survey.processes.iter().map(|it| it.contact).max().unwrap_or(0);
         let before = std::mem::take(&mut self.strangers);
         for known in &survey.processes {
             let process = self.processes.get_mut(&known.process);
             // A server that has lost data may have an earlier record.
-            if process.as_ref().is_some_and(|it| it.version >= known.version) {
+            let is_known = process
+                .as_ref()
+                .is_some_and(|it| it.version >= known.version && it.contact >= known.contact);
+            if is_known {
                 continue;
             }
             let Ok(mut record) = Record::decode(&known.record) else {
@@ -207,6 +219,13 @@ impl FleetView {
                 continue;
             };
             let (version, contact) = (known.version, known.contact);
+            // A server that has lost data may get an earlier delivery again. A later one may have
+            // the version of one that was lost, if the process had no answer to that.
+            let is_earlier =
+                |it: &&mut Process| it.version >= version && it.record.next >= record.next;
+            if process.as_ref().is_some_and(is_earlier) {
+                continue;
+            }
             if let Some(process) = process {
                 // A process whose join the server has lost joins again, with a later second.
                 record.first = record.first.min(process.record.first);
@@ -247,6 +266,17 @@ impl FleetView {
             let processes = self.processes.iter().filter(|it| has_delivered(it.1));
             it.set_delivered(processes.map(|it| *it.0));
         }
+    }
+
+    /// Returns whether the server may not know all processes, and cannot tell: it has lost data,
+    /// and no process has reached it since. Then it has heard of no process for a while. A reader
+    /// that has asked in that time knows of a delivery that is lost.
+    fn may_lack_processes(&self, survey: &Survey) -> bool {
+        let heard = survey.processes.iter().map(|it| it.contact).max().unwrap_or(0);
+        let is_while =
+            |since: u64| survey.now.saturating_sub(since) >= self.config.lost_after_micros() / 2;
+        let is_silent = is_while(heard) && is_while(self.now);
+        heard < self.last_heard || is_silent && self.since <= heard
     }
 
     /// Returns the seconds that the view has.

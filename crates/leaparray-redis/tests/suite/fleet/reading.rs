@@ -152,10 +152,10 @@ fn lost_process_is_named_and_may_come_back_until_the_deadline() {
 fn processes_are_not_lost_because_the_server_was_away() {
     let (mut server, mut view) = fleet();
     let mut processes = joined(&mut server, 2);
-    for _ in 0..10 {
+    for later in 1..=10 {
         step(&mut server, &mut processes, 0);
+        read(&mut view, &mut server, micros(START + later));
     }
-    read(&mut view, &mut server, micros(START + 10));
     assert!(view.processes().all(|it| it.2 == ProcessState::Live));
     assert_eq!(view.newest_final(), Some(START - 1));
     // The first one is back.
@@ -220,6 +220,51 @@ fn nothing_is_final_before_a_server_that_has_lost_its_data_knows_all_processes()
         read(&mut view, &mut blank, micros(START + later));
         assert_eq!(view.newest_final(), None, "{later}");
     }
+}
+
+/// A replica is promoted that does not know the second process, and no process has reached it yet.
+#[test]
+fn nothing_is_final_before_a_silent_server_knows_all_processes() {
+    let (mut server, mut known) = fleet();
+    let mut processes = joined(&mut server, 2);
+    read(&mut known, &mut server, micros(START));
+    let second = ProcessId(2);
+    let mut replica = Archive::new(FleetConfig::default());
+    processes.truncate(1);
+    for _ in 0..6 {
+        step(&mut replica, &mut processes, 1);
+    }
+    assert!(replica.survey(micros(START + 6)).processes.iter().all(|it| it.process != second));
+    // A new reader, and one that was there before.
+    for mut view in [FleetView::new(FleetConfig::default()), known] {
+        let last = view.newest_final();
+        for later in [40, 42, 44] {
+            read(&mut view, &mut replica, micros(START + later));
+            assert_eq!(view.newest_final(), last, "{later}");
+        }
+        // Of the later ones, the deadline has not passed, and the first process is live.
+        read(&mut view, &mut replica, micros(START + 45));
+        assert_eq!(view.newest_final(), Some(START + 14));
+    }
+}
+
+/// The server loses its data and gets a delivery of the version that the reader knows: the process
+/// had no answer to the first one.
+#[test]
+fn later_delivery_of_a_known_version_is_read() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 1);
+    let it = &mut processes[0];
+    // Taken, without an answer.
+    drop(server.deliver(micros(START), &it.outbox.delivery(micros(START))));
+    read(&mut view, &mut server, micros(START));
+    it.work("orders", 3);
+    it.next_second();
+    let mut blank = Archive::new(FleetConfig::default());
+    let delivery = it.outbox.delivery(micros(START + 1));
+    drop(blank.deliver(micros(START + 1), &delivery));
+    read(&mut view, &mut blank, micros(START + 1));
+    assert_eq!(view.sum().delivered.1[Pass], 3);
 }
 
 #[test]

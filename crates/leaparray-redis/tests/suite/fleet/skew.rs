@@ -102,6 +102,7 @@ fn no_second_is_closed_before_all_processes_are_known() {
     deliver(&mut archive, &mut processes[0], now, 0);
     assert_eq!(standing(&mut archive, now), (Standing::Waiting, 1));
     deliver(&mut archive, &mut processes[1], now + 2 * MICROS, 0);
+    deliver(&mut archive, &mut processes[1], now + 4 * MICROS, 0);
     assert_eq!(standing(&mut archive, now + 5 * MICROS), (Standing::Closed, 2));
 }
 
