@@ -27,12 +27,13 @@ for i = 1, n do none[i] = 0 end
 redis.call('SET', KEYS[1], cmsgpack.pack(identity, time, 0, time, k + v))
 local charged = (n + v) * ARGV[4]
 redis.call('SET', KEYS[2], cmsgpack.pack(charges, k, begins, 0, 0, 0, 0, none, none, none, charged))
-redis.call('SET', KEYS[3], cmsgpack.pack(0, 0, identity, time, 0, k, {}, { 0, 0, 0, 0, 0 }))
+redis.call('SET', KEYS[3], cmsgpack.pack(0, 0, identity, time, 0, k, {}, { 0, 0, 0, 0, 0 }, time))
 return { identity, time }";
 
 /// Returns the charge of a bucket.
 const CHARGED: &str = "
 local charges, asked = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+if type(charges) == 'string' then return string.byte(charges, ARGV[1] - asked + ARGV[2]) end
 return charges[ARGV[1] - asked + ARGV[2]]";
 
 /// A limit with buckets of a second, and the asks of a node.
