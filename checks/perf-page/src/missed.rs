@@ -102,8 +102,8 @@ const EXPLAINED: &[Explained] = &[
         "rules",
         |it| it.case.starts_with("rules: ") && it.case.ends_with("10,000 rules"),
         "With 10,000 rules, it takes {measured} × as long, not {goal} ×",
-        "because it reads the line of the resource's handle, of which each is in a page of its own, \
-         and a limiter by hand is found by its index; a request reads that line in any case",
+        "because it reads the list of limiters, and a decision alone also the line of the resource's \
+         handle, of which each is in a page of its own; a limiter by hand is found by its index",
     ),
     explained(
         "leases",
