@@ -50,8 +50,8 @@ local function listed(it)
   return type(it) == 'string' and { byte(it, 1, -1) } or it
 end
 local function written(list)
-  local fits, text = pcall(char, unpack(list))
-  return fits and text or list
+  -- `char` takes an `int` of C, so it would store 2^32 as 0.
+  return max(unpack(list)) < 256 and char(unpack(list)) or list
 end
 -- Returns a list of `count` numbers, from the place `by` + 1 of a list on.
 local function shifted(list, by, count)
