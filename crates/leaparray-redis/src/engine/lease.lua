@@ -9,7 +9,7 @@
 local limit, n, b, v, seq, nonce = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0, ARGV[6] + 0
 local asked_identity, asked_since, seen, want = ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0, math.min(ARGV[10] + 0, limit)
 local validity, horizon, weight = ARGV[11] + 0, math.min(ARGV[12] + 0, v), math.min(ARGV[13] + 0, limit)
-local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, UNIT, MOST = 14, 64, 64, 1800, 4096, 2 ^ 52
+local FIRST_MOVE, MAX_MOVES, FEW_ASKS, MOST_ASKS, SPACING, UNIT, MOST = 14, 64, 64, 1800, 1000, 4096, 2 ^ 52
 local pack, unpacked, floor, min, max = cmsgpack.pack, cmsgpack.unpack, math.floor, math.min, math.max
 local byte, char = string.byte, string.char
 -- The buckets of a step: see `LeaseConfig::step`. The permits of a bucket if the limit is used evenly.
@@ -50,8 +50,8 @@ local function listed(it)
   return type(it) == 'string' and { byte(it, 1, -1) } or it
 end
 local function written(list)
-  local fits, text = pcall(char, unpack(list))
-  return fits and text or list
+  -- `char` takes an `int` of C, so it would store 2^32 as 0.
+  return max(unpack(list)) < 256 and char(unpack(list)) or list
 end
 -- Returns a list of `count` numbers, from the place `by` + 1 of a list on.
 local function shifted(list, by, count)
@@ -224,7 +224,7 @@ if is_new then
         if due[i] < due[turn] then turn = i end
       end
     end
-    retry_in = (k + turn) * b + due[turn] % room * floor(b / room) - now
+    retry_in = (k + turn) * b + due[turn] % room * min(SPACING, floor(b / room)) - now
     due[turn] = due[turn] + 1
   end
   last_seq, last_nonce, last_identity, last_since, last_granted, last_bucket = seq, nonce, identity, since, granted, bucket

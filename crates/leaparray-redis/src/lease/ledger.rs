@@ -120,6 +120,10 @@ const FEW_ASKS: u64 = 64;
 /// At most as many nodes that lack permits are told to ask in a second.
 const MOST_ASKS: u64 = 1_800;
 
+/// The most time between two of these asks in a bucket, in microseconds. The permits of a bucket
+/// are free from its start on, so the nodes of a long bucket do not wait for most of it.
+const SPACING: u64 = 1_000;
+
 /// The demand of all nodes, for fair shares. The limit does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Demand {
@@ -599,8 +603,9 @@ impl Demand {
 
     /// Returns the time at which a node that lacks permits is to ask again: in the next bucket,
     /// from a step on, that has a permit for each node that was told the same. If none has, the
-    /// asks are spread evenly over a window. The asks of a bucket are spread evenly over it, so
-    /// that other clients of the server rarely wait for more than one of them.
+    /// asks are spread evenly over a window. The asks of a bucket are spread evenly over it, but
+    /// are at most [`SPACING`] apart, so that other clients of the server rarely wait for more than
+    /// one of them.
     fn turn(&mut self, config: &LeaseConfig, k: u64, waits: bool) -> u64 {
         let (n, step) = (u64::from(config.buckets()), u64::from(config.step()));
         let room = room(config, waits);
@@ -611,7 +616,7 @@ impl Demand {
         let due = self.due.entry(turn).or_default();
         let place = *due % room;
         *due += 1;
-        turn * config.bucket_micros() + place * (config.bucket_micros() / room)
+        turn * config.bucket_micros() + place * SPACING.min(config.bucket_micros() / room)
     }
 }
 

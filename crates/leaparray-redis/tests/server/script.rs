@@ -277,7 +277,11 @@ fn most_moves_and_buckets_are_answered() {
     };
     let epoch = Some(pair.ask(&ask(1, None, 0, vec![])).epoch);
     pair.time += u64::try_from(config.quarantine().as_micros()).unwrap();
-    for seq in 2..258 {
+    // A charge of which the lowest 32 bits are 0.
+    assert_eq!(pair.ask(&ask(2, epoch, 1 << 32, vec![])).granted, 1 << 32);
+    pair.time += config.bucket_micros();
+    assert_eq!(pair.ask(&ask(3, epoch, 0, vec![])).free, config.limit() - (1 << 32));
+    for seq in 4..258 {
         assert_eq!(pair.ask(&ask(seq, epoch, 1_000, vec![])).granted, 1_000);
         pair.time += config.bucket_micros();
     }

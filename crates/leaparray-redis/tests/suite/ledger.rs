@@ -348,6 +348,19 @@ fn nodes_that_lack_permits_take_turns() {
     assert_eq!(buckets, [2; 3]);
 }
 
+/// The permits of a bucket of six minutes are free from its start on.
+#[test]
+fn turns_are_soon_after_the_start_of_a_long_bucket() {
+    const BUCKET: u64 = 360_000_000;
+    let config = LeaseConfig::of_buckets(640, 10, Duration::from_secs(3_600)).expect("valid");
+    let (mut ledger, epoch) = opened(config);
+    let opened = 17 * BUCKET;
+    assert_eq!(ledger.lease(opened, 1, &ask(1, 1, epoch, 640, &[])).granted, 640);
+    let turn = |node| ledger.lease(opened, 1, &ask(node, 1, epoch, 1, &[])).retry_in;
+    let turns: Vec<_> = (100..160).map(turn).collect();
+    assert_eq!(turns, (0..60).map(|it| BUCKET + it * 1_000).collect::<Vec<_>>());
+}
+
 /// If no request waits, as many nodes may ask in a bucket as it has permits: a node that comes
 /// later would find none for its next request.
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leaparray::Timestamp;
+use leaparray::flow::shadow::Share;
 use leaparray::flow::watch::{Watch, WatchedState};
 use leaparray::flow::{
     Account, Ask, Decision, Keyed, LeakyBucket, Limiter, LimiterExt, TokenBucket,
@@ -29,6 +30,8 @@ where
     Arc<L>: Limiter,
 {
     keys: Arc<Keyed<String, (Make<L>, C)>>,
+    /// Makes the limiter that a new key would get.
+    fresh: Make<L>,
     /// The numbers for the limiter of a new key.
     limit: Arc<Mutex<Limit>>,
 }
@@ -45,12 +48,12 @@ where
 {
     fn new(limit: &Limit, max_keys: usize, clock: &C, make: fn(&Limit, &C) -> L) -> Self {
         let limit = Arc::new(Mutex::new(limit.clone()));
-        let make: Make<L> = {
+        let maker = || -> Make<L> {
             let (limit, clock) = (Arc::clone(&limit), clock.clone());
             Box::new(move || make(&limit.lock().unwrap_or_else(PoisonError::into_inner), &clock))
         };
-        let keys = Keyed::new((make, clock.clone()), max_keys).expect(CHECKED).with_overflow();
-        Self { keys: Arc::new(keys), limit }
+        let keys = Keyed::new((maker(), clock.clone()), max_keys).expect(CHECKED).with_overflow();
+        Self { keys: Arc::new(keys), fresh: maker(), limit }
     }
 
     /// Changes the numbers of all keys in place. `set` changes those of one.
@@ -67,9 +70,30 @@ impl<C: RuleClock> Each<C, ByClass<C>> {
         self.keys.limiter_of_at(key, now).expect(Self::SHARED)
     }
 
-    /// As [`of_key`](Self::of_key), without a request.
-    fn limiter(&self, key: &str) -> Arc<ByClass<C>> {
-        self.keys.limiter_of(key).expect(Self::SHARED)
+    /// Returns the limiter of a key, if it is stored.
+    fn stored(&self, key: &str) -> Option<Arc<ByClass<C>>> {
+        self.keys.refusals(key)?;
+        self.keys.limiter_of(key)
+    }
+
+    /// Returns the decision that a request would get. It does not store the key: another rule may
+    /// refuse the request, and an adaptive limit stays once it is stored.
+    fn peek(&self, key: &str, share: Share, ask: &Ask<'_>) -> Option<Decision> {
+        if let Some(limiter) = self.stored(key) {
+            return limiter.peek_with(share, ask);
+        }
+        // By the limit that keys without a place share, if there is no place.
+        match self.keys.of_key(key).peek(ask)? {
+            Decision::Admitted(()) => (self.fresh)().peek_with(share, &ask.again()),
+            decision => Some(decision),
+        }
+    }
+
+    fn with_account<T>(&self, key: &str, share: Share, read: impl FnOnce(&dyn Account) -> T) -> T {
+        match self.stored(key) {
+            Some(limiter) => limiter.with_account(share, read),
+            None => (self.fresh)().with_account(share, read),
+        }
     }
 
     const SHARED: &str = "keys without a place share one";
@@ -160,7 +184,7 @@ impl<C: RuleClock> PerKey<C> {
             Self::Bucket(keys) => keys.of_key(key).peek(ask),
             Self::Pace(keys) => keys.of_key(key).peek(ask),
             Self::Each(each) => each.keys.of_key(key).peek(ask),
-            Self::ByClass(each) => each.of_key(key, ask.now()).peek_with(part.share(), ask),
+            Self::ByClass(each) => each.peek(key, part.share(), ask),
         }
     }
 
@@ -183,7 +207,7 @@ impl<C: RuleClock> PerKey<C> {
             Self::Bucket(keys) => read(keys.of_key(key).account()),
             Self::Pace(keys) => read(keys.of_key(key).account()),
             Self::Each(each) => read(each.keys.of_key(key).account()),
-            Self::ByClass(each) => each.limiter(key).with_account(part.share(), read),
+            Self::ByClass(each) => each.with_account(key, part.share(), read),
         }
     }
 

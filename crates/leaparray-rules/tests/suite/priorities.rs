@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leaparray::flow::shadow::Share;
 use leaparray::flow::watch::WatchedState;
-use leaparray::flow::{Ask, LimiterExt, Reason};
+use leaparray::flow::{Ask, Limiter, LimiterExt, Reason};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
 use leaparray_rules::{Caller, Changes, KeySource, RuleEntry, RuleSet, Rules};
 
@@ -207,6 +207,26 @@ fn busy_key_keeps_its_classes_while_others_come() {
     assert!(enter("ann").is_err(), "five of ann are in flight");
     drop(held);
     assert!(enter("ann").is_ok());
+}
+
+/// A client that another rule refuses takes no place among the keys.
+#[test]
+fn refused_request_stores_no_key_with_classes() {
+    let text = format!(
+        "[[rule]]\nname = \"none\"\nresource = \"a\"\nin_flight = 0\n\n[[rule]]\nname = \"r\"\n\
+         resource = \"a\"\nkey = \"client\"\nin_flight = \"adaptive\"\npriority = \"header:x-class\"\n\
+         {SHARES}\n"
+    );
+    let rules = rules(&RuleSet::parse(&text).unwrap());
+    let a = rules.registry().resource("a").unwrap();
+    for client in ["ann", "bob", "eve"] {
+        assert!(rules.try_enter("a", OfClient(client, "batch")).is_err());
+        assert!(rules.limiter(&a, &OfClient(client, "batch")).account().quota(NOW).is_some());
+    }
+    let WatchedState::Keyed { counts, .. } = &rules.registry().watched()[1].state else {
+        panic!("keys")
+    };
+    assert_eq!(counts.keys, 0);
 }
 
 /// A request whose caller changes the rules when it is asked for its class first.
