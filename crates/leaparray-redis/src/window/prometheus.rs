@@ -77,12 +77,15 @@ use crate::fleet::{FleetView, FleetWindow, ProcessId, ProcessState, Record, Reso
 /// service.resource("GET /orders")?.enter().success();
 /// clock.advance(Duration::from_secs(1));
 /// reporter.close().await;
-/// clock.advance(Duration::from_secs(4));
 ///
 /// let reader = Arc::new(FleetReader::builder("shop").start(engine)?);
 /// let mut metrics = prometheus_client::registry::Registry::default();
 /// metrics.register_collector(Box::new(FleetCollector::new(Arc::clone(&reader))));
-/// reader.poll().await?;
+/// // As it does once a second.
+/// for _ in 0..2 {
+///     clock.advance(Duration::from_secs(2));
+///     reader.poll().await?;
+/// }
 ///
 /// let mut body = String::new();
 /// text::encode(&mut body, &metrics)?;

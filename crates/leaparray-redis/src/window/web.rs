@@ -41,10 +41,13 @@ impl FleetReader {
     /// service.resource("GET /orders")?.enter().success();
     /// clock.advance(Duration::from_secs(1));
     /// reporter.close().await;
-    /// clock.advance(Duration::from_secs(4));
     ///
     /// let reader = Arc::new(FleetReader::builder("shop").start(engine)?);
-    /// reader.poll().await?;
+    /// // As it does once a second.
+    /// for _ in 0..2 {
+    ///     clock.advance(Duration::from_secs(2));
+    ///     reader.poll().await?;
+    /// }
     /// let fleet = reader.to_web();
     /// assert_eq!((fleet.name.as_str(), fleet.newest_final), ("shop", Some(3_602)));
     /// let minute = fleet.last_minute.expect("a second is final");
