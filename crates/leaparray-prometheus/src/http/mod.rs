@@ -130,7 +130,8 @@ impl Exposition {
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime, or within one without timers.
+    /// Outside of a Tokio runtime. Within one without timers, the thread that writes panics, and
+    /// the body ends with an error.
     #[must_use]
     pub fn respond(&self, headers: &HeaderMap) -> Response<ExpositionBody> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {

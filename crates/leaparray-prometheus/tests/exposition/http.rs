@@ -214,3 +214,14 @@ async fn slow_client_delays_no_other() {
     assert!(text.ends_with(b"# EOF\n") && text.len() > 4 * CHUNK);
     drop(slow);
 }
+
+#[test]
+fn body_without_timers_is_an_error() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let exposition = Exposition::new(Registry::default());
+    runtime.block_on(async {
+        let response = exposition.respond(&HeaderMap::new());
+        assert_eq!(response.status(), StatusCode::OK);
+        response.into_body().collect().await.unwrap_err();
+    });
+}
