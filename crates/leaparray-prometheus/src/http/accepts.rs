@@ -33,17 +33,20 @@ impl Format {
 
 impl Accepts {
     pub(super) fn of(headers: &HeaderMap, has_protobuf: bool) -> Self {
-        let [mut protobuf, mut open_metrics, mut text] = [0; 3];
-        for (name, parameters, quality) in elements(headers, ACCEPT) {
-            let best = match name.as_str() {
-                "application/vnd.google.protobuf" if is_delimited(&parameters) => &mut protobuf,
-                // `OpenMetrics` serves a client that takes anything.
-                "application/openmetrics-text" | "application/*" | "*/*" => &mut open_metrics,
-                "text/plain" | "text/*" => &mut text,
-                _ => continue,
+        let ranges = elements(headers, ACCEPT);
+        // The quality is that of the most specific range, wherever it is in the list.
+        let quality = |names: [&str; 3], fits: fn(&[String]) -> bool| {
+            let of = |name: &str| {
+                let named = ranges.iter().filter(|it| it.0 == name && fits(&it.1));
+                named.map(|it| it.2).max()
             };
-            *best = quality.max(*best);
-        }
+            names.iter().find_map(|name| of(name)).unwrap_or(0)
+        };
+        let [application, any] = ["application/*", "*/*"];
+        // One that is not asked for by its name is not sent: few clients read it.
+        let protobuf = quality(["application/vnd.google.protobuf"; 3], is_delimited);
+        let open_metrics = quality(["application/openmetrics-text", application, any], |_| true);
+        let text = quality(["text/plain", "text/*", any], |_| true);
         let format = if has_protobuf && protobuf > open_metrics.max(text) {
             Format::Protobuf
         } else if text > open_metrics {
@@ -116,6 +119,9 @@ mod tests {
         assert_eq!(format("*/*"), Format::OpenMetrics);
         assert_eq!(format("text/html, Text/Plain"), Format::Prometheus);
         assert_eq!(format("application/vnd.google.protobuf;encoding=text"), Format::OpenMetrics);
+        let refuses = "*/*, text/plain;q=0.5, application/openmetrics-text;q=0";
+        assert_eq!(format(refuses), Format::Prometheus);
+        assert_eq!(format("text/*, text/plain;q=0, */*;q=0.1"), Format::OpenMetrics);
         assert_eq!(Accepts::of(&HeaderMap::new(), true).format, Format::OpenMetrics);
     }
 
