@@ -15,8 +15,8 @@ pub(crate) struct Handle<C> {
     listed: Arc<Listed<C>>,
     /// `None` for the node of the resource itself.
     context: Option<KeptContext<C>>,
-    /// As that of the resource. Here as well, so that a request that has the handle reads it
-    /// without a further cache line.
+    /// A copy of the resource's word: a request that has the handle reads no further cache line
+    /// for it.
     rule_place: AtomicU64,
 }
 

@@ -103,7 +103,7 @@ const EXPLAINED: &[Explained] = &[
         |it| it.case.starts_with("rules: ") && it.case.ends_with("10,000 rules"),
         "With 10,000 rules, it takes {measured} × as long, not {goal} ×",
         "because it reads the list of limiters, and a decision alone also the line of the resource's \
-         handle, of which each is in a page of its own; a limiter by hand is found by its index",
+         handle, each in a page of its own; a limiter by hand is found by its index",
     ),
     explained(
         "leases",

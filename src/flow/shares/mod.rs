@@ -463,7 +463,7 @@ impl<P: fmt::Debug, R: Deref<Target: GiveBack>> fmt::Debug for TenantPermit<P, R
 // Of two words, since each request moves one.
 struct Place<R: Deref<Target: GiveBack>> {
     shares: R,
-    /// The number after that of the slot: a table has fewer than 2³² slots.
+    /// The number of the slot plus 1. A table has fewer than 2³² slots.
     slot: Option<NonZeroU32>,
     /// At most [`Word::MOST`].
     permits: u32,

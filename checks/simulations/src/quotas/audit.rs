@@ -28,8 +28,8 @@ pub enum Violation {
         /// The requests that could have been admitted in them.
         possible: u64,
     },
-    /// An instance has other subscriptions than its clients, or keeps something of those that are
-    /// gone.
+    /// The subscriptions of an instance differ from those of its clients, or the instance keeps
+    /// something of a client that has gone.
     Kept {
         /// The streams, the subscriptions and the budgets.
         counts: (usize, usize, usize),

@@ -11,8 +11,8 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Returns a share of the limit for an instance: at most what the others leave, and in place of
-    /// its last one, of which it may use what is more until that ends.
+    /// Returns a share of the limit for an instance: at most what the others leave. It replaces the
+    /// last share of the instance, whose surplus may be used until that share ends.
     pub(super) fn ask(
         &mut self,
         random: &mut Rng,

@@ -34,19 +34,19 @@ impl Format {
 impl Accepts {
     pub(super) fn of(headers: &HeaderMap, has_protobuf: bool) -> Self {
         let ranges = elements(headers, ACCEPT);
-        // The quality is that of the most specific range, wherever it is in the list.
-        let quality = |names: [&str; 3], fits: fn(&[String]) -> bool| {
+        // The most specific range counts, wherever it is in the list. So `names` begin with it.
+        let quality = |names: &[&str], fits: fn(&[String]) -> bool| {
             let of = |name: &str| {
                 let named = ranges.iter().filter(|it| it.0 == name && fits(&it.1));
                 named.map(|it| it.2).max()
             };
             names.iter().find_map(|name| of(name)).unwrap_or(0)
         };
-        let [application, any] = ["application/*", "*/*"];
-        // One that is not asked for by its name is not sent: few clients read it.
-        let protobuf = quality(["application/vnd.google.protobuf"; 3], is_delimited);
-        let open_metrics = quality(["application/openmetrics-text", application, any], |_| true);
-        let text = quality(["text/plain", "text/*", any], |_| true);
+        // Only a client that names it reads it.
+        let protobuf = quality(&["application/vnd.google.protobuf"], is_delimited);
+        let open_metrics =
+            quality(&["application/openmetrics-text", "application/*", "*/*"], |_| true);
+        let text = quality(&["text/plain", "text/*", "*/*"], |_| true);
         let format = if has_protobuf && protobuf > open_metrics.max(text) {
             Format::Protobuf
         } else if text > open_metrics {

@@ -42,7 +42,7 @@ type Protobuf = Arc<dyn Fn(&Registry) -> Option<Vec<u8>> + Send + Sync>;
 /// Serves the metrics of a registry of `prometheus-client` over HTTP: a stream of chunks of 64 KiB,
 /// by gzip if the client takes it.
 ///
-/// The format is the text of `OpenMetrics` 1.0.0, or that of Prometheus 0.0.4 if the client prefers
+/// The format is `OpenMetrics` 1.0.0, or the text format 0.0.4 of Prometheus if the client prefers
 /// it. A thread for blocking work writes it, so that no other task of the runtime waits. It is at
 /// most three chunks ahead of the client: beside the reading of the registry, a scrape takes as
 /// much memory for 10,000 resources as for ten.

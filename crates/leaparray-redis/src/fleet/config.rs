@@ -74,7 +74,9 @@ impl FleetConfig {
     /// Sets after how many seconds without a delivery a process counts as lost: from 3, to less
     /// than [`delivery`](Self::delivery). By default 5. Readers do not wait for the seconds of lost
     /// processes. If no process at all delivers for half of this time, the server was away, and no
-    /// process counts as lost for it; each delivers once a second.
+    /// process counts as lost for it; each delivers once a second. A reader whose first survey, or
+    /// whose first one for as long, is in such a time shows no further second as final until
+    /// `seconds` have passed: a server that has lost data may not know all processes yet.
     ///
     /// # Errors
     ///

@@ -37,11 +37,11 @@ const WAIT: Duration = Duration::from_secs(2);
 /// The quarantine, and until the shares are known.
 const WARM_UP: Duration = Duration::from_secs(5);
 
-/// The processor of the server, and those of the other client and the limiters.
+/// The processor of the server, and the processors of the other client and the limiters.
 const OF_SERVER: &str = "0";
 const OF_CLIENTS: &str = "1-1023";
 
-/// Runs a thread on these processors, of those that there are.
+/// Runs a thread only on these processors. Numbers without a processor have no effect.
 fn pin(thread: &str, processors: &str) {
     let taskset = Command::new("taskset")
         .args(["--all-tasks", "--cpu-list", "--pid", processors, thread])

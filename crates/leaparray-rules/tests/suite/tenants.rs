@@ -36,8 +36,8 @@ fn room(rules: &Rules<ManualClock>) -> (u64, u64) {
     (quota.limit, quota.remaining)
 }
 
-/// Has the permits of `held`, and those of another tenant, come back in turn, while both ask for
-/// each: `ann` first. Returns the permits that each of them then holds.
+/// Gives back permits of `held` and of another tenant in turn. Both ask for each of these, `ann`
+/// first. Returns the permits that each tenant holds in the end.
 fn share(rules: &Rules<ManualClock>, mut held: Held) -> [usize; 2] {
     let mut of_bob = fill(rules, "bob");
     for turn in 0..300 {

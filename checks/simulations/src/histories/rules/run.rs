@@ -242,8 +242,8 @@ impl Run {
         self.observe(step, request, false, answer, possible)
     }
 
-    /// A request and a change, of which one was in the middle of the other. `possible` has states
-    /// that may be beside those of both decisions.
+    /// A request in the middle of a change, or a change in the middle of a request. `possible` has
+    /// further states that are right, beside the states after both decisions.
     fn meet(
         &mut self,
         step: usize,
