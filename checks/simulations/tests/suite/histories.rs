@@ -136,6 +136,15 @@ fn cause(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Returns the limit of [`Headroom`] by its formula, if it knew the workers and the mean permits of
+/// a call. No algorithm that has to measure them can be expected to do better.
+fn of_known_capacity(health: &Stage) -> u64 {
+    let [workers, least, most] =
+        [health.workers, health.weights[0], health.weights[1]].map(|it| it as f64);
+    let weight = (least + most) / 2.0;
+    (workers + weight * (4.0 + 1.5 * (workers / weight).sqrt())).ceil() as u64
+}
+
 /// Prints the numbers of the doc of `Headroom` and of `docs/CORRECTNESS.md`, which takes three
 /// minutes in a release build:
 ///
@@ -146,16 +155,20 @@ fn cause(verdict: Verdict) -> &'static str {
 #[ignore = "prints numbers"]
 fn share_of_histories_that_hold() {
     let mut counts = [[0; 3]; 2];
+    let mut known = [[0; 3]; 2];
     let mut causes = BTreeMap::<_, [u32; 6]>::new();
     for seed in 200_000..204_000 {
         let history = History::random(seed);
         let verdict = judge(&history, &headroom, seed);
         let Stage { workers, weights, failures, lengths, .. } = history.health;
         let is_plain = workers >= 8 && weights == [1, 1] && failures.cancelled == 0.0;
-        for [all, holds, most] in counts.iter_mut().take(if is_plain { 2 } else { 1 }) {
-            *all += 1;
-            *holds += u32::from(verdict.holds());
-            *most += u32::from(verdict.goodput >= 0.9);
+        let with_known = judge(&history, &fixed(of_known_capacity(&history.health)), seed);
+        for (counts, verdict) in [(&mut counts, verdict), (&mut known, with_known)] {
+            for [all, holds, most] in counts.iter_mut().take(if is_plain { 2 } else { 1 }) {
+                *all += 1;
+                *holds += u32::from(verdict.holds());
+                *most += u32::from(verdict.goodput >= 0.9);
+            }
         }
         let is_few = workers < 4 * (1 + weights[1]);
         let is_tail = matches!(lengths, Lengths::HeavyTail(_));
@@ -171,6 +184,7 @@ fn share_of_histories_that_hold() {
     }
     println!("all, those that hold, and those with 90 % of the goodput: of all, and with eight");
     println!("workers or more, calls of one permit and no cancellations: {counts:?}");
+    println!("the same of a limit that knows the workers: {known:?}");
     println!(
         "| cause | histories | room for < 8 calls | heavy tail | streams | weights | cancelled |"
     );

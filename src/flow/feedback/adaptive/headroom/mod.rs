@@ -76,9 +76,10 @@ use trial::{Base, High, busy_length, length};
 /// of the best fixed limit, and refuses at most 3 % of the calls while the backend is idle: in 92
 /// of 100 random histories of load, capacity, lengths of 1 ms to 10 minutes, streams, weights,
 /// failures and cancellations, that `checks/simulations` draws, and 90 % of the goodput in 98. With
-/// eight workers or more, calls of one permit and no cancellations, it is 96 and 99 of 100. These
-/// are shares of 4,000 histories by which no constant was chosen: `share_of_histories_that_hold` in
-/// its tests counts them.
+/// eight workers or more, calls of one permit and no cancellations, it is 96 and 99 of 100. A fixed
+/// limit by the formula above, of the true capacity, holds in 97 of 100, and has 90 % of the
+/// goodput in all. These are shares of 4,000 histories by which no constant was chosen:
+/// `share_of_histories_that_hold` in its tests counts them.
 ///
 /// # Limits
 ///
