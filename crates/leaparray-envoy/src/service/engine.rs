@@ -46,7 +46,9 @@ pub(super) fn charge<C: Clock>(
         return is_over(request, asked);
     }
     if asked.len() > 1 {
-        asked.iter_mut().for_each(|one| one.peek(now));
+        for one in asked.iter_mut() {
+            one.peek(now);
+        }
         forget_repeated(asked);
     }
     if is_over(request, asked) {
@@ -55,7 +57,9 @@ pub(super) fn charge<C: Clock>(
     asked.iter_mut().filter(|one| !one.is_refused).for_each(|one| one.take(now));
     let is_over = is_over(request, asked);
     if is_over {
-        asked.iter_mut().for_each(|one| one.give_back(now));
+        for one in asked.iter_mut() {
+            one.give_back(now);
+        }
     }
     is_over
 }
@@ -140,7 +144,9 @@ pub(super) fn charge_by<C: Clock>(
     }
     let is_over = is_over(request, asked);
     if is_over {
-        asked.iter_mut().for_each(|one| one.give_back(now));
+        for one in asked.iter_mut() {
+            one.give_back(now);
+        }
     }
     is_over
 }
