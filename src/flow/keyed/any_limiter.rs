@@ -32,8 +32,16 @@ pub struct OwnLimiter<L> {
 impl<L> OwnLimiter<L> {
     /// Returns the limiter, which may be asked elsewhere from then on.
     fn lent(&self) -> Arc<L> {
-        self.as_new_at.set(None);
+        self.note_use();
         Arc::clone(&self.limiter)
+    }
+
+    /// Notes that the limiter may be asked. A line that has the note already is not written: other
+    /// threads look keys up in it.
+    fn note_use(&self) {
+        if self.as_new_at.get().is_some() {
+            self.as_new_at.set(None);
+        }
     }
 
     /// Returns the question, at a time at which it is decided.
@@ -162,6 +170,50 @@ where
     {
         let now = Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock));
         self.with_state(self.hash(key), key, now, |own| own.lent())
+    }
+
+    /// Calls `act` with the limiter of a key, for a request at `now`, as
+    /// [`limiter_of_at`](Self::limiter_of_at) returns it. Returns what `act` returns; `None`
+    /// without room for the key.
+    ///
+    /// The shard of the key is locked during the call, so no other thread asks the limiter then,
+    /// unless it holds it. `act` must not ask this keyed limiter, and should not take longer than a
+    /// decision. In return, no reference is counted, which threads that ask for the same key would
+    /// compete for.
+    ///
+    /// ```
+    /// use leaparray::flow::{Account, Keyed, LimiterExt, SlidingWindowLimiter};
+    /// use leaparray::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let make = move || SlidingWindowLimiter::new(second, 2).expect("a good interval");
+    /// let keyed = Keyed::<String, _>::new(make, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// let remaining = keyed.with_limiter_of_at("ann", now, |ann| {
+    ///     assert!(ann.try_acquire_at(now, 1).is_admitted());
+    ///     ann.quota(now).map(|quota| quota.remaining)
+    /// });
+    /// assert_eq!(remaining.flatten(), Some(1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn with_limiter_of_at<Q, T>(
+        &self,
+        key: &Q,
+        now: Timestamp,
+        act: impl FnOnce(&L) -> T,
+    ) -> Option<T>
+    where
+        S: BuildHasher,
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        let now = Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock));
+        self.with_state(self.hash(key), key, now, |own| {
+            own.note_use();
+            act(&own.limiter)
+        })
     }
 
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a

@@ -407,6 +407,50 @@ pub(in crate::flow) fn window_of_any(interval: Duration) -> Result<WindowConfig,
     }
 }
 
+impl<C> SlidingWindowLimiter<C> {
+    /// Returns the quota at `now`, as [`quota`](Account::quota) does, for what a response tells
+    /// beside a decision. While threads compete for the limit, it has the permits of other threads
+    /// as of a recent moment: up to 32 permits of this thread ago, and in the same bucket.
+    /// Otherwise, it is exact.
+    ///
+    /// An exact reading takes the cache lines of the threads that compete, so it takes longer than
+    /// their decisions.
+    ///
+    /// ```
+    /// use leaparray::flow::{LimiterExt, SlidingWindowLimiter};
+    /// use leaparray::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(Duration::from_secs(1), 100)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(now, 30).is_admitted());
+    /// assert_eq!(limiter.recent_quota(now).remaining, 70);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn recent_quota(&self, now: Timestamp) -> Quota {
+        self.quota_of(self.window.recent_permits_and_end(now), now)
+    }
+
+    /// Returns the quota by the permits of the window at `now`, and the start of the first window
+    /// without any of them.
+    fn quota_of(&self, (permits, reset): (u64, Option<Timestamp>), now: Timestamp) -> Quota {
+        let (limit, config) = (self.limit.load(Ordering::Relaxed), self.window.config());
+        let last =
+            |it: &DirectPasses| it.last(config.bucket_number(now), config.sample_count() as u64);
+        let (direct, reset) = match self.direct.as_ref().and_then(last) {
+            // In which of its buckets they were recorded is not known: perhaps in the last one.
+            Some((number, direct @ 1..)) => {
+                let leave = self.window.leaves_at(number);
+                (direct, leave.and_then(|leave| reset.map(|reset| reset.max(leave))))
+            }
+            _ => (0, reset),
+        };
+        let remaining = limit.saturating_sub(permits).saturating_sub(direct);
+        Quota::new(limit, remaining, reset).with_window(self.interval)
+    }
+}
+
 impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     type Permit = ();
 
@@ -491,19 +535,7 @@ impl<C: Clock> Account for SlidingWindowLimiter<C> {
     /// window has no permits. The [passes of a node](Self::with_node_passes) that were counted last
     /// are not left, until the window in which they may be is over.
     fn quota(&self, now: Timestamp) -> Option<Quota> {
-        let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
-        let (config, samples) = (self.config(), self.config().sample_count() as u64);
-        let last = |it: &DirectPasses| it.last(config.bucket_number(now), samples);
-        let (direct, reset) = match self.direct.as_ref().and_then(last) {
-            // In which of its buckets they were recorded is not known: perhaps in the last one.
-            Some((number, direct @ 1..)) => {
-                let leave = self.window.leaves_at(number);
-                (direct, leave.and_then(|leave| reset.map(|reset| reset.max(leave))))
-            }
-            _ => (0, reset),
-        };
-        let remaining = limit.saturating_sub(permits).saturating_sub(direct);
-        Some(Quota::new(limit, remaining, reset).with_window(self.interval))
+        Some(self.quota_of(self.window.permits_and_end(now), now))
     }
 
     /// Returns whether the window at `now` has no permits, and no request was decided in a later

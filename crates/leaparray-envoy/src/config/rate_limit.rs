@@ -1,6 +1,7 @@
 //! The limit of a descriptor.
 
 use leaparray::flow::SlidingWindowLimiter;
+use leaparray::{ManualClock, Timestamp};
 
 use super::reader::{Entries, Reader, shown};
 use super::yaml::{Node, Value};
@@ -123,7 +124,8 @@ impl Reader<'_> {
 
 /// Returns the highest number of requests in any interval of a unit.
 fn max_requests(unit: Unit) -> u64 {
-    let probe = SlidingWindowLimiter::new(unit.interval(), 0);
+    let clock = ManualClock::new(Timestamp::MIN);
+    let probe = SlidingWindowLimiter::with_clock(unit.interval(), 0, clock);
     probe.map_or(u64::MAX, |it| SlidingWindowLimiter::max_limit(it.config()))
 }
 

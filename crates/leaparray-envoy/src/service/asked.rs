@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{self, Account, Ask, Limiter, Reason};
+use leaparray::flow::{self, Ask, Limiter, Reason};
 use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
@@ -11,8 +11,9 @@ use super::counts::Outcomes;
 use super::decision::{By, Code, CurrentLimit, Quota, Status};
 #[cfg(feature = "redis")]
 use super::leases::{self, Leased};
+use super::settings::Charging;
 use super::state::State;
-use super::table::Window;
+use super::table::{Window, set_limit};
 use super::tree::Rule;
 use crate::config::Unit;
 
@@ -62,7 +63,11 @@ pub(super) enum Found<'t, C> {
     /// Nowhere: the fallback decides.
     Fallback,
     One(&'t Window<C>),
+    /// In the table of windows, where it is not looked up yet.
+    InTable,
     Key(Arc<Window<C>>),
+    /// In the table of windows, where it was asked: what is left after the request.
+    Read(Left),
     #[cfg(feature = "redis")]
     Lease(Leased),
     /// Nowhere: a limit of 0, of which nothing can be leased.
@@ -71,6 +76,29 @@ pub(super) enum Found<'t, C> {
 }
 
 pub(super) type AllAsked<'t, C> = SmallVec<[Asked<'t, C>; 2]>;
+
+impl<C> Asked<'_, C> {
+    /// Creates the question for the hits of a descriptor, before its limit is found.
+    #[inline]
+    pub(super) const fn new(hits: u64) -> Self {
+        Self {
+            rule: None,
+            requests: 0,
+            unit: Unit::Second,
+            hits,
+            by: By::Limit,
+            is_refused: false,
+            is_taken: false,
+            #[cfg(feature = "redis")]
+            since: Timestamp::from_nanos(0),
+            #[cfg(feature = "redis")]
+            awaits: false,
+            limit: Found::Nothing,
+            left: None,
+            quota: None,
+        }
+    }
+}
 
 impl<C: Clock> Asked<'_, C> {
     fn limiter(&self) -> Option<&dyn Limiter<Permit = ()>> {
@@ -106,6 +134,11 @@ impl<C: Clock> Asked<'_, C> {
         self.rule.is_some_and(|rule| rule.is_quota && !rule.is_shadow)
     }
 
+    /// Returns whether hits are handed out with its decisions.
+    pub(super) fn has_quotas(&self) -> bool {
+        self.rule.is_some_and(|rule| rule.requests_per_quota.is_some())
+    }
+
     /// Returns the time of the limiter: leases end by a clock of their own.
     #[inline]
     #[cfg_attr(not(feature = "redis"), expect(clippy::unused_self, reason = "there are no leases"))]
@@ -121,7 +154,7 @@ impl<C: Clock> Asked<'_, C> {
     /// cannot tell counts as one that does not refuse.
     pub(super) fn peek(&mut self, now: Timestamp) {
         // The status needs the same reading of all buckets.
-        self.left = self.window().and_then(|window| window.quota(now)).map(Left::from);
+        self.left = self.window().map(|window| window.recent_quota(now).into());
         if self.left.is_some_and(|left| left.remaining >= self.hits.max(1)) {
             self.is_refused = false;
             return;
@@ -138,6 +171,7 @@ impl<C: Clock> Asked<'_, C> {
             #[cfg(feature = "redis")]
             Found::Closed => {}
             Found::Nothing | Found::Unlimited | Found::Fallback => {}
+            Found::InTable | Found::Read(_) => {}
             #[cfg(feature = "redis")]
             Found::Lease(leased) => {
                 self.since = leased.clock().now();
@@ -155,6 +189,19 @@ impl<C: Clock> Asked<'_, C> {
             }
         }
         self.is_taken = !self.is_refused;
+    }
+
+    /// Takes the hits from a window of the table, of a request with no other descriptor.
+    #[inline]
+    pub(super) fn take_in(&mut self, window: &Window<C>, charging: Charging, now: Timestamp) {
+        set_limit(window, self.requests);
+        let mut one = Asked { limit: Found::One(window), ..Asked::new(self.hits) };
+        one.take(now);
+        if charging == Charging::Each {
+            one.take_rest(now);
+        }
+        (self.is_refused, self.is_taken) = (one.is_refused, one.is_taken);
+        self.limit = Found::Read(window.recent_quota(now).into());
     }
 
     /// Takes what is left, if it was refused.
@@ -199,6 +246,18 @@ impl<C: Clock> Asked<'_, C> {
         Some(left)
     }
 
+    /// Returns the permits that are left, by a reading after the charge.
+    #[inline]
+    fn left_now(&self, now: Timestamp) -> Option<Left> {
+        if let Found::Read(left) = &self.limit {
+            return Some(*left);
+        }
+        match self.window() {
+            Some(window) => Some(window.recent_quota(now).into()),
+            None => Some(self.limiter()?.account().quota(now)?.into()),
+        }
+    }
+
     pub(super) fn give_back(&mut self, now: Timestamp) {
         let is_taken = std::mem::replace(&mut self.is_taken, false);
         if let Some(limiter) = self.limiter().filter(|_| is_taken && self.hits > 0) {
@@ -238,8 +297,7 @@ pub(super) fn status<C: Clock>(one: &Asked<'_, C>, now: Timestamp) -> Status {
         unit: one.unit,
     });
     let now = one.time(now);
-    let left = one.left_after(now);
-    if let Some(left) = left.or_else(|| Some(one.limiter()?.account().quota(now)?.into())) {
+    if let Some(left) = one.left_after(now).or_else(|| one.left_now(now)) {
         status.remaining = left.remaining;
         status.until_reset = left.reset.map(|reset| reset.saturating_since(now));
     }

@@ -28,7 +28,10 @@ pub struct Status {
     /// The limit; `None` if no limit concerns the descriptor.
     pub limit: Option<CurrentLimit>,
     /// The hits that are left of the limit. `u64::MAX` without a limit, if it is `unlimited`, and
-    /// 0 if no limit concerns the descriptor.
+    /// 0 if no limit concerns the descriptor. While threads compete for a limit in memory, hits
+    /// that others took a moment ago may [still be among them][recent].
+    ///
+    /// [recent]: leaparray::flow::SlidingWindowLimiter::recent_quota
     pub remaining: u64,
     /// The time until the whole limit is left, if no more is charged; `None` without a limit, and
     /// if it is not known.

@@ -17,10 +17,11 @@
 use std::collections::HashMap;
 
 use leaparray::{Clock, Registry, Timestamp};
+use smallvec::SmallVec;
 
-use super::asked::{AllAsked, status};
 #[cfg(feature = "redis")]
-use super::asked::{Asked, Found};
+use super::asked::Found;
+use super::asked::{Asked, status};
 use super::decision::{By, Decision};
 #[cfg(feature = "redis")]
 use super::leases;
@@ -33,7 +34,7 @@ use super::settings::Fallback;
 #[inline]
 pub(super) fn charge<C: Clock>(
     request: &Request,
-    asked: &mut AllAsked<'_, C>,
+    asked: &mut [Asked<'_, C>],
     charging: Charging,
     now: Timestamp,
 ) -> bool {
@@ -45,7 +46,9 @@ pub(super) fn charge<C: Clock>(
         return is_over(request, asked);
     }
     if asked.len() > 1 {
-        asked.iter_mut().for_each(|one| one.peek(now));
+        for one in asked.iter_mut() {
+            one.peek(now);
+        }
         forget_repeated(asked);
     }
     if is_over(request, asked) {
@@ -54,14 +57,16 @@ pub(super) fn charge<C: Clock>(
     asked.iter_mut().filter(|one| !one.is_refused).for_each(|one| one.take(now));
     let is_over = is_over(request, asked);
     if is_over {
-        asked.iter_mut().for_each(|one| one.give_back(now));
+        for one in asked.iter_mut() {
+            one.give_back(now);
+        }
     }
     is_over
 }
 
 /// Forgets what is left of a window that several descriptors of the request charge: each reading
 /// would lack the charges of the others. With more than a few descriptors, forgets it of all.
-fn forget_repeated<C: Clock>(asked: &mut AllAsked<'_, C>) {
+fn forget_repeated<C: Clock>(asked: &mut [Asked<'_, C>]) {
     const FEW: usize = 8;
     for index in 0..asked.len() {
         let is_few = asked.len() <= FEW;
@@ -74,7 +79,7 @@ fn forget_repeated<C: Clock>(asked: &mut AllAsked<'_, C>) {
 
 /// Returns whether answers of the store may admit a request that is over.
 #[cfg(feature = "redis")]
-pub(super) fn awaits<C: Clock>(asked: &AllAsked<'_, C>) -> bool {
+pub(super) fn awaits<C: Clock>(asked: &[Asked<'_, C>]) -> bool {
     let mut refused = asked.iter().filter(|one| one.is_refused && !one.is_shadow()).peekable();
     refused.peek().is_some() && refused.all(|one| one.awaits)
 }
@@ -85,7 +90,7 @@ pub(super) fn awaits<C: Clock>(asked: &AllAsked<'_, C>) -> bool {
 #[cfg(feature = "redis")]
 pub(super) async fn charge_after_answers<C: Clock>(
     request: &Request,
-    asked: &mut AllAsked<'_, C>,
+    asked: &mut [Asked<'_, C>],
     charging: Charging,
     now: Timestamp,
 ) -> bool {
@@ -117,7 +122,7 @@ pub(super) async fn charge_after_answers<C: Clock>(
 pub(super) fn charge_by<C: Clock>(
     fallback: Fallback,
     request: &Request,
-    asked: &mut AllAsked<'_, C>,
+    asked: &mut [Asked<'_, C>],
     charging: Charging,
     now: Timestamp,
 ) -> bool {
@@ -139,7 +144,9 @@ pub(super) fn charge_by<C: Clock>(
     }
     let is_over = is_over(request, asked);
     if is_over {
-        asked.iter_mut().for_each(|one| one.give_back(now));
+        for one in asked.iter_mut() {
+            one.give_back(now);
+        }
     }
     is_over
 }
@@ -147,7 +154,7 @@ pub(super) fn charge_by<C: Clock>(
 /// Gives back what was charged when it is dropped.
 #[cfg(feature = "redis")]
 struct Held<'a, 't, C: Clock> {
-    asked: &'a mut AllAsked<'t, C>,
+    asked: &'a mut [Asked<'t, C>],
     now: Timestamp,
     gives_back: bool,
 }
@@ -162,7 +169,8 @@ impl<C: Clock> Drop for Held<'_, '_, C> {
 }
 
 /// Returns whether an enforced limit refuses the request, or all of its quotas do.
-fn is_over<C: Clock>(request: &Request, asked: &AllAsked<'_, C>) -> bool {
+#[inline]
+pub(super) fn is_over<C: Clock>(request: &Request, asked: &[Asked<'_, C>]) -> bool {
     let mut has_quota = false;
     for one in asked {
         if one.is_quota() {
@@ -180,7 +188,7 @@ fn is_over<C: Clock>(request: &Request, asked: &AllAsked<'_, C>) -> bool {
 /// group, so that a request can go to another model while one has a quota left. Without these keys,
 /// each list of entries is a group.
 #[cold]
-fn are_quotas_over<C: Clock>(request: &Request, asked: &AllAsked<'_, C>) -> bool {
+fn are_quotas_over<C: Clock>(request: &Request, asked: &[Asked<'_, C>]) -> bool {
     let mut groups: HashMap<Group<'_>, bool> = HashMap::new();
     for (one, descriptor) in asked.iter().zip(&request.descriptors) {
         if one.is_quota() {
@@ -213,16 +221,17 @@ impl<'a> Group<'a> {
 pub(super) fn answer<C: Clock + Clone>(
     registry: &Registry<C>,
     request: &Request,
-    asked: &AllAsked<'_, C>,
+    asked: &[Asked<'_, C>],
     over: bool,
     now: Timestamp,
 ) -> Decision {
+    let mut statuses = SmallVec::new();
     for (one, descriptor) in asked.iter().zip(&request.descriptors) {
         if let Some(rule) = one.rule.filter(|_| one.by != By::Replaced) {
             let outcome = one.outcome(over);
             rule.state.counts.count(registry, rule, descriptor, now, one.hits, outcome);
         }
+        statuses.push(status(one, now));
     }
-    let statuses = asked.iter().map(|one| status(one, now)).collect();
     Decision::new(over, statuses)
 }

@@ -25,62 +25,77 @@ pub(super) fn find<'t, C: Clock + Clone + Send + Sync + 'static>(
     now: Timestamp,
 ) -> AllAsked<'t, C> {
     let mut key = Key::new();
-    let mut asked: AllAsked<'t, C> = SmallVec::with_capacity(request.descriptors.len());
+    let mut asked: AllAsked<'t, C> = SmallVec::new();
     let mut replaces = false;
-    let is_alone = request.descriptors.len() == 1;
     for descriptor in &request.descriptors {
-        let mut one = Asked {
-            rule: None,
-            requests: 0,
-            unit: Unit::Second,
-            hits: request.hits_of(descriptor),
-            by: By::Limit,
-            is_refused: false,
-            is_taken: false,
-            #[cfg(feature = "redis")]
-            since: Timestamp::from_nanos(0),
-            #[cfg(feature = "redis")]
-            awaits: false,
-            limit: Found::Nothing,
-            left: None,
-            quota: None,
-        };
-        key.clear();
-        if let Some(limit) = descriptor.limit {
-            // As in the reference server, it needs no descriptor of the configuration.
-            (one.requests, one.unit) = (limit.requests_per_unit, limit.unit);
-            one.limit = states.of_override(request, descriptor, limit, &mut key, now);
-        } else if let Some(rule) = level.find(&descriptor.entries, &mut key) {
-            one.rule = Some(rule);
-            replaces |= !rule.replaces.is_empty();
-            if let Some(requests) = rule.requests {
-                (one.requests, one.unit) = requests;
-                one.limit = states.of_rule(rule, requests, &mut key, now);
-            } else {
-                one.limit = Found::Unlimited;
-            }
-        }
+        let mut one = find_one(level, request, descriptor, states, &mut key);
+        look_up(&mut one, states, &key, now);
+        replaces |= one.rule.is_some_and(|rule| !rule.replaces.is_empty());
         asked.push(one);
     }
-    if replaces && !is_alone {
+    if replaces && asked.len() > 1 {
         replace(&mut asked);
     }
-    for one in &mut asked {
-        match &one.limit {
-            Found::Fallback => {
-                one.by = By::NoRoom;
-                one.is_refused = states.settings.fallback == Fallback::Closed;
-            }
-            Found::One(window) => set_limit(window, one.requests),
-            Found::Key(window) => set_limit(window, one.requests),
-            #[cfg(feature = "redis")]
-            Found::Lease(_) => {}
-            #[cfg(feature = "redis")]
-            Found::Closed => one.is_refused = true,
-            Found::Nothing | Found::Unlimited => {}
+    asked.iter_mut().for_each(|one| prepare(one, states));
+    asked
+}
+
+/// Finds the limit of a descriptor. A window of the table is not looked up: `key` is its key.
+#[inline]
+pub(super) fn find_one<'t, C: Clock + Clone + Send + Sync + 'static>(
+    level: &'t Level<Arc<State<C>>>,
+    request: &Request,
+    descriptor: &Descriptor,
+    states: &States<C>,
+    key: &mut Key,
+) -> Asked<'t, C> {
+    let mut one = Asked::new(request.hits_of(descriptor));
+    key.clear();
+    if let Some(limit) = descriptor.limit {
+        // As in the reference server, it needs no descriptor of the configuration.
+        (one.requests, one.unit) = (limit.requests_per_unit, limit.unit);
+        one.limit = states.of_override(request, descriptor, limit, key);
+    } else if let Some(rule) = level.find(&descriptor.entries, key) {
+        one.rule = Some(rule);
+        if let Some(requests) = rule.requests {
+            (one.requests, one.unit) = requests;
+            one.limit = states.of_rule(rule, requests, key);
+        } else {
+            one.limit = Found::Unlimited;
         }
     }
-    asked
+    one
+}
+
+/// Looks the window of a descriptor up, if it is in the table.
+pub(super) fn look_up<C: Clock + Clone + Send + Sync + 'static>(
+    one: &mut Asked<'_, C>,
+    states: &States<C>,
+    key: &Key,
+    now: Timestamp,
+) {
+    if matches!(one.limit, Found::InTable) {
+        let window = states.table.window(one.unit, key.bytes(), now);
+        one.limit = window.map_or(Found::Fallback, Found::Key);
+    }
+}
+
+/// Prepares a limit that was found for the charge.
+#[inline]
+pub(super) fn prepare<C: Clock>(one: &mut Asked<'_, C>, states: &States<C>) {
+    match &one.limit {
+        Found::Fallback => {
+            one.by = By::NoRoom;
+            one.is_refused = states.settings.fallback == Fallback::Closed;
+        }
+        Found::One(window) => set_limit(window, one.requests),
+        Found::Key(window) => set_limit(window, one.requests),
+        #[cfg(feature = "redis")]
+        Found::Lease(_) => {}
+        #[cfg(feature = "redis")]
+        Found::Closed => one.is_refused = true,
+        Found::Nothing | Found::Unlimited | Found::InTable | Found::Read(_) => {}
+    }
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
@@ -91,11 +106,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
         rule: &'t Rules<C>,
         (requests, unit): (u32, Unit),
         key: &mut Key,
-        now: Timestamp,
     ) -> Found<'t, C> {
         #[cfg(feature = "redis")]
         if let Some(leases) = &self.leases {
-            let key = key.of(rule.id);
+            key.set_id(rule.id);
+            let key = key.bytes();
             return found(
                 requests,
                 leases.get(key, (requests, unit), |name| {
@@ -105,12 +120,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
                 }),
             );
         }
-        let _ = requests;
+        let _ = (requests, unit);
         if let Some(window) = &rule.state.window {
             return Found::One(window);
         }
-        let window = self.table.window(unit, key.of(rule.id), now);
-        window.map_or(Found::Fallback, Found::Key)
+        key.set_id(rule.id);
+        Found::InTable
     }
 
     /// Returns where a limit that the request gives is counted: by the domain and all entries.
@@ -120,7 +135,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
         descriptor: &Descriptor,
         limit: LimitOverride,
         key: &mut Key,
-        now: Timestamp,
     ) -> Found<'t, C> {
         key.push(&request.domain);
         for (name, value) in &descriptor.entries {
@@ -134,7 +148,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
             let requests = limit.requests_per_unit;
             // Each number has leases of its own, of one limit on the server. Otherwise, requests
             // with two numbers in turn would end each other's leases.
-            let key = key.of(RuleId(of_unit | u64::from(requests)));
+            key.set_id(RuleId(of_unit | u64::from(requests)));
+            let key = key.bytes();
             return found(
                 requests,
                 leases.get(key, (requests, limit.unit), |name| {
@@ -143,8 +158,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
                 }),
             );
         }
-        let window = self.table.window(limit.unit, key.of(RuleId(of_unit)), now);
-        window.map_or(Found::Fallback, Found::Key)
+        key.set_id(RuleId(of_unit));
+        Found::InTable
     }
 }
 
@@ -157,7 +172,7 @@ fn found<'t, C>(requests: u32, leased: Option<Leased>) -> Found<'t, C> {
 /// Drops the limits that other limits of the request replace, as `constructLimitsToCheck` in
 /// `src/service/ratelimit.go` of the reference server: by the names that the limits of all
 /// descriptors give, also of those that are unlimited or replaced themselves.
-fn replace<C>(asked: &mut AllAsked<'_, C>) {
+fn replace<C>(asked: &mut [Asked<'_, C>]) {
     let replaced: std::collections::HashSet<&str> = asked
         .iter()
         .filter_map(|one| one.rule)

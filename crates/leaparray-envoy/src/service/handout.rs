@@ -12,24 +12,21 @@ use leaparray::flow::{Account, Ask, Limiter};
 use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
-use super::asked::{AllAsked, Asked};
+use super::asked::Asked;
 use super::decision::Quota;
 
 /// Hands out and charges the quotas of a request that is admitted: one for each descriptor, or none
 /// at all, since a caller without a quota for one of them asks in any case.
 #[inline]
-pub(super) fn hand_out<C: Clock>(asked: &mut AllAsked<'_, C>, skew: Duration, now: Timestamp) {
-    let may_have = |one: &Asked<'_, C>| {
-        let has_quotas = one.rule.is_some_and(|rule| rule.requests_per_quota.is_some());
-        has_quotas && one.is_taken && one.hits == 1
-    };
+pub(super) fn hand_out<C: Clock>(asked: &mut [Asked<'_, C>], skew: Duration, now: Timestamp) {
+    let may_have = |one: &Asked<'_, C>| one.has_quotas() && one.is_taken && one.hits == 1;
     if asked.iter().all(may_have) {
         charge(asked, skew, now);
     }
 }
 
 #[cold]
-fn charge<C: Clock>(asked: &mut AllAsked<'_, C>, skew: Duration, now: Timestamp) {
+fn charge<C: Clock>(asked: &mut [Asked<'_, C>], skew: Duration, now: Timestamp) {
     let quotas: Option<SmallVec<[Quota; 2]>> =
         asked.iter().map(|one| quota(one, skew, now)).collect();
     let Some(quotas) = quotas else { return };

@@ -1,11 +1,13 @@
 //! The decision engine.
 
+mod alone;
 mod asked;
 mod counts;
 mod decision;
 mod engine;
 mod find;
 mod handout;
+mod kept;
 mod key;
 #[cfg(feature = "redis")]
 mod leases;
@@ -13,6 +15,7 @@ mod request;
 mod settings;
 mod state;
 mod table;
+mod texts;
 mod tree;
 #[cfg(feature = "redis")]
 mod waiting;
@@ -20,11 +23,11 @@ mod waiting;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
 use leaparray::{Clock, MonotonicClock, Registry, RegistryConfig, Timestamp};
 
 use crate::config::{Config, Metadata};
 pub use decision::{By, Code, CurrentLimit, Decision, Quota, RuleId, Status};
+use kept::Newest;
 #[cfg(feature = "redis")]
 pub use leases::Leases;
 pub use request::{Descriptor, LimitOverride, Request};
@@ -84,7 +87,7 @@ pub struct Service<C: Clock = MonotonicClock> {
 }
 
 struct Inner<C: Clock> {
-    tree: ArcSwap<Tree<Arc<State<C>>>>,
+    tree: Newest<Tree<Arc<State<C>>>>,
     states: States<C>,
     registry: Arc<Registry<C>>,
     /// Held by the thread that changes the configuration.
@@ -140,7 +143,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     pub fn with_settings(config: &Config, store: &Store, settings: Settings, clock: C) -> Self {
         let states = States::new(store, settings, clock.clone());
         let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
-        let tree = ArcSwap::from_pointee(states.tree(config));
+        let tree = Newest::new(states.tree(config));
         Self { inner: Arc::new(Inner { tree, states, registry, changing: Mutex::new(()), clock }) }
     }
 
@@ -153,7 +156,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     pub fn reconfigure(&self, config: &Config) {
         // One after the other, so that no older tree replaces a newer one.
         let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inner.tree.store(Arc::new(self.inner.states.tree(config)));
+        self.inner.tree.set(self.inner.states.tree(config));
     }
 
     /// Returns the time of the clock.
@@ -179,24 +182,28 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     /// Nothing is counted, and no key gets a state.
     #[cfg(feature = "server")]
     pub(crate) fn limit(&self, domain: &str, entries: &[(String, String)]) -> Option<EntryLimit> {
-        let tree = self.inner.tree.load();
-        let rule = tree.domain(domain)?.find(entries, &mut key::Key::new())?;
-        Some(match rule.requests {
-            Some((requests, unit)) if !rule.is_shadow => EntryLimit::Enforced { requests, unit },
-            _ => EntryLimit::Open,
+        self.inner.tree.with(|tree| {
+            let rule = tree.domain(domain)?.find(entries, &mut key::Key::new())?;
+            Some(match rule.requests {
+                Some((requests, unit)) if !rule.is_shadow => {
+                    EntryLimit::Enforced { requests, unit }
+                }
+                _ => EntryLimit::Open,
+            })
         })
     }
 
     /// Returns what is known of a limit of the configuration in force.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<RuleInfo> {
-        self.inner.tree.load().rule(id).map(|rule| rule.info())
+        self.inner.tree.with(|tree| tree.rule(id).map(|rule| rule.info()))
     }
 
     /// Returns the limits of the configuration in force, by their paths.
     #[must_use]
     pub fn rules(&self) -> Vec<RuleInfo> {
-        let mut rules: Vec<_> = self.inner.tree.load().rules().map(|rule| rule.info()).collect();
+        let infos = |tree: &Tree<_>| tree.rules().map(|rule| rule.info()).collect();
+        let mut rules: Vec<_> = self.inner.tree.with(infos);
         rules.sort_by(|a, b| a.path.cmp(&b.path));
         rules
     }
@@ -224,7 +231,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
         if let Some(leases) = &self.inner.states.leases {
             let Inner { tree, states, registry, .. } = &*self.inner;
             let Settings { charging, fallback, .. } = states.settings;
-            let tree = tree.load_full();
+            let tree = tree.get();
             let Some(level) = tree.domain(&request.domain) else {
                 return Decision::of_unknown_domain(request);
             };
@@ -248,16 +255,20 @@ impl<C: Clock + Clone + Send + Sync + 'static> Service<C> {
     #[must_use]
     pub fn decide_at(&self, request: &Request, now: Timestamp) -> Decision {
         let Inner { tree, states, registry, .. } = &*self.inner;
-        let tree = tree.load();
-        let Some(level) = tree.domain(&request.domain) else {
-            return Decision::of_unknown_domain(request);
-        };
-        let mut asked = find::find(level, request, states, now);
-        let over = engine::charge(request, &mut asked, states.settings.charging, now);
-        if !over {
-            handout::hand_out(&mut asked, states.settings.clock_skew, now);
-        }
-        engine::answer(registry, request, &asked, over, now)
+        tree.with(|tree| {
+            let Some(level) = tree.domain(&request.domain) else {
+                return Decision::of_unknown_domain(request);
+            };
+            if let [descriptor] = &*request.descriptors {
+                return alone::decide(level, request, descriptor, states, registry, now);
+            }
+            let mut asked = find::find(level, request, states, now);
+            let over = engine::charge(request, &mut asked, states.settings.charging, now);
+            if !over {
+                handout::hand_out(&mut asked, states.settings.clock_skew, now);
+            }
+            engine::answer(registry, request, &asked, over, now)
+        })
     }
 }
 

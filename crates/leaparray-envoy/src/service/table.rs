@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use leaparray::flow::{Keyed, SlidingWindowLimiter};
 use leaparray::{Clock, Timestamp};
 
@@ -16,7 +17,10 @@ pub(super) type Window<C> = SlidingWindowLimiter<C>;
 type Make<C> = Box<dyn Fn() -> Window<C> + Send + Sync>;
 
 /// The windows of one unit by key.
-type OfUnit<C> = Keyed<Vec<u8>, (Make<C>, C)>;
+///
+/// The hashes have a random seed: clients may choose values, and without the seed they cannot
+/// choose values that collide.
+type OfUnit<C> = Keyed<Vec<u8>, (Make<C>, C), RandomState>;
 
 /// How far ahead of the clock permits may be charged: see `Service::assign_at`.
 pub(super) const LEAD: Duration = Duration::from_secs(60);
@@ -62,12 +66,26 @@ impl<C: Clock + Clone + Send + Sync + 'static> Table<C> {
         self.of(unit).limiter_of_at(key, now)
     }
 
+    /// Calls `act` with the window of a key at `now`, while no other thread can ask it; `None` if
+    /// there is no room for it.
+    #[inline]
+    pub(super) fn with_window<T>(
+        &self,
+        unit: Unit,
+        key: &[u8],
+        now: Timestamp,
+        act: impl FnOnce(&Window<C>) -> T,
+    ) -> Option<T> {
+        self.of(unit).with_limiter_of_at(key, now, act)
+    }
+
     fn of(&self, unit: Unit) -> &OfUnit<C> {
         self.units[unit as usize].get_or_init(|| {
             let clock = self.clock.clone();
             let make: Make<C> = Box::new(move || window(unit, clock.clone()));
             let max = self.max_keys.clamp(1, OfUnit::<C>::MAX_KEYS);
-            Keyed::new((make, self.clock.clone()), max).expect("from 1 to the highest number")
+            let (limiter, hasher) = ((make, self.clock.clone()), RandomState::default());
+            Keyed::with_hasher(limiter, max, hasher).expect("from 1 to the highest number")
         })
     }
 

@@ -15,27 +15,26 @@ use std::sync::Arc;
 
 use super::decision::RuleId;
 use super::key::Key;
+use super::texts::Texts;
 use crate::config::{Config, DescriptorConfig, Metadata, Unit, entry_name};
-
-type Map<V> = HashMap<Box<str>, V, foldhash::fast::FixedState>;
 
 /// All domains.
 #[derive(Debug)]
 pub(super) struct Tree<S> {
-    domains: Map<Level<S>>,
+    domains: Texts<Level<S>>,
     rules: HashMap<RuleId, Arc<Rule<S>>>,
 }
 
 /// The descriptors of one level.
 #[derive(Debug)]
 pub(super) struct Level<S> {
-    keys: Map<Values<S>>,
+    keys: Texts<Values<S>>,
 }
 
 /// The descriptors of one key.
 #[derive(Debug)]
 struct Values<S> {
-    exact: Map<Branch<S>>,
+    exact: Texts<Branch<S>>,
     /// The texts before the `*`, in the order of the file.
     prefixes: Vec<(Box<str>, Branch<S>)>,
     /// For all other values.
@@ -102,7 +101,7 @@ impl<S: Clone> Tree<S> {
     /// Creates the tree. `state` returns the identity and the state of a limit.
     pub(super) fn new(config: &Config, mut state: impl FnMut(Identity) -> (RuleId, S)) -> Self {
         let mut rules = HashMap::new();
-        let mut domains = Map::default();
+        let mut domains = Texts::new();
         for domain in config.domains() {
             let mut builder = Builder {
                 domain: &domain.name,
@@ -111,7 +110,9 @@ impl<S: Clone> Tree<S> {
                 state: &mut state,
                 rules: &mut rules,
             };
-            domains.insert(domain.name.as_ref().into(), builder.level(&domain.descriptors));
+            let level = builder.level(&domain.descriptors);
+            // A configuration names each domain once.
+            domains.get_or_insert(&domain.name, || level);
         }
         Self { domains, rules }
     }
@@ -157,9 +158,7 @@ impl<S> Level<S> {
 impl<S> Values<S> {
     #[inline]
     fn find(&self, value: &str) -> Option<&Branch<S>> {
-        if !self.exact.is_empty()
-            && let Some(branch) = self.exact.get(value)
-        {
+        if let Some(branch) = self.exact.get(value) {
             return Some(branch);
         }
         let prefix = self.prefixes.iter().find(|(prefix, _)| value.starts_with(&**prefix));
@@ -178,18 +177,18 @@ struct Builder<'a, S, F> {
 
 impl<S: Clone, F: FnMut(Identity) -> (RuleId, S)> Builder<'_, S, F> {
     fn level(&mut self, descriptors: &[DescriptorConfig]) -> Level<S> {
-        let mut keys: Map<Values<S>> = Map::default();
+        let mut keys: Texts<Values<S>> = Texts::new();
         for descriptor in descriptors {
             let branch = self.branch(descriptor);
-            let values = keys.entry(descriptor.key.as_str().into()).or_insert_with(|| Values {
-                exact: Map::default(),
+            let values = keys.get_or_insert(&descriptor.key, || Values {
+                exact: Texts::new(),
                 prefixes: Vec::new(),
                 any: None,
             });
             match (descriptor.value.as_str(), descriptor.value.strip_suffix('*')) {
                 ("", _) => values.any = Some(branch),
                 (_, Some(prefix)) => values.prefixes.push((prefix.into(), branch)),
-                (value, None) => drop(values.exact.insert(value.into(), branch)),
+                (value, None) => drop(values.exact.get_or_insert(value, || branch)),
             }
         }
         Level { keys }

@@ -195,16 +195,20 @@ impl PermitWindow {
     }
 
     /// Returns the newest bucket of a word, with the permits of its window; `None` if the word was
-    /// striped and has changed since.
+    /// striped and has changed since. `taken` returns the permits while it is striped.
     ///
     /// If other threads take permits from stripes during the call, the count lies between those
     /// before and after it.
-    pub(super) fn newest_in(&self, word: u64) -> Option<PackedBucket> {
+    pub(super) fn newest_in(
+        &self,
+        word: u64,
+        taken: impl FnOnce(&Stripes) -> u64,
+    ) -> Option<PackedBucket> {
         let newest = self.layout.read(word);
         if !newest.striped {
             return Some(newest);
         }
-        let count = self.stripes().taken();
+        let count = taken(self.stripes());
         (self.load() == word).then_some(PackedBucket { count, ..newest })
     }
 

@@ -22,6 +22,9 @@ impl PermitWindow {
             return Decision::Refused(Refusal::never());
         }
         let number = self.config.bucket_number(now);
+        if let Some(decision) = self.peek_direct(number, permits, limit) {
+            return decision;
+        }
         let decide = |newest: &PackedBucket| {
             let last = if newest.number < number || newest.flag {
                 // The bucket that `roll_to` would open.
@@ -44,6 +47,24 @@ impl PermitWindow {
             // Permits that were taken during the view may have to leave as well.
             self.end_epoch_now();
         }
+    }
+
+    /// Returns the decision by the word alone, if that is the direct word of the bucket; `None` if
+    /// it is not, or has changed.
+    fn peek_direct(&self, number: u64, permits: u64, limit: u64) -> Option<Decision> {
+        let word = self.load();
+        if !self.layout.is_same_bucket(word, self.layout.word(number, 0)) {
+            return None;
+        }
+        let taken = self.layout.read(word).count;
+        let excess = taken.saturating_add(permits).saturating_sub(limit);
+        if excess == 0 {
+            return Some(Decision::Admitted(()));
+        }
+        let refusal = self.refuse_until(number, excess);
+        // As in `take`: a reading of notes of a later bucket finds the word changed.
+        let is_unchanged = self.load() == word;
+        is_unchanged.then_some(Decision::Refused(refusal))
     }
 
     /// Returns the bucket, or the bucket of the horizon if it is earlier. Does not advance the

@@ -4,7 +4,7 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::Duration;
 
 use super::{PackedBucket, PermitWindow};
-use crate::flow::permits::BucketPermits;
+use crate::flow::permits::{BucketPermits, Stripes};
 use crate::sync::Ordering;
 use crate::time::{Timestamp, run};
 
@@ -13,9 +13,15 @@ impl PermitWindow {
     /// permits from stripes during the call, the permits of the newest bucket lie between those
     /// before and after it.
     pub(in crate::flow) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
+        self.view_of(Stripes::taken, read)
+    }
+
+    /// As [`view`](Self::view), with the permits that `taken` returns while they are taken from
+    /// stripes.
+    fn view_of<T>(&self, taken: impl Fn(&Stripes) -> u64, read: impl Fn(&PackedBucket) -> T) -> T {
         let mut word = self.load();
         loop {
-            let view = self.newest_in(word).map(|newest| read(&newest));
+            let view = self.newest_in(word, &taken).map(|newest| read(&newest));
             // A thread that has read a note of a later bucket has acquired it, and finds the word
             // changed. If the word is unchanged, the notes are of the moment of this load.
             let again = self.load();
@@ -36,8 +42,25 @@ impl PermitWindow {
     /// them: `now` if there are none, and `None` if it is after the end of time. Both are of one
     /// moment.
     pub(in crate::flow) fn permits_and_end(&self, now: Timestamp) -> (u64, Option<Timestamp>) {
+        self.permits_and_end_of(Stripes::taken, now)
+    }
+
+    /// As [`permits_and_end`](Self::permits_and_end). While permits are taken from stripes, those
+    /// of other threads are of a moment shortly before.
+    pub(in crate::flow) fn recent_permits_and_end(
+        &self,
+        now: Timestamp,
+    ) -> (u64, Option<Timestamp>) {
+        self.permits_and_end_of(Stripes::taken_recently, now)
+    }
+
+    fn permits_and_end_of(
+        &self,
+        taken: impl Fn(&Stripes) -> u64,
+        now: Timestamp,
+    ) -> (u64, Option<Timestamp>) {
         let number = self.config.bucket_number(now);
-        self.view(|newest| {
+        self.view_of(taken, |newest| {
             // The window ends with the bucket of `now`, or with the newest bucket if that is later.
             if newest.number >= number {
                 return self.newest_and_end(now, newest);

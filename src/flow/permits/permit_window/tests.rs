@@ -65,6 +65,8 @@ fn decisions_and_readings_in_epochs_are_those_of_one_word() {
             3 => {
                 let found = both.map(|it| (it.permits_by_bucket_at(now), it.quota_at(now)));
                 assert_eq!(found[0], found[1], "step {step}");
+                // No other thread takes permits, so the recent ones are exact.
+                assert_eq!(Some(striped.recent_quota(now)), found[0].1, "step {step}");
             }
             _ => {
                 let decisions = both.map(|it| it.try_acquire_at(now, permits));
@@ -75,6 +77,28 @@ fn decisions_and_readings_in_epochs_are_those_of_one_word() {
         assert_eq!(available[0], available[1], "step {step}");
     }
     assert!(epochs > 1_000, "the limiter was in an epoch at {epochs} steps");
+}
+
+#[test]
+fn recent_quota_has_the_permits_of_other_threads_after_32_of_this_one() {
+    let (limiter, now) = (seconds(100_000), Timestamp::from_secs(60));
+    assert!(ask(&limiter, 60, 1).is_admitted());
+    begin(&limiter);
+    let taken = || 100_000 - limiter.recent_quota(now).remaining;
+    assert_eq!(taken(), 1);
+    std::thread::scope(|scope| {
+        // One of them may have the stripe of this thread.
+        for _ in 0..3 {
+            scope.spawn(|| assert!(ask(&limiter, 60, 10).is_admitted()));
+        }
+    });
+    for own in 1..32 {
+        assert!(ask(&limiter, 60, 1).is_admitted());
+        assert!((1 + own..=31 + own).contains(&taken()), "{own} permits");
+    }
+    assert!(ask(&limiter, 60, 1).is_admitted());
+    assert_eq!(taken(), 31 + 32);
+    assert!(limiter.is_striped());
 }
 
 #[test]

@@ -25,6 +25,15 @@ pub(in crate::flow) const MAX_LEFT: u64 = FROZEN - 1;
 
 const EPOCH_SHIFT: u32 = FROZEN.trailing_zeros() + 1;
 
+/// The bits of the permits that all other stripes have left.
+const OTHERS_BITS: u32 = FROZEN.trailing_zeros() + STRIPES.trailing_zeros();
+
+/// The lowest bits of the place of a thread, as many as a reading has.
+const PLACE: usize = (1 << 8) - 1;
+
+/// The number of permits of a stripe after which the other stripes are read again.
+const RECENT: u64 = 32;
+
 /// The stripes of a limiter, and the terms of the epoch that was prepared last. The head of
 /// [`permit_window::epoch`](crate::flow::permits) has the protocol and the orderings.
 ///
@@ -42,7 +51,19 @@ pub(in crate::flow) struct Stripes {
     granted: AtomicU64,
     /// The number of stripes that have got permits: a power of two.
     width: AtomicUsize,
-    words: Box<[CachePadded<AtomicU64>]>,
+    words: Box<[CachePadded<Words>]>,
+}
+
+/// A stripe, and what a thread that takes from it has read of the others.
+#[derive(Debug)]
+struct Words {
+    stripe: AtomicU64,
+    /// `{ epoch: 20, place of the thread: 8, permits left of this stripe: 16, permits left of the
+    /// others: 20 }`, of one reading. The place changes when the thread passes on to another
+    /// stripe.
+    ///
+    /// Relaxed: the word is complete in itself, and only told.
+    read: AtomicU64,
 }
 
 /// A stripe that has enough permits for a request, or enough room for permits that are given back.
@@ -58,7 +79,8 @@ const fn left_in(word: u64) -> u64 {
 impl Stripes {
     pub(in crate::flow) fn new() -> Self {
         let [prepared, last_word, limit, granted] = [(); 4].map(|()| AtomicU64::new(0));
-        let words = (0..STRIPES).map(|_| CachePadded::new(AtomicU64::new(FROZEN))).collect();
+        let words = || Words { stripe: AtomicU64::new(FROZEN), read: AtomicU64::new(0) };
+        let words = (0..STRIPES).map(|_| CachePadded::new(words())).collect();
         Self { prepared, last_word, limit, granted, width: AtomicUsize::new(STRIPES), words }
     }
 
@@ -72,7 +94,7 @@ impl Stripes {
         }
         let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
         for passed in 0..width {
-            let stripe = &self.words[own.after(passed) & (width - 1)];
+            let stripe = &self.words[own.after(passed) & (width - 1)].stripe;
             let word = stripe.load(Ordering::Acquire);
             if word & FROZEN != 0 {
                 return None;
@@ -92,7 +114,7 @@ impl Stripes {
     pub(in crate::flow) fn find_room(&self, permits: u64) -> Option<Offer<'_>> {
         let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
         for passed in 0..width {
-            let stripe = &self.words[own.after(passed) & (width - 1)];
+            let stripe = &self.words[own.after(passed) & (width - 1)].stripe;
             let word = stripe.load(Ordering::Acquire);
             if word & FROZEN != 0 {
                 return None;
@@ -121,10 +143,36 @@ impl Stripes {
         self.sum(|stripe| stripe.load(Ordering::Acquire))
     }
 
+    /// As [`taken`](Self::taken), with the permits of other stripes by a reading that is up to
+    /// [`RECENT`] permits of this thread's stripe old. So a thread that reads after each permit
+    /// rarely takes the cache lines of the others.
+    pub(in crate::flow) fn taken_recently(&self) -> u64 {
+        let width = self.width.load(Ordering::Acquire);
+        let place = stripe().after(0);
+        let own = &self.words[place & (width - 1)];
+        let word = own.stripe.load(Ordering::Acquire);
+        let left = left_in(word);
+        let of = (word >> EPOCH_SHIFT) << PLACE.count_ones() | (place & PLACE) as u64;
+        // The highest bits of the epoch are shifted out.
+        let mark = of << FROZEN.trailing_zeros() << OTHERS_BITS;
+        let (read, most) = (own.read.load(Ordering::Relaxed), (1 << OTHERS_BITS) - 1);
+        let left_then = (read >> OTHERS_BITS) & MAX_LEFT;
+        let is_of_this = read ^ mark <= (MAX_LEFT << OTHERS_BITS | most);
+        if word & FROZEN == 0 && is_of_this && left_then.wrapping_sub(left) < RECENT {
+            return self.granted.load(Ordering::Acquire).wrapping_sub(left + (read & most));
+        }
+        let taken = self.taken();
+        // Permits of another epoch may make it any number. The epoch of the stripe is then over.
+        let left_of_all = self.granted.load(Ordering::Acquire).wrapping_sub(taken);
+        let others = left_of_all.saturating_sub(left).min(most);
+        own.read.store(mark | left << OTHERS_BITS | others, Ordering::Relaxed);
+        taken
+    }
+
     fn sum(&self, read: impl Fn(&AtomicU64) -> u64) -> u64 {
         let granted = self.granted.load(Ordering::Acquire);
         let width = self.width.load(Ordering::Acquire);
-        let left = self.words[..width].iter().map(|stripe| left_in(read(stripe))).sum();
+        let left = self.words[..width].iter().map(|words| left_in(read(&words.stripe))).sum();
         // Wraps around only if the numbers are of two epochs. The caller then does not use the
         // result.
         granted.wrapping_sub(left)
@@ -202,10 +250,10 @@ impl Preparation<'_> {
         let Self { stripes, epoch } = self;
         stripes.limit.store(limit, Ordering::Release);
         stripes.width.store(shares.width, Ordering::Release);
-        for stripe in &stripes.words[..shares.width] {
+        for words in &stripes.words[..shares.width] {
             // A swap rather than a store: a thread that has stalled may freeze the stripe at the
             // same time, and loom orders such changes only if all of them are read-modify-writes.
-            stripe.swap(epoch << EPOCH_SHIFT | shares.of_stripe, Ordering::Release);
+            words.stripe.swap(epoch << EPOCH_SHIFT | shares.of_stripe, Ordering::Release);
         }
     }
 

@@ -248,25 +248,49 @@ fn limiter_of_each_key_is_visited_and_keeps_what_it_has() {
 
 /// It is charged without the keyed limiter, after it was found as new.
 #[test]
-fn lent_limiter_is_as_new_from_a_later_time_on() {
-    let clock = ManualClock::new(at(60_000));
-    let of_clock = clock.clone();
-    let make = move || {
-        SlidingWindowLimiter::with_clock(ms(1_000), 5, of_clock.clone())
-            .unwrap()
-            .with_max_lead(Duration::MAX)
-    };
-    let limiter = Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap().with_keep(ms(5_000));
-    drop(limiter.limiter_of(&1));
-    assert_eq!(limiter.evict_at(at(62_000), 1_000), 0, "found as new, and kept");
-    clock.advance(ms(4_000));
-    assert!(limiter.limiter_of(&1).unwrap().try_acquire_at(at(64_000), 5).is_admitted());
-    clock.advance(ms(4_000));
-    assert_eq!(limiter.evict_at(at(68_000), 1_000), 0, "as new for less than 5 s");
-    clock.advance(ms(5_000));
-    assert_eq!(limiter.evict_at(at(73_000), 1_000), 1);
-    assert!(limiter.try_acquire_at(&1, at(64_500), 5).is_admitted(), "at 68 s");
-    assert!(limiter.try_acquire_at(&1, at(68_000), 1).is_refused(), "in its interval");
+fn limiter_that_was_lent_or_asked_in_place_is_as_new_from_a_later_time_on() {
+    for is_lent in [true, false] {
+        let clock = ManualClock::new(at(60_000));
+        let of_clock = clock.clone();
+        let make = move || {
+            SlidingWindowLimiter::with_clock(ms(1_000), 5, of_clock.clone())
+                .unwrap()
+                .with_max_lead(Duration::MAX)
+        };
+        let limiter = Keyed::<u64, _>::new((make, clock.clone()), 10).unwrap();
+        let limiter = limiter.with_keep(ms(5_000));
+        drop(limiter.limiter_of(&1));
+        assert_eq!(limiter.evict_at(at(62_000), 1_000), 0, "found as new, and kept");
+        clock.advance(ms(4_000));
+        let is_admitted = if is_lent {
+            limiter.limiter_of(&1).unwrap().try_acquire_at(at(64_000), 5).is_admitted()
+        } else {
+            let take =
+                |own: &SlidingWindowLimiter<_>| own.try_acquire_at(at(64_000), 5).is_admitted();
+            limiter.with_limiter_of_at(&1, at(64_000), take).unwrap()
+        };
+        assert!(is_admitted);
+        clock.advance(ms(4_000));
+        assert_eq!(limiter.evict_at(at(68_000), 1_000), 0, "as new for less than 5 s");
+        clock.advance(ms(5_000));
+        assert_eq!(limiter.evict_at(at(73_000), 1_000), 1);
+        assert!(limiter.try_acquire_at(&1, at(64_500), 5).is_admitted(), "at 68 s");
+        assert!(limiter.try_acquire_at(&1, at(68_000), 1).is_refused(), "in its interval");
+    }
+}
+
+#[test]
+fn limiter_asked_in_place_is_the_one_that_is_lent() {
+    let make = || SlidingWindowLimiter::new(ms(1_000), 3).unwrap().with_max_lead(Duration::MAX);
+    let limiter = keyed!(make, 1, Duration::ZERO);
+    let now = at(60_000);
+    let take =
+        |key| limiter.with_limiter_of_at(&key, now, |own| own.try_acquire_at(now, 2).is_admitted());
+    assert_eq!([take(1), take(1)], [Some(true), Some(false)]);
+    let lent = limiter.limiter_of_at(&1, now).unwrap();
+    assert!(lent.try_acquire_at(now, 1).is_admitted());
+    assert_eq!(lent.quota_at(now).unwrap().remaining, 0);
+    assert_eq!(take(2), None, "no room");
 }
 
 /// Takes 60 of 100 tokens of a key.
