@@ -6,8 +6,12 @@
 //! map is measured with `HashMap::get`, which returns a reference, and with a clone of the `Arc`,
 //! which can be kept as a `Resource` can.
 //!
-//! This bench does not use criterion: the rounds of the four ways alternate, and the ratios are
-//! ratios of their medians.
+//! The last part measures requests of one thread in many resources in turn, whose handles are
+//! kept, at a given time. Beside them is a chain of as many cache lines, for the memory alone:
+//! handle, node, window, entry of the thread's cache, cell.
+//!
+//! This bench does not use criterion: the rounds of the ways alternate, and the ratios are ratios
+//! of their medians. Of requests in turn, it prints the quiet tenth of the rounds.
 //!
 //! ```console
 //! $ cargo bench --bench registry
@@ -18,7 +22,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, ResourceNode, Timestamp};
+use leaparray::{
+    Entry, ManualClock, NodeConfig, Outcome, Registry, RegistryConfig, ResourceNode, Timestamp,
+};
 
 const NAMES: usize = 100_000;
 const NANOS_PER_SEC: f64 = 1e9;
@@ -30,8 +36,8 @@ fn rounds_and_laps() -> (usize, usize) {
     if measures { (16, 3) } else { (1, 1) }
 }
 
-fn names() -> Vec<String> {
-    let mut names: Vec<_> = (0..NAMES).map(|i| format!("GET /service/resource/{i}")).collect();
+fn names(count: usize) -> Vec<String> {
+    let mut names: Vec<_> = (0..count).map(|i| format!("GET /service/resource/{i}")).collect();
     // A Fisher-Yates shuffle by xorshift numbers: the same order each time.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     for i in (1..names.len()).rev() {
@@ -66,7 +72,7 @@ fn main() {
     let config = RegistryConfig::default().max_resources(NAMES);
     let registry = Registry::with_clock(config, clock.clone());
     let mut map = HashMap::new();
-    let names = names();
+    let names = names(NAMES);
     for name in &names {
         registry.resource(name).expect("there is room for each");
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
@@ -78,6 +84,79 @@ fn main() {
     // One name, as if all requests look it up and do not keep the resource: all accesses hit the
     // cache.
     compare("the same name", &vec![names[0].clone(); NAMES], &map, &registry);
+
+    println!("a request in each of some resources in turn: ns, and of its memory alone:");
+    for count in [100, 1_000, 2_000, 10_000] {
+        in_turn(count);
+    }
+}
+
+/// A link of the chain of cache lines.
+#[repr(align(128))]
+struct Line<T>(T, u64);
+
+/// What a request reads before the entry of the cache: the handle, the node and the window, which
+/// has the number of the entry.
+type Handle = Box<Line<Box<Line<Box<Line<usize>>>>>>;
+
+/// Measures requests in `count` resources in turn, and their chains of cache lines.
+fn in_turn(count: usize) {
+    let now = Timestamp::from_secs(3_600);
+    let config = RegistryConfig::default().max_resources(count);
+    let registry = Registry::with_clock(config, ManualClock::new(now));
+    let names = names(count);
+    let resources: Vec<_> =
+        names.iter().map(|name| registry.resource(name).expect("there is room for each")).collect();
+    // By their names: a random order of their memory.
+    let mut order: Vec<_> = (0..count).collect();
+    order.sort_by_key(|&number| &names[number]);
+    let request = || {
+        for &number in &order {
+            Entry::enter_at(black_box(&resources[number]).clone(), now)
+                .end_at(now, Outcome::Success);
+        }
+    };
+    // In another order than the handles, as the sets of the cache are. 7,919 is a prime.
+    let entry_of = |number: usize| (number * 7_919 + 13) % count;
+    let link = |number| Line(Box::new(Line(Box::new(Line(entry_of(number), 0)), 0)), 0);
+    let mut handles: Vec<Handle> = (0..count).map(|number| Box::new(link(number))).collect();
+    let mut entries: Vec<_> =
+        (0..count).map(|_| Line(Box::new(Line([0_u64; 16], 0)), 0_u64)).collect();
+    let mut chain = || {
+        for &number in &order {
+            let handle = black_box(&mut handles[number]);
+            handle.1 += 1;
+            let Line(cell, gauge) = &mut entries[handle.0.0.0];
+            *gauge += 1;
+            let Line(events, _) = &mut **cell;
+            events[0] += 1;
+            events[12] += 1;
+            handle.1 -= 1;
+        }
+    };
+    let (rounds, laps) = rounds_and_laps();
+    // One lap without `--bench`.
+    let (rounds, laps) = (rounds * 4, 1 + (laps - 1) * 50_000 / count);
+    let requests = u32::try_from(laps * count).expect("some hundred thousand");
+    let time = |way: &mut dyn FnMut()| {
+        // Once before: each way finds its memory in the caches, as far as it has room there.
+        way();
+        let start = Instant::now();
+        (0..laps).for_each(|_| way());
+        start.elapsed().as_secs_f64() * NANOS_PER_SEC / f64::from(requests)
+    };
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        times[0].push(time(&mut || request()));
+        times[1].push(time(&mut chain));
+    }
+    let [request, chain] = times.map(quiet_tenth);
+    println!("{count:6} resources {request:7.1} {chain:7.1}");
+}
+
+fn quiet_tenth(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
 }
 
 fn compare(

@@ -10,7 +10,7 @@ mod type_map;
 
 pub(crate) use append_list::{AppendList, Item};
 pub(crate) use interned::{NameId, intern};
-pub(crate) use key_table::KeyTable;
+pub(crate) use key_table::{KeySlot, KeyTable};
 pub(crate) use pool::Pool;
 pub(crate) use slab::{SLAB_CHUNKS, Slab, SlabItem, place, slab, span};
 pub(crate) use type_map::TypeMap;

@@ -225,6 +225,42 @@ where
         self.end(|_| now, outcome);
     }
 
+    /// Like [`end_with`](Self::end_with), and keeps the reference to the node until the drop. Does
+    /// nothing if the request has ended. For `leaparray-tower`, whose entries are part of a larger
+    /// value, where an end that takes the entry would first move it.
+    #[doc(hidden)]
+    pub fn end_in_place(&mut self, outcome: Outcome) {
+        if !self.drops.has_ended() {
+            self.end(C::now, outcome);
+        }
+    }
+
+    /// Ends the request as the drop of this entry would, and keeps the reference to the node.
+    #[doc(hidden)]
+    #[cold]
+    pub fn end_as_dropped(&mut self) {
+        let drops = self.drops;
+        if !drops.has_ended() {
+            self.drops.end();
+            let permit = self.permit.take();
+            let Self { node, start, permits, origin, .. } = self;
+            Self::end_dropped(node, *start, *permits, *origin, permit, drops);
+        }
+    }
+
+    /// Returns whether the request has ended, by an end in place.
+    #[doc(hidden)]
+    #[inline]
+    pub const fn has_ended(&self) -> bool {
+        self.drops.has_ended()
+    }
+
+    /// Like [`on_drop`](Self::on_drop), in place.
+    #[doc(hidden)]
+    pub const fn set_on_drop(&mut self, policy: OnDrop) {
+        self.drops = self.drops.as_policy(policy);
+    }
+
     /// Sets the outcome of the request if this entry is dropped before it has ended, instead of the
     /// [policy of its node](ResourceNode::set_on_drop).
     pub fn on_drop(mut self, policy: OnDrop) -> Self {

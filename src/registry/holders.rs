@@ -92,6 +92,7 @@ impl Holders {
         self.0.fetch_or(GONE, Ordering::Relaxed) & GONE == 0
     }
 
+    #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         self.0.load(Ordering::Relaxed) & GONE != 0
     }

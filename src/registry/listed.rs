@@ -35,6 +35,7 @@ pub(crate) struct Listed<C> {
 }
 
 impl<C> Listed<C> {
+    #[inline]
     pub(crate) const fn holders(&self) -> &Holders {
         &self.holders
     }

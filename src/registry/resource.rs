@@ -86,6 +86,7 @@ impl<C> Resource<C> {
         &self.0
     }
 
+    #[inline]
     pub(super) fn listed(&self) -> &Arc<Listed<C>> {
         self.0.listed()
     }
@@ -153,6 +154,7 @@ impl<C> Resource<C> {
     /// [seconds](crate::registry::RegistryReading::poll_seconds) that it delivers, and in no other
     /// reading of the registry.
     #[must_use]
+    #[inline]
     pub fn is_removed(&self) -> bool {
         self.listed().holders().is_gone()
     }

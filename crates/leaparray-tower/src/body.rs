@@ -9,7 +9,7 @@ use std::thread;
 use bytes::Buf;
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use leaparray::{Clock, MonotonicClock, Outcome, Permit};
 use pin_project_lite::pin_project;
@@ -33,6 +33,8 @@ pin_project! {
     /// A frame of more than 64 KiB is passed on in parts if its data are [`Bytes`](bytes::Bytes),
     /// as those of axum, tonic and hyper are. So its end is near the time at which the client has
     /// read it: up to the buffers of the server and of the connection.
+    ///
+    /// The body keeps a handle to the resource until it is dropped, also after its last frame.
     pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
     where
         B: Body,
@@ -61,7 +63,7 @@ pin_project! {
             // A server need not poll a body that has said that it has ended. A body that has
             // panicked is not asked.
             if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
-                && rest.request().is_some_and(|request| request.is_open())
+                && rest.request.as_ref().is_some_and(InFlight::is_open)
             {
                 if inner.is_end_stream() {
                     rest.finish_on_drop::<E>();
@@ -74,17 +76,34 @@ pin_project! {
 }
 
 /// The state of a request after the head of its response.
-pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
-    /// The request has ended.
-    Nothing,
-    /// The request has ended, and its body is an open stream.
+pub(crate) struct Rest<K, C: Clock + Clone, P: Permit> {
+    /// The request, which may have ended. `None` if it was refused.
+    pub(crate) request: Option<InFlight<K, C, P>>,
+    pub(crate) until: Until,
+    /// Whether a success stays one if the body is dropped: it is a client's, and was not polled. A
+    /// client that leaves the body unread has wanted the head only.
+    pub(crate) head_suffices: bool,
+    /// In a box: few responses have it.
+    pub(crate) rare: Option<Box<RareRest<C>>>,
+}
+
+/// When a request ends after the head of its response.
+#[derive(Clone, Copy)]
+pub(crate) enum Until {
+    /// It has ended with the head.
+    Head,
+    /// With the body. `bytes` is the number that is still expected, if it is known.
+    End { outcome: Outcome, bytes: Option<u64> },
+    /// With the trailers.
+    Trailers,
+}
+
+/// What few requests have after the head of their response.
+pub(crate) enum RareRest<C> {
+    /// The body is an open stream until this is dropped. The request has ended.
     Stream { _open: OpenStream<C> },
-    /// The request ends with the body. `bytes` is the number that is still expected, if it is
-    /// known. `is_known` says whether the outcome is known without the rest of the body, so that a
-    /// drop does not change it.
-    UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64>, is_known: bool },
-    /// The request ends with the trailers, whose status may confirm its name.
-    UntilTrailers(InFlight<K, C, P>, Option<Box<Unconfirmed<C>>>),
+    /// The name, which the status in the trailers may confirm.
+    Name(Unconfirmed<C>),
 }
 
 impl<B, E, K, C, P> ResponseBody<B, E, K, C, P>
@@ -133,6 +152,10 @@ where
 }
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
+    /// That of a request that was refused.
+    pub(crate) const NOTHING: Self =
+        Self { request: None, until: Until::Head, head_suffices: false, rare: None };
+
     /// Polls the next frame of the body, which ends the request if it is the last one. The frame
     /// stays in its place: a move of it takes as long as the rest of this function.
     #[inline(always)]
@@ -146,123 +169,90 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         B: Body<Data: 'static>,
         K: Classify<E>,
     {
-        let mut poll = || body.as_mut().poll_frame(cx);
-        let mut polled = match self.reading() {
-            Some(request) => request.watch(&mut poll),
-            None => poll(),
-        };
-        if let Poll::Ready(frame) = &mut polled {
-            let has_ended = match frame {
-                Some(Ok(frame)) => {
-                    body.as_mut().cut(frame);
-                    self.has_ended_with::<E, B>(frame, &body)
-                }
-                Some(Err(_)) => {
-                    self.end(|request| request.end(Outcome::Exception));
-                    false
-                }
-                None => true,
-            };
-            if has_ended {
-                self.finish::<E>();
+        // A caller that waits for the body may give up.
+        self.head_suffices = false;
+        if let Some(request) = &mut self.request {
+            request.begin_poll();
+        }
+        let mut polled = body.as_mut().poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled {
+            body.as_mut().cut(frame);
+        }
+        let outcome = self.outcome_after::<E, B>(&polled, &body);
+        if let Some(request) = &mut self.request {
+            request.end_poll();
+            if let Some(outcome) = outcome {
+                request.end(outcome);
             }
         }
         polled
     }
 
-    /// Returns the request, whose body is about to be polled. Its success is then no longer known
-    /// without the rest of the body: a caller that waits for the body may give up.
-    #[inline]
-    fn reading(&mut self) -> Option<&mut InFlight<K, C, P>> {
-        if let Self::UntilEnd { outcome: Outcome::Success, is_known, .. } = self {
-            *is_known = false;
-        }
-        self.request()
-    }
-
-    fn request(&mut self) -> Option<&mut InFlight<K, C, P>> {
-        match self {
-            Self::Nothing | Self::Stream { .. } => None,
-            Self::UntilEnd { request, .. } | Self::UntilTrailers(request, _) => Some(request),
-        }
-    }
-
-    /// Ends the request or the stream.
-    fn end(&mut self, end: impl FnOnce(&mut InFlight<K, C, P>)) {
-        match std::mem::replace(self, Self::Nothing) {
-            Self::Nothing | Self::Stream { .. } => {}
-            Self::UntilEnd { mut request, .. } | Self::UntilTrailers(mut request, _) => {
-                end(&mut request);
-            }
-        }
-    }
-
-    /// Ends the request: its body has ended, without trailers that say the outcome. If there are
-    /// fewer bytes than announced, an HTTP/1.1 server breaks the connection off, and a client
-    /// reports an error.
-    #[inline]
-    fn finish<E>(&mut self)
+    /// Returns the outcome of the request if it ends with this poll: with a frame, an error or the
+    /// end of the body. Ends the stream with the body.
+    ///
+    /// If there are fewer bytes than announced, an HTTP/1.1 server breaks the connection off, and a
+    /// client reports an error.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of `poll_frame`")]
+    fn outcome_after<E, B>(&mut self, polled: &Polled<B>, body: &InParts<B>) -> Option<Outcome>
     where
+        B: Body,
         K: Classify<E>,
     {
-        match self {
-            // In place, unlike `end`, which would move the request. A request that has ended
-            // ignores a further end.
-            Self::UntilEnd { request, outcome, bytes, .. } => request.end(at_end(*outcome, *bytes)),
-            _ => self.end(|request| request.end_with_trailers(None)),
+        let Poll::Ready(frame) = polled else { return None };
+        let Some(request) = self.request.as_mut().filter(|request| !request.has_ended()) else {
+            if !matches!(frame, Some(Ok(_))) {
+                self.rare = None;
+            }
+            return None;
+        };
+        match (frame, &mut self.until) {
+            (Some(Err(_)), _) => Some(Outcome::Exception),
+            (Some(Ok(frame)), Until::End { outcome, bytes }) => {
+                if let (Some(bytes), Some(data)) = (bytes.as_mut(), frame.data_ref()) {
+                    *bytes = bytes.saturating_sub(data.remaining() as u64);
+                }
+                let is_last = *bytes == Some(0) || frame.is_trailers() || body.is_end_stream();
+                is_last.then(|| at_end(*outcome, *bytes))
+            }
+            (None, Until::End { outcome, bytes }) => Some(at_end(*outcome, *bytes)),
+            (Some(Ok(frame)), Until::Head | Until::Trailers) => {
+                let trailers = frame.trailers_ref()?;
+                if let (Some(rare), Some(entry)) = (self.rare.take(), request.entry())
+                    && let RareRest::Name(name) = *rare
+                {
+                    name.learn(entry.node(), trailers);
+                }
+                Some(request.classify.trailers(Some(trailers)))
+            }
+            (None, Until::Head | Until::Trailers) => Some(request.classify.trailers(None)),
         }
     }
 
-    /// Like [`finish`](Self::finish), for a body that has ended without a poll. Out of line and
-    /// without a call of `finish`, so that `finish` is inlined into the poll.
+    /// Ends the request of a body that has ended without a poll of its end.
     #[cold]
     fn finish_on_drop<E>(&mut self)
     where
         K: Classify<E>,
     {
-        let outcome = match self {
-            Self::Nothing | Self::Stream { .. } => return,
-            Self::UntilEnd { outcome, bytes, .. } => at_end(*outcome, *bytes),
-            Self::UntilTrailers(request, _) => request.classify.trailers(None),
+        let Some(request) = &mut self.request else { return };
+        let outcome = match self.until {
+            Until::End { outcome, bytes } => at_end(outcome, bytes),
+            Until::Head | Until::Trailers => request.classify.trailers(None),
         };
-        self.end(|request| request.end(outcome));
+        request.end(outcome);
     }
 
     /// Ends the request if its outcome is known although the rest of the body is dropped.
     #[cold]
     fn end_on_drop(&mut self) {
-        if let Self::UntilEnd { request, outcome, is_known: true, .. } = self
+        if let (Some(request), Until::End { outcome, .. }) = (&mut self.request, self.until)
+            && (outcome != Outcome::Success || self.head_suffices)
             // A caller that panics has failed, whatever the response was.
             && !thread::panicking()
         {
-            request.end(*outcome);
-        }
-    }
-
-    /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether
-    /// the request ends with this frame.
-    #[inline]
-    fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &InParts<B>) -> bool
-    where
-        K: Classify<E>,
-    {
-        match self {
-            Self::UntilTrailers(request, unconfirmed) => {
-                if let Some(trailers) = frame.trailers_ref() {
-                    if let (Some(name), Some(entry)) = (unconfirmed.take(), request.entry()) {
-                        name.learn(entry.node(), trailers);
-                    }
-                    self.end(|request| request.end_with_trailers(Some(trailers)));
-                }
-                false
-            }
-            Self::UntilEnd { bytes, .. } => {
-                if let (Some(bytes), Some(data)) = (bytes.as_mut(), frame.data_ref()) {
-                    *bytes = bytes.saturating_sub(data.remaining() as u64);
-                }
-                *bytes == Some(0) || frame.is_trailers() || body.is_end_stream()
-            }
-            Self::Nothing | Self::Stream { .. } => false,
+            request.end(outcome);
         }
     }
 }
@@ -298,10 +288,13 @@ pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -
     if has_ended(of, head, body) {
         return Some(0);
     }
-    body.size_hint().exact().or_else(|| {
-        let announced = head.headers.get(CONTENT_LENGTH)?;
-        announced.to_str().ok()?.parse().ok()
-    })
+    body.size_hint().exact().or_else(|| length_in(&head.headers))
+}
+
+/// Returns the length that a head announces. Out of line, so that the usual rest is inlined.
+#[inline(never)]
+fn length_in(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns whether a response has no body, or one that has ended.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::Resource;
@@ -25,14 +26,29 @@ const SLOTS: usize = 64;
 /// memory of one handle, of 128 bytes, until another name needs it: also after the eviction of the
 /// resource, and after the drop of the layer.
 #[derive(Default)]
-pub(crate) struct LastFound {
-    pub(crate) name: String,
-    slots: Vec<Option<FoundSlot>>,
+struct LastFound {
+    name: String,
+    slots: Slots,
+}
+
+/// The slots of a thread, which are made when the first resource is noted.
+#[derive(Default)]
+pub(crate) struct Slots(Vec<Option<FoundSlot>>);
+
+/// The parts of a name: the method and the route of a request, or no method and the name itself. A
+/// name of two parts need not be written to be found.
+#[derive(Clone, Copy)]
+pub(crate) struct NameParts<'a> {
+    /// Compared by its address, which takes fewer instructions. Strings of equal methods may have
+    /// different addresses, and then different resources of the same name take turns in a slot.
+    pub(crate) method: &'static str,
+    pub(crate) route: &'a str,
 }
 
 struct FoundSlot {
     layer: LayerId,
-    name: String,
+    method: &'static str,
+    route: String,
     /// A [`WeakResource`] with the clock of the layer. The slots of a thread are of all its layers.
     resource: Box<dyn Any>,
 }
@@ -49,46 +65,58 @@ impl LayerId {
     }
 }
 
-impl LastFound {
-    /// Calls `look` with the cache of the thread, and an empty name.
-    #[inline]
-    pub(crate) fn with<T>(look: impl FnOnce(&mut Self) -> T) -> T {
-        // In a destructor of another thread-local, it may be destroyed: each request then has a new
-        // one.
-        let mut last = LAST.try_with(Cell::take).ok().flatten().unwrap_or_default();
-        last.name.clear();
-        let found = look(&mut last);
-        let _ = LAST.try_with(|it| it.set(Some(last)));
-        found
-    }
+/// Calls `look` with the slots of the thread, and an empty name.
+#[inline]
+pub(crate) fn with<T>(look: impl FnOnce(&mut Slots, &mut String) -> T) -> T {
+    // In a destructor of another thread-local, it may be destroyed: each request then has a new
+    // one.
+    let mut last = LAST.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let LastFound { name, slots } = &mut *last;
+    name.clear();
+    let found = look(slots, name);
+    let _ = LAST.try_with(|it| it.set(Some(last)));
+    found
+}
 
-    /// Returns the resource with the present name, if the layer has found it last in its slot.
-    #[inline]
-    pub(crate) fn get<C: 'static>(&self, layer: LayerId) -> Option<Resource<C>> {
-        let slot = self.slots.get(slot_of(layer, &self.name))?.as_ref()?;
-        if slot.layer != layer || slot.name != self.name {
+impl Slots {
+    /// Returns the resource with that name, if the layer has found it last in its slot.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the name goes through memory")]
+    pub(crate) fn get<C: 'static>(
+        &self,
+        layer: LayerId,
+        name: NameParts<'_>,
+    ) -> Option<Resource<C>> {
+        let slot = self.0.get(slot_of(layer, name))?.as_ref()?;
+        if slot.layer != layer || !ptr::eq(slot.method, name.method) || slot.route != name.route {
             return None;
         }
         slot.resource.downcast_ref::<WeakResource<C>>()?.upgrade()
     }
 
-    /// Notes a resource, which the registry has found by the present name.
+    /// Notes a resource, which the registry has found by that name.
     #[cold]
-    pub(crate) fn note<C: 'static>(&mut self, layer: LayerId, resource: &Resource<C>) {
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, || None);
+    pub(crate) fn note<C: 'static>(
+        &mut self,
+        layer: LayerId,
+        name: NameParts<'_>,
+        resource: &Resource<C>,
+    ) {
+        if self.0.is_empty() {
+            self.0.resize_with(SLOTS, || None);
         }
-        let slot = &mut self.slots[slot_of(layer, &self.name)];
+        let slot = &mut self.0[slot_of(layer, name)];
         let resource = resource.downgrade();
         if let Some(slot) = slot
             && let Some(last) = slot.resource.downcast_mut::<WeakResource<C>>()
         {
             slot.layer = layer;
-            slot.name.clone_from(&self.name);
+            slot.method = name.method;
+            name.route.clone_into(&mut slot.route);
             *last = resource;
         } else {
-            *slot =
-                Some(FoundSlot { layer, name: self.name.clone(), resource: Box::new(resource) });
+            let (method, route) = (name.method, name.route.to_owned());
+            *slot = Some(FoundSlot { layer, method, route, resource: Box::new(resource) });
         }
     }
 }
@@ -96,13 +124,23 @@ impl LastFound {
 /// Returns the slot of a name. Layers around one service give a request the same name, so their
 /// slots differ. Names that a client has chosen to share a slot only cost look-ups.
 #[inline]
-fn slot_of(layer: LayerId, name: &str) -> usize {
+fn slot_of(layer: LayerId, NameParts { method, route }: NameParts<'_>) -> usize {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(FACTOR);
-    let (words, rest) = name.as_bytes().as_chunks::<8>();
-    let hash = words.iter().fold(layer.0, |hash, &word| mix(hash, u64::from_le_bytes(word)));
-    // At most seven bytes, below the lowest one of the length.
-    let last = rest.iter().fold(name.len() as u64, |word, &byte| word << 8 | u64::from(byte));
+    let bytes = route.as_bytes();
+    // Methods with the same first letter and length would only share slots.
+    let first = method.as_bytes().first().map_or(0, |&first| u64::from(first));
+    let lengths = (method.len() as u64) << 8 ^ (bytes.len() as u64) << 16;
+    let seed = mix(layer.0, first ^ lengths);
+    let (mut hash, mut rest) = (seed, bytes);
+    while let Some((&word, after)) = rest.split_first_chunk() {
+        (hash, rest) = (mix(hash, u64::from_le_bytes(word)), after);
+    }
+    // The last word of all, since a loop over the bytes after the last whole word takes longer.
+    let last = bytes.last_chunk().map_or_else(
+        || rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        |&last| u64::from_le_bytes(last),
+    );
     // The upper bits of a product depend on all bits of its factors.
     let [high, ..] = mix(hash, last).to_be_bytes();
     usize::from(high >> (u8::BITS - SLOTS.ilog2()))
@@ -112,7 +150,13 @@ fn slot_of(layer: LayerId, name: &str) -> usize {
 mod tests {
     use std::collections::HashSet;
 
+    use leaparray::Registry;
+
     use super::*;
+
+    fn slot(layer: u64, method: &'static str, route: &str) -> usize {
+        slot_of(LayerId(layer), parts(method, route))
+    }
 
     #[test]
     fn each_byte_of_a_name_decides_on_its_slot() {
@@ -124,7 +168,7 @@ mod tests {
                     name
                 };
                 let slots: HashSet<_> =
-                    (b'a'..=b'z').map(|byte| slot_of(LayerId(0), &name(byte))).collect();
+                    (b'a'..=b'z').map(|byte| slot(0, "", &name(byte))).collect();
                 // 21 if they were random.
                 assert!(slots.len() >= 8, "{} slots: {len} bytes, byte {at}", slots.len());
             }
@@ -132,10 +176,47 @@ mod tests {
     }
 
     #[test]
-    fn layers_have_different_slots_for_a_name() {
+    fn layers_and_methods_have_different_slots_for_a_name() {
         for name in ["/", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/status"] {
-            let slots: HashSet<_> = (0..8).map(|layer| slot_of(LayerId(layer), name)).collect();
+            let slots: HashSet<_> = (0..8).map(|layer| slot(layer, "", name)).collect();
             assert!(slots.len() >= 6, "{} slots: {name}", slots.len());
+            let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "QUERY"];
+            let slots: HashSet<_> = methods.map(|method| slot(0, method, name)).into();
+            assert!(slots.len() >= 6, "{} slots: {name}", slots.len());
+        }
+    }
+
+    fn parts<'a>(method: &'static str, route: &'a str) -> NameParts<'a> {
+        NameParts { method, route }
+    }
+
+    #[test]
+    fn parts_find_the_resource_that_was_noted_with_them() {
+        let (registry, layer, other) = (Registry::new(), LayerId(0), LayerId(1));
+        let mut last = Slots::default();
+        let noted = [
+            (layer, parts("GET", "/a")),
+            (layer, parts("PUT", "/a")),
+            (other, parts("GET", "/orders")),
+        ];
+        let resources =
+            ["GET /a", "PUT /a", "GET /orders"].map(|name| registry.resource(name).unwrap());
+        for ((layer, parts), resource) in noted.into_iter().zip(&resources) {
+            last.note(layer, parts, resource);
+        }
+        for ((layer, parts), resource) in noted.into_iter().zip(&resources) {
+            let found: Option<Resource> = last.get(layer, parts);
+            assert_eq!(found.map(|it| it.id()), Some(resource.id()));
+        }
+        let is_found = |layer, parts: NameParts<'_>| {
+            last.get::<leaparray::MonotonicClock>(layer, parts).is_some()
+        };
+        // Its slot is that of GET.
+        assert!(!is_found(layer, parts("GAT", "/a")));
+        // Some of them have that slot too.
+        for number in 2..1_000 {
+            assert!(!is_found(LayerId(number), parts("GET", "/a")));
+            assert!(!is_found(layer, parts("GET", &format!("/{number}"))));
         }
     }
 }

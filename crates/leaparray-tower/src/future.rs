@@ -8,23 +8,20 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Limiter, LimiterExt, Quota};
-use leaparray::node::{OnDrop, ResponseClass};
-use leaparray::{Clock, Outcome, Permit, Timestamp};
+use leaparray::flow::{Limiter, LimiterExt};
+use leaparray::{Clock, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes, has_ended};
-use crate::class::{Classify, End};
-use crate::first_byte::FirstByte;
+use crate::body::{ResponseBody, Rest};
+use crate::class::Classify;
+use crate::context::ResponseContext;
 use crate::in_flight::{InFlight, RequestLimits};
 use crate::layer::ResourceLayer;
 use crate::limit::Limits;
 use crate::name::Name;
-use crate::refusal::{Refuse, headers};
-use crate::resources::NewName;
-use crate::streams::OpenStream;
+use crate::refusal::Refuse;
 
 /// A service of requests with the body `A`, whose responses have a body.
 ///
@@ -88,6 +85,13 @@ where
     type Clock = C;
 }
 
+/// A request in flight through the layer `L`.
+type InFlightOf<S, A, L> = InFlight<
+    <L as LayerOf<S, A>>::Classify,
+    <L as LayerOf<S, A>>::Clock,
+    <L as LayerOf<S, A>>::Permit,
+>;
+
 /// The error of a service in the layer `L`.
 type ErrorOf<S, A, L> = <<L as LayerOf<S, A>>::Refuse as Refuse<
     <S as HttpService<A>>::Body,
@@ -96,6 +100,20 @@ type ErrorOf<S, A, L> = <<L as LayerOf<S, A>>::Refuse as Refuse<
 
 /// The answer to a refused request.
 type AnswerOf<S, A, L> = Result<Response<Option<<S as HttpService<A>>::Body>>, ErrorOf<S, A, L>>;
+
+/// The response of a service in the layer `L`.
+type OutputOf<S, A, L> = Result<
+    Response<
+        ResponseBody<
+            <S as HttpService<A>>::Body,
+            <S as Service<Request<A>>>::Error,
+            <L as LayerOf<S, A>>::Classify,
+            <L as LayerOf<S, A>>::Clock,
+            <L as LayerOf<S, A>>::Permit,
+        >,
+    >,
+    ErrorOf<S, A, L>,
+>;
 
 pin_project! {
     /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted
@@ -137,7 +155,9 @@ pin_project! {
             #[pin]
             future: S::Future,
             // `None` after the last poll.
-            call: Option<Call<S, A, L>>,
+            in_flight: Option<InFlightOf<S, A, L>>,
+            // Used where it is: a move takes as many instructions as it has words.
+            context: ResponseContext<L::Name, L::Clock>,
         },
     }
 }
@@ -153,7 +173,7 @@ pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
 
 /// An admitted request, and what its response needs.
 pub(crate) struct Call<S: HttpService<A>, A, L: LayerOf<S, A>> {
-    pub(crate) in_flight: InFlight<L::Classify, L::Clock, L::Permit>,
+    pub(crate) in_flight: InFlightOf<S, A, L>,
     pub(crate) context: ResponseContext<L::Name, L::Clock>,
 }
 
@@ -180,99 +200,6 @@ impl<L: Limiter> Drop for Refund<L> {
     }
 }
 
-/// The parts of a request that its response needs.
-pub(crate) struct ResponseContext<N, C> {
-    pub(crate) kind: RequestKind,
-    pub(crate) first_byte: bool,
-    /// The policy once the request has reached the service.
-    pub(crate) on_drop: OnDrop,
-    /// Whether the caller is a client, and the service a backend.
-    pub(crate) is_outbound: bool,
-    /// The name of this request, if it is unconfirmed.
-    pub(crate) unconfirmed: Option<Box<NewName<N, C>>>,
-    /// For the headers of the response. `None` if the layer adds none.
-    pub(crate) quotas: Option<QuotasAt>,
-}
-
-/// The time of a decision and the state of the limits then.
-pub(crate) type QuotasAt = Box<(Timestamp, Vec<Quota>)>;
-
-impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
-    /// Returns the response to the caller, with the body that ends the request; or ends it here, if
-    /// it ends with its head.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the futures of layers with other limiters call it too, and out of line it moves the response"
-    )]
-    fn answer<A, B, E, K, P>(
-        self,
-        response: Response<B>,
-        mut request: InFlight<K, C, P>,
-    ) -> Response<ResponseBody<B, E, K, C, P>>
-    where
-        B: Body,
-        N: Name<A>,
-        K: Classify<E>,
-        P: Permit,
-    {
-        let (mut head, body) = response.into_parts();
-        if let Some(quotas) = self.quotas {
-            let (decided, quotas) = *quotas;
-            let now = request.entry().map_or(decided, |entry| entry.node().clock().now());
-            headers::add_quotas(&mut head.headers, &quotas, now, None);
-        }
-        if let Some(entry) = request.entry() {
-            let class = ResponseClass::of_status(head.status.as_u16());
-            entry.node().count_response(class);
-            if self.first_byte {
-                FirstByte::record(entry.node(), entry.started());
-            }
-        }
-        let end = request.classify.head(&head);
-        let unconfirmed = match (self.unconfirmed, request.entry()) {
-            (Some(name), Some(entry)) => name.learn(entry.node(), &head, end),
-            _ => None,
-        };
-        let rest = match end {
-            End::AtHead(outcome) => {
-                request.end(outcome);
-                Rest::Nothing
-            }
-            End::AtHeadOfStream(outcome) => {
-                let stream = request.entry().map(|entry| entry.node().clone());
-                let stream = stream.filter(|_| announced_bytes(self.kind, &head, &body) != Some(0));
-                request.end(outcome);
-                stream.map_or(Rest::Nothing, |resource| Rest::Stream {
-                    _open: OpenStream::new(resource),
-                })
-            }
-            End::AtBody(outcome) => match announced_bytes(self.kind, &head, &body) {
-                Some(0) => {
-                    request.end(outcome);
-                    Rest::Nothing
-                }
-                bytes => {
-                    request.begin_body();
-                    // A client that leaves the body unread has wanted the head only. A server's
-                    // client that leaves before the body has not got what it wanted.
-                    let is_known = outcome != Outcome::Success || self.is_outbound;
-                    Rest::UntilEnd { request, outcome, bytes, is_known }
-                }
-            },
-            End::AtTrailers if has_ended(self.kind, &head, &body) => {
-                request.end_with_trailers(None);
-                Rest::Nothing
-            }
-            End::AtTrailers => {
-                request.begin_body();
-                Rest::UntilTrailers(request, unconfirmed)
-            }
-        };
-        Response::from_parts(head, ResponseBody::new(Some(body), rest))
-    }
-}
-
 impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
     pub(crate) const fn refused(answer: AnswerOf<S, A, L>) -> Self {
         Self { state: State::Refused { answer: Some(answer) } }
@@ -283,56 +210,89 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
         Self { state: State::Waits { sleep, waiting } }
     }
 
-    pub(crate) const fn running(future: S::Future, call: Call<S, A, L>) -> Self {
-        Self { state: State::Runs { future, call: Some(call) } }
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the future")]
+    pub(crate) fn running(future: S::Future, call: Call<S, A, L>) -> Self {
+        let Call { in_flight, context } = call;
+        Self { state: State::Runs { future, in_flight: Some(in_flight), context } }
     }
 }
 
 impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> {
-    type Output = Result<
-        Response<ResponseBody<S::Body, S::Error, L::Classify, L::Clock, L::Permit>>,
-        ErrorOf<S, A, L>,
-    >;
+    type Output = OutputOf<S, A, L>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        const COMPLETED: &str = "polled after it has completed";
         let mut state = self.project().state;
-        loop {
-            match state.as_mut().project() {
-                StateProjection::Refused { answer } => {
-                    let answer = answer.take().expect(COMPLETED);
-                    return Poll::Ready(answer.map(|response| {
-                        response.map(|body| ResponseBody::new(body, Rest::Nothing))
-                    }));
-                }
-                StateProjection::Waits { sleep, waiting } => {
-                    if let Some(timer) = sleep {
-                        ready!(timer.as_mut().poll(cx));
-                        *sleep = None;
-                    }
-                    let readiness = ready!(waiting.as_mut().expect(COMPLETED).poll_ready(cx));
-                    let waiting = waiting.take().expect(COMPLETED);
-                    if let Err(error) = readiness {
-                        return Poll::Ready(Err(L::Refuse::error(waiting.fail(error))));
-                    }
-                    let (future, call) = waiting.run();
-                    state.set(State::Runs { future, call: Some(call) });
-                }
-                StateProjection::Runs { future, call } => {
-                    let in_flight = &mut call.as_mut().expect(COMPLETED).in_flight;
-                    let result = ready!(in_flight.watch(|| future.poll(cx)));
-                    let Call { mut in_flight, context } = call.take().expect(COMPLETED);
-                    return Poll::Ready(match result {
-                        Ok(response) => Ok(context.answer(response, in_flight)),
-                        Err(error) => {
-                            let outcome = in_flight.classify.error(&error);
-                            in_flight.end(outcome);
-                            Err(L::Refuse::error(error))
-                        }
-                    });
-                }
+        if let StateProjection::Waits { .. } = state.as_mut().project()
+            && let Err(error) = ready!(Self::wait(state.as_mut(), cx))
+        {
+            return Poll::Ready(Err(error));
+        }
+        let StateProjection::Runs { future, in_flight, context } = state.as_mut().project() else {
+            return Poll::Ready(Self::take_answer(state));
+        };
+        let request = in_flight.as_mut().expect(COMPLETED);
+        request.begin_poll();
+        match future.poll(cx) {
+            Poll::Pending => {
+                request.end_poll();
+                Poll::Pending
+            }
+            Poll::Ready(Ok(response)) => {
+                let (mut head, body) = response.into_parts();
+                let (until, rare) =
+                    context.begin_body::<A, S::Error, _, _>(&mut head, &body, request);
+                let (request, head_suffices) = (in_flight.take(), context.is_outbound);
+                let rest = Rest { request, until, head_suffices, rare };
+                Poll::Ready(Ok(Response::from_parts(head, ResponseBody::new(Some(body), rest))))
+            }
+            Poll::Ready(Err(error)) => {
+                let outcome = request.classify.error(&error);
+                request.end_poll();
+                request.end(outcome);
+                *in_flight = None;
+                Poll::Ready(Err(L::Refuse::error(error)))
             }
         }
+    }
+}
+
+const COMPLETED: &str = "polled after it has completed";
+
+impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
+    /// Waits as long as the limiter has told, and until the service is ready, and calls it. Returns
+    /// its error if it does not become ready.
+    #[cold]
+    fn wait(
+        mut state: Pin<&mut State<S, A, L>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), ErrorOf<S, A, L>>> {
+        let StateProjection::Waits { sleep, waiting } = state.as_mut().project() else {
+            return Poll::Ready(Ok(()));
+        };
+        if let Some(timer) = sleep {
+            ready!(timer.as_mut().poll(cx));
+            *sleep = None;
+        }
+        let readiness = ready!(waiting.as_mut().expect(COMPLETED).poll_ready(cx));
+        let waiting = waiting.take().expect(COMPLETED);
+        if let Err(error) = readiness {
+            return Poll::Ready(Err(L::Refuse::error(waiting.fail(error))));
+        }
+        let (future, Call { in_flight, context }) = waiting.run();
+        state.set(State::Runs { future, in_flight: Some(in_flight), context });
+        Poll::Ready(Ok(()))
+    }
+
+    /// Returns the answer to a refused request.
+    #[cold]
+    fn take_answer(state: Pin<&mut State<S, A, L>>) -> OutputOf<S, A, L> {
+        let StateProjection::Refused { answer } = state.project() else {
+            unreachable!("the future waits or runs");
+        };
+        let answer = answer.take().expect(COMPLETED)?;
+        Ok(answer.map(|body| ResponseBody::new(body, Rest::NOTHING)))
     }
 }
 
@@ -341,7 +301,10 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
     /// wait.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         let Self { service, call, .. } = self;
-        call.in_flight.watch(|| service.poll_ready(cx))
+        call.in_flight.begin_poll();
+        let readiness = service.poll_ready(cx);
+        call.in_flight.end_poll();
+        readiness
     }
 
     /// Ends the request with an error of the readiness. It has not reached the service, so a refund

@@ -1,10 +1,8 @@
 //! A request between its entry and its end.
 
-use http::HeaderMap;
 use leaparray::node::OnDrop;
 use leaparray::{Clock, Entry, Outcome, Permit, Resource, Timestamp};
 
-use crate::class::Classify;
 use crate::deadline::Deadlines;
 use crate::upload::Upload;
 
@@ -14,8 +12,8 @@ pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
 /// A request in flight. If it is dropped, it ends as its policy says; or as an exception, if a poll
 /// has panicked or the request is overdue.
 pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
-    /// `None` once the request has ended.
-    entry: Option<Admitted<C, P>>,
+    /// The entry stays here when the request ends, since a move of it takes as long as its end.
+    entry: Admitted<C, P>,
     pub(crate) classify: K,
     /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the
     /// entry is dropped after the unwinding has ended, and cannot detect the panic.
@@ -60,7 +58,7 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         on_drop: OnDrop,
         limits: Option<Box<RequestLimits>>,
     ) -> Self {
-        Self { entry: Some(entry.on_drop(on_drop)), classify, is_polled: false, limits }
+        Self { entry: entry.on_drop(on_drop), classify, is_polled: false, limits }
     }
 
     /// Sets the limits: from its deadline on, a drop or a cancellation is an exception.
@@ -68,9 +66,10 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         self.limits = limits;
     }
 
-    /// Notes that the head of the response has arrived: the deadline of the body applies.
+    /// Notes that a poll has returned the head of the response: the deadline of the body applies.
     #[inline]
     pub(crate) fn begin_body(&mut self) {
+        self.end_poll();
         if let Some(limits) = &mut self.limits {
             limits.overdue = limits.overdue_of_body;
         }
@@ -85,11 +84,10 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// Ends the request, whose client has broken its upload off.
     #[cold]
     fn end_left(&mut self, outcome: Outcome) {
-        let is_exception = self.is_polled || self.is_overdue();
-        match self.entry.take() {
-            Some(entry) if is_exception => entry.end_with(outcome),
-            // Ended by the drop, as the policy says.
-            _ => {}
+        if self.is_polled || self.is_overdue() {
+            self.entry.end_in_place(outcome);
+        } else {
+            self.entry.end_as_dropped();
         }
     }
 
@@ -105,30 +103,39 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// deadline.
     fn is_overdue(&self) -> bool {
         let overdue = self.limits.as_ref().map_or(Timestamp::MAX, |limits| limits.overdue);
-        let entry = self.entry.as_ref().filter(|_| overdue != Timestamp::MAX);
-        entry.is_some_and(|entry| entry.node().clock().now() >= overdue)
+        overdue != Timestamp::MAX
+            && self.entry().is_some_and(|entry| entry.node().clock().now() >= overdue)
     }
 
     pub(crate) fn set_on_drop(&mut self, policy: OnDrop) {
-        self.entry = self.entry.take().map(|entry| entry.on_drop(policy));
+        self.entry.set_on_drop(policy);
     }
 
-    /// Calls `poll`, which may panic.
-    pub(crate) fn watch<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+    /// Notes that a poll begins, which may panic.
+    #[inline]
+    pub(crate) const fn begin_poll(&mut self) {
         self.is_polled = true;
-        let result = poll();
+    }
+
+    /// Notes that a poll has not panicked.
+    #[inline]
+    pub(crate) const fn end_poll(&mut self) {
         self.is_polled = false;
-        result
     }
 
     /// Returns whether the request has not ended, and no poll has panicked.
     pub(crate) const fn is_open(&self) -> bool {
-        self.entry.is_some() && !self.is_polled
+        !self.entry.has_ended() && !self.is_polled
+    }
+
+    /// Returns whether the request has ended.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.entry.has_ended()
     }
 
     /// Returns the entry; `None` if the request has ended.
     pub(crate) const fn entry(&self) -> Option<&Admitted<C, P>> {
-        self.entry.as_ref()
+        if self.entry.has_ended() { None } else { Some(&self.entry) }
     }
 
     /// Ends the request, unless it has ended. A cancellation is an exception if the request is
@@ -142,25 +149,15 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         }
         if self.limits.as_ref().is_some_and(|limits| limits.upload.is_broken_off()) {
             self.end_left(outcome);
-        } else if let Some(entry) = self.entry.take() {
-            entry.end_with(outcome);
-        }
-    }
-
-    /// Ends a request that ends with its trailers, or without them.
-    pub(crate) fn end_with_trailers<E>(&mut self, trailers: Option<&HeaderMap>)
-    where
-        K: Classify<E>,
-    {
-        if self.entry.is_some() {
-            self.end(self.classify.trailers(trailers));
+        } else {
+            self.entry.end_in_place(outcome);
         }
     }
 }
 
 impl<K, C: Clock + Clone, P: Permit> Drop for InFlight<K, C, P> {
     fn drop(&mut self) {
-        if self.entry.is_some() {
+        if !self.entry.has_ended() {
             self.end_dropped();
         }
     }

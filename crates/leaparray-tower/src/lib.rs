@@ -5,6 +5,7 @@
 
 mod body;
 mod class;
+mod context;
 mod deadline;
 #[cfg(feature = "tracing")]
 mod events;

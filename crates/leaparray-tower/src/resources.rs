@@ -8,7 +8,7 @@ use leaparray::registry::RegistryError;
 use leaparray::{Clock, Registry, Resource, TrafficType};
 
 use crate::class::End;
-use crate::found::{LastFound, LayerId};
+use crate::found::{self, LayerId, NameParts, Slots};
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
 use crate::unconfirmed::{self, Evidence, Listing, Time, Unconfirmed, UnconfirmedNames};
 
@@ -69,28 +69,44 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         N: Name<A>,
         C: 'static,
     {
-        LastFound::with(|last| {
-            self.name.write(request, &mut last.name);
-            match last.get(self.id) {
+        found::with(|slots, name| {
+            let parts = if let Some((method, route)) = self.name.route(request) {
+                NameParts { method, route }
+            } else {
+                self.name.write(request, name);
+                NameParts { method: "", route: name }
+            };
+            match slots.get(self.id, parts) {
                 Some(resource) => self.listed(resource),
-                None => self.look_up(last),
+                None => self.look_up(request, slots, name),
             }
         })
     }
 
     /// Looks the name of a request up, which may be empty.
     #[inline(never)]
-    fn look_up(self: &Arc<Self>, last: &mut LastFound) -> Found<N, C>
+    fn look_up<A>(
+        self: &Arc<Self>,
+        request: &Request<A>,
+        slots: &mut Slots,
+        name: &mut String,
+    ) -> Found<N, C>
     where
+        N: Name<A>,
         C: 'static,
     {
-        if last.name.is_empty() {
+        let route = self.name.route(request);
+        if route.is_some() {
+            self.name.write(request, name);
+        }
+        if name.is_empty() {
             self.other()
-        } else if let Some(resource) = self.registry.get(&last.name) {
-            last.note(self.id, &resource);
+        } else if let Some(resource) = self.registry.get(name) {
+            let (method, route) = route.unwrap_or(("", name));
+            slots.note(self.id, NameParts { method, route }, &resource);
             self.listed(resource)
         } else {
-            self.list(&last.name)
+            self.list(name)
         }
     }
 
@@ -165,7 +181,7 @@ impl<N, C: Clock + Clone> NewName<N, C> {
         recorded: &Resource<C>,
         head: &Parts,
         end: End,
-    ) -> Option<Box<Unconfirmed<C>>>
+    ) -> Option<Unconfirmed<C>>
     where
         N: Name<A>,
     {
@@ -190,7 +206,7 @@ impl<N, C: Clock + Clone> NewName<N, C> {
         }
         match unconfirmed::evidence(head, end) {
             Evidence::Confirms => unconfirmed.confirm(recorded),
-            Evidence::InTrailers => return Some(Box::new(unconfirmed)),
+            Evidence::InTrailers => return Some(unconfirmed),
             Evidence::Nothing => {}
         }
         None

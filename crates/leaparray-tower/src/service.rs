@@ -1,8 +1,8 @@
 //! The service that a layer makes.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::{fmt, mem};
 
 use http::{Request, Response};
 use http_body::Body;
@@ -14,10 +14,11 @@ use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
+use crate::context::{RareContext, ResponseContext};
 use crate::deadline::Deadlines;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{Call, QuotasAt, Refund, ResponseContext, ResponseFuture, Waiting};
+use crate::future::{Call, Refund, ResponseFuture, Waiting};
 use crate::grpc;
 use crate::in_flight::{InFlight, RequestLimits};
 use crate::layer::{Options, ResourceLayer};
@@ -83,8 +84,6 @@ where
         let is_outbound = layer.resources.is_outbound();
         let deadlines = Deadlines::of(&request, is_outbound, timeout_around, now);
         let kind = RequestKind::of(request.method());
-        let in_flight =
-            |entry, on_drop, limits| InFlight::new(entry, layer.classify.clone(), on_drop, limits);
         #[cfg(feature = "tracing")]
         match decision.refusal() {
             Some(refusal) => events::refused(&resource, refusal, now),
@@ -96,26 +95,31 @@ where
                 let told = told.expect("the limiter is asked about each refusal");
                 return ResponseFuture::refused(refuse(layer, refusal, &resource, told, request));
             }
-            admitted => admitted.enter_many_at(resource, now, 1),
+            admitted => admitted,
         };
-        let (quotas, refunded_by) = told.map_or((None, None), |told| told.of_admitted(now));
-        let context =
-            ResponseContext { kind, first_byte, on_drop, is_outbound, unconfirmed, quotas };
-        match decision {
+        // Before the request enters: between its entry and the call, nothing else may panic. So the
+        // entry stays in the registers until it is in its place.
+        let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
+        let rare = RareContext::new(unconfirmed, quotas);
+        let context = ResponseContext { kind, first_byte, on_drop, is_outbound, rare };
+        let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
+        let classify = layer.classify.clone();
+        match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
-                let call = Call { in_flight: in_flight(entry, on_drop, limits), context };
-                ResponseFuture::running(inner.consume().call(request), call)
+                let in_flight = InFlight::new(entry, classify, on_drop, limits);
+                let future = inner.consume().call(request);
+                ResponseFuture::running(future, Call { in_flight, context })
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
                 // Without the place that was reserved: other callers can use it during the wait.
                 let service = inner.release();
+                let refunded_by = told.and_then(|told| told.refunded_by);
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
-                let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
-                let call = Call { in_flight: in_flight(entry, OnDrop::Cancelled, None), context };
+                let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, None);
+                let call = Call { in_flight, context };
                 let waiting = Waiting { service, request, call, limits, refund };
                 ResponseFuture::waiting(wait, waiting)
             }
@@ -169,12 +173,10 @@ impl<M: Limiter + Clone> Told<M> {
         told
     }
 
-    /// Returns the quotas for the headers of the response, if there are any, and the limiter of a
-    /// request that waits.
+    /// Takes the quotas for the headers of the response, if there are any.
     #[cold]
-    fn of_admitted(self, now: Timestamp) -> (Option<QuotasAt>, Option<M>) {
-        let quotas = (!self.quotas.is_empty()).then(|| Box::new((now, self.quotas)));
-        (quotas, self.refunded_by)
+    fn quotas_of_admitted(&mut self, now: Timestamp) -> Option<(Timestamp, Vec<Quota>)> {
+        (!self.quotas.is_empty()).then(|| (now, mem::take(&mut self.quotas)))
     }
 }
 

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use super::per_key::{KeyRule, PermitOf};
 use super::shard::{KeyHash, Shared, Table};
 use super::{Keyed, PerKey};
+use crate::collections::KeySlot;
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
 use crate::node::Reason;
 use crate::sync::{MutexGuard, Ordering};
@@ -48,30 +49,36 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
-        self.note_visit(table, key, slot, ask.now());
-        let Table { keys, terms } = table;
-        let rule = &terms.of(key).rule;
-        let decision = ask.settled(rule.decide(keys.slot_mut(slot).value, ask));
+        let (found, rule) = self.visit(table, key, slot, ask.now());
+        let decision = ask.settled(rule.decide(found.value, ask));
         if decision.is_refused() {
-            keys.count(slot);
+            table.keys.count(slot);
         }
         decision
     }
 
-    /// Marks a stored key that has come back.
+    /// Returns the slot of a stored key and its rule. Marks the key if it has come back.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of each decision")]
-    fn note_visit<Q>(&self, table: &mut Table<K, L::Rule>, key: &Q, slot: usize, now: Timestamp)
+    fn visit<'t, Q>(
+        &self,
+        table: &'t mut Table<K, L::Rule>,
+        key: &Q,
+        slot: usize,
+        now: Timestamp,
+    ) -> (KeySlot<'t, <L::Rule as KeyRule>::State>, &'t L::Rule)
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
         let Table { keys, terms } = table;
+        let rule = &terms.of(key).rule;
         let mut found = keys.slot_mut(slot);
-        if !found.is_marked() && is_as_new(&terms.of(key).rule, found.value, now) {
+        if !found.is_marked() && is_as_new(rule, found.value, now) {
             found.mark();
             self.room.add_known();
         }
+        (found, rule)
     }
 
     /// Decides on a request of a key that its shard does not have.
@@ -138,8 +145,7 @@ where
     {
         let mut table = self.shard(hash).lock();
         if let Some(slot) = table.keys.find(hash.tag(), key) {
-            self.note_visit(&mut table, key, slot, now);
-            return Some(act(table.keys.slot_mut(slot).value));
+            return Some(act(self.visit(&mut table, key, slot, now).0.value));
         }
         self.sweep(&mut table, now, Self::SWEEP);
         if table.keys.is_full() || !self.room.take() {
@@ -148,8 +154,7 @@ where
             table = self.shard(hash).lock();
             // As in `decide_unknown`.
             if let Some(slot) = table.keys.find(hash.tag(), key) {
-                self.note_visit(&mut table, key, slot, now);
-                return Some(act(table.keys.slot_mut(slot).value));
+                return Some(act(self.visit(&mut table, key, slot, now).0.value));
             }
             if table.keys.is_full() || !self.room.take() {
                 return self.with_shared(act);

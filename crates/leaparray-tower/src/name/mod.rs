@@ -77,6 +77,13 @@ pub trait Name<A> {
     /// this writes nothing is recorded in the resource [`OTHER`].
     fn write(&self, request: &Request<A>, name: &mut String);
 
+    /// Returns the method and the route that make the name, if they do: requests with equal ones
+    /// have equal names. The resource of a request can then be found without writing its name.
+    #[doc(hidden)]
+    fn route<'a>(&self, _request: &'a Request<A>) -> Option<(&'static str, &'a str)> {
+        None
+    }
+
     /// Returns whether the head of a response to a request with this name shows that the target of
     /// the request exists, and so [confirms](Self#unconfirmed-names) the name. Called for
     /// unconfirmed names only. The default is a status below 300, or 304, since a status such as

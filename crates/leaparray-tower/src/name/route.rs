@@ -45,11 +45,17 @@ pub struct MatchedRoute;
 
 impl<A> Name<A> for MatchedRoute {
     fn write(&self, request: &Request<A>, name: &mut String) {
-        if let Some(route) = request.extensions().get::<MatchedPath>() {
-            name.push_str(method_name(request.method()));
+        if let Some((method, route)) = Name::route(self, request) {
+            name.push_str(method);
             name.push(' ');
-            name.push_str(route.as_str());
+            name.push_str(route);
         }
+    }
+
+    #[inline]
+    fn route<'a>(&self, request: &'a Request<A>) -> Option<(&'static str, &'a str)> {
+        let route: &MatchedPath = request.extensions().get()?;
+        Some((method_name(request.method()), route.as_str()))
     }
 
     /// Returns whether the route has the method: a client cannot invent routes.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::response::Parts;
@@ -13,7 +13,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use leaparray::Outcome;
 use leaparray_tower::{Classify, End, ResourceLayer, open_streams};
-use tower::{Layer, Service};
+use tower::{Layer, Service, service_fn};
 
 use crate::service::{
     CANCELLED, EXCEPTION, IN_FLIGHT, SUCCESS, Step, Steps, answering, by_path, endings_of, get,
@@ -306,4 +306,55 @@ fn body_that_panics_is_an_exception_by_every_classification() {
         }
         assert_eq!(endings_of(&registry, "/"), EXCEPTION);
     }
+}
+
+/// A classification with a bug: for heads, or else for trailers.
+#[derive(Clone)]
+struct Buggy {
+    is_in_head: bool,
+}
+
+impl<E> Classify<E> for Buggy {
+    fn head(&self, _: &Parts) -> End {
+        assert!(!self.is_in_head, "a bug");
+        End::AtTrailers
+    }
+
+    fn trailers(&self, _: Option<&HeaderMap>) -> Outcome {
+        panic!("a bug")
+    }
+
+    fn error(&self, _: &E) -> Outcome {
+        panic!("a bug")
+    }
+}
+
+#[test]
+fn classification_that_panics_is_an_exception_also_if_the_panic_is_caught() {
+    let no_trailers = response(Steps::default());
+    let trailers = response(Steps::of([Step::Trailers(HeaderMap::new())]));
+    for (answer, is_in_head) in [(&no_trailers, true), (&no_trailers, false), (&trailers, false)] {
+        let registry = registry();
+        let classify = Buggy { is_in_head };
+        let mut service = layer(&registry).classify(classify).layer(answering(answer.clone()));
+        let mut future = Box::pin(service.call(get("/")));
+        let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Poll::Ready(Ok(response))) => {
+                let mut body = response.into_body();
+                catch_unwind(AssertUnwindSafe(|| drop(poll_body(&mut body)))).unwrap_err();
+            }
+            polled => assert!(is_in_head && polled.is_err()),
+        }
+        drop(future);
+        assert_eq!(endings_of(&registry, "/"), EXCEPTION, "in the head: {is_in_head}");
+    }
+    let registry = registry();
+    let fails = service_fn(async |_| Err::<Response<Steps>, _>(()));
+    let mut service = layer(&registry).classify(Buggy { is_in_head: false }).layer(fails);
+    let mut future = Box::pin(service.call(get("/")));
+    let poll = || drop(future.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+    catch_unwind(AssertUnwindSafe(poll)).unwrap_err();
+    drop(future);
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION, "in the error");
 }
