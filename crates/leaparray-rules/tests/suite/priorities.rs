@@ -159,17 +159,23 @@ fn change_of_the_shares_or_the_limit_keeps_the_permits_in_use() {
     assert_eq!(anew.begun_anew, [Arc::from("r")], "a limit without classes is another limiter");
 }
 
-/// A request whose caller changes the rules when it is asked for its class first.
-struct Changing<'a>(&'a Rules<ManualClock>, Cell<Option<RuleSet>>);
+/// A request whose caller changes the rules when it is first asked for its class, or its tenant.
+pub(crate) struct Changing<'a> {
+    pub(crate) rules: &'a Rules<ManualClock>,
+    /// The rules after the change.
+    pub(crate) next: Cell<Option<RuleSet>>,
+    /// Its class, or its tenant.
+    pub(crate) of: &'static str,
+}
 
 impl Caller for Changing<'_> {
     type Key = &'static str;
 
     fn key(&self, _source: &KeySource) -> Option<&'static str> {
-        if let Some(version) = self.1.take() {
-            self.0.apply(&version);
+        if let Some(next) = self.next.take() {
+            self.rules.apply(&next);
         }
-        Some("batch")
+        Some(self.of)
     }
 }
 
@@ -186,7 +192,8 @@ fn share_of_one_version_and_limit_of_another_admit_no_request() {
         let rules = rules(&version(10, 100));
         let held = fill(&rules, &["batch"]);
         let a = rules.registry().resource("a").unwrap();
-        let caller = Changing(&rules, Cell::new(Some(version(40, 25))));
+        let next = Cell::new(Some(version(40, 25)));
+        let caller = Changing { rules: &rules, next, of: "batch" };
         let decision = if by_limiter {
             rules.limiter(&a, &caller).ask(&Ask::at(NOW)).map(drop)
         } else {
