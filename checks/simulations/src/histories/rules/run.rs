@@ -278,7 +278,9 @@ impl Run {
                 }
             }
         }
-        possible.iter_mut().for_each(|(it, _)| it.forget_hunger());
+        for (model, _) in &mut possible {
+            model.forget_hunger();
+        }
         self.bounds.apply(file, self.now);
         self.has_keys = has_keys(file);
         self.observe(step, request, true, answer, possible)
