@@ -99,6 +99,10 @@ impl Limiter {
     pub(super) fn new(rule: &Rule, now: u64) -> Self {
         let limit = rule.limit;
         let state = match limit {
+            // Epochs end by the limit in force.
+            Limit::Adaptive { .. } if rule.weights.is_some() => {
+                State::Tenants(Tenants::of_unknown_hunger())
+            }
             _ if rule.weights.is_some() => State::Tenants(Tenants::new()),
             Limit::Window { .. } => State::Window(VecDeque::new()),
             Limit::Bucket { burst, .. } => State::Bucket { level: burst * PARTS, at: now },

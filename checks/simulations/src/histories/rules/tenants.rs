@@ -57,6 +57,11 @@ impl Tenants {
         Self { in_use: [0; TENANTS], hunger: Some(Hunger::default()) }
     }
 
+    /// Returns the state of a limit that adapts itself.
+    pub(super) const fn of_unknown_hunger() -> Self {
+        Self { in_use: [0; TENANTS], hunger: None }
+    }
+
     /// Answers a request of a tenant with that weight. `limits` are the lowest and the highest
     /// limit that may be in force.
     pub(super) fn answer(
