@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::decide::Decide;
 use super::per_key::KeyRule;
 use super::{Keyed, PerKey};
 use crate::flow::contract::{Ask, Decision, Limiter, Quota};
 use crate::flow::permits::Horizon;
+use crate::node::Permit;
 use crate::sync::{Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -105,6 +107,23 @@ where
 
     fn note_wait(&self, state: &OwnLimiter<L>, permits: u64) -> Option<Box<dyn Send + Sync>> {
         state.limiter.account().note_wait(permits)
+    }
+}
+
+/// By a function of the limiter of a key.
+struct By<F>(F);
+
+impl<R, L, T, F> Decide<R> for By<F>
+where
+    R: KeyRule<State = OwnLimiter<L>>,
+    T: Permit,
+    F: FnOnce(&Arc<L>, &Ask<'_>) -> Decision<T>,
+{
+    type Permit = T;
+
+    fn decide(self, _rule: &R, state: &mut OwnLimiter<L>, ask: &Ask<'_>) -> Decision<T> {
+        state.as_new_at.set(None);
+        (self.0)(&state.limiter, &state.no_earlier(ask))
     }
 }
 
@@ -214,6 +233,94 @@ where
             own.note_use();
             act(&own.limiter)
         })
+    }
+
+    /// Decides on a request of a key by a function of its limiter, which is called at most once:
+    /// for a limiter that needs to know more of the request than an [`Ask`] says, such as its
+    /// [class](crate::flow::priority). A refusal counts in [`refusals`](Self::refusals), and a key
+    /// is stored, as for any other request.
+    ///
+    /// `decide` is called while the shard of the key is locked, and must not ask the keyed limiter.
+    /// It is given the question at the time at which the limiter decides. Without room for the key
+    /// and without a limiter that such keys share, `decide` is not called, and the request is
+    /// refused.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::priority::{Classes, OfClass};
+    /// use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Keyed, Limiter};
+    /// use std::sync::Arc;
+    ///
+    /// /// The calls of one client, of which batch jobs use up to a half.
+    /// struct Calls(Arc<Classes<Arc<ConcurrencyLimiter>>>);
+    ///
+    /// impl Limiter for Calls {
+    ///     type Permit = ();
+    ///
+    ///     fn decide(&self, _ask: &Ask<'_>) -> Decision {
+    ///         Decision::Admitted(())
+    ///     }
+    /// }
+    ///
+    /// let calls = || Arc::new(ConcurrencyLimiter::new(4));
+    /// let classes = move || Classes::new(calls(), &[1.0, 0.5]).expect("in order");
+    /// let clients = Keyed::<String, _>::new(move || Calls(Arc::new(classes())), 1_000)?;
+    /// let ask = Ask::at(Timestamp::from_secs(60));
+    /// let of = |own: &Calls, class| OfClass::new(Arc::clone(&own.0), class);
+    /// let enter = |class| clients.decide_by("ann", &ask, |own, ask| of(own, class).decide(ask));
+    /// let jobs = [(); 3].map(|()| enter(1).at_once().ok());
+    /// assert_eq!(jobs.iter().flatten().count(), 2);
+    /// assert!(enter(0).is_admitted());
+    /// assert_eq!(clients.top_refused(1)[0].refusals, 1);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_by<Q, T>(
+        &self,
+        key: &Q,
+        ask: &Ask<'_>,
+        decide: impl FnOnce(&Arc<L>, &Ask<'_>) -> Decision<T>,
+    ) -> Decision<T>
+    where
+        S: BuildHasher,
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+        T: Permit,
+    {
+        self.decide_with(self.hash(key), key, ask, By(decide))
+    }
+
+    /// Returns the decision that a request of a key would get by a function of its limiter, as
+    /// [`decide_by`](Self::decide_by); `None` if the function returns it. The key is not stored.
+    /// `peek` is called with a new limiter if the key is not stored. Without room for the key, it
+    /// is called with the limiter that such keys share, if there is one, and only an admission is
+    /// returned: a place may become free before the decision.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Keyed, LimiterExt};
+    ///
+    /// let clients = Keyed::<String, _>::new(|| ConcurrencyLimiter::new(2), 1_000)?;
+    /// let ask = Ask::at(Timestamp::from_secs(60));
+    /// let peek = || clients.peek_by("ann", &ask, |own, ask| own.foretell(&ask.many(2)));
+    /// assert!(peek().is_some_and(|decision| decision.is_admitted()));
+    /// let call = clients.try_acquire("ann").at_once()?;
+    /// assert!(peek().is_some_and(|decision| decision.is_refused()));
+    /// assert_eq!(clients.refusals("ann"), Some(0), "no request was refused");
+    /// # drop(call);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn peek_by<Q>(
+        &self,
+        key: &Q,
+        ask: &Ask<'_>,
+        peek: impl Fn(&Arc<L>, &Ask<'_>) -> Option<Decision>,
+    ) -> Option<Decision>
+    where
+        S: BuildHasher,
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.foretell_with(key, ask, |_, own, ask| peek(&own.limiter, &own.no_earlier(ask)))
     }
 
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a

@@ -8,9 +8,29 @@ use super::shard::{KeyHash, Shared, Table};
 use super::{Keyed, PerKey};
 use crate::collections::KeySlot;
 use crate::flow::contract::{Ask, Decision, Refusal, Retry};
-use crate::node::Reason;
+use crate::node::{Permit, Reason};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::Timestamp;
+
+/// How a request is decided by the settings and the state of its key.
+pub(super) trait Decide<R: KeyRule> {
+    type Permit: Permit;
+
+    fn decide(self, rule: &R, state: &mut R::State, ask: &Ask<'_>) -> Decision<Self::Permit>;
+}
+
+/// By the settings alone.
+struct ByRule;
+
+impl<R: KeyRule> Decide<R> for ByRule {
+    type Permit = R::Permit;
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn decide(self, rule: &R, state: &mut R::State, ask: &Ask<'_>) -> Decision<R::Permit> {
+        rule.decide(state, ask)
+    }
+}
 
 impl<K, L, S> Keyed<K, L, S>
 where
@@ -27,30 +47,50 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
+        self.decide_with(hash, key, ask, ByRule)
+    }
+
+    /// Decides as [`decide`](Self::decide), in another way.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    pub(super) fn decide_with<Q, D>(
+        &self,
+        hash: KeyHash,
+        key: &Q,
+        ask: &Ask<'_>,
+        decide: D,
+    ) -> Decision<D::Permit>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+        D: Decide<L::Rule>,
+    {
         let now = Timestamp::from_nanos(self.horizon.bound(ask.now().as_nanos(), &self.clock));
         let mut table = self.shard(hash).lock();
         match table.keys.find(hash.tag(), key) {
-            Some(slot) => self.decide_known(&mut table, key, slot, &ask.of_key(now)),
+            Some(slot) => self.decide_known(&mut table, key, slot, &ask.of_key(now), decide),
             // Built here: a question that is passed to another function lies in memory.
-            None => self.decide_unknown(table, hash, key, &ask.of_key(now)),
+            None => self.decide_unknown(table, hash, key, &ask.of_key(now), decide),
         }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    fn decide_known<Q>(
+    fn decide_known<Q, D>(
         &self,
         table: &mut Table<K, L::Rule>,
         key: &Q,
         slot: usize,
         ask: &Ask<'_>,
-    ) -> Decision<PermitOf<L>>
+        decide: D,
+    ) -> Decision<D::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
+        D: Decide<L::Rule>,
     {
         let (found, rule) = self.visit(table, key, slot, ask.now());
-        let decision = ask.settled(rule.decide(found.value, ask));
+        let decision = ask.settled(decide.decide(rule, found.value, ask));
         if decision.is_refused() {
             table.keys.count(slot);
         }
@@ -83,16 +123,18 @@ where
 
     /// Decides on a request of a key that its shard does not have.
     #[inline(never)]
-    fn decide_unknown<'a, Q>(
+    fn decide_unknown<'a, Q, D>(
         &'a self,
         mut table: MutexGuard<'a, Table<K, L::Rule>>,
         hash: KeyHash,
         key: &Q,
         ask: &Ask<'_>,
-    ) -> Decision<PermitOf<L>>
+        decide: D,
+    ) -> Decision<D::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+        D: Decide<L::Rule>,
     {
         self.sweep(&mut table, ask.now(), Self::SWEEP);
         if table.keys.is_full() || !self.room.take() {
@@ -101,20 +143,20 @@ where
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
             if let Some(slot) = table.keys.find(hash.tag(), key) {
-                return self.decide_known(&mut table, key, slot, ask);
+                return self.decide_known(&mut table, key, slot, ask, decide);
             }
             if table.keys.is_full() || !self.room.take() {
-                return self.decide_without_room(ask);
+                return self.decide_without_room(ask, decide);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
         let Some(since) = self.since_of_new(&table.terms, key, ask.now()) else {
-            return self.decide_without_room(ask);
+            return self.decide_without_room(ask, decide);
         };
         let rule = &table.terms.of(key).rule;
         let mut state = rule.new_state(since);
         // The first question to this state, also if the request has peeked at a temporary one.
-        let decision = ask.settled(rule.decide(&mut state, &ask.first()));
+        let decision = ask.settled(decide.decide(rule, &mut state, &ask.first()));
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
         if is_as_new(rule, &state, ask.now().max(since)) {
             if decision.is_refused() {
@@ -184,12 +226,16 @@ where
     /// refusal. The caller has the lock of the key's shard, so that no other thread can insert the
     /// key before this decision.
     #[cold]
-    fn decide_without_room(&self, ask: &Ask<'_>) -> Decision<PermitOf<L>> {
+    fn decide_without_room<D: Decide<L::Rule>>(
+        &self,
+        ask: &Ask<'_>,
+        decide: D,
+    ) -> Decision<D::Permit> {
         let decision = match &self.overflow {
             Some(shared) => {
                 let Shared { state, terms, is_used } = &mut *super::locked(shared);
                 *is_used = true;
-                ask.settled(terms.all.rule.decide(state, ask))
+                ask.settled(decide.decide(&terms.all.rule, state, ask))
             }
             None => Decision::Refused(Refusal::new(Reason::NO_ROOM_FOR_KEY, Retry::Unknown)),
         };

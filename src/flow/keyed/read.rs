@@ -23,17 +23,27 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
+        self.foretell_with(key, ask, <L::Rule as KeyRule>::peek)
+    }
+
+    /// Foretells as [`foretell`](Self::foretell), by a function of the settings and the state.
+    pub(super) fn foretell_with<Q, P>(&self, key: &Q, ask: &Ask<'_>, peek: P) -> Option<Decision>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+        P: Fn(&L::Rule, &<L::Rule as KeyRule>::State, &Ask<'_>) -> Option<Decision>,
+    {
         let ask = ask.of_key(self.bounded(ask.now()));
         let found = self.read(key, ask.now(), |rule, state, is_stored| {
             // A temporary state is dropped. The decision on the request is the first question to
             // the state that the key gets.
-            rule.peek(state, &if is_stored { ask } else { ask.again() })
+            peek(rule, state, &if is_stored { ask } else { ask.again() })
         });
         found.unwrap_or_else(|| {
             // This may be the first question of the request to the shared state. A place may become
             // free for the key until the decision, and then no refusal of the shared state counts.
             let Shared { state, terms, .. } = &*locked(self.overflow.as_ref()?);
-            terms.all.rule.peek(state, &ask).filter(Decision::is_admitted)
+            peek(&terms.all.rule, state, &ask).filter(Decision::is_admitted)
         })
     }
 

@@ -34,6 +34,16 @@ where
     fresh: Make<L>,
     /// The numbers for the limiter of a new key.
     limit: Arc<Mutex<Limit>>,
+    max_keys: usize,
+}
+
+/// The account of a key without a place: keys whose number is not known share its quota.
+struct NoPlace<'a>(&'a dyn Account);
+
+impl Account for NoPlace<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
 }
 
 /// Makes the limiter of a new key.
@@ -53,7 +63,7 @@ where
             Box::new(move || make(&limit.lock().unwrap_or_else(PoisonError::into_inner), &clock))
         };
         let keys = Keyed::new((maker(), clock.clone()), max_keys).expect(CHECKED).with_overflow();
-        Self { keys: Arc::new(keys), fresh: maker(), limit }
+        Self { keys: Arc::new(keys), fresh: maker(), limit, max_keys }
     }
 
     /// Changes the numbers of all keys in place. `set` changes those of one.
@@ -65,9 +75,24 @@ where
 }
 
 impl<C: RuleClock> Each<C, ByClass<C>> {
-    /// Returns the limiter of a key, which is stored if it is new.
-    fn of_key(&self, key: &str, now: Timestamp) -> Arc<ByClass<C>> {
-        self.keys.limiter_of_at(key, now).expect(Self::SHARED)
+    /// Decides on a request of a key, which may use a share of the limit.
+    fn decide(&self, key: &str, share: Share, ask: &Ask<'_>) -> Decision<RulePermit<C>> {
+        self.keys.decide_by(key, ask, |own, ask| own.decide_with(share, ask))
+    }
+
+    /// Returns the decision that a request would get. It does not store the key: another rule may
+    /// refuse the request, and an adaptive limit stays once it is stored.
+    fn peek(&self, key: &str, share: Share, ask: &Ask<'_>) -> Option<Decision> {
+        self.keys.peek_by(key, ask, |own, ask| own.peek_with(share, ask))
+    }
+
+    fn with_account<T>(&self, key: &str, share: Share, read: impl FnOnce(&dyn Account) -> T) -> T {
+        match self.stored(key) {
+            Some(limiter) => limiter.with_account(share, read),
+            None => (self.fresh)().with_account(share, |fresh| {
+                if self.keys.len() < self.max_keys { read(fresh) } else { read(&NoPlace(fresh)) }
+            }),
+        }
     }
 
     /// Returns the limiter of a key, if it is stored.
@@ -75,28 +100,6 @@ impl<C: RuleClock> Each<C, ByClass<C>> {
         self.keys.refusals(key)?;
         self.keys.limiter_of(key)
     }
-
-    /// Returns the decision that a request would get. It does not store the key: another rule may
-    /// refuse the request, and an adaptive limit stays once it is stored.
-    fn peek(&self, key: &str, share: Share, ask: &Ask<'_>) -> Option<Decision> {
-        if let Some(limiter) = self.stored(key) {
-            return limiter.peek_with(share, ask);
-        }
-        // By the limit that keys without a place share, if there is no place.
-        match self.keys.of_key(key).peek(ask)? {
-            Decision::Admitted(()) => (self.fresh)().peek_with(share, &ask.again()),
-            decision => Some(decision),
-        }
-    }
-
-    fn with_account<T>(&self, key: &str, share: Share, read: impl FnOnce(&dyn Account) -> T) -> T {
-        match self.stored(key) {
-            Some(limiter) => limiter.with_account(share, read),
-            None => (self.fresh)().with_account(share, read),
-        }
-    }
-
-    const SHARED: &str = "keys without a place share one";
 }
 
 /// Returns a limiter that was just made.
@@ -155,7 +158,7 @@ impl<C: RuleClock> PerKey<C> {
             Self::Bucket(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
             Self::Pace(keys) => keys.of_key(key).decide(ask).map(|()| RulePermit::nothing()),
             Self::Each(each) => each.keys.of_key(key).decide(ask),
-            Self::ByClass(each) => each.of_key(key, ask.now()).decide_with(part.share(), ask),
+            Self::ByClass(each) => each.decide(key, part.share(), ask),
         }
     }
 

@@ -106,8 +106,12 @@ mod with_fleet {
                     }
                 }
                 let part = table.float("part", "a number between 0 and 1, such as 0.5");
-                let processes = table.whole("processes", "a number of processes, such as 10");
-                let processes = processes.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+                let right = "a number of processes, such as 10";
+                let processes = table.whole("processes", right)?;
+                let processes = u32::try_from(processes).ok();
+                if processes.is_none() {
+                    table.report_value("processes", "is out of range".to_owned(), right);
+                }
                 Some(WhenAway::Share { part: part?, processes: processes? })
             }
             _ => wrong(fields, &value, AWAY),

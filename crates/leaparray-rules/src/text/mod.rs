@@ -6,6 +6,8 @@ mod fleet;
 mod limiter;
 mod priority;
 mod tenants;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -272,87 +274,4 @@ fn max_keys(fields: &Fields<'_>) -> Option<usize> {
         fields.report("max_keys", fields.line_of("max_keys"), Fault::Value { wrong, right });
     }
     number
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    fn schema() -> Value {
-        serde_json::from_str(RuleSet::SCHEMA).unwrap()
-    }
-
-    #[test]
-    fn schema_has_the_keys_of_the_parser_and_no_others() {
-        let schema = schema();
-        for (definition, keys) in [
-            ("rule", KEYS),
-            ("away", fleet::AWAY_KEYS),
-            ("in_flight", limiter::IN_FLIGHT_KEYS),
-            ("circuit", limiter::CIRCUIT),
-            ("adaptive", limiter::ADAPTIVE),
-        ] {
-            let properties = schema["definitions"][definition]["properties"].as_object().unwrap();
-            let mut known: Vec<_> = properties.keys().map(String::as_str).collect();
-            let mut keys = keys.to_vec();
-            known.sort_unstable();
-            keys.sort_unstable();
-            assert_eq!(known, keys, "{definition}");
-        }
-    }
-
-    /// The keys that a rule needs beside a key.
-    fn beside(key: &str) -> &'static [(&'static str, &'static str)] {
-        match key {
-            "limit" | "pace" | "in_flight" | "breaker" | "refuse" => &[],
-            "max_keys" => &[("key", "\"client\""), ("limit", "\"5 per second\"")],
-            "cold_factor" => &[("warm_up", "\"30s\""), ("limit", "\"5 per second\"")],
-            "priority" => &[("in_flight", "9"), ("shares", "{ a = \"100 %\" }")],
-            "shares" => &[("in_flight", "9"), ("priority", "\"context\"")],
-            "tenant" => &[("in_flight", "9")],
-            "weights" => &[("in_flight", "9"), ("tenant", "\"context\"")],
-            "starts" => &[("limit", "\"5 per second, bursts of 9\"")],
-            "max_wait" => &[("pace", "\"5 per second\"")],
-            _ => &[("limit", "\"5 per second\"")],
-        }
-    }
-
-    fn toml(value: &Value) -> String {
-        match value {
-            Value::Array(items) => {
-                format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
-            }
-            Value::Object(fields) => {
-                let fields = fields.iter().map(|(key, it)| format!("{key:?} = {}", toml(it)));
-                format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
-            }
-            value => value.to_string(),
-        }
-    }
-
-    #[test]
-    fn examples_of_the_schema_are_good() {
-        let schema = schema();
-        let properties = schema["definitions"]["rule"]["properties"].as_object().unwrap();
-        let mut examples = 0;
-        for (key, property) in properties {
-            for example in property["examples"].as_array().into_iter().flatten() {
-                let mut text = format!("[[rule]]\nname = \"a\"\n{key} = {}\n", toml(example));
-                if !["resource", "outbound", "either"].contains(&&**key) {
-                    text += "resource = \"a\"\n";
-                }
-                if key == "pace" {
-                    text += "max_wait = \"1s\"\n";
-                }
-                for (key, value) in beside(key) {
-                    text.extend([key, " = ", value, "\n"]);
-                }
-                RuleSet::parse(&text).unwrap_or_else(|problems| panic!("{text}{problems}"));
-                examples += 1;
-            }
-        }
-        assert!(examples > 30, "{examples}");
-    }
 }

@@ -10,6 +10,7 @@ mod files;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod follow;
+mod keyed_priorities;
 mod modes;
 mod overload;
 mod patterns;

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::keyed_priorities::OfClient;
 use leaparray::flow::shadow::Share;
 use leaparray::flow::watch::WatchedState;
-use leaparray::flow::{Ask, Limiter, LimiterExt, Reason};
+use leaparray::flow::{Ask, LimiterExt, Reason};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
 use leaparray_rules::{Caller, Changes, KeySource, RuleEntry, RuleSet, Rules};
 
@@ -31,24 +32,25 @@ impl Caller for Request {
     }
 }
 
-const NOW: Timestamp = Timestamp::from_secs(3_600);
-const SHARES: &str = "shares = { payments = \"100 %\", \"*\" = \"80 %\", batch = \"50 %\" }";
+pub(crate) const NOW: Timestamp = Timestamp::from_secs(3_600);
+pub(crate) const SHARES: &str =
+    "shares = { payments = \"100 %\", \"*\" = \"80 %\", batch = \"50 %\" }";
 
-fn with(limiter: &str) -> RuleSet {
+pub(crate) fn with(limiter: &str) -> RuleSet {
     let text = format!(
         "[[rule]]\nname = \"r\"\nresource = \"a\"\npriority = \"header:x-class\"\n{limiter}\n"
     );
     RuleSet::parse(&text).unwrap_or_else(|it| panic!("{it}"))
 }
 
-fn rules(set: &RuleSet) -> Rules<ManualClock> {
+pub(crate) fn rules(set: &RuleSet) -> Rules<ManualClock> {
     let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
     let rules = Rules::new(Arc::new(registry));
     rules.apply(set);
     rules
 }
 
-type Held = Vec<RuleEntry<ManualClock>>;
+pub(crate) type Held = Vec<RuleEntry<ManualClock>>;
 
 /// Enters requests of these values until one is refused.
 fn fill(rules: &Rules<ManualClock>, values: &'static [&'static str]) -> Held {
@@ -157,89 +159,23 @@ fn change_of_the_shares_or_the_limit_keeps_the_permits_in_use() {
     assert_eq!(anew.begun_anew, [Arc::from("r")], "a limit without classes is another limiter");
 }
 
-/// A request of a client, of a class.
-struct OfClient(&'static str, &'static str);
-
-impl Caller for OfClient {
-    type Key = &'static str;
-
-    fn key(&self, source: &KeySource) -> Option<&'static str> {
-        let values = [self.0, self.1];
-        let value = values[usize::from(matches!(source, KeySource::Header(_)))];
-        (!value.is_empty()).then_some(value)
-    }
+/// A request whose caller changes the rules when it is first asked for its class, or its tenant.
+pub(crate) struct Changing<'a> {
+    pub(crate) rules: &'a Rules<ManualClock>,
+    /// The rules after the change.
+    pub(crate) next: Cell<Option<RuleSet>>,
+    /// Its class, or its tenant.
+    pub(crate) of: &'static str,
 }
-
-#[test]
-fn each_key_has_classes_of_its_own() {
-    for limit in ["in_flight = 10", "in_flight = { min = 10, first = 10, max = 10 }"] {
-        let of = |limit: &str| with(&format!("key = \"client\"\n{limit}\n{SHARES}"));
-        let rules = rules(&of(limit));
-        let fill = |client, class| {
-            let enter = || rules.try_enter("a", OfClient(client, class)).ok();
-            (0..100).map_while(|_| enter()).collect::<Held>()
-        };
-        let batch = fill("ann", "batch");
-        assert_eq!((batch.len(), fill("bob", "batch").len()), (5, 5), "{limit}");
-        let a = rules.registry().resource("a").unwrap();
-        let refusal = rules.ask(&a, &OfClient("ann", "batch"), &Ask::at(NOW)).refusal().unwrap();
-        assert_eq!((refusal.reason, refusal.limiter()), (Reason::GIVES_WAY, Some("r")));
-        let held = [fill("ann", ""), fill("ann", "payments"), fill("", "batch")];
-        assert_eq!(held.each_ref().map(Vec::len), [3, 2, 5], "{limit}");
-        // A change keeps the permits of each key.
-        let half = limit.replace("10", "6");
-        assert_eq!(rules.apply(&of(&half)).changed, [Arc::from("r")]);
-        drop(held);
-        assert_eq!((fill("ann", "batch").len(), fill("bob", "batch").len()), (0, 3), "{limit}");
-        drop(batch);
-        assert_eq!(fill("ann", "payments").len(), 6, "{limit}: each has come back");
-    }
-}
-
-/// A key with requests in flight is stored until they end: otherwise, it would begin anew.
-#[test]
-fn busy_key_keeps_its_classes_while_others_come() {
-    let rules = rules(&with(&format!("key = \"client\"\nmax_keys = 1\nin_flight = 10\n{SHARES}")));
-    let enter = |client| rules.try_enter("a", OfClient(client, "batch"));
-    let held: Held = (0..5).map(|_| enter("ann").unwrap()).collect();
-    let others = ["bob", "eve", "zoe"].map(|it| enter(it).is_ok());
-    assert_eq!(others, [true; 3], "keys without a place share one limit");
-    assert!(enter("ann").is_err(), "five of ann are in flight");
-    drop(held);
-    assert!(enter("ann").is_ok());
-}
-
-/// A client that another rule refuses takes no place among the keys.
-#[test]
-fn refused_request_stores_no_key_with_classes() {
-    let text = format!(
-        "[[rule]]\nname = \"none\"\nresource = \"a\"\nin_flight = 0\n\n[[rule]]\nname = \"r\"\n\
-         resource = \"a\"\nkey = \"client\"\nin_flight = \"adaptive\"\npriority = \"header:x-class\"\n\
-         {SHARES}\n"
-    );
-    let rules = rules(&RuleSet::parse(&text).unwrap());
-    let a = rules.registry().resource("a").unwrap();
-    for client in ["ann", "bob", "eve"] {
-        assert!(rules.try_enter("a", OfClient(client, "batch")).is_err());
-        assert!(rules.limiter(&a, &OfClient(client, "batch")).account().quota(NOW).is_some());
-    }
-    let WatchedState::Keyed { counts, .. } = &rules.registry().watched()[1].state else {
-        panic!("keys")
-    };
-    assert_eq!(counts.keys, 0);
-}
-
-/// A request whose caller changes the rules when it is asked for its class first.
-struct Changing<'a>(&'a Rules<ManualClock>, Cell<Option<RuleSet>>);
 
 impl Caller for Changing<'_> {
     type Key = &'static str;
 
     fn key(&self, _source: &KeySource) -> Option<&'static str> {
-        if let Some(version) = self.1.take() {
-            self.0.apply(&version);
+        if let Some(next) = self.next.take() {
+            self.rules.apply(&next);
         }
-        Some("batch")
+        Some(self.of)
     }
 }
 
@@ -256,7 +192,8 @@ fn share_of_one_version_and_limit_of_another_admit_no_request() {
         let rules = rules(&version(10, 100));
         let held = fill(&rules, &["batch"]);
         let a = rules.registry().resource("a").unwrap();
-        let caller = Changing(&rules, Cell::new(Some(version(40, 25))));
+        let next = Cell::new(Some(version(40, 25)));
+        let caller = Changing { rules: &rules, next, of: "batch" };
         let decision = if by_limiter {
             rules.limiter(&a, &caller).ask(&Ask::at(NOW)).map(drop)
         } else {

@@ -1,5 +1,6 @@
 //! Rules whose tenants share a limit fairly.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,6 +8,8 @@ use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, LimiterExt, Reason};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
 use leaparray_rules::{Rule, RuleEntry, RuleSet, Rules};
+
+use crate::priorities::Changing;
 
 const NOW: Timestamp = Timestamp::from_secs(3_600);
 const TENANT: &str = "tenant = \"header:x-tenant\"";
@@ -112,6 +115,34 @@ fn change_of_the_weights_or_the_limit_keeps_the_permits_in_use() {
     for other in ["in_flight = 32", &format!("{before}\nmax_keys = 7")] {
         let rules = rules(&before);
         assert_eq!(rules.apply(&parse(other)).begun_anew, [Arc::from("r")], "{other}");
+    }
+}
+
+/// Of the first version, the limit is in use, and of the second one, the share of the tenant. The
+/// weight of the first one has a larger share of the limit of the second one.
+#[test]
+fn weight_of_one_version_and_limit_of_another_admit_no_request() {
+    let version = |limit: u64, ann: u64| {
+        parse(&format!("in_flight = {limit}\n{TENANT}\nweights = {{ ann = {ann} }}"))
+    };
+    for by_limiter in [false, true] {
+        let rules = rules(&format!("in_flight = 32\n{TENANT}"));
+        let held: Held = (0..20).map(|_| rules.try_enter("a", "ann").unwrap()).collect();
+        rules.apply(&version(8, 7));
+        assert!(rules.try_enter("a", "bob").is_err(), "from now on, bob has a share");
+        let a = rules.registry().resource("a").unwrap();
+        let next = Cell::new(Some(version(32, 1)));
+        let caller = Changing { rules: &rules, next, of: "ann" };
+        let decision = if by_limiter {
+            rules.limiter(&a, &caller).ask(&Ask::at(NOW)).map(drop)
+        } else {
+            rules.ask(&a, &caller, &Ask::at(NOW)).map(drop)
+        };
+        assert!(decision.is_refused(), "by a limiter: {by_limiter}");
+        rules.apply(&version(32, 7));
+        assert!(rules.try_enter("a", "ann").is_ok(), "26 of 32");
+        drop(held);
+        assert_eq!(room(&rules), (32, 32), "each has come back");
     }
 }
 

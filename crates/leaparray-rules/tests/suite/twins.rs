@@ -7,6 +7,7 @@ use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom, LimitRange};
 use leaparray::flow::keyed::OfKey;
 use leaparray::flow::priority::{Classes, LimitInForce, OfClass};
 use leaparray::flow::shadow::{Mode, Shadow, Share};
+use leaparray::flow::shares::{FairShares, OfTenant};
 use leaparray::flow::{
     AllOf, Ask, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter, Decision, Keyed,
     LeakyBucket, Limiter, LimiterExt, Quota, Rate, SlidingWindowLimiter, TokenBucket, WarmUp,
@@ -123,8 +124,18 @@ where
     OfClass::new(Arc::new(classes), 1).boxed()
 }
 
+/// Returns the limiter of a tenant. Its share is a whole number while it is the only one, and so is
+/// not rounded at random.
+fn of_tenant<L>(limiter: L) -> BoxLimiter
+where
+    L: Limiter<Permit: Send + 'static> + LimitInForce + Send + Sync + 'static,
+{
+    let shares = Arc::new(FairShares::new(limiter, 100).unwrap());
+    OfTenant::new(shares, "key", 3).boxed()
+}
+
 /// Rules of each kind of permits, waits and peeks, and their limiters by hand.
-const RULES: [(&str, Hand); 15] = [
+const RULES: [(&str, Hand); 17] = [
     ("limit = \"5 per second\"", |clock| window(clock).boxed()),
     ("in_flight = 9", |_| ConcurrencyLimiter::new(9).boxed()),
     ("limit = \"20 per 10s, bursts of 8\"", |clock| bucket(clock).boxed()),
@@ -170,6 +181,17 @@ const RULES: [(&str, Hand); 15] = [
         "key = \"resource\"\nin_flight = 9\npriority = \"client\"\n\
          shares = { \"*\" = \"100 %\", key = \"60 %\" }",
         |_| of_share(Arc::new(ConcurrencyLimiter::new(9))),
+    ),
+    ("in_flight = 18\ntenant = \"client\"\nweights = { key = 3 }\nmax_keys = 100", |_| {
+        of_tenant(Arc::new(ConcurrencyLimiter::new(18)))
+    }),
+    (
+        "in_flight = { min = 2, first = 6, max = 30 }\ntenant = \"client\"\n\
+         weights = { \"*\" = 3 }\nmax_keys = 100",
+        |clock| {
+            let headroom = Headroom::new(LimitRange::new(2, 6, 30).unwrap());
+            of_tenant(Arc::new(AdaptiveLimiter::with_clock(headroom, clock)))
+        },
     ),
 ];
 
@@ -243,6 +265,14 @@ proptest! {
     #[test]
     fn class_decides_as_by_hand(trace in trace()) {
         for (lines, hand) in RULES.iter().filter(|(lines, _)| lines.contains("priority")) {
+            let subject = subject(&[lines]);
+            play(&subject, &hand(subject.clock.clone()), &trace)?;
+        }
+    }
+
+    #[test]
+    fn tenant_decides_as_by_hand(trace in trace()) {
+        for (lines, hand) in RULES.iter().filter(|(lines, _)| lines.contains("tenant")) {
             let subject = subject(&[lines]);
             play(&subject, &hand(subject.clock.clone()), &trace)?;
         }

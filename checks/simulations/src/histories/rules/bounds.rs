@@ -30,10 +30,11 @@ const fn window(rule: &Rule) -> Option<(u64, u64)> {
     }
 }
 
-/// Returns a limit in flight of all requests, whatever their class.
+/// Returns a limit in flight of all requests, whatever their class and tenant.
 const fn in_flight(rule: &Rule) -> Option<u64> {
+    let is_whole = rule.key.is_none() && rule.shares.is_none() && rule.weights.is_none();
     match rule.limit {
-        Limit::InFlight { limit } if rule.key.is_none() && rule.shares.is_none() => Some(limit),
+        Limit::InFlight { limit } if is_whole => Some(limit),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::file::{Key, Limit, Mode, Rule, Shares};
+use super::file::{Key, Limit, Mode, Rule, Shares, Weights};
 
 impl Limit {
     fn random(rng: &mut Rng) -> Self {
@@ -61,6 +61,14 @@ impl Shares {
     }
 }
 
+impl Weights {
+    fn random(rng: &mut Rng) -> Self {
+        let weight = |rng: &mut Rng| [1, 1, 2, 4, 255][rng.usize(0..5)];
+        let named = [weight(rng), weight(rng)];
+        Self { named, others: rng.bool().then(|| weight(rng)) }
+    }
+}
+
 impl Rule {
     fn random(rng: &mut Rng, name: u8) -> Self {
         let resources = [1, 1, 2, 3][rng.usize(0..4)];
@@ -73,28 +81,45 @@ impl Rule {
             [Some(Key::Client), Some(Key::Client), Some(Key::Context), None, None, None, None]
                 [rng.usize(0..7)];
         let shares = rng.bool().then(|| Shares::random(rng));
-        Self { name, resources, key, shares, mode, limit: Limit::random(rng) }.possible()
+        let weights = rng.bool().then(|| Weights::random(rng));
+        let limit = Limit::random(rng);
+        Self { name, resources, key, shares, weights, mode, limit }.possible()
     }
 
     /// Returns the rule without what its limit cannot have.
     fn possible(self) -> Self {
-        // Whether a key of a warm-up that rests has credit depends on whether it is stored.
-        let key = self.key.filter(|_| !matches!(self.limit, Limit::WarmUp { .. }));
-        let shares = self.shares.filter(|_| self.limit.is_in_flight() && key.is_none());
+        let shares = self.shares.filter(|_| self.limit.is_in_flight());
+        let is_whole = self.key.is_none() && shares.is_none();
+        let weights = self.weights.filter(|_| self.limit.is_in_flight() && is_whole);
         let limit = match self.limit {
-            // A limit of which classes have different parts.
-            Limit::InFlight { limit } if shares.is_some() => Limit::InFlight { limit: limit * 3 },
+            // A limit of which classes, or tenants, have different parts.
+            Limit::InFlight { limit } if shares.is_some() || weights.is_some() => {
+                Limit::InFlight { limit: limit * 3 }
+            }
             limit => limit,
         };
-        Self { key, shares, limit, ..self }
+        Self { shares, weights, limit, ..self }
     }
 }
 
 /// The names that rules can have.
 pub(super) const NAMES: u8 = 5;
 
-/// Draws a file.
+/// Draws a file. One of eight has a rule with tenants alone, of which the reference knows more than
+/// beside other rules.
 pub(super) fn random(rng: &mut Rng) -> Vec<Rule> {
+    if rng.u8(0..8) == 0 {
+        let weights = Some(Weights::random(rng));
+        let limit = Limit::InFlight { limit: rng.u64(2..16) };
+        return vec![Rule {
+            resources: 3,
+            key: None,
+            shares: None,
+            weights,
+            limit,
+            ..Rule::random(rng, 0)
+        }];
+    }
     (0..rng.u8(1..4)).map(|name| Rule::random(rng, name)).collect()
 }
 
@@ -138,7 +163,10 @@ fn change(rng: &mut Rng, file: &mut Vec<Rule>, former: &[Rule]) {
             file[place] = file[place].possible();
         }
         7 => file[place] = Rule::random(rng, file[place].name),
-        8 if file[place].limit.is_in_flight() && file[place].key.is_none() => {
+        8 if file[place].weights.is_some() => {
+            file[place].weights = (rng.u8(0..4) > 0).then(|| Weights::random(rng));
+        }
+        8 if file[place].limit.is_in_flight() => {
             file[place].shares = (rng.u8(0..4) > 0).then(|| Shares::random(rng));
         }
         8 => {
@@ -169,6 +197,7 @@ pub(super) fn turned(rng: &mut Rng, file: &[Rule]) -> Vec<Rule> {
         resources: 3,
         key: None,
         shares: None,
+        weights: None,
         mode: Mode::Enforce,
         limit: Limit::InFlight { limit: 0 },
     };

@@ -83,6 +83,15 @@ pub struct Shares {
     pub others: Option<u64>,
 }
 
+/// The weights of tenants, which share a limit in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// The weight of each tenant that is named.
+    pub named: [u64; 2],
+    /// The weight of all other tenants, if the rule has it.
+    pub others: Option<u64>,
+}
+
 /// How far a rule is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -105,6 +114,8 @@ pub struct Rule {
     pub key: Option<Key>,
     /// The shares of a limit in flight.
     pub shares: Option<Shares>,
+    /// The weights of the tenants of a limit in flight, which has neither a key nor shares.
+    pub weights: Option<Weights>,
     /// How far it is enforced.
     pub mode: Mode,
     /// The limit.
@@ -209,16 +220,27 @@ impl Shares {
     }
 }
 
+impl Weights {
+    /// Returns the weight of a tenant: 0 for the requests without one.
+    pub(super) fn of(&self, tenant: usize) -> u64 {
+        match tenant {
+            0 => self.others.unwrap_or(1),
+            named => self.named[named - 1],
+        }
+    }
+}
+
 impl Rule {
     /// Returns whether a limiter of this rule is changed to the other one in place.
     pub(super) fn becomes(&self, other: &Self) -> bool {
         self.key == other.key
             && self.shares.is_some() == other.shares.is_some()
+            && self.weights.is_some() == other.weights.is_some()
             && self.limit.becomes(other.limit)
     }
 
     fn text(&self) -> String {
-        let Self { name, resources, key, shares, mode, limit } = *self;
+        let Self { name, resources, key, shares, weights, mode, limit } = *self;
         let resources = ["\"a\"", "\"b\"", "\"a\", \"b\""][usize::from(resources) - 1];
         let mut text = format!("[[rule]]\nname = \"{name}\"\nresource = [{resources}]\n");
         text += match key {
@@ -231,6 +253,12 @@ impl Rule {
             text += "priority = \"header:x-class\"\n";
             let named = format!("high = \"{high} %\", low = \"{low} %\"");
             writeln!(text, "shares = {{ {named}{others} }}").expect("a string takes all");
+        }
+        if let Some(Weights { named: [high, low], others }) = weights {
+            let others = others.map_or(String::new(), |it| format!(", \"*\" = {it}"));
+            text += "tenant = \"header:x-class\"\n";
+            writeln!(text, "weights = {{ high = {high}, low = {low}{others} }}")
+                .expect("a string takes all");
         }
         text += match mode {
             Mode::Enforce => "",
@@ -254,6 +282,7 @@ pub(super) fn simpler(rule: &Rule) -> Vec<Rule> {
         Rule { key: None, ..*rule },
         Rule { key: rule.key.and(Some(Key::Client)), ..*rule },
         Rule { shares: None, ..*rule },
+        Rule { weights: None, ..*rule },
         Rule { resources: 1, ..*rule },
     ];
     if let Limit::Window { count, interval, .. } = rule.limit {

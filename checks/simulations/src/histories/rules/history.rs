@@ -51,7 +51,7 @@ pub struct Request {
     pub client: usize,
     /// The context in which it enters the resource: none for 0.
     pub context: usize,
-    /// Its class: none for 0, which `shares` never names.
+    /// Its class, and its tenant: none for 0, which `shares` and `weights` never name.
     pub class: usize,
     /// The permits that it asks for.
     pub permits: u64,
@@ -89,9 +89,10 @@ impl Request {
 }
 
 impl Request {
-    /// Returns the number of the key by which a rule counts it.
+    /// Returns the number of the key, or of the tenant, by which a rule counts it.
     pub(super) const fn key(&self, rule: &Rule) -> usize {
         match rule.key {
+            None if rule.weights.is_some() => self.class,
             None => 0,
             Some(Key::Client) => self.client,
             Some(Key::Context) => self.context,
@@ -101,8 +102,9 @@ impl Request {
     /// Returns what it asks a rule for.
     pub(super) fn asked(&self, rule: &Rule) -> Asked {
         let share = rule.shares.as_ref().map(|it: &Shares| it.of(self.class));
+        let weight = rule.weights.map(|it| it.of(self.class));
         let can_wait = self.way != Way::Enter;
-        Asked { key: self.key(rule), permits: self.permits, share, can_wait }
+        Asked { key: self.key(rule), permits: self.permits, share, weight, can_wait }
     }
 }
 

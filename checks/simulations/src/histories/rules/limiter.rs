@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use leaparray::Outcome;
 
 use super::breaker::{Attempts, Breaker};
-use super::file::Limit;
+use super::file::{Limit, Rule};
 use super::pace::Pace;
+use super::tenants::Tenants;
 use super::warm_up::{Curve, WarmUp};
 
 /// The number of keys: two clients or contexts, and the requests without one.
@@ -37,6 +38,8 @@ enum State {
     InFlight {
         in_use: u64,
     },
+    /// Of all tenants together, in the place of the first key.
+    Tenants(Tenants),
     Breaker(Breaker),
     AdaptiveBreaker(Attempts),
 }
@@ -48,6 +51,8 @@ pub(super) struct Asked {
     pub(super) permits: u64,
     /// The share of the limit that the request may use, in percent, if the rule has shares.
     pub(super) share: Option<u64>,
+    /// The weight of its tenant, which is the key, if the rule has tenants.
+    pub(super) weight: Option<u64>,
     pub(super) can_wait: bool,
 }
 
@@ -91,8 +96,14 @@ fn curve(limit: Limit) -> Curve {
 }
 
 impl Limiter {
-    pub(super) fn new(limit: Limit, now: u64) -> Self {
+    pub(super) fn new(rule: &Rule, now: u64) -> Self {
+        let limit = rule.limit;
         let state = match limit {
+            // Epochs end by the limit in force.
+            Limit::Adaptive { .. } if rule.weights.is_some() => {
+                State::Tenants(Tenants::of_unknown_hunger())
+            }
+            _ if rule.weights.is_some() => State::Tenants(Tenants::new()),
             Limit::Window { .. } => State::Window(VecDeque::new()),
             Limit::Bucket { burst, .. } => State::Bucket { level: burst * PARTS, at: now },
             Limit::WarmUp { .. } => State::WarmUp(WarmUp::new()),
@@ -102,6 +113,12 @@ impl Limiter {
             Limit::AdaptiveBreaker { .. } => State::AdaptiveBreaker(Attempts::default()),
         };
         Self { limit, keys: [(); KEYS].map(|()| state.clone()) }
+    }
+
+    /// Returns the state by which a key is decided: that of all tenants, if the keys are those.
+    fn state(&mut self, key: usize) -> &mut State {
+        let is_of_all = matches!(self.keys[0], State::Tenants(_));
+        &mut self.keys[if is_of_all { 0 } else { key }]
     }
 
     /// Advances the states to a time.
@@ -140,8 +157,16 @@ impl Limiter {
 
     pub(super) fn answer(&mut self, asked: Asked, now: u64) -> Answer {
         self.advance(now);
-        let Asked { key, permits, share, can_wait } = asked;
-        match (self.limit, &self.keys[key]) {
+        let Asked { key, permits, share, weight, can_wait } = asked;
+        match (self.limit, &*self.state(key)) {
+            (limit, State::Tenants(tenants)) => {
+                let limits = match limit {
+                    Limit::Adaptive { min, max } => (min, max),
+                    Limit::InFlight { limit } => (limit, limit),
+                    _ => unreachable!("a state is of its limit"),
+                };
+                tenants.answer(limits, (key, weight.unwrap_or(1)), permits)
+            }
             (Limit::Window { count, .. }, State::Window(log)) => {
                 Answer::of(log.iter().map(|(_, permits)| permits).sum::<u64>() + permits <= count)
             }
@@ -183,7 +208,8 @@ impl Limiter {
     /// Takes the permits of a request that is admitted. Returns the generation of a breaker.
     pub(super) fn take(&mut self, asked: Asked, now: u64) -> u64 {
         let Asked { key, permits, .. } = asked;
-        match (self.limit, &mut self.keys[key]) {
+        match (self.limit, self.state(key)) {
+            (_, State::Tenants(tenants)) => tenants.take(key, permits),
             (_, State::Window(log)) => log.push_back((now, permits)),
             (_, State::Bucket { level, .. }) => *level -= permits * PARTS,
             (_, State::WarmUp(state)) => state.take(permits),
@@ -198,7 +224,7 @@ impl Limiter {
     /// Gives the time of a pace back.
     pub(super) fn give_back(&mut self, asked: Asked) {
         if let (Limit::Pace { interval, .. }, State::Pace(pace)) =
-            (self.limit, &mut self.keys[asked.key])
+            (self.limit, self.state(asked.key))
         {
             pace.give_back(interval, asked.permits);
         }
@@ -207,7 +233,7 @@ impl Limiter {
     /// Notes a request that was asked for, whatever becomes of it.
     pub(super) fn note_asked(&mut self, asked: Asked, now: u64) {
         if let (Limit::AdaptiveBreaker { min_requests }, State::AdaptiveBreaker(attempts)) =
-            (self.limit, &mut self.keys[asked.key])
+            (self.limit, self.state(asked.key))
         {
             attempts.ask(min_requests, now);
         }
@@ -216,23 +242,32 @@ impl Limiter {
     /// Notes a refusal, which is demand.
     pub(super) fn note_refused(&mut self, asked: Asked, now: u64) {
         self.advance(now);
-        if let State::WarmUp(state) = &mut self.keys[asked.key] {
-            state.refuse(curve(self.limit), asked.permits);
+        let limit = self.limit;
+        match self.state(asked.key) {
+            State::WarmUp(state) => state.refuse(curve(limit), asked.permits),
+            State::Tenants(tenants) => {
+                tenants.note_refused(asked.key, asked.weight.unwrap_or(1));
+            }
+            _ => {}
         }
     }
 
     /// Opens a half-open breaker whose probe has taken too long.
     pub(super) fn settle(&mut self, key: usize, now: u64) {
         let Limit::Breaker { wait, .. } = self.limit else { return };
-        if let State::Breaker(breaker) = &mut self.keys[key] {
+        if let State::Breaker(breaker) = self.state(key) {
             breaker.settle(wait, now);
         }
     }
 
     /// Ends a request that was admitted in a generation.
     pub(super) fn end(&mut self, key: usize, permits: u64, of: u64, outcome: Outcome, now: u64) {
-        match (self.limit, &mut self.keys[key]) {
+        match (self.limit, self.state(key)) {
             (_, State::InFlight { in_use }) => *in_use -= permits,
+            (limit, State::Tenants(tenants)) => {
+                let limit = if let Limit::InFlight { limit } = limit { limit } else { 0 };
+                tenants.end(limit, key, permits);
+            }
             (Limit::Breaker { in_row, wait }, State::Breaker(breaker)) => {
                 breaker.end(in_row, wait, of, outcome, now);
             }
@@ -241,6 +276,25 @@ impl Limiter {
             }
             _ => {}
         }
+    }
+
+    /// Forgets which tenants are hungry.
+    pub(super) fn forget_hunger(&mut self) {
+        if let State::Tenants(tenants) = &mut self.keys[0] {
+            tenants.forget();
+        }
+    }
+
+    /// Returns whether the state of a key of a warm-up is as new, so that it may be evicted: that
+    /// takes its credit.
+    pub(super) fn may_be_evicted(&mut self, key: usize, now: u64) -> bool {
+        self.advance(now);
+        matches!(&self.keys[key], State::WarmUp(state) if state.is_as_new())
+    }
+
+    /// Makes the state of a key of a warm-up anew.
+    pub(super) fn evict(&mut self, key: usize) {
+        self.keys[key] = State::WarmUp(WarmUp::new());
     }
 
     /// Returns the permits that all requests together have charged at a time, if it passes them on

@@ -1,11 +1,11 @@
 //! Random histories of rules that are changed while requests hold permits.
 //!
 //! A [`History`] has files of windows, buckets, paces, warm-ups, limits in flight with and without
-//! classes, breakers, keys, contexts and shadows; changes of numbers, shares and kinds, rules that
-//! go, come back or get another name; and requests, also in the middle of a change. The property:
-//! each decision, and each wait, is the one of a plain reference, which does what the documentation
-//! of `Rules` and of the limiters says. Of limits and breakers that adapt themselves, the reference
-//! has bounds alone: what it does not know may be either. So
+//! classes and tenants, breakers, keys, contexts and shadows; changes of numbers, shares and kinds,
+//! rules that go, come back or get another name; and requests, also in the middle of a change. The
+//! property: each decision, and each wait, is the one of a plain reference, which does what the
+//! documentation of `Rules` and of the limiters says. Of limits and breakers that adapt themselves,
+//! the reference has bounds alone: what it does not know may be either. So
 //!
 //! - a rule whose numbers alone change keeps its state, and no interval has more than the larger of
 //!   two limits;
@@ -14,6 +14,8 @@
 //! - no request is refused while each rule of its version has a free permit;
 //! - no request is admitted by half of two versions;
 //! - a pace keeps its due times, a service stays as warm as it is, and a debt takes its time;
+//! - tenants share a limit in flight by their weights. Beside a change, the reference does not know
+//!   which of them are hungry: it then has bounds alone;
 //! - an adaptive limit admits up to the lowest limit of its range, and never beyond the highest;
 //! - an adaptive breaker drops no request while nothing speaks against the backend.
 //!
@@ -29,10 +31,11 @@ mod limiter;
 mod model;
 mod pace;
 mod run;
+mod tenants;
 mod twice;
 mod warm_up;
 
-pub use file::{Key, Limit, Mode, Rule, Shares};
+pub use file::{Key, Limit, Mode, Rule, Shares, Weights};
 pub use history::{Action, History, Middle, Request, Step, Way};
 pub use run::Difference;
 

@@ -80,7 +80,7 @@ impl Model {
             let limiter = if let Some(place) = back {
                 self.gone.remove(place).0.limiter
             } else {
-                self.limiters.push(Limiter::new(rule.limit, now));
+                self.limiters.push(Limiter::new(rule, now));
                 self.limiters.len() - 1
             };
             self.limiters[limiter].set(rule.limit, now);
@@ -116,14 +116,33 @@ impl Model {
         self.active.iter().filter(concerns).copied().collect()
     }
 
+    /// Forgets which tenants are hungry, after decisions that may have taken permits and given them
+    /// back.
+    pub(super) fn forget_hunger(&mut self) {
+        self.limiters.iter_mut().for_each(Limiter::forget_hunger);
+    }
+
     /// Decides on a request: returns the states and the verdicts that there may be. One that is
     /// admitted is held under its number.
-    pub(super) fn decide(
-        mut self,
-        request: &Request,
-        number: usize,
-        now: u64,
-    ) -> Vec<(Self, Verdict)> {
+    pub(super) fn decide(self, request: &Request, number: usize, now: u64) -> Vec<(Self, Verdict)> {
+        let mut states = vec![self];
+        for it in states[0].concerned(request).into_iter().filter(|it| it.rule.key.is_some()) {
+            let key = request.key(&it.rule);
+            let mut evicted = Vec::new();
+            for state in &mut states {
+                if state.limiters[it.limiter].may_be_evicted(key, now) {
+                    let mut anew = state.clone();
+                    anew.limiters[it.limiter].evict(key);
+                    evicted.push(anew);
+                }
+            }
+            states.extend(evicted);
+        }
+        states.into_iter().flat_map(|it| it.decide_stored(request, number, now)).collect()
+    }
+
+    /// Decides on a request by these states of its keys.
+    fn decide_stored(mut self, request: &Request, number: usize, now: u64) -> Vec<(Self, Verdict)> {
         let concerned = self.concerned(request);
         let answers = self.answers(&concerned, request, now);
         if answers.iter().any(|(it, answer)| it.is_enforced() && *answer == Answer::Refuses) {
@@ -136,6 +155,7 @@ impl Model {
         let is_unknown = |(_, answer): &&(Active, Answer)| *answer == Answer::Unknown;
         let unknown: Vec<_> = answers.iter().filter(is_unknown).map(|(it, _)| *it).collect();
         if !unknown.is_empty() {
+            self.forget_hunger();
             // A limiter that adapts itself may refuse the request before.
             all.extend(self.clone().refused(&answers, request, now));
         }
@@ -187,17 +207,29 @@ impl Model {
         if refusers.is_empty() {
             return Vec::new();
         }
+        let is_refusal = |answer| matches!(answer, Answer::Refuses | Answer::Either);
+        let noted = self.with_refusals(answers, is_refusal, request, now);
         // Rules that decide together refuse by a peek, which is no demand.
-        let noted = self.with_refusals(answers, request, now);
         let alone = answers.len() == 1 && self.active.len() == 1;
-        let states = if alone { vec![noted] } else { vec![self, noted] };
+        let mut states = vec![noted];
+        if !alone {
+            let is_refusal = |answer| answer == Answer::Refuses;
+            states.push(self.with_refusals(answers, is_refusal, request, now));
+            states.push(self);
+        }
         states.into_iter().map(|it| (it, Verdict::Refused(refusers.clone()))).collect()
     }
 
-    /// Returns the state in which each limiter that refuses a request has noted that.
-    fn with_refusals(&self, answers: &[(Active, Answer)], request: &Request, now: u64) -> Self {
+    /// Returns the state in which each limiter whose answer is a refusal has noted that.
+    fn with_refusals(
+        &self,
+        answers: &[(Active, Answer)],
+        is_refusal: impl Fn(Answer) -> bool,
+        request: &Request,
+        now: u64,
+    ) -> Self {
         let mut noted = self.clone();
-        for (it, _) in answers.iter().filter(|(_, answer)| *answer == Answer::Refuses) {
+        for (it, _) in answers.iter().filter(|(_, answer)| is_refusal(*answer)) {
             noted.limiters[it.limiter].note_refused(request.asked(&it.rule), now);
         }
         noted
@@ -217,7 +249,9 @@ impl Model {
             .filter(|(it, _)| it.is_enforced())
             .map(|(_, answer)| if let Answer::Waits(wait) = answer { *wait } else { 0 });
         let verdict = Verdict::Admitted { wait: wait.max().unwrap_or_default() };
-        let mut states = vec![(self.with_refusals(answers, request, now), Vec::new())];
+        let is_refusal = |answer| answer == Answer::Refuses;
+        let noted = self.with_refusals(answers, is_refusal, request, now);
+        let mut states = vec![(noted, Vec::new())];
         if states[0].0 != self {
             states.push((self, Vec::new()));
         }
@@ -227,9 +261,14 @@ impl Model {
             // Of a breaker, the reference has at least the requests that count.
             let may_refuse =
                 *answer == Answer::Either && !it.is_enforced() && it.rule.limit.is_in_flight();
-            let without = if may_refuse || !may_give { states.clone() } else { Vec::new() };
             if !may_give {
                 continue;
+            }
+            let mut without = if may_refuse { states.clone() } else { Vec::new() };
+            for place in 0..without.len() {
+                let (mut noted, charges) = without[place].clone();
+                noted.limiters[it.limiter].note_refused(asked, now);
+                without.push((noted, charges));
             }
             for (state, charges) in &mut states {
                 let generation = state.limiters[it.limiter].take(asked, now);

@@ -252,7 +252,9 @@ impl Run {
         answer: Answer,
         mut possible: Vec<(Model, Verdict)>,
     ) -> Result<(), Difference> {
-        for model in mem::take(&mut self.models) {
+        for mut model in mem::take(&mut self.models) {
+            // A decision that is made anew takes permits twice, and gives some back.
+            model.forget_hunger();
             for (state, verdict) in model.clone().decide(request, step, self.now) {
                 let (mut before, mut late) = (state.clone(), state);
                 before.apply(file, self.now);
@@ -275,6 +277,9 @@ impl Run {
                     possible.extend(model.decide_twice(&next, file, request, at));
                 }
             }
+        }
+        for (model, _) in &mut possible {
+            model.forget_hunger();
         }
         self.bounds.apply(file, self.now);
         self.has_keys = has_keys(file);
@@ -353,6 +358,7 @@ impl Run {
                 }
                 let answer = found.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let at = (step, self.now);
+                self.models.iter_mut().for_each(Model::forget_hunger);
                 let between = |it: &Model| it.decide_between(file, request, at);
                 let between = self.models.iter().flat_map(between).collect();
                 self.meet(step, request, file, answer.expect("the hook was called"), between)

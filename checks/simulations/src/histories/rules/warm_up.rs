@@ -146,6 +146,11 @@ impl WarmUp {
         self.taken.is_empty() && self.refused.is_none() && self.coldness >= 1.0 && is_full
     }
 
+    /// Whether permits were taken, and no request after it could tell but for its credit.
+    pub(super) fn is_as_new(&self) -> bool {
+        !self.is_fresh && self.rests()
+    }
+
     /// Advances the state to a time.
     pub(super) fn advance(&mut self, curve: Curve, now: u64) {
         let number = now / curve.bucket;
