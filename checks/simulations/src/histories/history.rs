@@ -127,6 +127,15 @@ impl Stage {
         let served = float(self.workers) * self.lengths.mean().as_secs_f64() / self.mean_work();
         self.lengths.mean().mul_f64(3.0 + 12.0 / served.max(1.0).sqrt())
     }
+
+    /// Returns the limit by the formula of `Headroom`, of the workers and the mean permits of a
+    /// call. An algorithm has to find both out.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+    pub fn known_limit(&self) -> u64 {
+        let (workers, mean) = (float(self.workers), float(self.weights[0] + self.weights[1]) / 2.0);
+        (workers + mean * (4.0 + 1.5 * (workers / mean).sqrt())).ceil() as u64
+    }
 }
 
 /// A past, and the health after it.

@@ -136,15 +136,6 @@ fn cause(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the limit of [`Headroom`] by its formula, if it knew the workers and the mean permits of
-/// a call. No algorithm that has to measure them can be expected to do better.
-fn of_known_capacity(health: &Stage) -> u64 {
-    let [workers, least, most] =
-        [health.workers, health.weights[0], health.weights[1]].map(|it| it as f64);
-    let weight = (least + most) / 2.0;
-    (workers + weight * (4.0 + 1.5 * (workers / weight).sqrt())).ceil() as u64
-}
-
 /// Prints the numbers of the doc of `Headroom` and of `docs/CORRECTNESS.md`, which takes three
 /// minutes in a release build:
 ///
@@ -162,7 +153,7 @@ fn share_of_histories_that_hold() {
         let verdict = judge(&history, &headroom, seed);
         let Stage { workers, weights, failures, lengths, .. } = history.health;
         let is_plain = workers >= 8 && weights == [1, 1] && failures.cancelled == 0.0;
-        let with_known = judge(&history, &fixed(of_known_capacity(&history.health)), seed);
+        let with_known = judge(&history, &fixed(history.health.known_limit()), seed);
         for (counts, verdict) in [(&mut counts, verdict), (&mut known, with_known)] {
             for [all, holds, most] in counts.iter_mut().take(if is_plain { 2 } else { 1 }) {
                 *all += 1;

@@ -101,6 +101,7 @@ pub(super) fn prepare<C: Clock>(one: &mut Asked<'_, C>, states: &States<C>) {
 impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
     /// Returns where a limit of the configuration is counted.
     #[inline]
+    #[cfg_attr(not(feature = "redis"), expect(clippy::unused_self, reason = "there are no leases"))]
     fn of_rule<'t>(
         &self,
         rule: &'t Rules<C>,
@@ -129,6 +130,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> States<C> {
     }
 
     /// Returns where a limit that the request gives is counted: by the domain and all entries.
+    #[cfg_attr(not(feature = "redis"), expect(clippy::unused_self, reason = "there are no leases"))]
     fn of_override<'t>(
         &self,
         request: &Request,
