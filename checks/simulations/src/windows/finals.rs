@@ -92,10 +92,13 @@ impl Finals {
 
 impl Shown {
     /// Marks the processes that were lost when the second was final, and are not present yet, also
-    /// if they are live again.
+    /// if they are live again. A process that was not named then was lost as well: the server had
+    /// lost its record, and was not reached by it within `lost_after`. It is back, and its part may
+    /// still be added.
     fn keep_lost(&self, processes: &mut [ShownProcess]) {
         for it in processes {
-            it.is_lost |= !it.is_present && self.has_lost(it.number);
+            let is_new = self.find(it.number).is_none();
+            it.is_lost |= !it.is_present && (is_new || self.has_lost(it.number));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The server and its replica.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use leaparray_redis::fleet::{Archive, Outcome, Receipt, Record};
@@ -10,7 +11,7 @@ use super::ledger::Taken;
 use super::process::{Message, Process};
 use super::truth::Truth;
 use super::violations::{Check, Violations};
-use super::{After, Broken, Scenario};
+use super::{After, Broken, MICROS, Scenario};
 
 /// The answer to a delivery.
 #[derive(Clone, Debug)]
@@ -91,14 +92,16 @@ impl Server {
         self.data.held.get(&process).map_or(contact, |it| it.contact.min(contact))
     }
 
-    /// Takes a delivery or refuses it.
+    /// Takes a delivery of a process or refuses it.
     pub(super) fn deliver(
         &mut self,
         now: u64,
         message: &Message,
+        sender: &Process,
         truth: &Truth,
         violations: &mut Violations,
     ) -> Answer {
+        self.expire(now, message.process, sender, truth);
         let Message { process, delivery, .. } = message;
         let held = self.data.held.get(process);
         let receipt = if self.scenario.broken == Some(Broken::TakesAnyVersion) {
@@ -122,6 +125,22 @@ impl Server {
                 Answer { receipt, decided }
             }
             _ => Answer { receipt, decided: None },
+        }
+    }
+
+    /// Forgets a process whose record has expired, since it has delivered nothing for `departed`.
+    /// If the answers to its last deliveries were lost, nothing tells it that they were taken: it
+    /// counts their seconds as missed. No request of it is in flight for that long.
+    fn expire(&mut self, now: u64, number: usize, process: &Process, truth: &Truth) {
+        let kept = u64::from(self.scenario.config.departed()) * MICROS;
+        let is_expired = |it: &Held| now >= it.contact.saturating_add(kept);
+        if let Entry::Occupied(held) = self.data.held.entry(number)
+            && is_expired(held.get())
+        {
+            held.remove();
+            if let Some(taken) = self.taken.get_mut(&number) {
+                taken.lose(&process.decided, |_| false, truth, number);
+            }
         }
     }
 
