@@ -359,6 +359,9 @@ impl Run {
                     observed.missed += 1;
                 } else {
                     observed.lost += 1;
+                    let has_forgotten =
+                        self.readers[0].has_forgotten(second, &self.scenario.config);
+                    observed.unsettled += u64::from(has_forgotten);
                 }
             }
         }
