@@ -134,10 +134,11 @@ impl Poll<'_> {
         )
     }
 
-    /// Returns whether a process was live when a second was shown: it runs, and has reached the
-    /// server, or could not because the server was away.
+    /// Returns whether a process was live when a second was shown, and the server had to expect it:
+    /// it runs, and has reached the server, or could not because the server was away.
     fn is_live(&self, process: usize, at: u64) -> bool {
-        self.server.has_heard(process, at) && !self.processes[process].has_ended()
+        let has_ended = self.processes[process].has_ended();
+        self.server.has_heard(process, at) && !has_ended && !self.server.is_unaware(at)
     }
 
     /// Returns whether the server keeps the record of a process at a time.

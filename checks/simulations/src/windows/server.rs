@@ -39,6 +39,18 @@ struct Data {
     held: HashMap<usize, Held>,
 }
 
+/// A loss of data.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    at: u64,
+    /// The first delivery after it.
+    heard: Option<u64>,
+    /// The first delivery that builds on a version that was lost, or the first one of all if
+    /// nothing is left.
+    shown: Option<u64>,
+    is_blank: bool,
+}
+
 /// The server, its replica, and all that any server has taken.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -50,6 +62,7 @@ pub(super) struct Server {
     last_outage: (u64, u64),
     /// How often it has lost data.
     pub(super) epoch: u64,
+    losses: Vec<Loss>,
     taken: HashMap<usize, Taken>,
 }
 
@@ -68,6 +81,7 @@ impl Server {
             is_away: false,
             last_outage: (0, 0),
             epoch: 0,
+            losses: Vec::new(),
             taken: HashMap::new(),
         }
     }
@@ -113,6 +127,12 @@ impl Server {
         };
         match receipt.outcome {
             Outcome::Taken => {
+                if let Some(loss) = self.losses.last_mut() {
+                    let is_later = delivery.base > held.map_or(0, |it| it.version);
+                    let shows = loss.is_blank || is_later;
+                    loss.heard.get_or_insert(now);
+                    loss.shown = loss.shown.or(shows.then_some(now));
+                }
                 let version = delivery.base.max(held.map_or(0, |it| it.version)) + 1;
                 let since = held.map_or(now, |it| it.since);
                 let decided = Arc::clone(&message.decided);
@@ -174,6 +194,16 @@ impl Server {
         has_heard(at) || back <= at && at < back + lost_after && has_heard(away)
     }
 
+    /// Returns whether the server had lost data at a time, and nothing had shown that, though
+    /// processes had reached it since. It does not know then that it may lack the processes whose
+    /// joins it has lost: gap 2 of the promise.
+    pub(super) fn is_unaware(&self, at: u64) -> bool {
+        let loss = self.losses.iter().rfind(|it| it.at <= at);
+        loss.is_some_and(|it| {
+            it.heard.is_some_and(|heard| heard <= at) && it.shown.is_none_or(|shown| shown > at)
+        })
+    }
+
     /// Begins an outage.
     pub(super) fn go_away(&mut self, now: u64) {
         (self.is_away, self.last_outage.0) = (true, now);
@@ -199,6 +229,8 @@ impl Server {
             After::Replica(_) => self.replica.take().expect("the replica has a copy"),
         };
         self.epoch += 1;
+        let is_blank = after == After::Blank;
+        self.losses.push(Loss { at: now, heard: None, shown: None, is_blank });
         let archive = &mut self.data.archive;
         for (number, taken) in &mut self.taken {
             let process = &processes[*number];
