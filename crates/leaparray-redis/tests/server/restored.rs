@@ -84,7 +84,8 @@ fn server_restored_from_its_memory_learns_from_a_process_what_it_has_forgotten()
     let node = limit.nodes;
     assert_eq!(forgotten.granted, 100);
     restore(&mut server.connect(), &before);
-    assert_eq!([60, 60, 60].map(|want| limit.ask(want).granted), [60, 40, 0]);
+    // How they are divided depends on the time between the asks.
+    assert_eq!((0..4).map(|_| limit.ask(60).granted).sum::<u64>(), 100);
     let quarantine = u64::try_from(config().quarantine().as_micros()).unwrap();
     let answer = limit.ask_after(1, Some((node, &forgotten)));
     assert_eq!((answer.granted, answer.open_in), (0, quarantine));
