@@ -185,13 +185,15 @@ impl Server {
     }
 
     /// Returns whether a process had reached the server within the last `lost_after`, or before an
-    /// outage that was over within that time.
+    /// outage that was over within that time. A shorter one than half of `lost_after` is not one
+    /// that the server notices.
     pub(super) fn has_heard(&self, process: usize, at: u64) -> bool {
         let lost_after = self.scenario.config.lost_after_micros();
         let Some(taken) = self.taken.get(&process) else { return false };
         let has_heard = |at: u64| at - taken.contact_at(at) < lost_after;
         let (away, back) = self.last_outage;
-        has_heard(at) || back <= at && at < back + lost_after && has_heard(away)
+        let is_noticed = back.saturating_sub(away) >= lost_after / 2;
+        has_heard(at) || is_noticed && back <= at && at < back + lost_after && has_heard(away)
     }
 
     /// Returns whether the server had lost data at a time, and nothing had shown that, though
