@@ -13,7 +13,7 @@
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'
-bytes = "=1.12.1"
+bytes = "=1.12.2"
 http-body = "=1.1.0"
 hyper = { version = "=1.12.0", features = ["http1", "server"] }
 hyper-util = { version = "=0.1.21", features = ["tokio"] }

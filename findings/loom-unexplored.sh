@@ -7,13 +7,13 @@
 # thread's access, and one execution is all that is tried. SeqCst loads and stores are taken for
 # acquire and release, so an outcome appears that C11 forbids; a SeqCst fence works. Load buffering,
 # which C11 allows for relaxed accesses, never appears.
-# Version: loom 0.7.2; 0.7.3 is the same.
+# Version: loom 0.7.3; 0.7.2 is the same.
 # Here: `src/sync/model/shadowed.rs` stores to a shadow before each load, and the crate has no
 # SeqCst operation. See "What loom does not see" in docs/CORRECTNESS.md.
 . "$(dirname "$0")/lib.sh"
 
 cargo_dependencies <<'END'
-loom = "=0.7.2"
+loom = "=0.7.3"
 END
 
 program() { cargo_program <<'END'; }

@@ -92,10 +92,13 @@ impl Finals {
 
 impl Shown {
     /// Marks the processes that were lost when the second was final, and are not present yet, also
-    /// if they are live again.
+    /// if they are live again. A process that was not named then was lost as well: the server had
+    /// lost its record, and was not reached by it within `lost_after`. It is back, and its part may
+    /// still be added.
     fn keep_lost(&self, processes: &mut [ShownProcess]) {
         for it in processes {
-            it.is_lost |= !it.is_present && self.has_lost(it.number);
+            let is_new = self.find(it.number).is_none();
+            it.is_lost |= !it.is_present && (is_new || self.has_lost(it.number));
         }
     }
 
@@ -131,10 +134,11 @@ impl Poll<'_> {
         )
     }
 
-    /// Returns whether a process was live when a second was shown: it runs, and has reached the
-    /// server, or could not because the server was away.
+    /// Returns whether a process was live when a second was shown, and the server had to expect it:
+    /// it runs, and has reached the server, or could not because the server was away.
     fn is_live(&self, process: usize, at: u64) -> bool {
-        self.server.has_heard(process, at) && !self.processes[process].has_ended()
+        let has_ended = self.processes[process].has_ended();
+        self.server.has_heard(process, at) && !has_ended && !self.server.is_unaware(at)
     }
 
     /// Returns whether the server keeps the record of a process at a time.

@@ -19,6 +19,9 @@ pub struct Observed {
     pub missed: u64,
     /// The others: a process crashed before it delivered them, or the server lost them.
     pub lost: u64,
+    /// Those of the lost ones that the first reader has forgotten before it could know that they
+    /// were final.
+    pub unsettled: u64,
     /// How often a process came back to a second that had been final without it.
     pub returns: u64,
     /// How often a process was not named in a final second: the server had forgotten it.
@@ -53,6 +56,7 @@ impl Observed {
         self.present += other.present;
         self.missed += other.missed;
         self.lost += other.lost;
+        self.unsettled += other.unsettled;
         self.returns += other.returns;
         self.forgotten += other.forgotten;
         self.deliveries += other.deliveries;

@@ -1,7 +1,10 @@
 //! A reader: it polls the server once a second, and reads what is new.
 
+use std::collections::BTreeSet;
+
 use leaparray_redis::fleet::{Archive, Fetch, FleetConfig, FleetView, NamesFetch, Survey};
 
+use super::MICROS;
 use super::finals::Finals;
 
 /// A reader.
@@ -12,10 +15,15 @@ pub(super) struct Reader {
     pub(super) finals: Finals,
     /// When it began, in microseconds.
     pub(super) since: u64,
+    /// The times at which the server was silent, or was heard again: until `lost_after` later, it
+    /// may not know all processes.
+    silences: BTreeSet<u64>,
     pub(super) polls: u64,
     /// The number of the request that is in flight, and of the last one.
     request: u64,
     asked: Option<Ask>,
+    /// After which time without a delivery a process is lost, in microseconds.
+    lost_after: u64,
 }
 
 /// A request of a reader.
@@ -40,9 +48,11 @@ impl Reader {
             view: FleetView::new(config),
             finals: Finals::default(),
             since,
+            silences: BTreeSet::new(),
             polls: 0,
             request: 0,
             asked: None,
+            lost_after: config.lost_after_micros(),
         }
     }
 
@@ -69,7 +79,10 @@ impl Reader {
     pub(super) fn receive(&mut self, request: u64, reply: &Reply) -> bool {
         let Some(ask) = self.asked.take_if(|_| request == self.request) else { return false };
         match (&ask, reply) {
-            (Ask::Survey, Reply::Survey(survey)) => self.view.on_survey(survey),
+            (Ask::Survey, Reply::Survey(survey)) => {
+                self.note_silence(survey);
+                self.view.on_survey(survey);
+            }
             (Ask::Second(fetch), Reply::Second(bytes)) => self.view.on_fetched(fetch, bytes),
             (Ask::Names(fetches), Reply::Names(names)) => self.view.on_names(fetches, names),
             _ => unreachable!("the answer is to the request"),
@@ -81,6 +94,23 @@ impl Reader {
             Some(Ask::Names(names))
         };
         true
+    }
+
+    fn note_silence(&mut self, survey: &Survey) {
+        let heard = survey.processes.iter().map(|it| it.contact).max().unwrap_or(0);
+        self.silences.insert(survey.since);
+        if survey.now - heard >= self.lost_after / 2 {
+            self.silences.insert(survey.now);
+        }
+    }
+
+    /// Returns whether the reader has forgotten a second before it could know that it was final: no
+    /// process had reached the server for half of `lost_after`, as when it has just started.
+    pub(super) fn has_forgotten(&self, second: u64, config: &FleetConfig) -> bool {
+        let forgotten = config.deadline(second) + u64::from(config.history()) * MICROS;
+        // It polls once a second, and a poll may fail.
+        let from = forgotten.saturating_sub(self.lost_after + 2 * MICROS);
+        self.silences.range(from..=forgotten).next().is_some()
     }
 
     /// Returns the request to send next.

@@ -44,12 +44,12 @@ The program fails if a check fails once, in any of these runs or of more with 10
 second is lost without a crash or an outage. The tests break three rules of the protocol, and each
 time a check fails.
 
-Two combinations of faults break a check, and are not in the runs. If a process joins just before a
-replica is promoted that does not know it, a reader that asks the replica before a delivery has
-shown the loss may show a second as final without that process. If a process drops a second because
-its outbox is full, and a delivery with that second arrives late at a server that has lost its data,
-the second is on the server, and counted as missed. These are the gaps 2 and 3 of the [promise of
-a fleet window](CORRECTNESS.md#fleet-window).
+Two combinations of faults are not in the runs. If a process joins just before a replica is promoted
+that does not know it, a reader that asks the replica before a delivery has shown the loss may show
+a second as final without that process. Check 2 allows that once another process has reached the
+replica. If a process drops a second because its outbox is full, and a delivery with that second
+arrives late at a server that has lost its data, the second is on the server, and counted as missed.
+These are the gaps 2 and 3 of the [promise of a fleet window](CORRECTNESS.md#fleet-window).
 ";
 
 const COLUMNS: [&str; 9] = [

@@ -238,7 +238,8 @@ impl Run {
             return;
         }
         let violations = &mut self.observed.violations;
-        let answer = self.server.deliver(self.time, message, &self.truth, violations);
+        let sender = &self.processes[message.process];
+        let answer = self.server.deliver(self.time, message, sender, &self.truth, violations);
         let answer = Arc::new(answer);
         for delay in self.network.arrivals() {
             let event = Event::Answer(message.process, message.request, Arc::clone(&answer));
@@ -358,6 +359,9 @@ impl Run {
                     observed.missed += 1;
                 } else {
                     observed.lost += 1;
+                    let has_forgotten =
+                        self.readers[0].has_forgotten(second, &self.scenario.config);
+                    observed.unsettled += u64::from(has_forgotten);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The server and its replica.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use leaparray_redis::fleet::{Archive, Outcome, Receipt, Record};
@@ -10,7 +11,7 @@ use super::ledger::Taken;
 use super::process::{Message, Process};
 use super::truth::Truth;
 use super::violations::{Check, Violations};
-use super::{After, Broken, Scenario};
+use super::{After, Broken, MICROS, Scenario};
 
 /// The answer to a delivery.
 #[derive(Clone, Debug)]
@@ -38,6 +39,18 @@ struct Data {
     held: HashMap<usize, Held>,
 }
 
+/// A loss of data.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    at: u64,
+    /// The first delivery after it.
+    heard: Option<u64>,
+    /// The first delivery that builds on a version that was lost, or the first one of all if
+    /// nothing is left.
+    shown: Option<u64>,
+    is_blank: bool,
+}
+
 /// The server, its replica, and all that any server has taken.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -49,6 +62,7 @@ pub(super) struct Server {
     last_outage: (u64, u64),
     /// How often it has lost data.
     pub(super) epoch: u64,
+    losses: Vec<Loss>,
     taken: HashMap<usize, Taken>,
 }
 
@@ -67,6 +81,7 @@ impl Server {
             is_away: false,
             last_outage: (0, 0),
             epoch: 0,
+            losses: Vec::new(),
             taken: HashMap::new(),
         }
     }
@@ -91,14 +106,16 @@ impl Server {
         self.data.held.get(&process).map_or(contact, |it| it.contact.min(contact))
     }
 
-    /// Takes a delivery or refuses it.
+    /// Takes a delivery of a process or refuses it.
     pub(super) fn deliver(
         &mut self,
         now: u64,
         message: &Message,
+        sender: &Process,
         truth: &Truth,
         violations: &mut Violations,
     ) -> Answer {
+        self.expire(now, message.process, sender, truth);
         let Message { process, delivery, .. } = message;
         let held = self.data.held.get(process);
         let receipt = if self.scenario.broken == Some(Broken::TakesAnyVersion) {
@@ -110,6 +127,12 @@ impl Server {
         };
         match receipt.outcome {
             Outcome::Taken => {
+                if let Some(loss) = self.losses.last_mut() {
+                    let is_later = delivery.base > held.map_or(0, |it| it.version);
+                    let shows = loss.is_blank || is_later;
+                    loss.heard.get_or_insert(now);
+                    loss.shown = loss.shown.or(shows.then_some(now));
+                }
                 let version = delivery.base.max(held.map_or(0, |it| it.version)) + 1;
                 let since = held.map_or(now, |it| it.since);
                 let decided = Arc::clone(&message.decided);
@@ -122,6 +145,22 @@ impl Server {
                 Answer { receipt, decided }
             }
             _ => Answer { receipt, decided: None },
+        }
+    }
+
+    /// Forgets a process whose record has expired, since it has delivered nothing for `departed`.
+    /// If the answers to its last deliveries were lost, nothing tells it that they were taken: it
+    /// counts their seconds as missed. No request of it is in flight for that long.
+    fn expire(&mut self, now: u64, number: usize, process: &Process, truth: &Truth) {
+        let kept = u64::from(self.scenario.config.departed()) * MICROS;
+        let is_expired = |it: &Held| now >= it.contact.saturating_add(kept);
+        if let Entry::Occupied(held) = self.data.held.entry(number)
+            && is_expired(held.get())
+        {
+            held.remove();
+            if let Some(taken) = self.taken.get_mut(&number) {
+                taken.lose(&process.decided, |_| false, truth, number);
+            }
         }
     }
 
@@ -146,13 +185,25 @@ impl Server {
     }
 
     /// Returns whether a process had reached the server within the last `lost_after`, or before an
-    /// outage that was over within that time.
+    /// outage that was over within that time. A shorter one than half of `lost_after` is not one
+    /// that the server notices.
     pub(super) fn has_heard(&self, process: usize, at: u64) -> bool {
         let lost_after = self.scenario.config.lost_after_micros();
         let Some(taken) = self.taken.get(&process) else { return false };
         let has_heard = |at: u64| at - taken.contact_at(at) < lost_after;
         let (away, back) = self.last_outage;
-        has_heard(at) || back <= at && at < back + lost_after && has_heard(away)
+        let is_noticed = back.saturating_sub(away) >= lost_after / 2;
+        has_heard(at) || is_noticed && back <= at && at < back + lost_after && has_heard(away)
+    }
+
+    /// Returns whether the server had lost data at a time, and nothing had shown that, though
+    /// processes had reached it since. It does not know then that it may lack the processes whose
+    /// joins it has lost: gap 2 of the promise.
+    pub(super) fn is_unaware(&self, at: u64) -> bool {
+        let loss = self.losses.iter().rfind(|it| it.at <= at);
+        loss.is_some_and(|it| {
+            it.heard.is_some_and(|heard| heard <= at) && it.shown.is_none_or(|shown| shown > at)
+        })
     }
 
     /// Begins an outage.
@@ -180,6 +231,8 @@ impl Server {
             After::Replica(_) => self.replica.take().expect("the replica has a copy"),
         };
         self.epoch += 1;
+        let is_blank = after == After::Blank;
+        self.losses.push(Loss { at: now, heard: None, shown: None, is_blank });
         let archive = &mut self.data.archive;
         for (number, taken) in &mut self.taken {
             let process = &processes[*number];

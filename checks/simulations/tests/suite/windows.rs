@@ -52,6 +52,32 @@ fn checks_hold_if_a_process_joins_twice() {
     assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
 }
 
+/// After a blank restart, a process is forgotten that does not reach the server for `lost_after`.
+/// The second reader begins after that: it learns of the process when the process is back, and then
+/// the process delivers a second that is final.
+#[test]
+fn checks_hold_if_a_forgotten_process_comes_back() {
+    const BLANK: &[Outage] = &[Outage { at: 53, secs: 1, after: After::Blank }];
+    let faults = Faults { loss: 0.4, clocks: Clocks::Far, outages: BLANK.into(), ..Faults::NONE };
+    let scenario = Scenario { secs: 110, ..scenario(faults) };
+    let observed = run(&scenario, 10);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
+/// A record expires while the server is away, and the answer to the last delivery was lost.
+#[test]
+fn checks_hold_if_a_record_expires_during_an_outage() {
+    const AWAY: &[Outage] = &[Outage { at: 21, secs: 31, after: After::Same }];
+    let config = FleetConfig::default()
+        .with_history(10)
+        .and_then(|it| it.with_delivery(12))
+        .and_then(|it| it.with_departed(32));
+    let faults = Faults { loss: 0.4, outages: AWAY.into(), ..Faults::NONE };
+    let scenario = Scenario { config: config.expect("valid"), ..scenario(faults) };
+    let observed = run(&scenario, 10);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
 #[test]
 fn checks_hold_if_clocks_are_far_off() {
     let observed = run(&scenario(Faults { clocks: Clocks::Far, ..faults() }), 4);

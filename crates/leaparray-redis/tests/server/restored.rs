@@ -52,12 +52,15 @@ impl Limit {
     }
 }
 
-/// Returns all keys with their values, as a snapshot of the memory has them.
+/// Returns all keys with their values, as a snapshot of the memory has them. A bucket after a
+/// quarantine, the charges expire: a key that does so in between is not there.
 fn snapshot(connection: &mut redis::Connection) -> Vec<(String, Vec<u8>)> {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(connection).unwrap();
-    let dump = |key: &String| redis::cmd("DUMP").arg(key).query(connection).unwrap();
-    let values: Vec<Vec<u8>> = keys.iter().map(dump).collect();
-    keys.into_iter().zip(values).collect()
+    let dump = |key: String| {
+        let value: Option<_> = redis::cmd("DUMP").arg(&key).query(connection).unwrap();
+        Some((key, value?))
+    };
+    keys.into_iter().filter_map(dump).collect()
 }
 
 /// Restores all keys, without an expiry that ends in the test.
@@ -81,7 +84,8 @@ fn server_restored_from_its_memory_learns_from_a_process_what_it_has_forgotten()
     let node = limit.nodes;
     assert_eq!(forgotten.granted, 100);
     restore(&mut server.connect(), &before);
-    assert_eq!([60, 60, 60].map(|want| limit.ask(want).granted), [60, 40, 0]);
+    // How they are divided depends on the time between the asks.
+    assert_eq!((0..4).map(|_| limit.ask(60).granted).sum::<u64>(), 100);
     let quarantine = u64::try_from(config().quarantine().as_micros()).unwrap();
     let answer = limit.ask_after(1, Some((node, &forgotten)));
     assert_eq!((answer.granted, answer.open_in), (0, quarantine));

@@ -92,6 +92,12 @@ impl SecondOfFleet {
         self.unread = by.filter(|it| !self.parts.contains_key(it)).collect();
     }
 
+    /// Returns whether everything was added that had been delivered of it by the last survey. A
+    /// process that was lost when the second was final may have come back, with a part to read.
+    pub(super) fn is_read(&self) -> bool {
+        self.unread.is_empty() && self.unnamed.is_empty()
+    }
+
     pub(super) fn set_read(&mut self, processes: &[ProcessId]) {
         for it in processes {
             self.unread.remove(it);

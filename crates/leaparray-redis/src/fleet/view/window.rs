@@ -24,7 +24,8 @@ pub enum Standing {
     /// comes back before the [deadline](super::super::FleetConfig::delivery). A second stays final
     /// for a reader that has found it so.
     Final,
-    /// The deadline has passed. Nothing can change any more.
+    /// The deadline has passed, and all was read that had been delivered by then. Nothing can
+    /// change any more.
     Closed,
 }
 
@@ -396,7 +397,7 @@ impl FleetView {
         let is_complete = self.config.settling(number) <= self.complete;
         if is_waiting || !is_complete {
             Standing::Waiting
-        } else if self.now >= self.config.deadline(number) {
+        } else if self.now >= self.config.deadline(number) && second.is_read() {
             Standing::Closed
         } else {
             Standing::Final

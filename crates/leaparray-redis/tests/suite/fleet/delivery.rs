@@ -118,6 +118,29 @@ fn lost_answer_counts_no_second_twice_and_none_as_missed() {
     assert_eq!(record.missed.0, 10, "the seconds before the deadline");
 }
 
+/// The answer to a delivery is lost, and the process does not reach the server before its record
+/// expires. Nothing tells it any more that the server had taken the second.
+#[test]
+fn second_without_an_answer_counts_as_missed_once_the_record_has_expired() {
+    for (away, delivered) in [(99, 3), (100, 0)] {
+        let config = FleetConfig::default().with_departed(100).unwrap();
+        let mut server = Archive::new(config);
+        let mut process = Process::with(1, START, config, 1 << 20, 1 << 20);
+        process.deliver(&mut server);
+        process.work("orders", 3);
+        process.next_second();
+        let now = process.now().as_micros();
+        assert_eq!(server.deliver(now, &process.delivery()).outcome, Outcome::Taken);
+        for _ in 0..away {
+            process.next_second();
+        }
+        process.deliver(&mut server);
+        let record = process.record();
+        check(&record);
+        assert_eq!((record.delivered.1[Pass], record.missed.1[Pass]), (delivered, 3 - delivered));
+    }
+}
+
 #[test]
 fn doubled_and_old_deliveries_change_nothing() {
     let (mut server, mut process) = (server(), Process::new(1, START));

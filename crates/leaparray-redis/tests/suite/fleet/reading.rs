@@ -325,6 +325,68 @@ fn final_second_stays_final_when_a_lost_process_comes_back() {
     assert_eq!(presences, ["2 of 2 processes", "1 of 2 processes"]);
 }
 
+/// The reader hears after the deadline that a lost process had come back before.
+#[test]
+fn second_is_not_closed_before_the_part_of_a_process_that_came_back_is_read() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    processes[1].work("orders", 3);
+    for _ in 0..6 {
+        step(&mut server, &mut processes, 1);
+    }
+    read(&mut view, &mut server, micros(START + 6));
+    let shown = |view: &FleetView| {
+        let window = view.window(START..START + 1);
+        (window.standing, window.presence.to_string(), window.total.metrics.counts[Pass])
+    };
+    assert_eq!(shown(&view), (Standing::Final, "1 of 2 processes".into(), 0));
+    processes[1].deliver(&mut server);
+    let deadline = FleetConfig::default().deadline(START);
+    view.on_survey(&server.survey(deadline));
+    assert_eq!(shown(&view), (Standing::Final, "1 of 2 processes".into(), 0));
+    let names: Vec<_> = loop {
+        let fetch = view.wanted().unwrap();
+        let found = server.second(deadline, fetch.second, &fetch.processes);
+        view.on_fetched(&fetch, &found);
+        let names = view.wanted_names();
+        if !names.is_empty() {
+            break names;
+        }
+    };
+    // Its rows have no names yet.
+    assert_eq!(shown(&view), (Standing::Final, "1 of 2 processes".into(), 0));
+    let found = names.iter().map(|it| server.names(it.process, it.from, it.count));
+    view.on_names(&names, &found.collect::<Vec<_>>());
+    read_wanted(&mut view, &mut server, deadline);
+    assert_eq!(shown(&view), (Standing::Closed, "2 of 2 processes".into(), 3));
+}
+
+/// The server loses its data, and the second process, whose clock is behind, does not reach it for
+/// `lost_after`. A new reader does not know of it.
+#[test]
+fn forgotten_process_that_comes_back_is_named_and_adds_its_part_to_a_final_second() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    let mut blank = Archive::new(FleetConfig::default());
+    for later in 1..=8 {
+        step(&mut blank, &mut processes[..1], 1);
+        read(&mut view, &mut blank, micros(START + later));
+    }
+    let shown = |view: &FleetView| {
+        let window = view.window(START..START + 1);
+        (window.standing, window.presence.to_string(), window.total.metrics.counts[Pass])
+    };
+    assert_eq!(shown(&view), (Standing::Final, "1 of 1 process".into(), 0));
+    processes[1].work("orders", 3);
+    processes[1].deliver_at(&mut blank, micros(START + 8));
+    read(&mut view, &mut blank, micros(START + 8));
+    assert_eq!(shown(&view), (Standing::Final, "1 of 2 processes".into(), 0));
+    processes[1].next_second();
+    processes[1].deliver_at(&mut blank, micros(START + 9));
+    read(&mut view, &mut blank, micros(START + 9));
+    assert_eq!(shown(&view), (Standing::Final, "2 of 2 processes".into(), 3));
+}
+
 #[test]
 fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final() {
     let (mut server, mut view) = fleet();
