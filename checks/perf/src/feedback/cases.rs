@@ -45,7 +45,7 @@ pub(super) fn decisions() -> Vec<Row> {
             Row::ratio(CLOSED, threads, GOVERNOR_ADMITS, 1.2),
             Row::ratio(CLOSED_LAST, threads, GOVERNOR_ADMITS, 1.2),
             Row::ratio(ADMITTED, threads, GOVERNOR_ADMITS, None),
-            Row::ratio(ADMITTED_ENDED, threads, GOVERNOR_ADMITS, None),
+            Row::ratio(ADMITTED_ENDED, threads, GOVERNOR_ADMITS, 1.5),
             Row::baseline(GOVERNOR_REFUSES, threads),
             Row::ratio(OPEN, threads, GOVERNOR_REFUSES, 1.2),
             Row::ratio(FULL, threads, GOVERNOR_REFUSES, 1.2),
