@@ -85,13 +85,6 @@ const EXPLAINED: &[Explained] = &[
         "because `Keyed` counts the refusal, and `governor` only reads",
     ),
     explained(
-        "keyed",
-        |it| it.case.ends_with("`foldhash`"),
-        "An admission by key with `foldhash` takes {measured} × as long as by `governor`, not \
-         {goal} ×",
-        "but the difference is smaller than the spread of either side",
-    ),
-    explained(
         "rules",
         |it| it.case.starts_with("rules: ") && !it.case.ends_with("10,000 rules"),
         "A decision by rules takes {measured} × as long as by the same limiter by hand, not {goal} ×",
@@ -198,10 +191,22 @@ const UNEXPLAINED: &[Unexplained] = &[
         REFUSED,
     ),
     unexplained(
-        "feedback",
-        |it| it.case.starts_with("`AdaptiveLimiter`"),
-        "`AdaptiveLimiter` refuses, 2 threads",
-        REFUSED,
+        "",
+        |it| it.case.ends_with("Limiter`, admitted") || it.case == "`TokenBucket`, admitted",
+        "`TokenBucket` or `ConcurrencyLimiter` admits",
+        "× an admission by `governor`",
+    ),
+    unexplained(
+        "",
+        |it| it.case.starts_with("bytes of leaparray") || it.case.starts_with("memory of a node"),
+        "a resource with a second and a minute, after a minute",
+        "bytes",
+    ),
+    unexplained(
+        "limiters",
+        |it| it.case.contains("`, limit 1000"),
+        "`SlidingWindowLimiter` of 1,000 or 10,000 permits admits, 2 threads",
+        "× one word",
     ),
     unexplained(
         "histograms",

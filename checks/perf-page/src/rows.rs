@@ -151,6 +151,24 @@ pub(crate) const LIMITS: &[Row] = &[
     ),
     row("feedback", 1, ["`CircuitBreaker` admits, 1 thread", "`CircuitBreaker`, closed"], GOVERNOR),
     row(
+        "feedback",
+        1,
+        [
+            "`AdaptiveLimiter` admits and ends a call, 1 thread",
+            "`AdaptiveLimiter`, admitted, with its end",
+        ],
+        GOVERNOR,
+    ),
+    row(
+        "feedback",
+        2,
+        [
+            "`AdaptiveLimiter` admits and ends a call, 2 threads",
+            "`AdaptiveLimiter`, admitted, with its end",
+        ],
+        GOVERNOR,
+    ),
+    row(
         "leases",
         1,
         [
