@@ -1,7 +1,10 @@
 //! The rows of the tables that compare this crate with others.
 
+mod rules;
+
 use crate::Set;
 use crate::format;
+pub(crate) use rules::RULES;
 
 /// A row: the cost of an operation here, as a multiple of the cost elsewhere.
 pub(crate) struct Row {
@@ -201,165 +204,6 @@ pub(crate) const KEYED: &[Row] = &[
         2,
         ["`Keyed` admits, Zipf's law, 2 threads", "`Keyed`, `String`, zipf, admitted"],
         ["`governor`", "`governor`, `String`, zipf, admitted"],
-    ),
-];
-
-pub(crate) const RULES: &[Row] = &[
-    row(
-        "rules",
-        1,
-        ["a request, 1 rule, 1 thread", "rules: a request, 1 rule"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 1 rule"],
-    ),
-    row(
-        "rules",
-        2,
-        ["a request, 1 rule, 2 threads", "rules: a request, 1 rule"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 1 rule"],
-    ),
-    row(
-        "rules",
-        1,
-        ["a request, 10 rules, 1 thread", "rules: a request, 10 rules"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 10 rules"],
-    ),
-    row(
-        "rules",
-        2,
-        ["a request, 10 rules, 2 threads", "rules: a request, 10 rules"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 10 rules"],
-    ),
-    row(
-        "rules",
-        1,
-        ["a request, 10,000 rules, 1 thread", "rules: a request, 10,000 rules"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 10,000 rules"],
-    ),
-    row(
-        "rules",
-        2,
-        ["a request, 10,000 rules, 2 threads", "rules: a request, 10,000 rules"],
-        ["`sentinel-core`", "`sentinel-core`: a request, 10,000 rules"],
-    ),
-    row(
-        "rules",
-        1,
-        ["change 10 rules", "`Rules::apply` changes each rule, 10 rules"],
-        [
-            "`load_rules` of `sentinel-core`",
-            "`load_rules` of `sentinel-core` changes each rule, 10 rules",
-        ],
-    ),
-    row(
-        "rules",
-        1,
-        ["change 10,000 rules", "`Rules::apply` changes each rule, 10,000 rules"],
-        [
-            "`load_rules` of `sentinel-core`",
-            "`load_rules` of `sentinel-core` changes each rule, 10,000 rules",
-        ],
-    ),
-    row(
-        "rules",
-        1,
-        [
-            "a request of a resource at hand, 1 rule, 1 thread",
-            "rules: a request of a resource that the caller has, 1 rule",
-        ],
-        ["the same bucket by hand", "by hand: a request of a resource that the caller has, 1 rule"],
-    ),
-    row(
-        "rules",
-        1,
-        ["a decision, 1 rule, 1 thread", "rules: a decision, 1 rule"],
-        ["the same bucket by hand", "by hand: a decision, 1 rule"],
-    ),
-    row(
-        "rules",
-        2,
-        [
-            "a request of a resource at hand, 1 rule, 2 threads",
-            "rules: a request of a resource that the caller has, 1 rule",
-        ],
-        ["the same bucket by hand", "by hand: a request of a resource that the caller has, 1 rule"],
-    ),
-    row(
-        "rules",
-        2,
-        ["a decision, 1 rule, 2 threads", "rules: a decision, 1 rule"],
-        ["the same bucket by hand", "by hand: a decision, 1 rule"],
-    ),
-    row(
-        "rules",
-        1,
-        [
-            "a request of a resource at hand, 10 rules, 1 thread",
-            "rules: a request of a resource that the caller has, 10 rules",
-        ],
-        [
-            "the same bucket by hand",
-            "by hand: a request of a resource that the caller has, 10 rules",
-        ],
-    ),
-    row(
-        "rules",
-        1,
-        ["a decision, 10 rules, 1 thread", "rules: a decision, 10 rules"],
-        ["the same bucket by hand", "by hand: a decision, 10 rules"],
-    ),
-    row(
-        "rules",
-        2,
-        [
-            "a request of a resource at hand, 10 rules, 2 threads",
-            "rules: a request of a resource that the caller has, 10 rules",
-        ],
-        [
-            "the same bucket by hand",
-            "by hand: a request of a resource that the caller has, 10 rules",
-        ],
-    ),
-    row(
-        "rules",
-        2,
-        ["a decision, 10 rules, 2 threads", "rules: a decision, 10 rules"],
-        ["the same bucket by hand", "by hand: a decision, 10 rules"],
-    ),
-    row(
-        "rules",
-        1,
-        [
-            "a request of a resource at hand, 10,000 rules, 1 thread",
-            "rules: a request of a resource that the caller has, 10,000 rules",
-        ],
-        [
-            "the same bucket by hand",
-            "by hand: a request of a resource that the caller has, 10,000 rules",
-        ],
-    ),
-    row(
-        "rules",
-        1,
-        ["a decision, 10,000 rules, 1 thread", "rules: a decision, 10,000 rules"],
-        ["the same bucket by hand", "by hand: a decision, 10,000 rules"],
-    ),
-    row(
-        "rules",
-        2,
-        [
-            "a request of a resource at hand, 10,000 rules, 2 threads",
-            "rules: a request of a resource that the caller has, 10,000 rules",
-        ],
-        [
-            "the same bucket by hand",
-            "by hand: a request of a resource that the caller has, 10,000 rules",
-        ],
-    ),
-    row(
-        "rules",
-        2,
-        ["a decision, 10,000 rules, 2 threads", "rules: a decision, 10,000 rules"],
-        ["the same bucket by hand", "by hand: a decision, 10,000 rules"],
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use leaparray::flow::{Ask, LimiterExt, Named, Rate, TokenBucket};
 use leaparray::{Clock, MonotonicClock, Outcome, Registry, Resource};
 use leaparray_rules::{RuleSet, Rules};
@@ -18,6 +19,7 @@ const HELD: &str = "rules: a request of a resource that the caller has";
 const HELD_BY_HAND: &str = "by hand: a request of a resource that the caller has";
 const ASK: &str = "rules: a decision";
 const ASK_BY_HAND: &str = "by hand: a decision";
+const ASK_REPLACEABLE: &str = "by hand, replaceable: a decision";
 
 const THREADS: [usize; 2] = [1, 2];
 
@@ -35,6 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
                 (REQUEST, SENTINEL, Some(1.0)),
                 (HELD, HELD_BY_HAND, Some(BY_HAND)),
                 (ASK, ASK_BY_HAND, Some(BY_HAND)),
+                (ASK, ASK_REPLACEABLE, None),
             ] {
                 let [ours, other] = [ours, other].map(|it| case(it, resources));
                 rows.push(Row::baseline(&other, threads));
@@ -82,6 +85,10 @@ pub(super) fn add(suite: &mut Suite, resources: usize, cores: usize) {
         add(suite, ASK_BY_HAND, |_, Subject { clock, limiters, .. }, place| {
             assert!(limiters[place].ask(&Ask::at(clock.now())).is_admitted());
         });
+        add(suite, ASK_REPLACEABLE, |_, Subject { clock, replaceable, .. }, place| {
+            let limiter = replaceable[place].load();
+            assert!(limiter.ask(&Ask::at(clock.now())).is_admitted());
+        });
     }
 }
 
@@ -108,6 +115,8 @@ struct Subject {
     /// The resources of these.
     resources: Vec<Resource>,
     limiters: Vec<Named<TokenBucket>>,
+    /// The same, each of which can be replaced while threads decide, as a rule can.
+    replaceable: Vec<ArcSwap<Named<TokenBucket>>>,
 }
 
 impl Subject {
@@ -126,8 +135,9 @@ impl Subject {
             TokenBucket::with_clock(rate, BURST, clock.clone()).named(&name(place))
         };
         let limiters = (0..resources).map(limiter).collect();
+        let replaceable = (0..resources).map(|it| ArcSwap::from_pointee(limiter(it))).collect();
         let resource = |it: String| rules.registry().resource(&it).expect("room for it");
         let resources = names(resources).into_iter().map(resource).collect();
-        Self { flow, rules, clock, resources, limiters }
+        Self { flow, rules, clock, resources, limiters, replaceable }
     }
 }
