@@ -1,14 +1,16 @@
 //! The layer around an axum service, by a client in the same process.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use axum::routing::get;
+use axum::routing::{any, get};
 use leaparray::flow::{Rate, TokenBucket};
-use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::{MatchedRoute, OTHER, ResourceLayer};
 use tower::ServiceExt;
 
@@ -131,8 +133,50 @@ async fn route_that_always_fails_has_its_resource() {
 async fn query_has_its_name() {
     let registry = registry();
     let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
-    let app: Router = Router::new().route("/", axum::routing::any(async || "done")).layer(layer);
+    let app: Router = Router::new().route("/", any(async || "done")).layer(layer);
     let request = Request::builder().method("QUERY").uri("/").body(Body::empty()).unwrap();
     assert_eq!(app.oneshot(request).await.unwrap().status(), 200);
     assert!(registry.get("QUERY /").is_some());
+}
+
+/// Two layers around one route find the resource of each request as a look-up of its name does:
+/// beside more names than a thread keeps, and beside evictions and removals.
+#[tokio::test]
+async fn requests_of_many_routes_are_counted_in_the_resources_of_their_names() {
+    let registries = [(); 2].map(|()| registry());
+    let layer = |registry| ResourceLayer::new(Arc::clone(registry), MatchedRoute).unwrap();
+    let mut app = Router::new();
+    for route in 0..50 {
+        app = app.route(&format!("/{route}/{{id}}"), any(async || "done"));
+    }
+    let app = app.layer(layer(&registries[0])).layer(layer(&registries[1]));
+    let mut random = fastrand::Rng::with_seed(0);
+    let mut expected = [(); 2].map(|()| HashMap::<String, u64>::new());
+    for number in 0..5_000 {
+        let method = ["GET", "HEAD", "OPTIONS", "QUERY", "SCAN1", "SCAN2"][random.usize(..6)];
+        let route = random.u8(..50);
+        let request = Request::builder().method(method).uri(format!("/{route}/{number}"));
+        let response = app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let method = if method.starts_with("SCAN") { "_OTHER" } else { method };
+        let name = format!("{method} /{route}/{{id}}");
+        for (registry, expected) in registries.iter().zip(&mut expected) {
+            let count = expected.entry(name.clone()).or_default();
+            *count += 1;
+            let found = registry.get(&name).unwrap();
+            assert_eq!(found.lifetime().sum(MetricEvent::Success), *count, "{number}: {name}");
+            drop(found);
+            match random.u8(..100) {
+                0..5 => {
+                    registry.remove(&name);
+                    expected.remove(&name);
+                }
+                5 => {
+                    registry.evict_idle_at(registry.clock().now(), Duration::ZERO);
+                    expected.clear();
+                }
+                _ => {}
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use leaparray_tower::ResourceLayer;
 use tower::{Layer, Service};
 
 use crate::service::{
-    Manual, SUCCESS, Steps, answering, endings_of, get, layer, poll_now, registry,
+    Manual, SUCCESS, Step, Steps, answering, endings_of, get, layer, poll_body, poll_now, registry,
 };
 
 fn empty() -> Response<Steps> {
@@ -52,6 +53,22 @@ fn removed_resource_gets_no_further_request() {
     poll_now(service.call(get("/orders"))).unwrap();
     assert_eq!(crate::service::endings(&removed), [3, 0, 0, 0, 0]);
     assert_eq!(endings_of(&registry, "/orders"), SUCCESS);
+}
+
+/// The request has ended before, so nothing but the handle keeps the resource.
+#[test]
+fn body_keeps_its_resource_until_it_is_dropped() {
+    let registry = registry();
+    let steps = Steps::of([Step::Data(b"whole")]);
+    let mut service = layer(&registry).layer(answering(Response::new(steps)));
+    let mut body = poll_now(service.call(get("/orders"))).unwrap().into_body();
+    assert!(matches!(poll_body(&mut body), Poll::Ready(Some(Ok(_)))));
+    assert!(matches!(poll_body(&mut body), Poll::Ready(None)));
+    assert_eq!(endings_of(&registry, "/orders"), SUCCESS);
+    assert_eq!(evict(&registry), 0);
+    drop(body);
+    assert_eq!(evict(&registry), 1);
+    assert_eq!(registry.lifetime().sum(MetricEvent::Success), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Clients that reset streams or close a connection with streams.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -41,6 +42,21 @@ impl Connection {
             let _ = connection.await;
         });
         Some(Self { requests, running })
+    }
+
+    /// Waits until the requests have ended. Returns the connection, unless it has ended before.
+    ///
+    /// A request that is sent beside the end of the connection can stay in the channel to it, for
+    /// which the receiver does not wait. It fails once all senders are dropped: the one here, and
+    /// its own.
+    async fn ends_of(mut self, requests: JoinSet<End>) -> (Vec<End>, Option<Self>) {
+        let mut ends = pin!(requests.join_all());
+        select! {
+            ends = &mut ends => return (ends, Some(self)),
+            _ = &mut self.running => {}
+        }
+        drop(self.requests);
+        (ends.await, None)
     }
 
     /// Closes the socket, without a reset of the streams.
@@ -86,11 +102,10 @@ pub(super) async fn drive(
                 }
             });
         }
-        let ends = requests.join_all().await;
-        if is_last {
-            connection.close().await;
-        } else {
-            kept = Some(connection);
+        let (ends, connection) = connection.ends_of(requests).await;
+        match connection {
+            Some(connection) if is_last => connection.close().await,
+            connection => kept = connection,
         }
         for end in ends {
             match end {
@@ -114,6 +129,7 @@ async fn send(mut sender: SendRequest<Body>, plan: Plan, bytes: usize, arrivals:
     }
     let request = request.body(Body::empty()).unwrap();
     let mut response = Box::pin(sender.send_request(request));
+    drop(sender);
     if plan.cut == Some(Cut::BeforeHead) {
         return select! {
             () = arrivals.wait(plan.number) => End::Cut(Box::new(response)),
