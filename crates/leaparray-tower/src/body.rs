@@ -80,8 +80,8 @@ pub(crate) struct Rest<K, C: Clock + Clone, P: Permit> {
     /// The request, which may have ended. `None` if it was refused.
     pub(crate) request: Option<InFlight<K, C, P>>,
     pub(crate) until: Until,
-    /// Whether a success stays one if the body is dropped: it is a client's, and was not polled. A
-    /// client that leaves the body unread has wanted the head only.
+    /// Whether a success stays one if the body is dropped unpolled: the caller is a client that
+    /// wanted the head only.
     pub(crate) head_suffices: bool,
     /// In a box: few responses have it.
     pub(crate) rare: Option<Box<RareRest<C>>>,

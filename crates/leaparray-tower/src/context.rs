@@ -61,7 +61,7 @@ impl<N, C> RareContext<N, C> {
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
     /// Notes the head of a response. Ends the request if it ends here, and otherwise returns when.
-    /// The poll of the future ends here: a panic before, as of the classification, is part of it.
+    /// Ends the poll of the future, so a panic of the classification counts as one of the poll.
     ///
     /// Out of line, and by references: so the head, the body and the request stay where they are,
     /// until they are moved into the response to the caller.

@@ -39,8 +39,8 @@ pub(crate) struct Slots(Vec<Option<FoundSlot>>);
 /// name of two parts need not be written to be found.
 #[derive(Clone, Copy)]
 pub(crate) struct NameParts<'a> {
-    /// Compared by its address, which takes fewer instructions. Strings of equal methods may have
-    /// different addresses, and then different resources of the same name take turns in a slot.
+    /// Compared by its address, which takes fewer instructions. Equal methods at different
+    /// addresses only displace each other in their slot.
     pub(crate) method: &'static str,
     pub(crate) route: &'a str,
 }
