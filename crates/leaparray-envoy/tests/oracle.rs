@@ -1,5 +1,6 @@
 //! Properties of all requests, in any order and from several threads.
 
+use std::fmt::Write;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -228,12 +229,14 @@ fn yaml(tree: &[Drawn]) -> String {
             "unit: hour, requests_per_unit: 30",
         ][limit];
         let is_shared = value.ends_with('*') && flags & 4 != 0;
-        yaml += &format!(
+        writeln!(
+            yaml,
             "- {{ key: k{key}, value: '{value}', shadow_mode: {}, quota_mode: {}, \
-             share_threshold: {is_shared}, rate_limit: {{ {limit} }} }}\n",
+             share_threshold: {is_shared}, rate_limit: {{ {limit} }} }}",
             flags & 3 == 1,
             flags & 3 == 2,
-        );
+        )
+        .expect("a text has room");
     }
     yaml
 }
