@@ -1,12 +1,13 @@
 //! Properties of all requests, in any order and from several threads.
 
+use std::fmt::Write;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
 use leaparray::{Clock, ManualClock, Timestamp};
-use leaparray_envoy::config::Config;
-use leaparray_envoy::service::{Descriptor, Request, Service, Settings, Store};
+use leaparray_envoy::config::{Config, Unit};
+use leaparray_envoy::service::{Charging, Descriptor, Fallback, Request, Service, Settings, Store};
 use proptest::prelude::*;
 
 /// Limits of 3 paths, of each user, and of both together.
@@ -125,6 +126,40 @@ fn racing_requests_charge_what_they_are_admitted() {
     }
 }
 
+/// The threads compete for the limit, and this one asks what is left of it while they do.
+#[test]
+fn request_without_hits_is_told_what_all_threads_have_left() {
+    const LIMIT: u64 = 1_000_000;
+    let config = Config::from_yaml(&format!(
+        "domain: d\ndescriptors:\n- key: a\n  value: v\n  rate_limit: {{ unit: hour, \
+         requests_per_unit: {LIMIT} }}\n"
+    ));
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let service = Service::with_settings(
+        &config.unwrap(),
+        &Store::Memory,
+        Settings::default(),
+        clock.clone(),
+    );
+    let request = |hits| Request::new("d", [Descriptor::new([("a", "v")]).with_hits(hits)]);
+    let left = || service.decide_at(&request(0), clock.now()).statuses()[0].remaining;
+    for round in 1..=20 {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..1_000 {
+                        assert!(!service.decide_at(&request(1), clock.now()).over);
+                    }
+                });
+            }
+            for _ in 0..200 {
+                assert!(left() <= LIMIT - (round - 1) * 2_000);
+            }
+        });
+        assert_eq!(left(), LIMIT - round * 2_000);
+    }
+}
+
 /// A request with a quota: milliseconds since the one before, how much of it is used, and when: at
 /// once, or at the end. Most use all of it: what is charged and not used hides too many uses.
 type Granted = (u64, u64, bool);
@@ -169,6 +204,85 @@ proptest! {
             let within = |at: u64| at <= end && at + 1_000 > end;
             let sum: u64 = uses.iter().filter(|(at, _)| within(*at)).map(|(_, hits)| hits).sum();
             prop_assert!(sum <= LIMIT, "{sum} in the second that ends at {end} ms");
+        }
+    }
+}
+
+/// A descriptor of a configuration: its key, value, limit and flags.
+type Drawn = (usize, usize, usize, u8);
+
+fn tree() -> impl Strategy<Value = Vec<Drawn>> {
+    prop::collection::vec((0..6_usize, 0..5_usize, 0..6_usize, any::<u8>()), 1..12)
+}
+
+fn yaml(tree: &[Drawn]) -> String {
+    let mut yaml = String::from("domain: d\ndescriptors:\n");
+    let mut known = std::collections::HashSet::new();
+    for &(key, value, limit, flags) in tree.iter().filter(|it| known.insert((it.0, it.1))) {
+        let value = ["", "x", "y", "x*", "*"][value];
+        let limit = [
+            "unlimited: true",
+            "unit: second, requests_per_unit: 0",
+            "unit: second, requests_per_unit: 1",
+            "unit: second, requests_per_unit: 4",
+            "unit: minute, requests_per_unit: 9",
+            "unit: hour, requests_per_unit: 30",
+        ][limit];
+        let is_shared = value.ends_with('*') && flags & 4 != 0;
+        writeln!(
+            yaml,
+            "- {{ key: k{key}, value: '{value}', shadow_mode: {}, quota_mode: {}, \
+             share_threshold: {is_shared}, rate_limit: {{ {limit} }} }}",
+            flags & 3 == 1,
+            flags & 3 == 2,
+        )
+        .expect("a text has room");
+    }
+    yaml
+}
+
+/// A request: milliseconds since the one before, the key and the value, the hits, and a limit.
+type One = (u64, usize, usize, Option<u64>, Option<u32>);
+
+fn ones() -> impl Strategy<Value = Vec<One>> {
+    let hits = prop::option::of(prop_oneof![0..6_u64, Just(u64::MAX)]);
+    let limit = prop_oneof![6 => Just(None), 1 => (0..5_u32).prop_map(Some)];
+    prop::collection::vec((0..300_u64, 0..7_usize, 0..4_usize, hits, limit), 1..60)
+}
+
+proptest! {
+    /// A request of one descriptor is decided in a way of its own.
+    #[test]
+    fn descriptor_is_decided_alone_as_beside_one_without_a_limit(
+        tree in tree(), ones in ones(), is_each: bool, is_open: bool, has_room: bool,
+    ) {
+        let config = Config::from_yaml(&yaml(&tree)).unwrap();
+        let clock = ManualClock::new(Timestamp::from_secs(3_600));
+        let mut settings = Settings::default();
+        // With more than one place, the key that loses its own one depends on hashes.
+        settings.max_keys = if has_room { 1_000 } else { 1 };
+        if is_each {
+            settings.charging = Charging::Each;
+        }
+        if is_open {
+            settings.fallback = Fallback::Open;
+        }
+        let service =
+            || Service::with_settings(&config, &Store::Memory, settings, clock.clone());
+        let (alone, beside) = (service(), service());
+        for (wait, key, value, hits, limit) in ones {
+            clock.advance(Duration::from_millis(wait));
+            let value = ["x", "y", "xy", "z"][value];
+            let mut one = Descriptor::new([(format!("k{key}"), value)]);
+            one.hits = hits;
+            if let Some(limit) = limit {
+                one = one.with_limit(limit, Unit::Second);
+            }
+            let none = Descriptor::new([("none", value)]);
+            let found = alone.decide_at(&Request::new("d", [one.clone()]), clock.now());
+            let other = beside.decide_at(&Request::new("d", [one, none]), clock.now());
+            prop_assert_eq!(found.over, other.over);
+            prop_assert_eq!(&found.statuses()[0], &other.statuses()[0]);
         }
     }
 }

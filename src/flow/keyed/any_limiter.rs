@@ -295,6 +295,9 @@ where
     /// is called with the limiter that such keys share, if there is one, and only an admission is
     /// returned: a place may become free before the decision.
     ///
+    /// `peek` is called while the shard of the key is locked. It must not ask the keyed limiter,
+    /// and should not charge the limiter of the key.
+    ///
     /// ```
     /// use leaparray::Timestamp;
     /// use leaparray::flow::{Ask, ConcurrencyLimiter, Decision, Keyed, LimiterExt};
@@ -320,7 +323,10 @@ where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash,
     {
-        self.foretell_with(key, ask, |_, own, ask| peek(&own.limiter, &own.no_earlier(ask)))
+        self.foretell_with(key, ask, |_, own, ask| {
+            own.note_use();
+            peek(&own.limiter, &own.no_earlier(ask))
+        })
     }
 
     /// Calls `visit` with the limiter of each stored key, and with the one that keys without a

@@ -409,9 +409,10 @@ pub(in crate::flow) fn window_of_any(interval: Duration) -> Result<WindowConfig,
 
 impl<C> SlidingWindowLimiter<C> {
     /// Returns the quota at `now`, as [`quota`](Account::quota) does, for what a response tells
-    /// beside a decision. While threads compete for the limit, it has the permits of other threads
-    /// as of a recent moment: up to 32 permits of this thread ago, and in the same bucket.
-    /// Otherwise, it is exact.
+    /// beside a decision. While threads compete for the limit, and until the bucket ends, it has
+    /// the permits of other threads by an earlier reading of the same bucket. A thread reads them
+    /// anew after 32 permits of its own, so a thread that takes few may be told an old number for
+    /// the rest of the bucket: ask [`quota`](Account::quota) there. Otherwise, it is exact.
     ///
     /// An exact reading takes the cache lines of the threads that compete, so it takes longer than
     /// their decisions.

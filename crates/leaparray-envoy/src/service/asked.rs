@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{self, Ask, Limiter, Reason};
+use leaparray::flow::{self, Account, Ask, Limiter, Reason};
 use leaparray::{Clock, Timestamp};
 use smallvec::SmallVec;
 
@@ -154,7 +154,7 @@ impl<C: Clock> Asked<'_, C> {
     /// cannot tell counts as one that does not refuse.
     pub(super) fn peek(&mut self, now: Timestamp) {
         // The status needs the same reading of all buckets.
-        self.left = self.window().map(|window| window.recent_quota(now).into());
+        self.left = self.window().map(|window| self.left_in(window, now));
         if self.left.is_some_and(|left| left.remaining >= self.hits.max(1)) {
             self.is_refused = false;
             return;
@@ -201,7 +201,15 @@ impl<C: Clock> Asked<'_, C> {
             one.take_rest(now);
         }
         (self.is_refused, self.is_taken) = (one.is_refused, one.is_taken);
-        self.limit = Found::Read(window.recent_quota(now).into());
+        self.limit = Found::Read(one.left.unwrap_or_else(|| self.left_in(window, now)));
+    }
+
+    /// Reads what is left of a window: exactly for a request without hits, which asks just that. It
+    /// takes nothing, so a recent reading of its thread would stay as it is.
+    #[inline]
+    fn left_in(&self, window: &Window<C>, now: Timestamp) -> Left {
+        let exact = if self.hits == 0 { window.quota(now) } else { None };
+        exact.unwrap_or_else(|| window.recent_quota(now)).into()
     }
 
     /// Takes what is left, if it was refused.
@@ -253,7 +261,7 @@ impl<C: Clock> Asked<'_, C> {
             return Some(*left);
         }
         match self.window() {
-            Some(window) => Some(window.recent_quota(now).into()),
+            Some(window) => Some(self.left_in(window, now)),
             None => Some(self.limiter()?.account().quota(now)?.into()),
         }
     }

@@ -29,7 +29,8 @@ pub struct Status {
     pub limit: Option<CurrentLimit>,
     /// The hits that are left of the limit. `u64::MAX` without a limit, if it is `unlimited`, and
     /// 0 if no limit concerns the descriptor. While threads compete for a limit in memory, hits
-    /// that others took a moment ago may [still be among them][recent].
+    /// that others took in the same bucket may [still be among them][recent], unless the request
+    /// has no hits.
     ///
     /// [recent]: leaparray::flow::SlidingWindowLimiter::recent_quota
     pub remaining: u64,

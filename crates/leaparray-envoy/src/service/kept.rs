@@ -34,10 +34,9 @@ pub(super) struct Version<T> {
 ///
 /// # Orderings
 ///
-/// `newest` is stored with Release after the version, and loaded with Acquire. A thread that finds
-/// the number of the version that it keeps reads that one: the read is before the next version is
-/// published. Otherwise, it loads the version, which is at least as new as the number that it has
-/// found.
+/// `newest` is stored with Release after the version, and loaded with Acquire. If a thread finds
+/// the number of the version that it keeps, no later [`set`](Self::set) has returned before.
+/// Otherwise, it loads the version, which is at least as new as the number that it has found.
 pub(super) struct Newest<T> {
     newest: AtomicU64,
     version: ArcSwap<Version<T>>,
@@ -60,13 +59,13 @@ impl<T: Send + Sync + 'static> Newest<T> {
     /// Calls `read` with the newest value. A thread keeps it until the next call.
     #[inline]
     pub(super) fn with<R>(&self, read: impl FnOnce(&T) -> R) -> R {
-        // An error if the thread ends.
+        // An error while the thread ends. Each call then loads the version.
         let last = LAST.try_with(Cell::take).ok().flatten();
         let last = last.filter(|it| it.number == self.newest.load(Ordering::Acquire));
         let kept = last.unwrap_or_else(|| self.load());
         let version = kept.version.downcast_ref::<Version<T>>().expect("a number has one type");
         let result = read(&version.value);
-        // The other one is of a decision inside of this one.
+        // A decision inside of this one may have left its version there.
         let _other = LAST.try_with(|last| last.replace(Some(kept)));
         result
     }

@@ -18,8 +18,9 @@ type Make<C> = Box<dyn Fn() -> Window<C> + Send + Sync>;
 
 /// The windows of one unit by key.
 ///
-/// The hashes have a random seed: clients may choose values, and without the seed they cannot
-/// choose values that collide.
+/// The hashes have a random seed, so clients that choose values do not know which of them collide.
+/// They are no cryptographic ones: who learns the seed from the times of answers can choose such
+/// values, and make a shard slow and full.
 type OfUnit<C> = Keyed<Vec<u8>, (Make<C>, C), RandomState>;
 
 /// How far ahead of the clock permits may be charged: see `Service::assign_at`.

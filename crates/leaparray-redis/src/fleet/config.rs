@@ -88,9 +88,9 @@ impl FleetConfig {
     /// Sets for how many seconds the server keeps the record of a process that delivers no more: at
     /// least as long as it keeps a second, which is [`delivery`](Self::delivery) +
     /// [`history`](Self::history) + 10 seconds, up to `u32::MAX`. By default
-    /// 600. For that time, the totals of the fleet include the process. A process that cannot reach
-    /// the server for longer counts the seconds as missed to whose deliveries it has had no answer,
-    /// also if the server had taken them.
+    /// 600. For that time, the totals of the fleet include the process. If a process cannot reach
+    /// the server for longer, it counts each second whose delivery had no answer as missed, also if
+    /// the server had taken it.
     ///
     /// # Errors
     ///

@@ -147,26 +147,35 @@ impl Stripes {
     /// [`RECENT`] permits of this thread's stripe old. So a thread that reads after each permit
     /// rarely takes the cache lines of the others.
     pub(in crate::flow) fn taken_recently(&self) -> u64 {
-        let width = self.width.load(Ordering::Acquire);
-        let place = stripe().after(0);
-        let own = &self.words[place & (width - 1)];
-        let word = own.stripe.load(Ordering::Acquire);
-        let left = left_in(word);
-        let of = (word >> EPOCH_SHIFT) << PLACE.count_ones() | (place & PLACE) as u64;
+        // Before the stripes. Acquire: pairs with the Release in `drop` of `Preparation`.
+        let prepared = self.prepared.load(Ordering::Acquire);
+        let (place, width) = (stripe().after(0), self.width.load(Ordering::Acquire));
+        let own = place & (width - 1);
+        let Words { stripe, read } = &*self.words[own];
+        let word = stripe.load(Ordering::Acquire);
+        let (epoch, left) = (word >> EPOCH_SHIFT, left_in(word));
+        let of = epoch << PLACE.count_ones() | (place & PLACE) as u64;
         // The highest bits of the epoch are shifted out.
         let mark = of << FROZEN.trailing_zeros() << OTHERS_BITS;
-        let (read, most) = (own.read.load(Ordering::Relaxed), (1 << OTHERS_BITS) - 1);
-        let left_then = (read >> OTHERS_BITS) & MAX_LEFT;
-        let is_of_this = read ^ mark <= (MAX_LEFT << OTHERS_BITS | most);
-        if word & FROZEN == 0 && is_of_this && left_then.wrapping_sub(left) < RECENT {
-            return self.granted.load(Ordering::Acquire).wrapping_sub(left + (read & most));
-        }
-        let taken = self.taken();
-        // Permits of another epoch may make it any number. The epoch of the stripe is then over.
-        let left_of_all = self.granted.load(Ordering::Acquire).wrapping_sub(taken);
-        let others = left_of_all.saturating_sub(left).min(most);
-        own.read.store(mark | left << OTHERS_BITS | others, Ordering::Relaxed);
-        taken
+        let (known, most) = (read.load(Ordering::Relaxed), (1 << OTHERS_BITS) - 1);
+        let left_then = (known >> OTHERS_BITS) & MAX_LEFT;
+        let is_of_this = known ^ mark <= (MAX_LEFT << OTHERS_BITS | most);
+        let is_known = word & FROZEN == 0 && is_of_this && left_then.wrapping_sub(left) < RECENT;
+        let others = if is_known {
+            known & most
+        } else {
+            let others = self.words[..width].iter().enumerate().filter(|(at, _)| *at != own);
+            let left_in = |words: &Words| left_in(words.stripe.load(Ordering::Acquire));
+            let others = others.map(|(_, words)| left_in(words)).sum();
+            // While an epoch is prepared, its stripes may get other permits. If the others are of a
+            // later epoch, that of this stripe is over, and so is the use of its mark.
+            if prepared >= 2 * epoch {
+                read.store(mark | left << OTHERS_BITS | others, Ordering::Relaxed);
+            }
+            others
+        };
+        // As in `sum`.
+        self.granted.load(Ordering::Acquire).wrapping_sub(left + others)
     }
 
     fn sum(&self, read: impl Fn(&AtomicU64) -> u64) -> u64 {
@@ -267,5 +276,32 @@ impl Drop for Preparation<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `prepare`.
         self.stripes.prepared.store(2 * self.epoch, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A thread that found the last epoch running has stalled, and reads while the next one is
+    /// prepared. The permits that are left become fewer, and are shared out again.
+    #[test]
+    fn reading_of_stripes_that_are_still_prepared_is_not_used_again() {
+        let stripes = Stripes::new();
+        let preparation = stripes.prepare().expect("no other thread prepares");
+        for (taken, of_stripe) in [(10, 100), (40, 90)] {
+            let shares = Shares { width: 4, of_stripe };
+            preparation.share_out(500, shares);
+            preparation.grant(taken, shares);
+            let _: u64 = stripes.taken_recently();
+        }
+        let shares = Shares { width: 4, of_stripe: 80 };
+        preparation.share_out(500, shares);
+        preparation.grant(80, shares);
+        drop(preparation);
+        for taken in 80..200 {
+            assert_eq!([stripes.taken_recently(), stripes.taken()], [taken; 2]);
+            assert!(stripes.find(1, 500).is_some_and(|it| it.take(1)));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Any limiter as the limit of a key.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,10 +247,18 @@ fn limiter_of_each_key_is_visited_and_keeps_what_it_has() {
     }
 }
 
-/// It is charged without the keyed limiter, after it was found as new.
+/// A window that may be charged at any time.
+type Window = Arc<SlidingWindowLimiter<ManualClock>>;
+
+fn take_all(own: &Window, now: Timestamp) -> Decision {
+    own.try_acquire_at(now, 5)
+}
+
+/// It is charged after it was found as new, in any way that the keyed limiter does not count as a
+/// request.
 #[test]
-fn limiter_that_was_lent_or_asked_in_place_is_as_new_from_a_later_time_on() {
-    for is_lent in [true, false] {
+fn limiter_that_was_given_to_a_caller_is_as_new_from_a_later_time_on() {
+    for way in ["lent", "in place", "decided by", "peeked by", "kept by a peek"] {
         let clock = ManualClock::new(at(60_000));
         let of_clock = clock.clone();
         let make = move || {
@@ -262,20 +271,28 @@ fn limiter_that_was_lent_or_asked_in_place_is_as_new_from_a_later_time_on() {
         drop(limiter.limiter_of(&1));
         assert_eq!(limiter.evict_at(at(62_000), 1_000), 0, "found as new, and kept");
         clock.advance(ms(4_000));
-        let is_admitted = if is_lent {
-            limiter.limiter_of(&1).unwrap().try_acquire_at(at(64_000), 5).is_admitted()
-        } else {
-            let take =
-                |own: &SlidingWindowLimiter<_>| own.try_acquire_at(at(64_000), 5).is_admitted();
-            limiter.with_limiter_of_at(&1, at(64_000), take).unwrap()
+        let (now, ask) = (at(64_000), Ask::at(at(64_000)));
+        let decision = match way {
+            "lent" => limiter.limiter_of(&1).map(|own| take_all(&own, now)),
+            "in place" => limiter.with_limiter_of_at(&1, now, |own| own.try_acquire_at(now, 5)),
+            "decided by" => Some(limiter.decide_by(&1, &ask, |own, _| take_all(own, now))),
+            "peeked by" => limiter.peek_by(&1, &ask, |own, _| Some(take_all(own, now))),
+            _ => {
+                let kept = Cell::new(None);
+                limiter.peek_by(&1, &ask, |own, _| {
+                    kept.set(Some(Arc::clone(own)));
+                    None
+                });
+                kept.take().map(|own| take_all(&own, now))
+            }
         };
-        assert!(is_admitted);
+        assert!(decision.is_some_and(|it| it.is_admitted()), "{way}");
         clock.advance(ms(4_000));
-        assert_eq!(limiter.evict_at(at(68_000), 1_000), 0, "as new for less than 5 s");
+        assert_eq!(limiter.evict_at(at(68_000), 1_000), 0, "{way}: as new for less than 5 s");
         clock.advance(ms(5_000));
-        assert_eq!(limiter.evict_at(at(73_000), 1_000), 1);
-        assert!(limiter.try_acquire_at(&1, at(64_500), 5).is_admitted(), "at 68 s");
-        assert!(limiter.try_acquire_at(&1, at(68_000), 1).is_refused(), "in its interval");
+        assert_eq!(limiter.evict_at(at(73_000), 1_000), 1, "{way}");
+        assert!(limiter.try_acquire_at(&1, at(64_500), 5).is_admitted(), "{way}: at 68 s");
+        assert!(limiter.try_acquire_at(&1, at(68_000), 1).is_refused(), "{way}: in its interval");
     }
 }
 

@@ -52,6 +52,8 @@ pub(super) struct SecondOfFleet {
     left_out: LeftOutSum,
     /// Whether it was final before the last survey.
     was_final: bool,
+    /// Whether it was closed before the last survey.
+    was_closed: bool,
 }
 
 impl SecondOfFleet {
@@ -64,6 +66,7 @@ impl SecondOfFleet {
             resources: HashMap::new(),
             left_out: LeftOutSum { counts: FleetCounts::new(second), rows: 0, unnamed: 0 },
             was_final: false,
+            was_closed: false,
         }
     }
 
@@ -77,6 +80,14 @@ impl SecondOfFleet {
 
     pub(super) const fn set_final(&mut self) {
         self.was_final = true;
+    }
+
+    pub(super) const fn was_closed(&self) -> bool {
+        self.was_closed
+    }
+
+    pub(super) const fn set_closed(&mut self) {
+        self.was_closed = true;
     }
 
     pub(super) fn part(&self, process: ProcessId) -> Option<&Part> {

@@ -397,23 +397,28 @@ impl FleetView {
         let is_complete = self.config.settling(number) <= self.complete;
         if is_waiting || !is_complete {
             Standing::Waiting
-        } else if self.now >= self.config.deadline(number) && second.is_read() {
+        } else if second.was_closed()
+            || self.now >= self.config.deadline(number) && second.is_read()
+        {
             Standing::Closed
         } else {
             Standing::Final
         }
     }
 
-    /// Notes which seconds are final: they stay so after the next survey, also if a lost process
-    /// comes back, or if the server has lost its data.
+    /// Notes which seconds are final or closed: they stay so after the next survey, also if a lost
+    /// process comes back, or if the server has lost its data.
     pub(super) fn keep_final(&mut self) {
         let states = self.states();
-        let is_new = |it: &&SecondOfFleet| !it.was_final() && self.standing(it, &states).is_final();
-        let seconds: Vec<u64> =
-            self.seconds.values().filter(is_new).map(SecondOfFleet::second).collect();
-        for second in seconds {
+        let open = self.seconds.values().filter(|it| !it.was_closed());
+        let standings = open.map(|it| (it.second(), self.standing(it, &states)));
+        let finals: Vec<_> = standings.filter(|(_, standing)| standing.is_final()).collect();
+        for (second, standing) in finals {
             if let Some(it) = self.seconds.get_mut(&second) {
                 it.set_final();
+                if standing == Standing::Closed {
+                    it.set_closed();
+                }
             }
         }
     }

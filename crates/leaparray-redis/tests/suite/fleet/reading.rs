@@ -361,6 +361,28 @@ fn second_is_not_closed_before_the_part_of_a_process_that_came_back_is_read() {
     assert_eq!(shown(&view), (Standing::Closed, "2 of 2 processes".into(), 3));
 }
 
+/// Its record then says that it is past the second, and the server has nothing of it.
+#[test]
+fn closed_second_stays_closed_when_a_lost_process_comes_back_after_the_deadline() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    for later in 1..=40 {
+        step(&mut server, &mut processes, 1);
+        read(&mut view, &mut server, micros(START + later));
+    }
+    let shown = |view: &FleetView| {
+        let window = view.window(START..START + 1);
+        (window.standing, window.presence.to_string())
+    };
+    let closed = (Standing::Closed, "1 of 2 processes".into());
+    assert_eq!(shown(&view), closed);
+    processes[1].deliver(&mut server);
+    view.on_survey(&server.survey(micros(START + 40)));
+    assert_eq!(shown(&view), closed, "before it was read again");
+    read_wanted(&mut view, &mut server, micros(START + 40));
+    assert_eq!(shown(&view), closed);
+}
+
 /// The server loses its data, and the second process, whose clock is behind, does not reach it for
 /// `lost_after`. A new reader does not know of it.
 #[test]
