@@ -7,10 +7,9 @@
 //!
 //! In each round, both decide on the same requests, one after the other, on one thread and on two.
 //! A figure is the mean of a request in the fastest tenth of the rounds, by the time of the thread
-//! that takes longest: nanoseconds of a core, as long as each thread has one. The thread makes the
-//! descriptors before a round, as a server has them from its decoder. What each library builds from
-//! them is measured, and that it drops them. Descriptors of another thread would be given back to
-//! its part of the allocator: with two threads, that takes longer than a decision.
+//! that takes longest: nanoseconds of a core, as long as each thread has one. Each thread makes its
+//! descriptors before the clock starts, as a server has them from its decoder: memory of another
+//! thread is slow to give back. What each library builds from them is measured, and the drop of it.
 
 use std::collections::HashMap;
 use std::hint::black_box;

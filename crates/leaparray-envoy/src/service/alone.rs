@@ -16,7 +16,7 @@ use super::{engine, find, handout};
 /// Decides on a request of one descriptor at `now`, without a wait.
 ///
 /// A window of the table is asked where it lies, and not through a reference of its own, which
-/// threads with the same key would compete for. Only one that hands hits out is looked up.
+/// threads with the same key would compete for. Only a window that hands hits out is looked up.
 pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static>(
     level: &Level<Arc<State<C>>>,
     request: &Request,

@@ -62,7 +62,7 @@ struct Words {
     /// others: 20 }`, of one reading. The place changes when the thread passes on to another
     /// stripe.
     ///
-    /// Relaxed: the word is complete in itself, and only told.
+    /// Relaxed: the word is complete in itself, and used only for what a caller is told.
     read: AtomicU64,
 }
 
@@ -152,15 +152,15 @@ impl Stripes {
         let (place, width) = (stripe().after(0), self.width.load(Ordering::Acquire));
         let own = place & (width - 1);
         let Words { stripe, read } = &*self.words[own];
-        let word = stripe.load(Ordering::Acquire);
-        let (epoch, left) = (word >> EPOCH_SHIFT, left_in(word));
+        let found = stripe.load(Ordering::Acquire);
+        let (epoch, left) = (found >> EPOCH_SHIFT, left_in(found));
         let of = epoch << PLACE.count_ones() | (place & PLACE) as u64;
         // The highest bits of the epoch are shifted out.
         let mark = of << FROZEN.trailing_zeros() << OTHERS_BITS;
         let (known, most) = (read.load(Ordering::Relaxed), (1 << OTHERS_BITS) - 1);
         let left_then = (known >> OTHERS_BITS) & MAX_LEFT;
         let is_of_this = known ^ mark <= (MAX_LEFT << OTHERS_BITS | most);
-        let is_known = word & FROZEN == 0 && is_of_this && left_then.wrapping_sub(left) < RECENT;
+        let is_known = found & FROZEN == 0 && is_of_this && left_then.wrapping_sub(left) < RECENT;
         let others = if is_known {
             known & most
         } else {
