@@ -9,8 +9,8 @@
 //!
 //! By hand, a token bucket limits each resource. The program keeps the handles to the resources,
 //! each with its limiter, and finds both by an index. So do the cases of a request and of a
-//! decision that are compared with it. With 10,000 resources, most of the cost is that of cache
-//! misses. A limiter in an `ArcSwap` can be replaced while threads decide, as a rule can.
+//! decision that are compared with it. With 10,000 resources, cache misses are most of the cost. A
+//! limiter in an `ArcSwap` can be replaced while threads decide, as a rule can.
 //!
 //! A *change* replaces the rules in force by rules for the same resources with another limit:
 //! `load_rules` is called with a list of rules, and `apply` with a list that was read and checked

@@ -173,9 +173,9 @@ fn share_of_histories_that_hold() {
             }
         }
     }
-    println!("all, those that hold, and those with 90 % of the goodput: of all, and with eight");
-    println!("workers or more, calls of one permit and no cancellations: {counts:?}");
-    println!("the same of a limit that knows the workers: {known:?}");
+    println!("[histories, the limit holds, it has 90 % of the goodput], of all histories, and of");
+    println!("those with eight workers or more, calls of one permit and no cancellations:");
+    println!("`Headroom`: {counts:?}; a fixed limit that knows the workers: {known:?}");
     println!(
         "| cause | histories | room for < 8 calls | heavy tail | streams | weights | cancelled |"
     );

@@ -115,7 +115,7 @@ impl Limiter {
         Self { limit, keys: [(); KEYS].map(|()| state.clone()) }
     }
 
-    /// Returns the state by which a key is decided: that of all tenants, if the keys are those.
+    /// Returns the state by which a key is decided. Tenants share one state.
     fn state(&mut self, key: usize) -> &mut State {
         let is_of_all = matches!(self.keys[0], State::Tenants(_));
         &mut self.keys[if is_of_all { 0 } else { key }]
