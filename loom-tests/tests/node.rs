@@ -1,10 +1,10 @@
 //! A node: each pass ends once, counts survive a change of the geometry, a permit of the next
-//! bucket is taken once, and each second is delivered once.
+//! bucket is taken once, each second is delivered once, and each response is counted once.
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::Outcome;
-use leaparray::node::{OnDrop, SecondsCursor};
+use leaparray::node::{OnDrop, ResponseClass, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
 use loom::thread;
@@ -132,5 +132,24 @@ fn each_second_is_delivered_once() {
         let sums = [delivered, other.join().unwrap()];
         assert!([[11, 0], [10, 1]].contains(&sums), "{sums:?}");
         assert_eq!(poll(4)(), 0);
+    });
+}
+
+/// Two threads of one lane, of which one makes it, count responses of a class.
+#[test]
+fn each_response_is_counted_once() {
+    explore(Some(3), || {
+        let node = node(node_config(1, 2));
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || {
+                node.count_response(ResponseClass::Successful);
+                node.count_response(ResponseClass::Successful);
+            })
+        };
+        node.count_response(ResponseClass::Successful);
+        node.count_response(ResponseClass::Successful);
+        other.join().unwrap();
+        assert_eq!(node.responses()[ResponseClass::Successful], 4);
     });
 }

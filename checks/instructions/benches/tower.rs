@@ -5,6 +5,7 @@
 //! no operation reads a real clock. The names of resources are hashed with random keys, so the
 //! numbers differ by a few instructions between runs.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::future::Future;
@@ -18,14 +19,19 @@ use axum::routing::get;
 use http::{Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Empty, Full};
-use leaparray::flow::{Rate, TokenBucket};
-use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig};
+use leaparray::flow::keyed::OfKey;
+use leaparray::flow::{Keyed, Rate, TokenBucket};
+use leaparray::node::OnDrop;
+use leaparray::{
+    Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource,
+};
 use leaparray_instructions::{NOW, Operation, PLENTY};
+use leaparray_rules::{RuleSet, Rules};
 use leaparray_tower::{ByStatus, MatchedRoute, ResourceLayer, Unlimited};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service, layer::layer_fn, service_fn};
 
-const OPERATIONS: [Operation; 10] = [
+const OPERATIONS: [Operation; 14] = [
     ("service_alone", service_alone),
     ("service_with_own_body", service_with_own_body),
     ("service_with_layer", service_with_layer),
@@ -35,7 +41,11 @@ const OPERATIONS: [Operation; 10] = [
     ("service_that_refuses", service_that_refuses),
     ("axum_alone", axum_alone),
     ("axum_with_own_body", axum_with_own_body),
+    ("axum_with_least", axum_with_least),
     ("axum_with_layer", axum_with_layer),
+    ("axum_with_limiter", axum_with_limiter),
+    ("axum_by_key", axum_by_key),
+    ("axum_with_rules", axum_with_rules),
 ];
 
 fn service_alone(times: u64) {
@@ -81,6 +91,133 @@ fn axum_with_own_body(times: u64) {
 fn axum_with_layer(times: u64) {
     // With its state: a router without it would apply the layer to each request anew.
     repeat(times, router().layer(layer(MatchedRoute)).with_state(()), StatusCode::OK);
+}
+
+fn axum_with_least(times: u64) {
+    let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
+    let resource = registry.resource("GET /orders/{id}").expect("room for the first resource");
+    let layer = layer_fn(move |inner| Least { inner, resource: resource.clone() });
+    repeat(times, router().layer(layer).with_state(()), StatusCode::OK);
+}
+
+fn axum_with_limiter(times: u64) {
+    let layer = layer(MatchedRoute).limit(bucket(PLENTY));
+    repeat(times, router().layer(layer).with_state(()), StatusCode::OK);
+}
+
+fn axum_by_key(times: u64) {
+    let rate = Rate::per_second(PLENTY).expect("not zero");
+    let each = TokenBucket::with_clock(rate, PLENTY, ManualClock::new(NOW));
+    let keyed = Arc::new(Keyed::<u64, _>::new(each, 1_000).expect("few enough keys"));
+    let choose = move |request: &Request<axum::body::Body>, _: &Resource<ManualClock>| {
+        let key = request.uri().path().len() as u64;
+        Some(OfKey::new(Arc::clone(&keyed), Cow::<u64>::Owned(key)))
+    };
+    let layer = layer(MatchedRoute).limit_by(choose);
+    repeat(times, router().layer(layer).with_state(()), StatusCode::OK);
+}
+
+fn axum_with_rules(times: u64) {
+    let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
+    let rules = Rules::new(Arc::new(registry));
+    let text = "[[rule]]\nname = \"orders\"\nresource = \"GET /orders/*\"\n\
+        limit = \"1000000000 per second, bursts of 1000000000\"";
+    rules.apply(&RuleSet::parse(text).expect("a good rule"));
+    let layer = rules.layer().expect("room for the first resource");
+    repeat(times, router().layer(layer).with_state(()), StatusCode::OK);
+}
+
+/// The least layer that counts each request once: it enters a resource that it has already, before
+/// the service is called, and ends with the last frame, with an outcome by the status. It finds no
+/// resource by a name, counts no classes, and knows no other body than one of a known size.
+#[derive(Clone)]
+struct Least<S> {
+    inner: S,
+    resource: Resource<ManualClock>,
+}
+
+type LeastEntry = Entry<Resource<ManualClock>, ManualClock>;
+
+impl<S, A, B> Service<Request<A>> for Least<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    B: Body<Data = Bytes>,
+{
+    type Response = Response<Counted<B>>;
+    type Error = S::Error;
+    type Future = Counted<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let entry = Entry::enter(self.resource.clone()).on_drop(OnDrop::Cancelled);
+        Counted { inner: self.inner.call(request), entry: Some(entry), left: 0 }
+    }
+}
+
+pin_project! {
+    /// A future or a body with the entry of its request.
+    struct Counted<T> {
+        #[pin]
+        inner: T,
+        entry: Option<LeastEntry>,
+        left: u64,
+    }
+}
+
+impl<F: Future<Output = Result<Response<B>, E>>, B: Body, E> Future for Counted<F> {
+    type Output = Result<Response<Counted<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.inner.poll(cx));
+        let mut entry = this.entry.take();
+        Poll::Ready(result.map(|response| {
+            if response.status().is_server_error()
+                && let Some(entry) = entry.take()
+            {
+                entry.exception();
+            }
+            response.map(|inner| {
+                let left = inner.size_hint().exact().unwrap_or(u64::MAX);
+                Counted { inner, entry, left }
+            })
+        }))
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let polled = this.inner.poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            *this.left = this.left.saturating_sub(data.len() as u64);
+            if *this.left == 0
+                && let Some(entry) = this.entry.take()
+            {
+                entry.success();
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
 }
 
 /// The floor of a layer: a service with a future and a body of its own that do nothing.

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use bytes::Buf;
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -15,10 +14,9 @@ use leaparray::{Clock, MonotonicClock, Outcome, Permit};
 use pin_project_lite::pin_project;
 
 use crate::class::Classify;
+use crate::ending::{Ending, RareRest, Until};
 use crate::in_flight::InFlight;
 use crate::parts::{InParts, Polled};
-use crate::streams::OpenStream;
-use crate::unconfirmed::Unconfirmed;
 
 pin_project! {
     /// The body of a response. Its last frame ends the request. So does its drop before that: with
@@ -79,31 +77,7 @@ pin_project! {
 pub(crate) struct Rest<K, C: Clock + Clone, P: Permit> {
     /// The request, which may have ended. `None` if it was refused.
     pub(crate) request: Option<InFlight<K, C, P>>,
-    pub(crate) until: Until,
-    /// Whether a success stays one if the body is dropped unpolled: the caller is a client that
-    /// wanted the head only.
-    pub(crate) head_suffices: bool,
-    /// In a box: few responses have it.
-    pub(crate) rare: Option<Box<RareRest<C>>>,
-}
-
-/// When a request ends after the head of its response.
-#[derive(Clone, Copy)]
-pub(crate) enum Until {
-    /// It has ended with the head.
-    Head,
-    /// With the body. `bytes` is the number that is still expected, if it is known.
-    End { outcome: Outcome, bytes: Option<u64> },
-    /// With the trailers.
-    Trailers,
-}
-
-/// What few requests have after the head of their response.
-pub(crate) enum RareRest<C> {
-    /// The body is an open stream until this is dropped. The request has ended.
-    Stream { _open: OpenStream<C> },
-    /// The name, which the status in the trailers may confirm.
-    Name(Unconfirmed<C>),
+    pub(crate) ending: Ending<C>,
 }
 
 impl<B, E, K, C, P> ResponseBody<B, E, K, C, P>
@@ -153,8 +127,7 @@ where
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     /// That of a request that was refused.
-    pub(crate) const NOTHING: Self =
-        Self { request: None, until: Until::Head, head_suffices: false, rare: None };
+    pub(crate) const NOTHING: Self = Self { request: None, ending: Ending::AT_HEAD };
 
     /// Polls the next frame of the body, which ends the request if it is the last one. The frame
     /// stays in its place: a move of it takes as long as the rest of this function.
@@ -169,65 +142,84 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         B: Body<Data: 'static>,
         K: Classify<E>,
     {
+        let Some(request) = self.request.as_mut().filter(|request| !request.has_ended()) else {
+            // Most bodies are polled once more after their last frame. A further frame would be
+            // passed on as it is: no server asks for it.
+            if self.ending.until == Until::Over {
+                return body.poll_frame(cx);
+            }
+            return self.poll_rest(body, cx);
+        };
         // A caller that waits for the body may give up.
-        self.head_suffices = false;
-        if let Some(request) = &mut self.request {
-            request.begin_poll();
-        }
+        self.ending.head_suffices = false;
+        request.begin_poll();
         let mut polled = body.as_mut().poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &mut polled {
-            body.as_mut().cut(frame);
-        }
-        let outcome = self.outcome_after::<E, B>(&polled, &body);
+        let outcome = match &mut polled {
+            Poll::Pending => None,
+            Poll::Ready(Some(Ok(frame))) => {
+                body.as_mut().cut(frame);
+                if self.ending.until == Until::End {
+                    self.ending.outcome_after(frame, || body.is_end_stream())
+                } else {
+                    self.outcome_of_trailers::<E, _>(frame)
+                }
+            }
+            Poll::Ready(Some(Err(_))) => Some(Outcome::Exception),
+            Poll::Ready(None) => self.outcome_at_end::<E>(),
+        };
         if let Some(request) = &mut self.request {
             request.end_poll();
             if let Some(outcome) = outcome {
+                self.ending.until = Until::Over;
                 request.end(outcome);
             }
         }
         polled
     }
 
-    /// Returns the outcome of the request if it ends with this poll: with a frame, an error or the
-    /// end of the body. Ends the stream with the body.
-    ///
-    /// If there are fewer bytes than announced, an HTTP/1.1 server breaks the connection off, and a
-    /// client reports an error.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of `poll_frame`")]
-    fn outcome_after<E, B>(&mut self, polled: &Polled<B>, body: &InParts<B>) -> Option<Outcome>
+    /// Polls the next frame of a body whose request has ended with the head or was refused. Ends
+    /// the stream with the body.
+    #[cold]
+    #[inline(never)]
+    fn poll_rest<B: Body<Data: 'static>>(
+        &mut self,
+        mut body: Pin<&mut InParts<B>>,
+        cx: &mut Context<'_>,
+    ) -> Polled<B> {
+        let mut polled = body.as_mut().poll_frame(cx);
+        match &mut polled {
+            Poll::Ready(Some(Ok(frame))) => body.cut(frame),
+            Poll::Ready(_) => self.ending.rare = None,
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    /// Returns the outcome by a frame of a body that ends with its trailers, if the frame has them.
+    #[cold]
+    fn outcome_of_trailers<E, D>(&mut self, frame: &Frame<D>) -> Option<Outcome>
     where
-        B: Body,
         K: Classify<E>,
     {
-        let Poll::Ready(frame) = polled else { return None };
-        let Some(request) = self.request.as_mut().filter(|request| !request.has_ended()) else {
-            if !matches!(frame, Some(Ok(_))) {
-                self.rare = None;
-            }
-            return None;
-        };
-        match (frame, &mut self.until) {
-            (Some(Err(_)), _) => Some(Outcome::Exception),
-            (Some(Ok(frame)), Until::End { outcome, bytes }) => {
-                if let (Some(bytes), Some(data)) = (bytes.as_mut(), frame.data_ref()) {
-                    *bytes = bytes.saturating_sub(data.remaining() as u64);
-                }
-                let is_last = *bytes == Some(0) || frame.is_trailers() || body.is_end_stream();
-                is_last.then(|| at_end(*outcome, *bytes))
-            }
-            (None, Until::End { outcome, bytes }) => Some(at_end(*outcome, *bytes)),
-            (Some(Ok(frame)), Until::Head | Until::Trailers) => {
-                let trailers = frame.trailers_ref()?;
-                if let (Some(rare), Some(entry)) = (self.rare.take(), request.entry())
-                    && let RareRest::Name(name) = *rare
-                {
-                    name.learn(entry.node(), trailers);
-                }
-                Some(request.classify.trailers(Some(trailers)))
-            }
-            (None, Until::Head | Until::Trailers) => Some(request.classify.trailers(None)),
+        let (trailers, request) = (frame.trailers_ref()?, self.request.as_ref()?);
+        if let (Some(rare), Some(entry)) = (self.ending.rare.take(), request.entry())
+            && let RareRest::Name(name) = *rare
+        {
+            name.learn(entry.node(), trailers);
         }
+        Some(request.classify.trailers(Some(trailers)))
+    }
+
+    /// Returns the outcome of a request whose body has ended.
+    #[cold]
+    fn outcome_at_end<E>(&self) -> Option<Outcome>
+    where
+        K: Classify<E>,
+    {
+        if self.ending.until == Until::End {
+            return Some(self.ending.outcome());
+        }
+        Some(self.request.as_ref()?.classify.trailers(None))
     }
 
     /// Ends the request of a body that has ended without a poll of its end.
@@ -236,30 +228,21 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     where
         K: Classify<E>,
     {
-        let Some(request) = &mut self.request else { return };
-        let outcome = match self.until {
-            Until::End { outcome, bytes } => at_end(outcome, bytes),
-            Until::Head | Until::Trailers => request.classify.trailers(None),
-        };
-        request.end(outcome);
+        if let (Some(outcome), Some(request)) = (self.outcome_at_end::<E>(), &mut self.request) {
+            request.end(outcome);
+        }
     }
 
     /// Ends the request if its outcome is known although the rest of the body is dropped.
     #[cold]
     fn end_on_drop(&mut self) {
-        if let (Some(request), Until::End { outcome, .. }) = (&mut self.request, self.until)
-            && (outcome != Outcome::Success || self.head_suffices)
+        if let (Some(outcome), Some(request)) = (self.ending.outcome_on_drop(), &mut self.request)
             // A caller that panics has failed, whatever the response was.
             && !thread::panicking()
         {
             request.end(outcome);
         }
     }
-}
-
-/// Returns the outcome of a request whose body has ended while `bytes` were still expected.
-const fn at_end(outcome: Outcome, bytes: Option<u64>) -> Outcome {
-    if matches!(bytes, Some(1..)) { Outcome::Exception } else { outcome }
 }
 
 /// The method of a request, as far as it decides whether the response has a body.

@@ -72,14 +72,14 @@ pub trait Classify<E>: Clone {
 pub struct ByStatus;
 
 impl<E> Classify<E> for ByStatus {
+    #[inline]
     fn head(&self, head: &Parts) -> End {
         let outcome = outcome_of(head.status);
         let content_type = content_type(&head.headers);
-        match Protocol::of(content_type) {
-            Some(protocol) if head.status.is_success() => end_of_grpc(protocol, head, outcome),
-            _ if is_event_stream(content_type) => End::AtHeadOfStream(outcome),
-            _ => End::AtBody(outcome),
+        if is_plain(content_type) {
+            return End::AtBody(outcome);
         }
+        end_by_content(head, content_type, outcome)
     }
 
     fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome {
@@ -125,6 +125,25 @@ impl<E, F: Fn(&Parts) -> Outcome + Clone> Classify<E> for ByHead<F> {
     }
 }
 
+/// Returns whether a content type is neither of gRPC nor of server-sent events, by the two bytes at
+/// which most other types differ from these. May return false for such a type.
+#[inline]
+fn is_plain(content_type: &[u8]) -> bool {
+    let is = |at: usize, letter: u8| content_type.get(at).is_some_and(|it| it | 0x20 == letter);
+    !is("application/".len(), b'g') && !is("text/".len(), b'e')
+}
+
+/// Returns the end of a request by the content type of its response, with the outcome of its HTTP
+/// status. Out of line, so that the usual rest takes few registers.
+#[inline(never)]
+fn end_by_content(head: &Parts, content_type: &[u8], outcome: Outcome) -> End {
+    match Protocol::of(content_type) {
+        Some(protocol) if head.status.is_success() => end_of_grpc(protocol, head, outcome),
+        _ if is_event_stream(content_type) => End::AtHeadOfStream(outcome),
+        _ => End::AtBody(outcome),
+    }
+}
+
 /// Returns the end of a call, with the outcome of its HTTP status.
 fn end_of_grpc(protocol: Protocol, head: &Parts, outcome: Outcome) -> End {
     match (grpc::outcome(&head.headers), protocol) {
@@ -143,11 +162,18 @@ fn content_type(headers: &HeaderMap) -> &[u8] {
     let value = if headers.len() <= FEW {
         headers.iter().find(|(name, _)| *name == CONTENT_TYPE).map(|(_, value)| value)
     } else {
-        headers.get(CONTENT_TYPE)
+        by_hash(headers)
     };
     value.map_or(&[], HeaderValue::as_bytes)
 }
 
+/// Returns the content type. Out of line, as [`end_by_content`] is.
+#[inline(never)]
+fn by_hash(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.get(CONTENT_TYPE)
+}
+
+#[inline]
 fn outcome_of(status: StatusCode) -> Outcome {
     match status.as_u16() {
         408 | 500.. => Outcome::Exception,

@@ -5,16 +5,18 @@ use http::response::Parts;
 use http_body::Body;
 use leaparray::flow::Quota;
 use leaparray::node::{OnDrop, ResponseClass};
-use leaparray::{Clock, Permit, Timestamp};
+use leaparray::{Clock, Permit, Resource, Timestamp};
 
-use crate::body::{RareRest, RequestKind, Until, announced_bytes, has_ended};
+use crate::body::{RequestKind, announced_bytes, has_ended};
 use crate::class::{Classify, End};
+use crate::ending::{Ending, RareRest};
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
 use crate::name::Name;
 use crate::refusal::headers;
 use crate::resources::NewName;
 use crate::streams::OpenStream;
+use crate::unconfirmed::Unconfirmed;
 
 /// The parts of a request that its response needs.
 pub(crate) struct ResponseContext<N, C> {
@@ -71,17 +73,60 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         head: &mut Parts,
         body: &impl Body,
         request: &mut InFlight<K, C, P>,
-    ) -> (Until, Option<Box<RareRest<C>>>)
+    ) -> Ending<C>
     where
         N: Name<A>,
         K: Classify<E>,
         P: Permit,
     {
-        let rare = self.rare.take();
-        if let Some((decided, quotas)) = rare.as_deref().and_then(|rare| rare.quotas.as_ref()) {
+        let Some(rare) = self.rare.take() else {
+            return self.begin_body_with::<E, K, P>(head, body, request, |_, _, _| None);
+        };
+        self.begin_body_rarely::<A, E, K, P>(head, body, request, *rare)
+    }
+
+    /// Like [`begin_body`](Self::begin_body), for a request whose response confirms a name or tells
+    /// the state of the limits. Out of line, so that the function for most requests takes few
+    /// registers.
+    #[cold]
+    #[inline(never)]
+    fn begin_body_rarely<A, E, K, P>(
+        &self,
+        head: &mut Parts,
+        body: &impl Body,
+        request: &mut InFlight<K, C, P>,
+        rare: RareContext<N, C>,
+    ) -> Ending<C>
+    where
+        N: Name<A>,
+        K: Classify<E>,
+        P: Permit,
+    {
+        let RareContext { unconfirmed, quotas } = rare;
+        if let Some((decided, quotas)) = &quotas {
             let now = request.entry().map_or(*decided, |entry| entry.node().clock().now());
             headers::add_quotas(&mut head.headers, quotas, now, None);
         }
+        self.begin_body_with::<E, K, P>(head, body, request, |resource, head, end| {
+            unconfirmed?.learn(resource, head, end)
+        })
+    }
+
+    /// Calls `learn` with the resource, the head and the end of the request, for the name that the
+    /// trailers may confirm.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most requests have no name to learn")]
+    fn begin_body_with<E, K, P>(
+        &self,
+        head: &Parts,
+        body: &impl Body,
+        request: &mut InFlight<K, C, P>,
+        learn: impl FnOnce(&Resource<C>, &Parts, End) -> Option<Unconfirmed<C>>,
+    ) -> Ending<C>
+    where
+        K: Classify<E>,
+        P: Permit,
+    {
         if let Some(entry) = request.entry() {
             let class = ResponseClass::of_status(head.status.as_u16());
             entry.node().count_response(class);
@@ -90,38 +135,38 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
             }
         }
         let end = request.classify.head(head);
-        let unconfirmed = match (rare.and_then(|rare| rare.unconfirmed), request.entry()) {
-            (Some(name), Some(entry)) => name.learn(entry.node(), head, end),
-            _ => None,
-        };
+        let unconfirmed = request.entry().and_then(|entry| learn(entry.node(), head, end));
         let outcome = match end {
-            End::AtHead(outcome) => outcome,
-            End::AtHeadOfStream(outcome) | End::AtBody(outcome) => {
-                match (announced_bytes(self.kind, head, body), end) {
-                    (Some(0), _) => outcome,
-                    (bytes, End::AtBody(_)) => {
-                        request.begin_body();
-                        return (Until::End { outcome, bytes }, None);
-                    }
-                    _ => {
-                        let stream = request.entry().map(|it| OpenStream::new(it.node().clone()));
-                        request.end_poll();
-                        request.end(outcome);
-                        return (
-                            Until::Head,
-                            stream.map(|it| Box::new(RareRest::Stream { _open: it })),
-                        );
-                    }
+            End::AtBody(outcome) => match announced_bytes(self.kind, head, body) {
+                Some(0) => outcome,
+                bytes => {
+                    request.begin_body();
+                    return Ending::at_end(outcome, bytes, self.is_outbound);
                 }
+            },
+            End::AtHead(outcome) => outcome,
+            End::AtHeadOfStream(outcome) => {
+                let is_empty = announced_bytes(self.kind, head, body) == Some(0);
+                let entry = request.entry().filter(|_| !is_empty);
+                let stream = entry.map(|entry| OpenStream::new(entry.node().clone()));
+                request.end_poll();
+                request.end(outcome);
+                return match stream {
+                    Some(stream) => Ending::AT_HEAD.with_rare(RareRest::Stream { _open: stream }),
+                    None => Ending::AT_HEAD,
+                };
             }
             End::AtTrailers if has_ended(self.kind, head, body) => request.classify.trailers(None),
             End::AtTrailers => {
                 request.begin_body();
-                return (Until::Trailers, unconfirmed.map(|name| Box::new(RareRest::Name(name))));
+                return match unconfirmed {
+                    Some(name) => Ending::AT_TRAILERS.with_rare(RareRest::Name(name)),
+                    None => Ending::AT_TRAILERS,
+                };
             }
         };
         request.end_poll();
         request.end(outcome);
-        (Until::Head, None)
+        Ending::AT_HEAD
     }
 }

@@ -1,7 +1,7 @@
 //! The resources that a thread has found last.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,9 +9,7 @@ use leaparray::Resource;
 use leaparray::registry::WeakResource;
 
 thread_local! {
-    /// `None` while a request uses it. A [`Name`](crate::Name) that calls the service of another
-    /// layer then gets a new one.
-    static LAST: Cell<Option<Box<LastFound>>> = const { Cell::new(None) };
+    static LAST: RefCell<LastFound> = const { RefCell::new(LastFound::new()) };
 }
 
 /// The slots of a thread. A power of two, and at most 256.
@@ -25,15 +23,25 @@ const SLOTS: usize = 64;
 /// registry up. A resource in a slot can be evicted. A slot that was used keeps a name, and the
 /// memory of one handle, of 128 bytes, until another name needs it: also after the eviction of the
 /// resource, and after the drop of the layer.
-#[derive(Default)]
 struct LastFound {
     name: String,
     slots: Slots,
 }
 
+impl LastFound {
+    const fn new() -> Self {
+        Self { name: String::new(), slots: Slots::new() }
+    }
+}
+
 /// The slots of a thread, which are made when the first resource is noted.
-#[derive(Default)]
-pub(crate) struct Slots(Vec<Option<FoundSlot>>);
+pub(crate) struct Slots {
+    /// None, or as many as [`SLOTS`].
+    slots: Vec<Option<FoundSlot>>,
+    /// The slots of routes by their addresses. A hint: the routes of a router stay where they are,
+    /// and a hash of an address takes fewer instructions than one of a name.
+    by_address: [u8; SLOTS],
+}
 
 /// The parts of a name: the method and the route of a request, or no method and the name itself. A
 /// name of two parts need not be written to be found.
@@ -53,6 +61,18 @@ struct FoundSlot {
     resource: Box<dyn Any>,
 }
 
+impl FoundSlot {
+    #[inline]
+    fn is_of(&self, layer: LayerId, name: NameParts<'_>) -> bool {
+        self.layer == layer && ptr::eq(self.method, name.method) && self.route == name.route
+    }
+
+    #[inline]
+    fn get<C: 'static>(&self) -> Option<Resource<C>> {
+        self.resource.downcast_ref::<WeakResource<C>>()?.upgrade()
+    }
+}
+
 /// The identity of the resources of a layer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LayerId(u64);
@@ -66,32 +86,56 @@ impl LayerId {
 }
 
 /// Calls `look` with the slots of the thread, and an empty name.
-#[inline]
-pub(crate) fn with<T>(look: impl FnOnce(&mut Slots, &mut String) -> T) -> T {
-    // In a destructor of another thread-local, it may be destroyed: each request then has a new
-    // one.
-    let mut last = LAST.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let LastFound { name, slots } = &mut *last;
-    name.clear();
-    let found = look(slots, name);
-    let _ = LAST.try_with(|it| it.set(Some(last)));
-    found
+///
+/// Returns `None` if the thread-local is in use or destroyed: by a [`Name`](crate::Name) that calls
+/// the service of another layer, and in a destructor of another thread-local.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "out of line, the result goes through memory")]
+pub(crate) fn with<T>(look: impl FnOnce(&mut Slots, &mut String) -> T) -> Option<T> {
+    let found = LAST.try_with(|last| {
+        let LastFound { name, slots } = &mut *last.try_borrow_mut().ok()?;
+        name.clear();
+        Some(look(slots, name))
+    });
+    found.ok().flatten()
 }
 
 impl Slots {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), by_address: [0; SLOTS] }
+    }
+
     /// Returns the resource with that name, if the layer has found it last in its slot.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the name goes through memory")]
     pub(crate) fn get<C: 'static>(
-        &self,
+        &mut self,
         layer: LayerId,
         name: NameParts<'_>,
     ) -> Option<Resource<C>> {
-        let slot = self.0.get(slot_of(layer, name))?.as_ref()?;
-        if slot.layer != layer || !ptr::eq(slot.method, name.method) || slot.route != name.route {
-            return None;
+        // A name without a method is in the buffer of the thread, whatever it is.
+        if name.method.is_empty() {
+            let slot = self.slots.get(slot_of(layer, name))?.as_ref()?;
+            return if slot.is_of(layer, name) { slot.get() } else { None };
         }
-        slot.resource.downcast_ref::<WeakResource<C>>()?.upgrade()
+        let index = usize::from(self.by_address[place_of(layer, name)]);
+        match self.slots.get(index)?.as_ref().filter(|slot| slot.is_of(layer, name)) {
+            Some(slot) => slot.get(),
+            None => self.get_by_name(layer, name),
+        }
+    }
+
+    /// Returns the resource of a route that has another address than before.
+    #[inline(never)]
+    fn get_by_name<C: 'static>(
+        &mut self,
+        layer: LayerId,
+        name: NameParts<'_>,
+    ) -> Option<Resource<C>> {
+        let index = slot_of(layer, name);
+        let slot = self.slots.get(index)?.as_ref().filter(|slot| slot.is_of(layer, name))?;
+        self.by_address[place_of(layer, name)] = u8::try_from(index).ok()?;
+        slot.get()
     }
 
     /// Notes a resource, which the registry has found by that name.
@@ -102,10 +146,10 @@ impl Slots {
         name: NameParts<'_>,
         resource: &Resource<C>,
     ) {
-        if self.0.is_empty() {
-            self.0.resize_with(SLOTS, || None);
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, || None);
         }
-        let slot = &mut self.0[slot_of(layer, name)];
+        let slot = &mut self.slots[slot_of(layer, name)];
         let resource = resource.downgrade();
         if let Some(slot) = slot
             && let Some(last) = slot.resource.downcast_mut::<WeakResource<C>>()
@@ -121,11 +165,27 @@ impl Slots {
     }
 }
 
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Returns the index among the slots by address of a name of two parts.
+#[inline]
+fn place_of(layer: LayerId, NameParts { method, route }: NameParts<'_>) -> usize {
+    let addresses = (route.as_ptr().addr() as u64).rotate_left(5) ^ method.as_ptr().addr() as u64;
+    upper_bits((addresses ^ layer.0).wrapping_mul(FACTOR))
+}
+
+/// Returns as many of the upper bits of a product as there are slots for. They depend on all bits
+/// of its factors.
+#[inline]
+fn upper_bits(product: u64) -> usize {
+    let [high, ..] = product.to_be_bytes();
+    usize::from(high >> (u8::BITS - SLOTS.ilog2()))
+}
+
 /// Returns the slot of a name. Layers around one service give a request the same name, so their
 /// slots differ. Names that a client has chosen to share a slot only cost look-ups.
 #[inline]
 fn slot_of(layer: LayerId, NameParts { method, route }: NameParts<'_>) -> usize {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(FACTOR);
     let bytes = route.as_bytes();
     // Methods with the same first letter and length would only share slots.
@@ -141,9 +201,7 @@ fn slot_of(layer: LayerId, NameParts { method, route }: NameParts<'_>) -> usize 
         || rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         |&last| u64::from_le_bytes(last),
     );
-    // The upper bits of a product depend on all bits of its factors.
-    let [high, ..] = mix(hash, last).to_be_bytes();
-    usize::from(high >> (u8::BITS - SLOTS.ilog2()))
+    upper_bits(mix(hash, last))
 }
 
 #[cfg(test)]
@@ -193,7 +251,7 @@ mod tests {
     #[test]
     fn parts_find_the_resource_that_was_noted_with_them() {
         let (registry, layer, other) = (Registry::new(), LayerId(0), LayerId(1));
-        let mut last = Slots::default();
+        let mut last = Slots::new();
         let noted = [
             (layer, parts("GET", "/a")),
             (layer, parts("PUT", "/a")),
@@ -208,7 +266,7 @@ mod tests {
             let found: Option<Resource> = last.get(layer, parts);
             assert_eq!(found.map(|it| it.id()), Some(resource.id()));
         }
-        let is_found = |layer, parts: NameParts<'_>| {
+        let mut is_found = |layer, parts: NameParts<'_>| {
             last.get::<leaparray::MonotonicClock>(layer, parts).is_some()
         };
         // Its slot is that of GET.
@@ -217,6 +275,23 @@ mod tests {
         for number in 2..1_000 {
             assert!(!is_found(LayerId(number), parts("GET", "/a")));
             assert!(!is_found(layer, parts("GET", &format!("/{number}"))));
+        }
+    }
+
+    #[test]
+    fn route_is_found_at_another_address() {
+        let (registry, layer) = (Registry::new(), LayerId(0));
+        let mut last = Slots::new();
+        let resource = registry.resource("GET /a").unwrap();
+        last.note(layer, parts("GET", "/a"), &resource);
+        // In the second round, the slot of the address is known.
+        let routes: Vec<_> = (0..100).map(|_| "/a".to_owned()).collect();
+        for route in routes.iter().chain(&routes) {
+            let found: Option<Resource> = last.get(layer, parts("GET", route));
+            assert_eq!(found.map(|it| it.id()), Some(resource.id()));
+        }
+        for route in routes.iter().map(|route| route.replace('a', "b")) {
+            assert!(last.get::<leaparray::MonotonicClock>(layer, parts("GET", &route)).is_none());
         }
     }
 }

@@ -241,10 +241,8 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> 
             }
             Poll::Ready(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
-                let (until, rare) =
-                    context.begin_body::<A, S::Error, _, _>(&mut head, &body, request);
-                let (request, head_suffices) = (in_flight.take(), context.is_outbound);
-                let rest = Rest { request, until, head_suffices, rare };
+                let ending = context.begin_body::<A, S::Error, _, _>(&mut head, &body, request);
+                let rest = Rest { request: in_flight.take(), ending };
                 Poll::Ready(Ok(Response::from_parts(head, ResponseBody::new(Some(body), rest))))
             }
             Poll::Ready(Err(error)) => {

@@ -7,6 +7,7 @@ mod body;
 mod class;
 mod context;
 mod deadline;
+mod ending;
 #[cfg(feature = "tracing")]
 mod events;
 mod first_byte;

@@ -64,12 +64,13 @@ impl<N, C: Clock + Clone> Resources<N, C> {
     }
 
     /// Returns the resource of a request, and lists it if it is new.
+    #[inline(never)]
     pub(crate) fn find<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
     where
         N: Name<A>,
         C: 'static,
     {
-        found::with(|slots, name| {
+        let found = found::with(|slots, name| {
             let parts = if let Some((method, route)) = self.name.route(request) {
                 NameParts { method, route }
             } else {
@@ -78,17 +79,33 @@ impl<N, C: Clock + Clone> Resources<N, C> {
             };
             match slots.get(self.id, parts) {
                 Some(resource) => self.listed(resource),
-                None => self.look_up(request, slots, name),
+                None => self.look_up(request, Some(slots), name),
             }
-        })
+        });
+        found.unwrap_or_else(|| self.find_without_slots(request))
     }
 
-    /// Looks the name of a request up, which may be empty.
+    /// Like [`find`](Self::find), while the slots of the thread are in use or destroyed.
+    #[cold]
+    #[inline(never)]
+    fn find_without_slots<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
+    where
+        N: Name<A>,
+        C: 'static,
+    {
+        let mut name = String::new();
+        if self.name.route(request).is_none() {
+            self.name.write(request, &mut name);
+        }
+        self.look_up(request, None, &mut name)
+    }
+
+    /// Looks the name of a request up, which may be empty, and notes it in the slots.
     #[inline(never)]
     fn look_up<A>(
         self: &Arc<Self>,
         request: &Request<A>,
-        slots: &mut Slots,
+        slots: Option<&mut Slots>,
         name: &mut String,
     ) -> Found<N, C>
     where
@@ -102,8 +119,10 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         if name.is_empty() {
             self.other()
         } else if let Some(resource) = self.registry.get(name) {
-            let (method, route) = route.unwrap_or(("", name));
-            slots.note(self.id, NameParts { method, route }, &resource);
+            if let Some(slots) = slots {
+                let (method, route) = route.unwrap_or(("", name));
+                slots.note(self.id, NameParts { method, route }, &resource);
+            }
             self.listed(resource)
         } else {
             self.list(name)

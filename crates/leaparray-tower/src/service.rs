@@ -69,21 +69,21 @@ where
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let layer = &*self.layer;
-        let Options { first_byte, on_drop, timeout_around, quota_headers } = layer.options;
+        let options = &layer.options;
         let mut inner = Reserved::new(&mut self.inner);
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
         let mut told = None;
         let decision = layer.limits.with(&request, &resource, |limiter| {
             let decision = limiter.ask(&Ask::at(now).over(&*resource));
-            if quota_headers || !decision.is_admitted() {
-                told = Some(Told::by(limiter, &decision, now, quota_headers));
+            // Without a limiter, there is nothing to tell, which a compiler can see.
+            if limiter.is_some() && (options.quota_headers || !decision.is_admitted()) {
+                told = Some(Told::by(limiter, &decision, now, options.quota_headers));
             }
             decision
         });
         let is_outbound = layer.resources.is_outbound();
-        let deadlines = Deadlines::of(&request, is_outbound, timeout_around, now);
-        let kind = RequestKind::of(request.method());
+        let deadlines = Deadlines::of(&request, is_outbound, options.timeout_around, now);
         #[cfg(feature = "tracing")]
         match decision.refusal() {
             Some(refusal) => events::refused(&resource, refusal, now),
@@ -101,6 +101,8 @@ where
         // entry stays in the registers until it is in its place.
         let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
         let rare = RareContext::new(unconfirmed, quotas);
+        let kind = RequestKind::of(request.method());
+        let Options { first_byte, on_drop, .. } = *options;
         let context = ResponseContext { kind, first_byte, on_drop, is_outbound, rare };
         let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
         let classify = layer.classify.clone();
