@@ -53,7 +53,7 @@ impl BareHistory {
             let head = self.history.complete_head(&self.cells);
             let row = self.history.row_in(self.config.slot_of(number));
             let row = row.filter(|row| row.bucket() == number);
-            let passes = row.map_or(0, |row| row.counts().event(PASS));
+            let passes = row.map_or(0, |row| row.event(PASS));
             let expired = self.history.descriptor(head).expired().events[PASS as usize];
             if self.history.is_still(head) {
                 return [passes, expired];

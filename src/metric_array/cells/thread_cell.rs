@@ -38,12 +38,13 @@ pub(crate) struct ThreadCell {
     /// The number of the bucket that the cell is bound to, with [`LATE`] if the cell was bound
     /// late.
     bucket: AtomicU64,
-    counts: MetricCell,
     /// The number of requests that entered in the cell, since the first binding after it was
-    /// claimed or retired.
+    /// claimed or retired. In the cache line of the state: a reader of the gauge reads the state
+    /// and these counts of each cell.
     entered: AtomicU64,
     /// The number of requests that ended in the cell, since then.
     ended: AtomicU64,
+    counts: MetricCell,
     /// The cell's index in the slab.
     index: u32,
     /// While the cell is free, the index of the next free cell, plus 1, or 0 for none. While it
@@ -115,9 +116,9 @@ impl ThreadCell {
         Self {
             state: AtomicU64::new(0),
             bucket: AtomicU64::new(0),
-            counts: MetricCell::default(),
             entered: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            counts: MetricCell::default(),
             index,
             link: AtomicU32::new(0),
         }
