@@ -268,6 +268,24 @@ fn abandoned_cell_is_retired_once() {
     });
 }
 
+/// One thread abandons its idle cell while another sweeps, which may or may not find the cell
+/// abandoned. A later sweep finds it: a sweep that has missed it does not count as a check of it.
+#[test]
+fn sweep_after_an_abandonment_finds_the_cell() {
+    explore(None, || {
+        let cells = Arc::new(BareCells::default());
+        let owned = cells.add(0);
+        assert!(!cells.skip_before(1), "the cell is idle, and has an owner");
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.abandon(owned))
+        };
+        cells.skip_before(1);
+        other.join().unwrap();
+        assert!(cells.skip_before(1));
+    });
+}
+
 /// Two cells are free. While one thread takes the first of them, another thread takes both and
 /// gives the first back, so the top of the stack is the same again (ABA). No cell has two owners.
 #[test]

@@ -188,17 +188,19 @@ impl BareCells {
         adopted.is_some()
     }
 
-    /// Lets readers skip the cells that are retired or bound to a bucket before `bucket`.
+    /// Lets readers skip the cells that are retired or bound to a bucket before `bucket`. Returns
+    /// whether it found a cell that is abandoned and not retired.
     ///
     /// # Panics
     ///
     /// If no cell was ever added.
-    pub fn skip_before(&self, bucket: u64) {
+    #[expect(clippy::must_use_candidate, reason = "not every model needs it")]
+    pub fn skip_before(&self, bucket: u64) -> bool {
         let group = self.0.next_group().expect("there is a cell");
         let is_idle = |cell: &ThreadCell, state: CellState| {
             state.is_retired() || (state.is_bound() && cell.bucket() < bucket)
         };
-        group.skip_idle(is_idle);
+        group.skip_idle(is_idle)
     }
 
     /// Returns the number of cells that a reader finds bound to a bucket.

@@ -3,7 +3,7 @@
 use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{CellState, ThreadCell};
-use crate::sync::{AtomicU32, OnceRef, Ordering, RacyOnce};
+use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
 
 /// The number of places that share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
@@ -26,7 +26,8 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 /// A cell is stored at its place with release and loaded with acquire, after the thread that owns
 /// it has claimed it. The masks have the protocol of [`Mask`]. `len` and `turn` are relaxed. `len`
 /// gives each thread another place; a reader that must find a place is ordered after the adds of
-/// its owner.
+/// its owner. `checked` is relaxed: a sweep loads the number of abandonments, with acquire, before
+/// it loads the states of the cells.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// The number of places that were taken.
@@ -54,6 +55,9 @@ struct Level {
 struct CellGroup {
     active: Mask,
     present: Mask,
+    /// The number of abandonments in the process when a sweep last found no cell of the group that
+    /// was abandoned or retired. As long as it is the same, a sweep visits the active cells only.
+    checked: AtomicU64,
     cells: [OnceRef<'static, ThreadCell>; GROUP],
 }
 
@@ -193,15 +197,20 @@ impl CellTable {
         })
     }
 
-    /// Visits the active cells until `visit` returns `None`, if all of them are in the first group.
-    /// Returns `None` if `visit` does, if an active cell is in another group, or if there is no
-    /// group.
+    /// Returns whether all active cells are in the first group.
+    #[inline]
+    pub(crate) fn are_active_in_first(&self) -> bool {
+        is_empty(self.active_levels.load())
+    }
+
+    /// Visits the active cells of the first group until `visit` returns `None`. Returns `None` if
+    /// `visit` does, or if there is no group.
     #[inline]
     pub(crate) fn try_for_each_active_of_first(
         &self,
         visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        let first = self.first.get().filter(|_| is_empty(self.active_levels.load()))?;
+        let first = self.first.get()?;
         first.try_for_each(&first.active, visit)
     }
 
@@ -225,7 +234,8 @@ impl CellTable {
         // Each mask is loaded before its groups are checked: see `Mask`.
         let observed = (self.active_levels.load(), level.active.load());
         let bit = level.bit_of(index);
-        if level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
+        let is_in_mask = observed.1 & 1 << bit != 0;
+        if is_in_mask && level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
             level.active.remove(observed.1, bit);
         }
         if is_empty(level.active.load()) {
@@ -236,8 +246,12 @@ impl CellTable {
     /// Returns the groups in turn, one with each call.
     pub(crate) fn next_group(&self) -> Option<GroupOfCells<'_>> {
         let groups = (self.len() as usize).div_ceil(GROUP);
-        // Relaxed: which thread gets which group does not matter.
-        let turn = || self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        // Relaxed, and two stores: which thread gets which group does not matter.
+        let turn = || {
+            let turn = self.turn.load(Ordering::Relaxed);
+            self.turn.store(turn.wrapping_add(1), Ordering::Relaxed);
+            turn as usize
+        };
         let index = if groups <= 1 { 0 } else { turn() % groups };
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
         let first = (index * GROUP) as u32;
@@ -254,26 +268,33 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Returns whether this is the group of that place, and none of its other places is in the
-    /// masks.
+    /// Returns whether this is the group of that place, and a sweep would visit none of its other
+    /// places.
     pub(crate) fn has_only(&self, place: u32) -> bool {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
-        let bits = self.group.active.load() | self.group.present.load();
+        let bits = self.group.active.load() | self.group.unchecked(slab().abandonments());
         index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
     /// Removes the cells for which `is_idle` holds from the mask of active places, and retired
     /// cells from the mask of present places. Returns whether it found an abandoned cell that has
     /// not been retired.
+    ///
+    /// Most cells are idle and have an owner. They are not visited unless a cell of the process was
+    /// abandoned or retired since the group was checked.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, CellState) -> bool) -> bool {
-        let CellGroup { active, present, cells } = self.group;
-        let mut is_unretired = false;
-        for_each_bit(active.load() | present.load(), |bit| {
+        let CellGroup { active, present, checked, cells } = self.group;
+        // Loaded before the cells' states: a cell that is abandoned after its state was loaded
+        // makes the number another one.
+        let abandonments = slab().abandonments();
+        let (mut is_unretired, mut is_retired) = (false, false);
+        for_each_bit(active.load() | self.group.unchecked(abandonments), |bit| {
             // Loaded before the cell's state: see `Mask`.
             let observed = (active.load(), present.load());
             let Some(cell) = cells[bit].get() else { return };
             let state = cell.state();
             is_unretired |= state.is_unretired();
+            is_retired |= state.is_retired();
             if is_idle(cell, state) {
                 active.remove(observed.0, bit);
             }
@@ -281,6 +302,9 @@ impl GroupOfCells<'_> {
                 present.remove(observed.1, bit);
             }
         });
+        if !is_unretired && !is_retired {
+            checked.store(abandonments, Ordering::Relaxed);
+        }
         if is_empty(active.load()) {
             self.table.remove_idle_groups(self.first);
         }
@@ -341,8 +365,16 @@ impl CellGroup {
         Self {
             active: Mask::new(),
             present: Mask::new(),
+            checked: AtomicU64::new(u64::MAX),
             cells: std::array::from_fn(|_| OnceRef::new()),
         }
+    }
+
+    /// Returns the places of cells that may be abandoned or retired.
+    #[inline]
+    fn unchecked(&self, abandonments: u64) -> u64 {
+        let is_checked = self.checked.load(Ordering::Relaxed) == abandonments;
+        if is_checked { 0 } else { self.present.load() }
     }
 
     /// Visits the cells of the places in a mask.

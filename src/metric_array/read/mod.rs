@@ -376,6 +376,10 @@ impl MetricArray {
         within: u64,
         events: [MetricEvent; K],
     ) -> Option<([u64; K], u64)> {
+        // Before all else: a read of cells in other groups begins again, with `ALL_CELLS`.
+        if !ALL_CELLS && !self.cells.are_active_in_first() {
+            return None;
+        }
         let history = self.history.get()?;
         let head = history.if_complete()?;
         stall::at(Point::MomentTaken);
