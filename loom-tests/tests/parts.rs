@@ -275,14 +275,14 @@ fn sweep_after_an_abandonment_finds_the_cell() {
     explore(None, || {
         let cells = Arc::new(BareCells::default());
         let owned = cells.add(0);
-        assert!(!cells.skip_before(1), "the cell is idle, and has an owner");
+        assert!(!cells.sweep_before(1), "the cell is idle, and has an owner");
         let other = {
             let cells = cells.clone();
             thread::spawn(move || cells.abandon(owned))
         };
         cells.skip_before(1);
         other.join().unwrap();
-        assert!(cells.skip_before(1));
+        assert!(cells.sweep_before(1));
     });
 }
 

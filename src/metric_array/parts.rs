@@ -188,14 +188,22 @@ impl BareCells {
         adopted.is_some()
     }
 
-    /// Lets readers skip the cells that are retired or bound to a bucket before `bucket`. Returns
-    /// whether it found a cell that is abandoned and not retired.
+    /// Lets readers skip the cells that are retired or bound to a bucket before `bucket`.
     ///
     /// # Panics
     ///
     /// If no cell was ever added.
-    #[expect(clippy::must_use_candidate, reason = "not every model needs it")]
-    pub fn skip_before(&self, bucket: u64) -> bool {
+    pub fn skip_before(&self, bucket: u64) {
+        let _ = self.sweep_before(bucket);
+    }
+
+    /// Does the same, and returns whether it found a cell that is abandoned and not retired.
+    ///
+    /// # Panics
+    ///
+    /// If no cell was ever added.
+    #[must_use]
+    pub fn sweep_before(&self, bucket: u64) -> bool {
         let group = self.0.next_group().expect("there is a cell");
         let is_idle = |cell: &ThreadCell, state: CellState| {
             state.is_retired() || (state.is_bound() && cell.bucket() < bucket)

@@ -181,8 +181,7 @@ impl CellTable {
         if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
     }
 
-    /// Out of line: most windows have only the first group.
-    #[cold]
+    #[inline]
     fn try_for_each_in_levels(
         &self,
         active: u64,
@@ -190,9 +189,13 @@ impl CellTable {
     ) -> Option<()> {
         try_for_each_bit(active, |depth| {
             let Some(level) = self.level(depth) else { return Some(()) };
-            try_for_each_bit(level.active.load(), |bit| {
-                let mut groups = level.groups_of(bit).iter();
-                groups.try_for_each(|group| group.try_for_each(&group.active, &mut visit))
+            let active = level.active.load();
+            if level.groups.len() > Level::BITS {
+                return level.try_for_each_in_groups(active, &mut visit);
+            }
+            try_for_each_bit(active, |bit| {
+                let group = level.groups.get(bit)?;
+                group.try_for_each(&group.active, &mut visit)
             })
         })
     }
@@ -343,6 +346,19 @@ impl Level {
     fn new(depth: u32) -> Self {
         let groups = (0..1 << depth).map(|_| CellGroup::new()).collect();
         Self { groups, active: Mask::new() }
+    }
+
+    /// Visits the active cells of a level in which several groups share a bit.
+    #[cold]
+    fn try_for_each_in_groups(
+        &self,
+        active: u64,
+        visit: &mut dyn FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        try_for_each_bit(active, |bit| {
+            let mut groups = self.groups_of(bit).iter();
+            groups.try_for_each(|group| group.try_for_each(&group.active, &mut *visit))
+        })
     }
 
     /// Returns the number of groups that share a bit.
