@@ -34,12 +34,18 @@ pub(crate) struct CellTable {
     len: AtomicU32,
     /// The number of groups that were swept, while there was more than one.
     turn: AtomicU32,
-    /// The depths of the levels that have active places.
-    active_levels: Mask,
     /// The first group, apart from the others: most windows have no other group, and then a read
     /// follows one pointer.
     first: RacyOnce<CellGroup>,
-    more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
+    more: RacyOnce<Levels>,
+}
+
+/// The groups beyond the first one.
+#[derive(Debug)]
+struct Levels {
+    /// The depths of the levels that have active places.
+    active: Mask,
+    levels: [RacyOnce<Level>; LEVELS],
 }
 
 /// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on.
@@ -66,7 +72,6 @@ impl CellTable {
         Self {
             len: AtomicU32::new(0),
             turn: AtomicU32::new(0),
-            active_levels: Mask::new(),
             first: RacyOnce::new(),
             more: RacyOnce::new(),
         }
@@ -112,9 +117,9 @@ impl CellTable {
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
-            if let Some((level, depth, index)) = self.level_of(place) {
+            if let Some((levels, level, depth, index)) = self.level_of(place) {
                 level.active.insert(level.bit_of(index));
-                self.active_levels.insert(depth);
+                levels.active.insert(depth);
             }
         }
     }
@@ -131,7 +136,7 @@ impl CellTable {
         let Some(last) = index.checked_ilog2() else {
             return Some(self.first.get_or_init(CellGroup::new));
         };
-        let levels = self.more.get_or_init(|| std::array::from_fn(|_| RacyOnce::new()));
+        let Levels { levels, .. } = self.more.get_or_init(Levels::new);
         let level = levels.get(last as usize)?.get_or_init(|| Level::new(last));
         level.groups.get(index - (1 << last))
     }
@@ -145,19 +150,25 @@ impl CellTable {
     }
 
     fn level(&self, depth: usize) -> Option<&Level> {
-        self.more.get()?.get(depth)?.get()
+        self.more.get()?.levels.get(depth)?.get()
     }
 
     fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.more.get().into_iter().flatten().filter_map(RacyOnce::get)
+        self.more.get().into_iter().flat_map(|more| &more.levels).filter_map(RacyOnce::get)
     }
 
-    /// Returns the level of a place, its depth, and the index of the place's group in it; `None`
-    /// for a place of the first group.
-    fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
+    /// Returns the mask of the levels.
+    #[inline]
+    fn active_levels(&self) -> u64 {
+        self.more.get().map_or(0, |more| more.active.load())
+    }
+
+    /// Returns the levels, the level of a place, its depth, and the index of the place's group in
+    /// it; `None` for a place of the first group.
+    fn level_of(&self, place: u32) -> Option<(&Levels, &Level, usize, usize)> {
         let index = place as usize / GROUP;
         let depth = index.checked_ilog2()? as usize;
-        Some((self.level(depth)?, depth, index - (1 << depth)))
+        Some((self.more.get()?, self.level(depth)?, depth, index - (1 << depth)))
     }
 
     /// Visits the cells that may be bound to a bucket of the window.
@@ -177,7 +188,7 @@ impl CellTable {
     ) -> Option<()> {
         let Some(first) = self.first.get() else { return Some(()) };
         first.try_for_each(&first.active, &mut visit)?;
-        let levels = self.active_levels.load();
+        let levels = self.active_levels();
         if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
     }
 
@@ -203,7 +214,7 @@ impl CellTable {
     /// Returns whether all active cells are in the first group.
     #[inline]
     pub(crate) fn are_active_in_first(&self) -> bool {
-        is_empty(self.active_levels.load())
+        is_empty(self.active_levels())
     }
 
     /// Visits the active cells of the first group until `visit` returns `None`. Returns `None` if
@@ -233,16 +244,16 @@ impl CellTable {
 
     /// Removes the groups and the level of a place from their masks, if no place in them is active.
     fn remove_idle_groups(&self, place: u32) {
-        let Some((level, depth, index)) = self.level_of(place) else { return };
+        let Some((levels, level, depth, index)) = self.level_of(place) else { return };
         // Each mask is loaded before its groups are checked: see `Mask`.
-        let observed = (self.active_levels.load(), level.active.load());
+        let observed = (levels.active.load(), level.active.load());
         let bit = level.bit_of(index);
         let is_in_mask = observed.1 & 1 << bit != 0;
         if is_in_mask && level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
             level.active.remove(observed.1, bit);
         }
         if is_empty(level.active.load()) {
-            self.active_levels.remove(observed.0, depth);
+            levels.active.remove(observed.0, depth);
         }
     }
 
@@ -336,6 +347,12 @@ impl Drop for CellTable {
             cell.disown();
             slab().give(cell);
         });
+    }
+}
+
+impl Levels {
+    fn new() -> Self {
+        Self { active: Mask::new(), levels: std::array::from_fn(|_| RacyOnce::new()) }
     }
 }
 
@@ -455,7 +472,8 @@ mod tests {
             table.next_group().unwrap().skip_idle(|_, _| true);
         }
         assert_eq!(visited(), 0);
-        let masks = || table.levels().map(|level| &level.active).chain([&table.active_levels]);
+        let all = &table.more.get().unwrap().active;
+        let masks = || table.levels().map(|level| &level.active).chain([all]);
         assert!(masks().all(|mask| is_empty(mask.load())));
         table.activate(PLACES_USED - 1);
         assert_eq!(visited(), 1);
