@@ -147,8 +147,7 @@ impl CountsSum {
         self.others.add(counts);
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as `Rows::get`")]
+    #[inline]
     pub(crate) fn add_row(&mut self, row: Row<'_>) {
         const RT: usize = MetricEvent::Rt as usize;
         if let Some(wide) = row.wide {
@@ -381,10 +380,10 @@ mod tests {
         }
     }
 
-    fn words_of(counts: &Counts) -> [u64; 12] {
-        let Counts { events: [a, b, c, d, e, f, g], .. } = *counts;
+    fn words_of(counts: &Counts) -> Vec<u64> {
         let Counts { rt_nanos_high, rt_count, min_rt, max_rt, max_concurrency, .. } = *counts;
-        [a, b, c, d, e, f, g, rt_nanos_high, rt_count, min_rt, max_rt, max_concurrency]
+        let others = [rt_nanos_high, rt_count, min_rt, max_rt, max_concurrency];
+        counts.events.into_iter().chain(others).collect()
     }
 
     /// Fills a row and reads it. Returns whether it is wide.
@@ -427,10 +426,10 @@ mod tests {
         assert!(!is_wide(&rows, 0, &Counts::ZERO));
         assert!(!is_wide(&rows, last, &most()));
         assert!(is_wide(&rows, last + 1, &Counts::ZERO));
-        for event in 0..MetricEvent::COUNT {
-            for more in [1, 1 << 40, (1 << 62) - EVENTS[event].mask()] {
+        for (event, field) in MetricEvent::EVENTS.into_iter().zip(EVENTS) {
+            for more in [1, 1 << 40, (1 << 62) - field.mask()] {
                 let mut counts = most();
-                counts.events[event] += more;
+                counts.events[event as usize] += more;
                 assert!(is_wide(&rows, last, &counts), "{event}");
             }
         }
