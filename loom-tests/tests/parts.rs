@@ -39,6 +39,46 @@ fn reader_of_a_history_finds_one_moment() {
     });
 }
 
+/// A history of one slot in which buckets 0, 1 and 2 were sealed, the last one with `passes`
+/// passes, while another thread reads that bucket. A row is filled again two publications after it
+/// has left its slot. So the third publication of this thread fills the row that the reader may
+/// have found, with `more` passes. The reader finds the bucket and the expired passes as they were
+/// at one moment.
+fn explore_reader_of_a_row_that_is_filled_again(passes: u64, more: u64) {
+    explore(Some(1), move || {
+        let history = history();
+        history.seal(2, passes);
+        let reader = {
+            let history = history.clone();
+            thread::spawn(move || history.passes(2))
+        };
+        history.seal(3, 100);
+        history.seal(4, 1_000);
+        history.seal(5, more);
+        let found = reader.join().unwrap();
+        let expired = [0, passes, passes + 100, passes + 1_100].map(|more| 11 + more);
+        let [first, rest @ ..] = expired;
+        let is_one_moment = found == [passes, first] || rest.map(|it| [0, it]).contains(&found);
+        assert!(is_one_moment, "{found:?}");
+        assert_eq!(history.passes(5), [more, 1_111 + passes]);
+    });
+}
+
+/// More passes than a packed row has room for.
+const MANY: u64 = 1 << 40;
+
+#[test]
+fn reader_of_a_wide_row_that_is_filled_again_finds_one_moment() {
+    explore_reader_of_a_row_that_is_filled_again(MANY, 2 * MANY);
+}
+
+/// The reader may see the mark of a wide row before the wide row, which the other
+/// thread makes.
+#[test]
+fn reader_of_a_row_that_becomes_wide_finds_one_moment() {
+    explore_reader_of_a_row_that_is_filled_again(1, MANY);
+}
+
 /// Two threads seal buckets 2 and 3. One of them frees the descriptor that the reader has found
 /// current, and the other one fills it again. The reader of bucket 1 finds the bucket and the
 /// expired passes as they were at one moment.
@@ -225,6 +265,24 @@ fn abandoned_cell_is_retired_once() {
         };
         let retired = cells.retire_abandoned();
         assert!(retired ^ other.join().unwrap(), "one of two sweepers retires it: {retired}");
+    });
+}
+
+/// One thread abandons its idle cell while another sweeps, which may or may not find the cell
+/// abandoned. A later sweep finds it: a sweep that has missed it does not count as a check of it.
+#[test]
+fn sweep_after_an_abandonment_finds_the_cell() {
+    explore(None, || {
+        let cells = Arc::new(BareCells::default());
+        let owned = cells.add(0);
+        assert!(!cells.sweep_before(1), "the cell is idle, and has an owner");
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.abandon(owned))
+        };
+        cells.skip_before(1);
+        other.join().unwrap();
+        assert!(cells.sweep_before(1));
     });
 }
 

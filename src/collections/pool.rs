@@ -2,28 +2,27 @@
 
 use crate::sync::{CHUNK_LEN, RacyOnce};
 
-/// Values by their index. An index is looked up only after its value has been made.
+/// Values by their index, of which `LEN` are made at a time. An index is looked up only after its
+/// value has been made.
 ///
 /// A value is never moved, and never freed before the pool, so a thread may dereference an index
 /// that it read at any earlier time. The value may have been recycled since, so the thread then
 /// validates what the value is used for.
 #[derive(Debug)]
-pub(crate) struct Pool<T> {
-    chunks: Box<[RacyOnce<Chunk<T>>]>,
+pub(crate) struct Pool<T, const LEN: usize = { CHUNK_LEN as usize }> {
+    /// Each chunk has the values that are made together.
+    chunks: Box<[RacyOnce<[T; LEN]>]>,
     /// A pool of twice as many chunks, for values beyond the capacity, which exist if threads
     /// stall.
     more: RacyOnce<Self>,
 }
 
-/// Values that are made together.
-type Chunk<T> = [T; CHUNK_LEN as usize];
-
 const MADE: &str = "an index is used only after its chunk was made";
 
-impl<T> Pool<T> {
+impl<T, const LEN: usize> Pool<T, LEN> {
     /// Creates a pool with room for at least `values` values, none of which is made yet.
     pub(crate) fn with_capacity(values: usize) -> Self {
-        Self::of_chunks(values.div_ceil(CHUNK_LEN as usize))
+        Self::of_chunks(values.div_ceil(LEN))
     }
 
     fn of_chunks(chunks: usize) -> Self {
@@ -33,8 +32,8 @@ impl<T> Pool<T> {
     /// Returns the value with that index, which must have been made.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
-        match self.chunks.get((index / CHUNK_LEN) as usize) {
-            Some(chunk) => &chunk.get().expect(MADE)[(index % CHUNK_LEN) as usize],
+        match self.chunks.get(index as usize / LEN) {
+            Some(chunk) => &chunk.get().expect(MADE)[index as usize % LEN],
             None => self.more.get().expect(MADE).get_of_more(index - self.len()),
         }
     }
@@ -45,11 +44,24 @@ impl<T> Pool<T> {
         self.get(index)
     }
 
+    /// Returns the value with that index, if it has been made.
+    pub(crate) fn find(&self, index: u32) -> Option<&T> {
+        match self.chunks.get(index as usize / LEN) {
+            Some(chunk) => chunk.get().map(|chunk| &chunk[index as usize % LEN]),
+            None => self.more.get()?.find(index - self.len()),
+        }
+    }
+
+    /// Returns the number of values for which the pool itself has room, without those of `more`.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.len() as usize
+    }
+
     /// Returns the value with that index. Makes its whole chunk, if that has not been made yet.
     pub(crate) fn make(&self, index: u32, new: impl Fn() -> T) -> &T {
-        if let Some(chunk) = self.chunks.get((index / CHUNK_LEN) as usize) {
+        if let Some(chunk) = self.chunks.get(index as usize / LEN) {
             let chunk = chunk.get_or_init(|| std::array::from_fn(|_| new()));
-            return &chunk[(index % CHUNK_LEN) as usize];
+            return &chunk[index as usize % LEN];
         }
         let more = self.more.get_or_init(|| Self::of_chunks(2 * self.chunks.len()));
         // A trait object: otherwise each recursive call would have another closure type, without
@@ -78,7 +90,7 @@ impl<T> Pool<T> {
     /// Returns the number of indices of this pool, without those of `more`.
     #[expect(clippy::cast_possible_truncation, reason = "at most as many as 32-bit indices")]
     const fn len(&self) -> u32 {
-        CHUNK_LEN * self.chunks.len() as u32
+        (LEN * self.chunks.len()) as u32
     }
 }
 
@@ -88,7 +100,7 @@ mod tests {
 
     #[test]
     fn values_are_made_in_any_order_and_found_where_they_were_made() {
-        let pool = Pool::with_capacity(1);
+        let pool: Pool<_> = Pool::with_capacity(1);
         // In reverse: threads that race make values out of order, also in the pools of `more`.
         let made: Vec<_> = (0..100).rev().map(|index| (index, pool.make(index, || 0_u8))).collect();
         let count = pool.fold(0, |count, value| {

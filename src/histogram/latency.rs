@@ -68,11 +68,7 @@ impl LatencyHistogram {
     /// ```
     #[must_use]
     pub const fn new(config: HistogramConfig) -> Self {
-        Self::at(Bins::at(config.scale().cast_signed()))
-    }
-
-    /// Creates an empty histogram with these bins.
-    pub(super) const fn at(bins: Bins) -> Self {
+        let bins = Bins::at(config.scale().cast_signed());
         Self { bins, counts: BinCounts::new(), nanos: 0, min: 0, max: 0 }
     }
 

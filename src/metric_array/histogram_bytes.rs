@@ -1,6 +1,6 @@
 //! The memory that a histogram can take.
 
-use super::history::Row;
+use super::history::History;
 use super::latency::{BLOCK_BINS, BinBlock, LatencyRecorder, SealedBins};
 use crate::collections::SlabItem;
 use crate::histogram::HistogramConfig;
@@ -47,7 +47,8 @@ impl HistogramConfig {
         let further = recorders.saturating_add(2).saturating_mul(2).saturating_add(1);
         let rows = further.saturating_add(window.sample_count()).saturating_add(CHUNK_LEN as usize);
         let row = SealedBins::max_bytes(blocks) + size_of::<RacyOnce<SealedBins>>();
-        let parts = [(allocated, empty), (recorders, filled), (rows, row), (further, Row::BYTES)];
+        let parts =
+            [(allocated, empty), (recorders, filled), (rows, row), (further, History::ROW_BYTES)];
         parts
             .into_iter()
             .fold(0, |sum: usize, (number, bytes)| sum.saturating_add(number.saturating_mul(bytes)))

@@ -53,7 +53,7 @@ impl BareHistory {
             let head = self.history.complete_head(&self.cells);
             let row = self.history.row_in(self.config.slot_of(number));
             let row = row.filter(|row| row.bucket() == number);
-            let passes = row.map_or(0, |row| row.counts().event(PASS));
+            let passes = row.map_or(0, |row| row.event(PASS));
             let expired = self.history.descriptor(head).expired().events[PASS as usize];
             if self.history.is_still(head) {
                 return [passes, expired];
@@ -194,11 +194,21 @@ impl BareCells {
     ///
     /// If no cell was ever added.
     pub fn skip_before(&self, bucket: u64) {
+        let _ = self.sweep_before(bucket);
+    }
+
+    /// Does the same, and returns whether it found a cell that is abandoned and not retired.
+    ///
+    /// # Panics
+    ///
+    /// If no cell was ever added.
+    #[must_use]
+    pub fn sweep_before(&self, bucket: u64) -> bool {
         let group = self.0.next_group().expect("there is a cell");
         let is_idle = |cell: &ThreadCell, state: CellState| {
             state.is_retired() || (state.is_bound() && cell.bucket() < bucket)
         };
-        group.skip_idle(is_idle);
+        group.skip_idle(is_idle)
     }
 
     /// Returns the number of cells that a reader finds bound to a bucket.

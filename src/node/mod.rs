@@ -93,7 +93,7 @@ pub struct ResourceNode<C = MonotonicClock> {
 impl<C> fmt::Debug for ResourceNode<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut node = f.debug_struct("ResourceNode");
-        let concurrency = self.gauge().upper_bound;
+        let concurrency = self.in_flight();
         node.field("config", &self.current().config)
             .field("concurrency", &concurrency)
             .finish_non_exhaustive()
@@ -443,7 +443,12 @@ impl<C> ResourceNode<C> {
     }
 
     /// Returns the number of requests in flight, under all geometries.
-    pub(super) fn gauge(&self) -> Gauge {
+    pub(super) fn in_flight(&self) -> u64 {
+        Gauge::in_flight(|| self.arrays())
+    }
+
+    /// Returns bounds of the number of requests in flight, under all geometries.
+    fn gauge(&self) -> Gauge {
         Gauge::of(|| self.arrays())
     }
 

@@ -124,7 +124,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// longer, if as many requests are still in flight then. The result is never above the highest
     /// concurrency that occurred.
     pub fn concurrency(&self) -> u64 {
-        self.gauge().upper_bound
+        self.in_flight()
     }
 
     /// Returns the totals since the node was made. They never decrease.

@@ -19,10 +19,9 @@ fn enter(node: &Node) -> Entry<Node, ManualClock> {
     Entry::enter(node.clone())
 }
 
-/// The number of passes in which one look goes through the arrays, and stops
-/// at [`Point::MomentTaken`]: for the stamp, for the ended requests, for the entered requests, and
-/// again for the ended requests.
-const PASSES: usize = 4;
+/// The number of passes in which a read of the concurrency goes through the arrays, and stops
+/// at [`Point::MomentTaken`]: for the stamp, for the ended requests, and for the entered requests.
+const PASSES: usize = 3;
 
 /// Starts a thread that reads the concurrency, and stops it in that pass of its look.
 fn reader_stopped_in(pass: usize, node: &Node) -> Led<u64> {

@@ -198,9 +198,15 @@ impl<'a> View<'a> {
 
     #[inline(never)]
     fn other_qps(self, now: Timestamp, event: MetricEvent) -> f64 {
+        if event != MetricEvent::Rt {
+            let steady = self.array.steady_sums::<true, 1>(now, self.frame.steady_within, [event]);
+            if let Some(([sum], age)) = steady {
+                return per_second(sum, self.frame.divisor.at_age(now, age));
+            }
+        }
         let sum = match event {
             MetricEvent::Rt => self.totals(now).sum(event),
-            event => self.other_sums(now, [event])[0],
+            event => self.array.sums(self.framed().covered(now), [event])[0],
         };
         per_second(sum, self.framed().covered_nanos(now))
     }

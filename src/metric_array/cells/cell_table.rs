@@ -3,7 +3,7 @@
 use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{CellState, ThreadCell};
-use crate::sync::{AtomicU32, OnceRef, Ordering, RacyOnce};
+use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
 
 /// The number of places that share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
@@ -26,19 +26,26 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 /// A cell is stored at its place with release and loaded with acquire, after the thread that owns
 /// it has claimed it. The masks have the protocol of [`Mask`]. `len` and `turn` are relaxed. `len`
 /// gives each thread another place; a reader that must find a place is ordered after the adds of
-/// its owner.
+/// its owner. `checked` is relaxed: a sweep loads the number of abandonments, with acquire, before
+/// it loads the states of the cells.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// The number of places that were taken.
     len: AtomicU32,
     /// The number of groups that were swept, while there was more than one.
     turn: AtomicU32,
-    /// The depths of the levels that have active places.
-    active_levels: Mask,
     /// The first group, apart from the others: most windows have no other group, and then a read
     /// follows one pointer.
     first: RacyOnce<CellGroup>,
-    more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
+    more: RacyOnce<Levels>,
+}
+
+/// The groups beyond the first one.
+#[derive(Debug)]
+struct Levels {
+    /// The depths of the levels that have active places.
+    active: Mask,
+    levels: [RacyOnce<Level>; LEVELS],
 }
 
 /// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on.
@@ -54,6 +61,9 @@ struct Level {
 struct CellGroup {
     active: Mask,
     present: Mask,
+    /// The number of abandonments in the process when a sweep last found no cell of the group that
+    /// was abandoned or retired. As long as it is the same, a sweep visits the active cells only.
+    checked: AtomicU64,
     cells: [OnceRef<'static, ThreadCell>; GROUP],
 }
 
@@ -62,7 +72,6 @@ impl CellTable {
         Self {
             len: AtomicU32::new(0),
             turn: AtomicU32::new(0),
-            active_levels: Mask::new(),
             first: RacyOnce::new(),
             more: RacyOnce::new(),
         }
@@ -108,9 +117,9 @@ impl CellTable {
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
-            if let Some((level, depth, index)) = self.level_of(place) {
+            if let Some((levels, level, depth, index)) = self.level_of(place) {
                 level.active.insert(level.bit_of(index));
-                self.active_levels.insert(depth);
+                levels.active.insert(depth);
             }
         }
     }
@@ -127,7 +136,7 @@ impl CellTable {
         let Some(last) = index.checked_ilog2() else {
             return Some(self.first.get_or_init(CellGroup::new));
         };
-        let levels = self.more.get_or_init(|| std::array::from_fn(|_| RacyOnce::new()));
+        let Levels { levels, .. } = self.more.get_or_init(Levels::new);
         let level = levels.get(last as usize)?.get_or_init(|| Level::new(last));
         level.groups.get(index - (1 << last))
     }
@@ -141,19 +150,25 @@ impl CellTable {
     }
 
     fn level(&self, depth: usize) -> Option<&Level> {
-        self.more.get()?.get(depth)?.get()
+        self.more.get()?.levels.get(depth)?.get()
     }
 
     fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.more.get().into_iter().flatten().filter_map(RacyOnce::get)
+        self.more.get().into_iter().flat_map(|more| &more.levels).filter_map(RacyOnce::get)
     }
 
-    /// Returns the level of a place, its depth, and the index of the place's group in it; `None`
-    /// for a place of the first group.
-    fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
+    /// Returns the mask of the levels.
+    #[inline]
+    fn active_levels(&self) -> u64 {
+        self.more.get().map_or(0, |more| more.active.load())
+    }
+
+    /// Returns the levels, the level of a place, its depth, and the index of the place's group in
+    /// it; `None` for a place of the first group.
+    fn level_of(&self, place: u32) -> Option<(&Levels, &Level, usize, usize)> {
         let index = place as usize / GROUP;
         let depth = index.checked_ilog2()? as usize;
-        Some((self.level(depth)?, depth, index - (1 << depth)))
+        Some((self.more.get()?, self.level(depth)?, depth, index - (1 << depth)))
     }
 
     /// Visits the cells that may be bound to a bucket of the window.
@@ -173,12 +188,11 @@ impl CellTable {
     ) -> Option<()> {
         let Some(first) = self.first.get() else { return Some(()) };
         first.try_for_each(&first.active, &mut visit)?;
-        let levels = self.active_levels.load();
+        let levels = self.active_levels();
         if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
     }
 
-    /// Out of line: most windows have only the first group.
-    #[cold]
+    #[inline]
     fn try_for_each_in_levels(
         &self,
         active: u64,
@@ -186,22 +200,31 @@ impl CellTable {
     ) -> Option<()> {
         try_for_each_bit(active, |depth| {
             let Some(level) = self.level(depth) else { return Some(()) };
-            try_for_each_bit(level.active.load(), |bit| {
-                let mut groups = level.groups_of(bit).iter();
-                groups.try_for_each(|group| group.try_for_each(&group.active, &mut visit))
+            let active = level.active.load();
+            if level.groups.len() > Level::BITS {
+                return level.try_for_each_in_groups(active, &mut visit);
+            }
+            try_for_each_bit(active, |bit| {
+                let group = level.groups.get(bit)?;
+                group.try_for_each(&group.active, &mut visit)
             })
         })
     }
 
-    /// Visits the active cells until `visit` returns `None`, if all of them are in the first group.
-    /// Returns `None` if `visit` does, if an active cell is in another group, or if there is no
-    /// group.
+    /// Returns whether all active cells are in the first group.
+    #[inline]
+    pub(crate) fn are_active_in_first(&self) -> bool {
+        is_empty(self.active_levels())
+    }
+
+    /// Visits the active cells of the first group until `visit` returns `None`. Returns `None` if
+    /// `visit` does, or if there is no group.
     #[inline]
     pub(crate) fn try_for_each_active_of_first(
         &self,
         visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        let first = self.first.get().filter(|_| is_empty(self.active_levels.load()))?;
+        let first = self.first.get()?;
         first.try_for_each(&first.active, visit)
     }
 
@@ -221,23 +244,28 @@ impl CellTable {
 
     /// Removes the groups and the level of a place from their masks, if no place in them is active.
     fn remove_idle_groups(&self, place: u32) {
-        let Some((level, depth, index)) = self.level_of(place) else { return };
+        let Some((levels, level, depth, index)) = self.level_of(place) else { return };
         // Each mask is loaded before its groups are checked: see `Mask`.
-        let observed = (self.active_levels.load(), level.active.load());
+        let observed = (levels.active.load(), level.active.load());
         let bit = level.bit_of(index);
-        if level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
+        let is_in_mask = observed.1 & 1 << bit != 0;
+        if is_in_mask && level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
             level.active.remove(observed.1, bit);
         }
         if is_empty(level.active.load()) {
-            self.active_levels.remove(observed.0, depth);
+            levels.active.remove(observed.0, depth);
         }
     }
 
     /// Returns the groups in turn, one with each call.
     pub(crate) fn next_group(&self) -> Option<GroupOfCells<'_>> {
         let groups = (self.len() as usize).div_ceil(GROUP);
-        // Relaxed: which thread gets which group does not matter.
-        let turn = || self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        // Relaxed, and two stores: which thread gets which group does not matter.
+        let turn = || {
+            let turn = self.turn.load(Ordering::Relaxed);
+            self.turn.store(turn.wrapping_add(1), Ordering::Relaxed);
+            turn as usize
+        };
         let index = if groups <= 1 { 0 } else { turn() % groups };
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
         let first = (index * GROUP) as u32;
@@ -254,26 +282,33 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Returns whether this is the group of that place, and none of its other places is in the
-    /// masks.
+    /// Returns whether this is the group of that place, and a sweep would visit none of its other
+    /// places.
     pub(crate) fn has_only(&self, place: u32) -> bool {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
-        let bits = self.group.active.load() | self.group.present.load();
+        let bits = self.group.active.load() | self.group.unchecked(slab().abandonments());
         index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
     /// Removes the cells for which `is_idle` holds from the mask of active places, and retired
     /// cells from the mask of present places. Returns whether it found an abandoned cell that has
     /// not been retired.
+    ///
+    /// Most cells are idle and have an owner. They are not visited unless a cell of the process was
+    /// abandoned or retired since the group was checked.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, CellState) -> bool) -> bool {
-        let CellGroup { active, present, cells } = self.group;
-        let mut is_unretired = false;
-        for_each_bit(active.load() | present.load(), |bit| {
+        let CellGroup { active, present, checked, cells } = self.group;
+        // Loaded before the cells' states: a cell that is abandoned after its state was loaded
+        // makes the number another one.
+        let abandonments = slab().abandonments();
+        let (mut is_unretired, mut is_retired) = (false, false);
+        for_each_bit(active.load() | self.group.unchecked(abandonments), |bit| {
             // Loaded before the cell's state: see `Mask`.
             let observed = (active.load(), present.load());
             let Some(cell) = cells[bit].get() else { return };
             let state = cell.state();
             is_unretired |= state.is_unretired();
+            is_retired |= state.is_retired();
             if is_idle(cell, state) {
                 active.remove(observed.0, bit);
             }
@@ -281,6 +316,9 @@ impl GroupOfCells<'_> {
                 present.remove(observed.1, bit);
             }
         });
+        if !is_unretired && !is_retired {
+            checked.store(abandonments, Ordering::Relaxed);
+        }
         if is_empty(active.load()) {
             self.table.remove_idle_groups(self.first);
         }
@@ -312,6 +350,12 @@ impl Drop for CellTable {
     }
 }
 
+impl Levels {
+    fn new() -> Self {
+        Self { active: Mask::new(), levels: std::array::from_fn(|_| RacyOnce::new()) }
+    }
+}
+
 impl Level {
     /// The number of bits in a mask.
     const BITS: usize = u32::BITS as usize;
@@ -319,6 +363,19 @@ impl Level {
     fn new(depth: u32) -> Self {
         let groups = (0..1 << depth).map(|_| CellGroup::new()).collect();
         Self { groups, active: Mask::new() }
+    }
+
+    /// Visits the active cells of a level in which several groups share a bit.
+    #[cold]
+    fn try_for_each_in_groups(
+        &self,
+        active: u64,
+        visit: &mut dyn FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        try_for_each_bit(active, |bit| {
+            let mut groups = self.groups_of(bit).iter();
+            groups.try_for_each(|group| group.try_for_each(&group.active, &mut *visit))
+        })
     }
 
     /// Returns the number of groups that share a bit.
@@ -341,8 +398,16 @@ impl CellGroup {
         Self {
             active: Mask::new(),
             present: Mask::new(),
+            checked: AtomicU64::new(u64::MAX),
             cells: std::array::from_fn(|_| OnceRef::new()),
         }
+    }
+
+    /// Returns the places of cells that may be abandoned or retired.
+    #[inline]
+    fn unchecked(&self, abandonments: u64) -> u64 {
+        let is_checked = self.checked.load(Ordering::Relaxed) == abandonments;
+        if is_checked { 0 } else { self.present.load() }
     }
 
     /// Visits the cells of the places in a mask.
@@ -407,7 +472,8 @@ mod tests {
             table.next_group().unwrap().skip_idle(|_, _| true);
         }
         assert_eq!(visited(), 0);
-        let masks = || table.levels().map(|level| &level.active).chain([&table.active_levels]);
+        let all = &table.more.get().unwrap().active;
+        let masks = || table.levels().map(|level| &level.active).chain([all]);
         assert!(masks().all(|mask| is_empty(mask.load())));
         table.activate(PLACES_USED - 1);
         assert_eq!(visited(), 1);

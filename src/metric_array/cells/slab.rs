@@ -2,11 +2,14 @@
 
 use super::thread_cell::ThreadCell;
 use crate::collections::{SLAB_CHUNKS, Slab, SlabItem, place, slab, span};
-use crate::sync::{AtomicU32, RacyOnce, SLAB_CHUNK_LEN, process_static, racy_once_array};
+use crate::sync::{
+    AtomicU32, AtomicU64, Ordering, RacyOnce, SLAB_CHUNK_LEN, process_static, racy_once_array,
+};
 
 process_static! {
     static CELLS: Cells = Cells {
         slab: slab!(),
+        abandonments: AtomicU64::new(0),
         ended_elsewhere: racy_once_array!(SLAB_CHUNKS),
     };
 }
@@ -15,6 +18,8 @@ process_static! {
 #[derive(Debug)]
 pub(crate) struct Cells {
     slab: Slab<ThreadCell>,
+    /// The number of times that a cell was abandoned or retired.
+    abandonments: AtomicU64,
     /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk
     /// first ends in another cell.
     ended_elsewhere: [RacyOnce<Box<[EndedElsewhere]>>; SLAB_CHUNKS],
@@ -58,6 +63,20 @@ pub(crate) fn slab() -> &'static Cells {
 }
 
 impl Cells {
+    /// Returns a number that grows after each change of a cell that a sweep looks for.
+    #[inline]
+    pub(crate) fn abandonments(&self) -> u64 {
+        // Acquire: pairs with the Release in `note_abandonment`. A thread that finds the number
+        // finds the cells in the states that they had by then.
+        self.abandonments.load(Ordering::Acquire)
+    }
+
+    /// Notes that a cell was abandoned or retired.
+    pub(super) fn note_abandonment(&self) {
+        // Release: pairs with the Acquire in `abandonments`.
+        self.abandonments.fetch_add(1, Ordering::Release);
+    }
+
     /// Takes a free cell, or a new one; `None` if the slab is full, with 2²⁷ cells.
     pub(crate) fn take(&'static self) -> Option<&'static ThreadCell> {
         self.slab.take(ThreadCell::new)
@@ -68,16 +87,15 @@ impl Cells {
         self.slab.give(cell);
     }
 
-    /// Returns the word of the requests of the cell with that index that have ended elsewhere, if
-    /// any cell of its chunk had such a request; `None` for an index that no cell has.
-    pub(super) fn ended_elsewhere(&self, cell: u32) -> Option<&EndedElsewhere> {
-        let (chunk, offset) = place::<ThreadCell>(cell)?;
+    /// Returns the word of the cell's requests that have ended elsewhere, if any cell of its chunk
+    /// had such a request.
+    pub(super) fn ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place::<ThreadCell>(cell.index())?;
         self.ended_elsewhere.get(chunk)?.get()?.get(offset)
     }
 
-    /// Returns the same word, and makes the words of the chunk if there are none.
-    pub(super) fn make_ended_elsewhere(&self, cell: u32) -> Option<&EndedElsewhere> {
-        let (chunk, offset) = place::<ThreadCell>(cell)?;
+    pub(super) fn make_ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place::<ThreadCell>(cell.index())?;
         let words = self.ended_elsewhere.get(chunk)?.get_or_init(|| {
             let (_, len) = span::<ThreadCell>(chunk);
             (0..len).map(|_| EndedElsewhere::new()).collect()

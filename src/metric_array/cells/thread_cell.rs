@@ -1,5 +1,6 @@
 //! One thread's counters for one window.
 
+use super::slab::slab;
 use crate::metric::{Counts, MetricCell, MetricEvent, OwnedWriter};
 use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::stall::{self, Point};
@@ -38,12 +39,13 @@ pub(crate) struct ThreadCell {
     /// The number of the bucket that the cell is bound to, with [`LATE`] if the cell was bound
     /// late.
     bucket: AtomicU64,
-    counts: MetricCell,
     /// The number of requests that entered in the cell, since the first binding after it was
-    /// claimed or retired.
+    /// claimed or retired. In the cache line of the state: a reader of the gauge reads the state
+    /// and these counts of each cell.
     entered: AtomicU64,
     /// The number of requests that ended in the cell, since then.
     ended: AtomicU64,
+    counts: MetricCell,
     /// The cell's index in the slab.
     index: u32,
     /// While the cell is free, the index of the next free cell, plus 1, or 0 for none. While it
@@ -115,9 +117,9 @@ impl ThreadCell {
         Self {
             state: AtomicU64::new(0),
             bucket: AtomicU64::new(0),
-            counts: MetricCell::default(),
             entered: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            counts: MetricCell::default(),
             index,
             link: AtomicU32::new(0),
         }
@@ -205,21 +207,29 @@ impl ThreadCell {
     }
 
     /// Completes a seal. Any thread may call this; the first call succeeds.
+    #[inline]
     pub(crate) fn unbind(&self, bound: CellState, sealed: CellState) {
         // Release: a thread that acquires the new state finds the publication's row in its slot.
-        let _ =
+        let changed =
             self.state.compare_exchange(bound.0, sealed.0, Ordering::Release, Ordering::Relaxed);
+        if sealed.is_retired() && changed.is_ok() {
+            slab().note_abandonment();
+        }
     }
 
     /// Gives up ownership, unless the window was dropped since the caller bound the cell.
     pub(crate) fn abandon(&self, owned: CellState) {
         // Release: pairs with the Acquire in `adopt_if`. The caller's counts happen before.
-        let _ = self.state.compare_exchange(
+        let abandoned = self.state.compare_exchange(
             owned.0,
             owned.0 | CellState::ABANDONED,
             Ordering::Release,
             Ordering::Relaxed,
         );
+        if abandoned.is_ok() {
+            // Afterwards: a sweep that finds the number finds the cell abandoned.
+            slab().note_abandonment();
+        }
     }
 
     /// Makes the calling thread the owner of a cell, if the cell is abandoned. Returns the new

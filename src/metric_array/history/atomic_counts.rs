@@ -51,19 +51,19 @@ impl EventWords {
         &self,
         words: &Self,
         counts: &[u64; MetricEvent::COUNT],
-        leaving: &Self,
+        leaving: &[u64; MetricEvent::COUNT],
     ) {
-        let parts = words.0.iter().zip(counts).zip(&leaving.0);
+        let parts = words.0.iter().zip(counts).zip(leaving);
         for (sum, ((word, count), less)) in self.0.iter().zip(parts) {
-            sum.store(get(word).wrapping_add(*count).wrapping_sub(get(less)), Ordering::Relaxed);
+            sum.store(get(word).wrapping_add(*count).wrapping_sub(*less), Ordering::Relaxed);
         }
     }
 
-    /// Subtracts `words`. No other thread writes at the same time. The differences wrap around.
+    /// Subtracts `counts`. No other thread writes at the same time. The differences wrap around.
     #[inline]
-    pub(crate) fn subtract(&self, words: &Self) {
-        for (difference, word) in self.0.iter().zip(&words.0) {
-            difference.store(get(difference).wrapping_sub(get(word)), Ordering::Relaxed);
+    pub(crate) fn subtract(&self, counts: &[u64; MetricEvent::COUNT]) {
+        for (difference, count) in self.0.iter().zip(counts) {
+            difference.store(get(difference).wrapping_sub(*count), Ordering::Relaxed);
         }
     }
 
@@ -116,29 +116,33 @@ impl AtomicCounts {
         set(&self.max_concurrency, counts.max_concurrency);
     }
 
-    /// Stores the sum of the counts and of `other`, if there is one.
+    /// Stores the sum of `words` and `counts`, as [`Counts::add`] defines it. Each word is stored
+    /// as soon as it is loaded: a sum in between would be written to the stack.
     #[inline]
-    pub(crate) fn store_sum(&self, counts: &Counts, other: Option<&Self>) {
-        match other {
-            None => self.store(counts),
-            Some(other) => {
-                let mut sum = other.load();
-                sum.add(counts);
-                self.store(&sum);
+    pub(crate) fn store_sum(&self, words: &Self, counts: &Counts) {
+        const RT: usize = MetricEvent::Rt as usize;
+        let set = |word: &Payload, value| word.store(value, Ordering::Relaxed);
+        for (event, ((sum, word), count)) in
+            self.events.0.iter().zip(&words.events.0).zip(counts.events).enumerate()
+        {
+            if event != RT {
+                set(sum, get(word).saturating_add(count));
             }
         }
+        let (low, carry) = get(&words.events.0[RT]).overflowing_add(counts.events[RT]);
+        set(&self.events.0[RT], low);
+        let high = get(&words.rt_nanos_high) + counts.rt_nanos_high + u64::from(carry);
+        set(&self.rt_nanos_high, high);
+        set(&self.rt_count, get(&words.rt_count).saturating_add(counts.rt_count));
+        set(&self.min_rt, get(&words.min_rt).min(counts.min_rt));
+        set(&self.max_rt, get(&words.max_rt).max(counts.max_rt));
+        set(&self.max_concurrency, get(&words.max_concurrency).max(counts.max_concurrency));
     }
 
     /// Returns the words of the events. The word of response times is the low half of their sum.
     #[inline]
     pub(crate) const fn events(&self) -> &EventWords {
         &self.events
-    }
-
-    /// Returns the word of `event`. The word of response times is the low half of their sum.
-    #[inline]
-    pub(crate) fn event(&self, event: MetricEvent) -> u64 {
-        self.events.load(event)
     }
 }
 

@@ -6,7 +6,7 @@ use super::Target;
 use super::atomic_counts::{AtomicCounts, EventWords};
 use crate::metric::{CEILING, Counts, MetricEvent};
 use crate::metric_array::cells::thread_cell::CellState;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, RacyOnce};
 
 /// The record of a publication: its steps, which any thread can complete, and the running totals
 /// after it.
@@ -22,8 +22,8 @@ pub(crate) struct Descriptor {
     state_to: AtomicU64,
     /// Counts of buckets that have left their slot, including counts that were sealed after that.
     expired: AtomicCounts,
-    /// Counts that were recorded after their bucket was gone.
-    late: AtomicCounts,
+    /// Counts that were recorded after their bucket was gone; made when the first are.
+    late: RacyOnce<AtomicCounts>,
     /// 1 if `late` is filled, 0 if nothing was late: then `late` is neither read nor written.
     has_late: AtomicU64,
     /// The *recent sums*: the sums of the rows of the N − 1 buckets that end with the newest sealed
@@ -101,7 +101,7 @@ impl Descriptor {
             state_to: zero(),
             expired: AtomicCounts::new(),
             has_late: zero(),
-            late: AtomicCounts::new(),
+            late: RacyOnce::new(),
             recent_first: zero(),
             recent_end: zero(),
             recent_end_start: zero(),
@@ -118,11 +118,10 @@ impl Descriptor {
     /// below, no other thread writes this descriptor at the same time.
     #[inline]
     pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
-        let mut expired = current.expired();
-        if let Some(more) = more {
-            expired.add(more);
+        match more {
+            Some(more) => self.expired.store_sum(&current.expired, more),
+            None => self.expired.store(&current.expired()),
         }
-        self.expired.store(&expired);
     }
 
     #[inline]
@@ -137,7 +136,7 @@ impl Descriptor {
             (late, more) => late.or(more),
         };
         if let Some(late) = late {
-            self.late.store(&late);
+            self.late.get_or_init(AtomicCounts::new).store(&late);
         }
     }
 
@@ -212,7 +211,12 @@ impl Descriptor {
     }
 
     pub(crate) fn late(&self) -> Option<Counts> {
-        (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
+        if self.has_late.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        // A reader of a descriptor that is being filled may find no counts yet. It has seen a word
+        // of the new filling, so it finds that the head has moved on.
+        self.late.get().map(AtomicCounts::load)
     }
 
     /// Returns the recent sums. The word of response times is not a sum: that would take two words.

@@ -3,45 +3,24 @@
 mod atomic_counts;
 pub(super) mod descriptor;
 pub(super) mod descriptors;
+mod row;
 mod tagged_index;
+
+use std::ops::Range;
 
 use crate::collections::Pool;
 use crate::metric::Counts;
 use crate::metric_array::cells::cell_table::CellTable;
 use crate::metric_array::latency::{BinSource, SealedBins};
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::WindowConfig;
-use atomic_counts::{AtomicCounts, EventWords};
+use atomic_counts::EventWords;
 use descriptor::{CellStep, Descriptor, GaugeCounts, SlotStep, Steps};
 use descriptors::Descriptors;
+use row::Rows;
+pub(crate) use row::{CountsSum, Row};
 use tagged_index::{INDEX_BITS, index_of, next_word};
-
-/// The sealed counts of one bucket.
-#[derive(Debug)]
-pub(crate) struct Row {
-    /// The bucket's number.
-    bucket: AtomicU64,
-    counts: AtomicCounts,
-}
-
-impl Row {
-    pub(crate) const BYTES: usize = size_of::<Self>();
-
-    fn new() -> Self {
-        Self { bucket: AtomicU64::new(0), counts: AtomicCounts::new() }
-    }
-
-    #[inline]
-    pub(crate) fn bucket(&self) -> u64 {
-        self.bucket.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) const fn counts(&self) -> &AtomicCounts {
-        &self.counts
-    }
-}
 
 /// Counts to seal.
 #[derive(Debug)]
@@ -100,8 +79,7 @@ pub(crate) struct History {
     head: AtomicU64,
     /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty slot.
     slots: Box<[AtomicU64]>,
-    rows: Pool<Row>,
-    rows_made: AtomicU32,
+    rows: Rows,
     /// The bins of each row, if there is a histogram. The row in the last slot, which is no
     /// bucket's, has the bins of retired cells.
     bins: Option<Pool<SealedBins>>,
@@ -154,6 +132,9 @@ impl Head {
 }
 
 impl History {
+    /// The most bytes of a row, without its bins.
+    pub(crate) const ROW_BYTES: usize = Rows::BYTES;
+
     /// The number of rows beyond one for each slot for which the pool has room from the start: a
     /// row for each thread that seals at the same time.
     const SPARE_ROWS: usize = 32;
@@ -164,8 +145,7 @@ impl History {
         Self {
             head: AtomicU64::new(Head::INITIAL.0),
             slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
-            rows: Pool::with_capacity(rows),
-            rows_made: AtomicU32::new(0),
+            rows: Rows::with_capacity(rows),
             bins: has_bins.then(|| Pool::with_capacity(rows)),
             descriptors: Descriptors::new(),
         }
@@ -227,12 +207,28 @@ impl History {
     }
 
     /// Returns the row in a slot.
-    #[inline]
-    pub(crate) fn row_in(&self, slot: usize) -> Option<&Row> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of each publication")]
+    pub(crate) fn row_in(&self, slot: usize) -> Option<Row<'_>> {
         // Acquire: pairs with the Release of the step that put the row there, so the row has been
         // made. The caller validates the head to find out whether the row was there when the read
         // began.
         self.row(self.slots[slot].load(Ordering::Acquire))
+    }
+
+    /// Visits the rows in some slots, each with its slot.
+    #[inline]
+    pub(crate) fn for_each_row_in(
+        &self,
+        slots: Range<usize>,
+        mut visit: impl FnMut(Row<'_>, usize),
+    ) {
+        for (slot, word) in slots.clone().zip(&self.slots[slots]) {
+            // Acquire: as in `row_in`.
+            if let Some(row) = self.row(word.load(Ordering::Acquire)) {
+                visit(row, slot);
+            }
+        }
     }
 
     /// Returns the word of a slot, which is never the same for two rows.
@@ -255,14 +251,15 @@ impl History {
     }
 
     /// Returns the row and the bins of retired cells, if there are any. There must be a histogram.
-    pub(crate) fn retired(&self) -> Option<(&Row, &SealedBins)> {
+    pub(crate) fn retired(&self) -> Option<(Row<'_>, &SealedBins)> {
         let word = self.slots.last()?.load(Ordering::Acquire);
         Some((self.row(word)?, self.bins_of(word)?))
     }
 
     /// Returns the row in a slot with that word, if there is one.
-    #[inline]
-    pub(crate) fn row(&self, word: u64) -> Option<&Row> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of each publication")]
+    pub(crate) fn row(&self, word: u64) -> Option<Row<'_>> {
         index_of(word).checked_sub(1).map(|index| self.rows.get(index))
     }
 
@@ -338,15 +335,13 @@ impl History {
             None => (true, None, None),
         };
         match leaving {
-            Some(row) => draft.set_expired(current, Some(&row.counts.load())),
+            Some(row) => draft.set_expired(current, Some(&row.counts())),
             None => draft.set_expired(current, Some(counts).filter(|_| !has_row && !is_late)),
         }
         draft.set_late(current, Some(counts).filter(|_| is_late));
         draft.set_gauge(current, sealed.gauge);
         let step = has_row.then(|| {
-            let row = self.spare_row(spare);
-            row.bucket.store(number, Ordering::Relaxed);
-            row.counts.store_sum(counts, same.map(Row::counts));
+            self.rows.fill(self.spare_row(spare), number, counts, same);
             self.fill_bins(*spare, sealed.bins, same.and_then(|_| self.bins_of(from)));
             self.fill_recent(draft, config, current, sealed, (number, slot));
             SlotStep { slot, from, to: next_word(from, *spare) }
@@ -360,13 +355,13 @@ impl History {
         step
     }
 
-    /// Returns the spare row, and makes one if there is none.
+    /// Returns the index of the spare row, and makes one if there is none.
     #[inline]
-    fn spare_row(&self, spare: &mut u32) -> &Row {
+    fn spare_row(&self, spare: &mut u32) -> u32 {
         if *spare == 0 {
             *spare = self.make_row();
         }
-        self.rows.get(*spare - 1)
+        *spare - 1
     }
 
     /// Fills the bins of the row with that index plus 1: the sum of `more` and of `same`, if there
@@ -395,9 +390,7 @@ impl History {
         draft.set_late(current, None);
         draft.set_gauge(current, sealed.gauge);
         draft.copy_recent(current);
-        let row = self.spare_row(spare);
-        row.bucket.store(0, Ordering::Relaxed);
-        row.counts.store_sum(&sealed.counts, self.row(from).map(Row::counts));
+        self.rows.fill(self.spare_row(spare), 0, &sealed.counts, self.row(from));
         self.fill_bins(*spare, sealed.bins, self.bins_of(from));
         let step = SlotStep { slot, from, to: next_word(from, *spare) };
         draft.set_steps(Some(step), sealed.cell);
@@ -429,7 +422,7 @@ impl History {
             let row = self.row_in(next).filter(|row| row.bucket() == leaving.start);
             let (recent_before, more) = (current.recent(), &sealed.counts.events);
             match row {
-                Some(row) => recent.store_difference(recent_before, more, row.counts.events()),
+                Some(row) => recent.store_difference(recent_before, more, &row.events()),
                 None => recent.store_sum(recent_before, more),
             }
         } else {
@@ -449,7 +442,7 @@ impl History {
     #[inline]
     fn subtract_row(&self, recent: &EventWords, slot: usize, bucket: u64) {
         if let Some(row) = self.row_in(slot).filter(|row| row.bucket() == bucket) {
-            recent.subtract(row.counts.events());
+            recent.subtract(&row.events());
         }
     }
 
@@ -489,8 +482,7 @@ impl History {
     }
 
     fn make_row(&self) -> u32 {
-        let index = self.rows_made.fetch_add(1, Ordering::Relaxed);
-        self.rows.make(index, Row::new);
+        let index = self.rows.make();
         if let Some(bins) = &self.bins {
             bins.make(index, SealedBins::new);
         }
@@ -502,7 +494,7 @@ impl History {
 impl History {
     /// Returns the numbers of rows and descriptors that were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32) {
-        (self.rows_made.load(Ordering::Relaxed), self.descriptors.made())
+        (self.rows.made(), self.descriptors.made())
     }
 
     /// Returns all rows that are in slots or spare, and all descriptors that are current or free,

@@ -45,9 +45,8 @@ impl MetricArray {
         let mut loaded = 0;
         moment.for_each_slot(Numbers::of(numbers), |history, slot| {
             let row = history.row_in(slot);
-            // Two words, since a row is longer than a line.
-            loaded ^=
-                row.map_or(0, |row| row.bucket() ^ row.counts().event(MetricEvent::Cancelled));
+            // Two words, since a row may extend over two lines.
+            loaded ^= row.map_or(0, |row| row.bucket() ^ row.event(MetricEvent::Cancelled));
             loaded ^= history.bins_in(slot).map_or(0, |bins| bins.first_word().into());
         });
         loaded ^= moment.descriptor().map_or(0, |it| it.gauge().ended);

@@ -114,7 +114,7 @@ impl Collection<'_> {
     fn add_part(&mut self, moment: &Moment<'_>, part: Part<'_>) {
         match part {
             Part::Row(row, slot) => {
-                self.counts.add(&row.counts().load());
+                self.counts.add(&row.counts());
                 let bins = moment.history.and_then(|(history, _)| history.bins_in(slot));
                 if let Some(bins) = bins {
                     bins.add_to(self.bins);
@@ -147,7 +147,7 @@ impl Collection<'_> {
     fn add_lifetime(&mut self, moment: &Moment<'_>) {
         for slot in 0..moment.array.config.sample_count() {
             if let Some(row) = moment.row_in(slot) {
-                self.counts.add(&row.counts().load());
+                self.counts.add(&row.counts());
             }
         }
         if let Some(descriptor) = moment.descriptor() {
@@ -156,7 +156,7 @@ impl Collection<'_> {
         }
         moment.array.cells.for_each_cell(|cell| self.add_lifetime_of(cell));
         if let Some((row, bins)) = moment.history.and_then(|(history, _)| history.retired()) {
-            self.counts.add(&row.counts().load());
+            self.counts.add(&row.counts());
             bins.add_to(self.bins);
         }
     }

@@ -179,8 +179,7 @@ impl MergedRows {
             *words += merged.bins.capacity();
             merged.word = 0;
             if let Some(row) = wanted {
-                (merged.word, merged.bucket, merged.counts) =
-                    (word, row.bucket(), row.counts().load());
+                (merged.word, merged.bucket, merged.counts) = (word, row.bucket(), row.counts());
             }
         }
         if is_changed {

@@ -10,7 +10,7 @@ use std::ops::{Range, RangeInclusive};
 use super::MetricArray;
 use super::cells::thread_cell::{LATE, ThreadCell};
 use super::history::descriptor::Descriptor;
-use super::history::{Head, History, Row, validate_reads};
+use super::history::{CountsSum, Head, History, Row, validate_reads};
 use crate::array::Ledger;
 use crate::metric::{CEILING, Counts, MetricEvent, MetricTotals};
 use crate::sync::Ordering;
@@ -98,7 +98,7 @@ impl<'a> Moment<'a> {
         latest
     }
 
-    fn row_in(&self, slot: usize) -> Option<&'a Row> {
+    fn row_in(&self, slot: usize) -> Option<Row<'a>> {
         self.history.and_then(|(history, _)| history.row_in(slot))
     }
 
@@ -219,12 +219,10 @@ impl<'a> Moment<'a> {
         let may_be_gone = self.may_be_gone(covered.first);
         if may_be_gone {
             self.for_each_part_in_slots(self.all_slots(), &mut add);
-        } else {
-            for slot in 0..self.array.config.sample_count() {
-                if let Some(row) = self.row_in(slot) {
-                    add(Part::Row(row, slot), row.bucket(), true);
-                }
-            }
+        } else if let Some((history, _)) = self.history {
+            history.for_each_row_in(0..self.array.config.sample_count(), |row, slot| {
+                add(Part::Row(row, slot), row.bucket(), true);
+            });
         }
         self.array.cells.for_each_cell(|cell| {
             if cell.state().is_bound() {
@@ -244,12 +242,20 @@ impl<'a> Moment<'a> {
 
     /// Visits the rows of those buckets, each with its slot.
     #[inline]
-    fn for_each_row(&self, numbers: Numbers, mut visit: impl FnMut(&Row, usize)) {
+    fn for_each_row(&self, numbers: Numbers, mut visit: impl FnMut(Row<'_>, usize)) {
         let Some((history, _)) = self.history else { return };
-        for slot in self.slots_of(numbers) {
-            if let Some(row) = history.row_in(slot).filter(|row| numbers.contains(row.bucket())) {
-                visit(row, slot);
-            }
+        let Some(more) = numbers.last.checked_sub(numbers.first) else { return };
+        // Two slices of the slots: a comparison for each slot would take as long as its row.
+        let samples = self.array.config.sample_count();
+        let count = usize::try_from(more).map_or(samples, |more| samples.min(more + 1));
+        let start = self.array.config.slot_of(numbers.first);
+        let end = samples.min(start + count);
+        for slots in [start..end, 0..count - (end - start)] {
+            history.for_each_row_in(slots, |row, slot| {
+                if numbers.contains(row.bucket()) {
+                    visit(row, slot);
+                }
+            });
         }
     }
 
@@ -299,7 +305,7 @@ impl<'a> Moment<'a> {
 #[derive(Clone, Copy)]
 enum Part<'a> {
     /// A row and its slot.
-    Row(&'a Row, usize),
+    Row(Row<'a>, usize),
     Cell(&'a ThreadCell),
 }
 
@@ -307,7 +313,7 @@ impl Part<'_> {
     #[inline]
     fn sum(self, event: MetricEvent) -> u64 {
         match self {
-            Self::Row(row, _) => row.counts().event(event),
+            Self::Row(row, _) => row.event(event),
             Self::Cell(cell) => cell.sum(event),
         }
     }
@@ -315,7 +321,7 @@ impl Part<'_> {
     #[inline]
     fn counts(self) -> Counts {
         match self {
-            Self::Row(row, _) => row.counts().load(),
+            Self::Row(row, _) => row.counts(),
             Self::Cell(cell) => cell.counts(),
         }
     }
@@ -370,6 +376,10 @@ impl MetricArray {
         within: u64,
         events: [MetricEvent; K],
     ) -> Option<([u64; K], u64)> {
+        // Before all else: a read of cells in other groups begins again, with `ALL_CELLS`.
+        if !ALL_CELLS && !self.cells.are_active_in_first() {
+            return None;
+        }
         let history = self.history.get()?;
         let head = history.if_complete()?;
         stall::at(Point::MomentTaken);
@@ -438,10 +448,15 @@ impl MetricArray {
         let asked = Numbers::of(&numbers);
         loop {
             let moment = Moment::of(self);
-            let mut counts = Counts::ZERO;
-            moment.for_each_part(asked, |part| counts.add(&part.counts()));
+            let mut sum = CountsSum::ZERO;
+            if moment.may_be_gone(asked.first) {
+                moment.for_each_part(asked, |part| sum.add(&part.counts()));
+            } else {
+                moment.for_each_row(asked, |row, _| sum.add_row(row));
+                moment.for_each_bound(asked, |cell| sum.add(&cell.counts()));
+            }
             if moment.is_still() {
-                return counts.totals();
+                return sum.counts().totals();
             }
         }
     }

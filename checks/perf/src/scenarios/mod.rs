@@ -2,7 +2,6 @@
 
 pub(crate) mod crowd;
 pub(crate) mod decide;
-pub(crate) mod elsewhere;
 pub(crate) mod first;
 pub(crate) mod read;
 pub(crate) mod record;
