@@ -282,6 +282,13 @@ impl Limiter {
         }
     }
 
+    /// Takes the state of the tenants from another state of this limiter.
+    pub(super) fn keep_tenants(&mut self, from: &Self) {
+        if let [State::Tenants(_), ..] = from.keys {
+            self.keys.clone_from(&from.keys);
+        }
+    }
+
     /// Notes that a tenant may have been answered, and its permits taken back, by a number between
     /// the limit and another one.
     pub(super) fn may_have_asked(&mut self, other: Limit, asked: Asked) {

@@ -135,6 +135,17 @@ impl Model {
         }
     }
 
+    /// Returns the state after a decision on the state `asked`. A refusal may be by the numbers of
+    /// one rule, while another one had those after a change: it has each course of the tenants.
+    pub(super) fn by_any_numbers(mut self, verdict: &Verdict, asked: &Self) -> Self {
+        if let Verdict::Refused(_) = verdict {
+            for (limiter, asked) in self.limiters.iter_mut().zip(&asked.limiters) {
+                limiter.keep_tenants(asked);
+            }
+        }
+        self
+    }
+
     /// Decides on a request: returns the states and the verdicts that there may be. One that is
     /// admitted is held under its number.
     pub(super) fn decide(self, request: &Request, number: usize, now: u64) -> Vec<(Self, Verdict)> {

@@ -256,6 +256,7 @@ impl Run {
             // A decision that is made anew takes permits twice, and gives some back.
             model.may_have_decided(&model.after(file, self.now), request);
             for (state, verdict) in model.clone().decide(request, step, self.now) {
+                let state = state.by_any_numbers(&verdict, &model);
                 let (mut before, mut late) = (state.clone(), state);
                 before.apply(file, self.now);
                 possible.push((before, verdict.clone()));
