@@ -59,6 +59,11 @@ fn available(limiter: &Sliding, number: u32) -> u64 {
     limiter.quota_at(start(number)).unwrap().remaining
 }
 
+/// Returns what a response tells, with the permits of other stripes by an earlier reading.
+fn recently_available(limiter: &Sliding, number: u32) -> u64 {
+    limiter.recent_quota(start(number)).remaining
+}
+
 /// Two of four permits fit into a stripe, and three do not. Only one of the requests has enough
 /// permits.
 #[test]
@@ -320,6 +325,106 @@ fn stripe_in_preparation_gives_out_no_permits() {
         admitted += stalled.join().unwrap();
         assert_eq!(admitted, 7);
         assert_eq!(available(&limiter, 1), 1);
+    });
+}
+
+/// As `reading_of_stripes_lies_between_before_and_after`. The second reading has the permits of the
+/// other stripe by the first one, or by its own.
+#[test]
+fn recent_readings_of_stripes_lie_between_before_and_after() {
+    explore(Some(3), || {
+        let limiter = striped(9);
+        let reader =
+            on_thread(&limiter, |limiter| [(); 2].map(|()| recently_available(limiter, 1)));
+        assert_eq!(ask(&limiter, 1, 1) + ask(&limiter, 1, 5), 6);
+        let found = reader.join().unwrap();
+        assert!(found.iter().all(|it| [8, 7, 2].contains(it)), "{found:?}");
+        assert!(found[1] <= found[0], "{found:?}");
+    });
+}
+
+/// As `reading_beside_two_epochs_is_of_one_of_them`.
+#[test]
+fn recent_reading_beside_two_epochs_is_of_one_of_them() {
+    explore(Some(3), || {
+        let limiter = striped(15);
+        let reader = on_thread(&limiter, |limiter| recently_available(limiter, 1));
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        let found = reader.join().unwrap();
+        assert!([14, 5].contains(&found), "{found}");
+    });
+}
+
+/// As `reading_beside_an_epoch_with_more_stripes_is_of_one_of_them`.
+#[test]
+fn recent_reading_beside_an_epoch_with_more_stripes_is_of_one_of_them() {
+    explore(Some(3), || {
+        let limiter = direct(18);
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        let reader = on_thread(&limiter, |limiter| recently_available(limiter, 1));
+        // The permits of bucket 1 have left the window.
+        assert_eq!(ask(&limiter, 3, 1), 1);
+        limiter.begin_epoch();
+        let found = reader.join().unwrap();
+        assert!([8, 17, 18].contains(&found), "{found}");
+    });
+}
+
+/// As `reading_beside_an_epoch_with_fewer_stripes_is_of_one_of_them`.
+#[test]
+fn recent_reading_beside_an_epoch_with_fewer_stripes_is_of_one_of_them() {
+    explore(Some(3), || {
+        let limiter = wide();
+        let reader = on_thread(&limiter, |limiter| recently_available(limiter, 1));
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        let found = reader.join().unwrap();
+        assert!([17, 8].contains(&found), "{found}");
+    });
+}
+
+/// A thread reads the stripes of the first epoch, which another one ends. Its reading is not used
+/// in the second epoch, in which no permit is taken from a stripe.
+#[test]
+fn recent_reading_is_not_used_in_another_epoch() {
+    explore(Some(3), || {
+        let limiter = striped(15);
+        let other = on_thread(&limiter, |limiter| {
+            assert_eq!(ask(limiter, 1, 9), 9);
+            limiter.begin_epoch();
+        });
+        let reader = on_thread(&limiter, move |limiter| {
+            let found = recently_available(limiter, 1);
+            assert!([14, 5].contains(&found), "{found}");
+            other.join().unwrap();
+            assert_eq!(recently_available(limiter, 1), 5);
+        });
+        reader.join().unwrap();
+    });
+}
+
+/// The second epoch is prepared twice if the other thread takes permits from the word meanwhile: of
+/// 14 permits, each stripe gets 6, and of 6 permits 3. That thread has found the first epoch, and
+/// reads the stripes. Its reading is not used in the second epoch, of which no stripe has permits
+/// for its request.
+#[test]
+fn recent_reading_of_stripes_that_are_still_prepared_is_not_used_again() {
+    explore(Some(2), || {
+        let limiter = striped(32);
+        let other = on_thread(&limiter, |limiter| {
+            assert_eq!(ask(limiter, 1, 17), 17);
+            limiter.begin_epoch();
+        });
+        let reader = on_thread(&limiter, move |limiter| {
+            let found = recently_available(limiter, 1);
+            assert!([31, 14].contains(&found), "{found}");
+            assert_eq!(ask(limiter, 1, 8), 8);
+            other.join().unwrap();
+            assert_eq!(recently_available(limiter, 1), 6);
+        });
+        reader.join().unwrap();
     });
 }
 

@@ -55,6 +55,11 @@ impl Reason {
 pub trait LimitInForce {
     /// Returns the limit that is now in force.
     fn limit_in_force(&self) -> u64;
+
+    /// Notes that a request was refused for want of this limit, by a limiter that divides it and
+    /// keeps the permits that are left. A limit that adapts itself then counts as reached. By
+    /// default, it does nothing.
+    fn note_reached(&self) {}
 }
 
 impl LimitInForce for ConcurrencyLimiter {
@@ -69,12 +74,20 @@ impl<A: LimitAlgorithm, C: Clock> LimitInForce for AdaptiveLimiter<A, C> {
     fn limit_in_force(&self) -> u64 {
         self.limit()
     }
+
+    fn note_reached(&self) {
+        self.reach();
+    }
 }
 
 impl<L: LimitInForce> LimitInForce for Named<L> {
     #[inline]
     fn limit_in_force(&self) -> u64 {
         self.limiter().limit_in_force()
+    }
+
+    fn note_reached(&self) {
+        self.limiter().note_reached();
     }
 }
 
@@ -83,12 +96,20 @@ impl<L: LimitInForce + ?Sized> LimitInForce for &L {
     fn limit_in_force(&self) -> u64 {
         (**self).limit_in_force()
     }
+
+    fn note_reached(&self) {
+        (**self).note_reached();
+    }
 }
 
 impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
     #[inline]
     fn limit_in_force(&self) -> u64 {
         (**self).limit_in_force()
+    }
+
+    fn note_reached(&self) {
+        (**self).note_reached();
     }
 }
 

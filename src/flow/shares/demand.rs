@@ -57,15 +57,15 @@ impl DemandWord {
 pub(super) struct Demand {
     word: AtomicU64,
     returned: AtomicU64,
-    /// The number of returned permits at which the epoch ends.
-    due: AtomicU64,
+    /// The number of returned permits at which the epoch has begun.
+    began: AtomicU64,
 }
 
 impl Demand {
     pub(super) fn new() -> Self {
         // An empty slot has epoch 0, and no flag.
-        let [word, returned, due] = [DemandWord::of(0, 0, 0).0, 0, 0].map(AtomicU64::new);
-        Self { word, returned, due }
+        let [word, returned, began] = [DemandWord::of(0, 0, 0).0, 0, 0].map(AtomicU64::new);
+        Self { word, returned, began }
     }
 
     pub(super) fn load(&self) -> DemandWord {
@@ -77,23 +77,26 @@ impl Demand {
         self.update(|word| word.with(epoch, weight, was_hungry));
     }
 
-    /// Counts permits that have come back. Ends the epoch after as many as the limit.
-    pub(super) fn give_back(&self, permits: u64, limit: u64) {
+    /// Counts permits that have come back. Ends the epoch after as many as the limit in force, and
+    /// then returns the next epoch.
+    pub(super) fn give_back(&self, permits: u64, limit: u64) -> Option<u64> {
         let returned = self.returned.fetch_add(permits, Ordering::Relaxed).wrapping_add(permits);
-        let due = self.due.load(Ordering::Relaxed);
-        // Not before `due`, also after the count has wrapped around.
-        if returned.wrapping_sub(due) > u64::MAX / 2 {
-            return;
+        let began = self.began.load(Ordering::Relaxed);
+        let of_epoch = returned.wrapping_sub(began);
+        // A later permit has ended the epoch if the number is below 0.
+        if of_epoch < limit.max(1) || of_epoch > u64::MAX / 2 {
+            return None;
         }
         // One thread ends the epoch.
-        let (next, order) = (returned.wrapping_add(limit.max(1)), Ordering::Relaxed);
-        if self.due.compare_exchange(due, next, order, order).is_ok() {
-            self.update(|word| DemandWord::of(word.epoch() + 1, word.now(), 0));
-        }
+        let order = Ordering::Relaxed;
+        self.began.compare_exchange(began, returned, order, order).ok()?;
+        Some(self.update(|word| DemandWord::of(word.epoch() + 1, word.now(), 0)).epoch())
     }
 
-    fn update(&self, then: impl Fn(DemandWord) -> DemandWord) {
-        let then = |word| Some(then(DemandWord(word)).0);
-        let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, then);
+    /// Updates the word, and returns the new one.
+    fn update(&self, then: impl Fn(DemandWord) -> DemandWord) -> DemandWord {
+        let (next, order) = (|word| Some(then(DemandWord(word)).0), Ordering::Relaxed);
+        let (Ok(word) | Err(word)) = self.word.fetch_update(order, order, next);
+        then(DemandWord(word))
     }
 }

@@ -28,6 +28,7 @@
 //! ```
 
 mod demand;
+mod hungry;
 mod table;
 
 use std::error::Error;
@@ -42,6 +43,7 @@ use crate::node::{Outcome, Permit, Reason};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 use demand::Demand;
+use hungry::HungryUse;
 use sealed::GiveBack;
 use table::{Found, Table, Word};
 
@@ -62,9 +64,9 @@ impl Reason {
 /// the permits that another one gives back although that one asks more often.
 ///
 /// - *Exact*: the permits in use never exceed the limit, under any race.
-/// - *No refusal without need*: a request is admitted if at most half of the limit is in use with
-///   it. A tenant that is not hungry is refused only if it would hold more than its share as a
-///   hungry one, or if the whole limit is in use.
+/// - *No refusal without need*: a request is admitted if at most half of the limit, or a single
+///   permit, is in use with it. A tenant that is not hungry is refused only if it would hold more
+///   than its share as a hungry one, or if the whole limit is in use.
 /// - *Lent*: the share of a tenant that asks for less is divided among the hungry ones, and comes
 ///   back as their calls end, which no other one may replace: within a response time.
 /// - A sixteenth of the limit, rounded down, is a reserve for tenants that are not hungry, so that
@@ -74,6 +76,11 @@ impl Reason {
 ///   more than one that asks seldom: that one does not ask in each epoch in which it has a permit.
 ///
 /// A request for more permits than the share of its tenant is refused while it is hungry.
+///
+/// Behind a [`WaitQueue`](crate::flow::WaitQueue) and in an [`AllOf`](crate::flow::AllOf), a tenant
+/// is also refused by the first [peek](Limiter::peek) of its request. A limit that adapts itself
+/// counts as [reached](LimitInForce::note_reached) if a tenant is refused while all but the reserve
+/// is in use.
 ///
 /// # Memory
 ///
@@ -93,8 +100,7 @@ pub struct FairShares<L, S = RandomState> {
     demand: Demand,
     /// Of all tenants.
     in_use: AtomicU64,
-    /// Of the tenants that are flagged as hungry.
-    hungry_use: AtomicU64,
+    hungry: HungryUse,
 }
 
 /// The error of [`FairShares::new`].
@@ -144,9 +150,9 @@ impl<L, S> FairShares<L, S> {
         if tenants == 0 || tenants > max {
             return Err(ShareError::Tenants { tenants, max });
         }
-        let (in_use, hungry_use) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (in_use, hungry) = (AtomicU64::new(0), HungryUse::new());
         let (tenants, demand) = (Table::new(tenants), Demand::new());
-        Ok(Self { limiter, hasher, tenants, demand, in_use, hungry_use })
+        Ok(Self { limiter, hasher, tenants, demand, in_use, hungry })
     }
 
     /// Returns the limiter of a tenant: see [`OfTenant::new`].
@@ -233,16 +239,12 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
         let epoch = demand.epoch();
         let found = self.tenants.find(tenant.hash, epoch);
         let in_use = self.in_use().saturating_sub(taken);
-        // Below 0 for a moment, if a flag is set while a permit is given back.
-        let hungry_use = self.hungry_use.load(Ordering::Relaxed).cast_signed().max(0);
-        let mut others = in_use.saturating_sub(hungry_use.cast_unsigned());
+        let mut others = in_use.saturating_sub(self.hungry.in_use(epoch));
         let mut weights = demand.weights();
         let own = found.as_ref().map(|found| found.own);
         if !own.is_some_and(|own| own.is_hungry(epoch)) {
             weights += tenant.weight;
-            // The permits of a flagged tenant are in `hungry_use`.
-            let unflagged = own.filter(|own| !own.is_flagged()).map_or(0, Word::in_use);
-            others = others.saturating_sub(unflagged);
+            others = others.saturating_sub(own.map_or(0, Word::in_use));
         }
         let left = limit.saturating_sub(limit / RESERVE).saturating_sub(others);
         Look { found, epoch, limit, in_use, tenant, left, weights }
@@ -291,6 +293,16 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
 
     /// Notes that a tenant was refused.
     #[cold]
+    fn note_refused(&self, tenant: Tenant, permits: u64) {
+        let (limit, in_use) = (self.limiter.limit_in_force(), self.in_use());
+        // With it, the reserve would be used, or more. So a limit that adapts itself grows, although
+        // it is never in use as a whole while all tenants are hungry.
+        if permits <= limit && !admits(limit - limit / RESERVE, in_use, permits) {
+            self.limiter.note_reached();
+        }
+        self.note_hunger(tenant);
+    }
+
     fn note_hunger(&self, tenant: Tenant) {
         loop {
             let epoch = self.demand.load().epoch();
@@ -313,12 +325,8 @@ impl<L, S> FairShares<L, S> {
         let (from, order) = (found.word.0, Ordering::Relaxed);
         let is_replaced = found.slot.compare_exchange(from, next.0, order, order).is_ok();
         if is_replaced {
-            let of = |word: Word| if word.is_flagged() { word.in_use() } else { 0 };
-            let more = of(next).wrapping_sub(of(found.own));
-            // Not of a tenant that is not hungry: all threads share that word.
-            if more != 0 {
-                self.hungry_use.fetch_add(more, Ordering::Relaxed);
-            }
+            // Not of a tenant that is not hungry: all threads share those words.
+            self.hungry.count(found.own, next);
         }
         is_replaced
     }
@@ -342,8 +350,9 @@ pub struct OfTenant<R> {
 impl<R> OfTenant<R> {
     /// Creates the limiter of a tenant from a reference to the shares, such as an
     /// [`Arc`](std::sync::Arc). The weight is between 1 and 255; one below or above is the nearest
-    /// of these. A tenant has the same weight in all requests; a weight that changes counts from
-    /// the next refusal on.
+    /// of these. A tenant has the same weight in all requests. A weight that changes counts from
+    /// the tenant's first refusal in a later epoch on; until that epoch ends, the former one may
+    /// count in its place.
     ///
     /// ```
     /// use leaparray::flow::shares::{FairShares, OfTenant};
@@ -381,7 +390,7 @@ where
         let slot = match shares.take(self.tenant, permits) {
             Ok(slot) => slot,
             Err(reason) => {
-                shares.note_hunger(self.tenant);
+                shares.note_refused(self.tenant, permits);
                 return Decision::Refused(shares.refusal(reason, ask));
             }
         };
@@ -393,7 +402,13 @@ where
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
         let refused = self.shares.look(self.tenant, 0).refuse(ask.permits());
         match refused.filter(|_| ask.permits() > 0) {
-            Some(reason) => Some(Decision::Refused(self.shares.refusal(reason, ask))),
+            Some(reason) => {
+                // A combination or a queue that is refused by a peek makes no decision.
+                if ask.is_first() {
+                    self.shares.note_refused(self.tenant, ask.permits());
+                }
+                Some(Decision::Refused(self.shares.refusal(reason, ask)))
+            }
             None => ask.foretold_by(&self.shares.limiter),
         }
     }
@@ -500,13 +515,13 @@ impl<L: LimitInForce, S> GiveBack for FairShares<L, S> {
         }
         if let Some(slot) = slot {
             let word = Word(self.tenants.slot(slot).fetch_sub(permits, Ordering::Relaxed));
-            if word.is_flagged() {
-                self.hungry_use.fetch_sub(permits, Ordering::Relaxed);
-            }
+            self.hungry.count(word, word.minus(permits));
         }
         // Release: pairs with the Acquire in `take`.
         self.in_use.fetch_sub(permits, Ordering::Release);
-        self.demand.give_back(permits, self.limiter.limit_in_force());
+        if let Some(epoch) = self.demand.give_back(permits, self.limiter.limit_in_force()) {
+            self.hungry.begin(epoch);
+        }
     }
 }
 

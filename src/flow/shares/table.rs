@@ -3,7 +3,7 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// A tenant in a slot: `{ tag: 24, epoch: 15, hungry: 1, in use: 24 }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
 const USE_BITS: u32 = 24;
@@ -53,6 +53,10 @@ impl Word {
 
     pub(super) const fn plus(self, permits: u64) -> Self {
         Self(self.0 + permits)
+    }
+
+    pub(super) const fn minus(self, permits: u64) -> Self {
+        Self(self.0 - permits)
     }
 }
 

@@ -1,16 +1,20 @@
 //! Fair shares of tenants: their exact part, and what is refused. The simulations have the shares
 //! that tenants get in the mean.
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
-use leaparray::flow::adaptive::{Aimd, LimitRange};
-use leaparray::flow::shares::{FairShares, ShareError};
+use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
+use leaparray::flow::shares::{FairShares, OfTenant, ShareError, TenantPermit};
 use leaparray::flow::{
-    AdaptiveLimiter, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason, Retry,
+    AdaptiveLimiter, AllOf, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
+    Retry,
 };
+use leaparray::{Clock, ManualClock, Outcome, Permit};
 
 use crate::flow::at;
 
@@ -82,6 +86,97 @@ fn share_comes_back_with_the_permits_of_the_others() {
         of_bob.push(bob.try_acquire().at_once().expect("ann does not get it again"));
     }
     assert_eq!(of_ann.len(), 9);
+}
+
+/// The limiter that is asked by a peek alone has refused the request. Otherwise, the tenant that
+/// asks most often keeps all that it has.
+#[test]
+fn refusal_by_a_peek_makes_a_tenant_hungry() {
+    let shares = shares(32, 100);
+    let other = ConcurrencyLimiter::new(100);
+    let tenants = ["ann", "bob"].map(|it| AllOf::new((shares.tenant(it, 1), &other)));
+    let (mut of_ann, mut of_bob) = (fill(&tenants[0]), fill(&tenants[1]));
+    assert_eq!((of_ann.len(), of_bob.len()), (30, 2));
+    for _ in 0..30 {
+        drop(of_ann.remove(0));
+        of_ann.extend(tenants[0].try_acquire().at_once());
+        of_bob.extend(tenants[1].try_acquire().at_once());
+    }
+    assert_eq!((of_ann.len(), of_bob.len()), (15, 15));
+}
+
+/// A look at a decision is no request.
+#[test]
+fn look_makes_no_tenant_hungry() {
+    let shares = shares(16, 100);
+    let [ann, bob] = [shares.tenant("ann", 1), shares.tenant("bob", 1)];
+    let held: Vec<_> = (0..8).map(|_| ann.try_acquire()).collect();
+    assert!(bob.peek_at(at(0), 9).unwrap().is_refused());
+    let quota = ann.quota_at(at(0)).unwrap();
+    assert_eq!((quota.limit, quota.remaining), (15, 7), "not divided with bob");
+    drop(held);
+}
+
+/// The calls of a tenant that is not hungry any more are the tenant's own, and not permits that the
+/// hungry ones divide.
+#[test]
+fn long_calls_of_a_tenant_that_was_hungry_are_not_divided() {
+    let shares = shares(32, 100);
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(|it| shares.tenant(it, 1));
+    let long = ann.try_acquire_many(14);
+    assert!(long.is_admitted() && ann.try_acquire_many(20).is_refused());
+    for _ in 0..3 * 32 {
+        assert!(cid.try_acquire().is_admitted(), "no more than half is in use");
+    }
+    let (mut of_bob, mut of_cid) = (fill(&bob), fill(&cid));
+    for _ in 0..64 {
+        of_bob.truncate(of_bob.len().saturating_sub(1));
+        of_cid.truncate(of_cid.len().saturating_sub(1));
+        of_bob.extend(fill(&bob));
+        of_cid.extend(fill(&cid));
+    }
+    assert_eq!((of_bob.len(), of_cid.len()), (8, 8), "the half of 30 - 14 each");
+    assert!(shares.tenant("dan", 1).try_acquire_many(2).is_admitted(), "the reserve");
+}
+
+/// An epoch ends by the limit in force, so the hunger of a tenant does not outlast a limit that has
+/// fallen.
+#[test]
+fn hunger_ends_by_the_limit_in_force() {
+    let shares = shares(1_000, 100);
+    let [ann, bob] = [shares.tenant("ann", 1), shares.tenant("bob", 1)];
+    // The epoch begins at the high limit.
+    drop(ann.try_acquire_many(500));
+    drop(ann.try_acquire_many(500));
+    shares.limiter().reconfigure(16);
+    assert!(bob.try_acquire_many(17).is_refused());
+    let mut held: Vec<_> = fill(&ann);
+    assert_eq!(held.len(), 8, "half of the limit, and of 15");
+    for _ in 0..2 * 16 {
+        drop(held.remove(0));
+        held.extend(ann.try_acquire().at_once());
+    }
+    held.extend(fill(&ann));
+    assert_eq!(held.len(), 15, "bob has not asked for two epochs");
+}
+
+/// A share that is no whole number is right in the mean of the epochs.
+#[test]
+fn shares_are_rounded_right_in_the_mean() {
+    let shares = shares(10, 100);
+    let [ann, bob] = [shares.tenant("ann", 1), shares.tenant("bob", 3)];
+    let mut sum = 0;
+    for _ in 0..4_000 {
+        assert!(ann.try_acquire_many(11).is_refused() && bob.try_acquire_many(11).is_refused());
+        let share = ann.quota_at(at(0)).unwrap().limit;
+        assert!(share == 2 || share == 3, "a quarter of 10, and not {share}");
+        sum += share;
+        for _ in 0..2 {
+            drop(ann.try_acquire_many(5));
+        }
+    }
+    // Four standard deviations of 4,000 coins.
+    assert!((9_874..=10_126).contains(&sum), "{sum} in 4,000 epochs");
 }
 
 #[test]
@@ -160,4 +255,34 @@ fn limit_is_exact_and_books_balance_under_a_race() {
         }
     });
     assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+}
+
+/// Tenants that want more than they get have all of the limit but the reserve in use, so the limit
+/// is reached: it grows to the backend, which answers 100 calls at once in 10 ms.
+#[test]
+fn adaptive_limit_grows_while_tenants_have_all_but_the_reserve() {
+    for tenants in [1, 3] {
+        let clock = ManualClock::new(at(60));
+        let headroom = Headroom::new(LimitRange::new(1, 10, 1_000).unwrap());
+        let limit = Arc::new(AdaptiveLimiter::with_clock(headroom, clock.clone()));
+        let shares = Arc::new(FairShares::new(Arc::clone(&limit), 100).unwrap());
+        let mut calls = VecDeque::new();
+        for _ in 0..20_000 {
+            clock.advance(Duration::from_millis(1));
+            let now = clock.now();
+            while calls.front().is_some_and(|(end, _)| *end <= now) {
+                let (_, mut call): (_, TenantPermit<_, _>) = calls.pop_front().unwrap();
+                call.end_at(now, Outcome::Success);
+            }
+            for tenant in 0..tenants {
+                let tenant = OfTenant::new(Arc::clone(&shares), &tenant, 1);
+                while let Ok(call) = tenant.decide(&now.into()).at_once() {
+                    let rounds = calls.len() as u64 / 100 + 1;
+                    calls.push_back((now.saturating_add(Duration::from_millis(10 * rounds)), call));
+                }
+            }
+        }
+        let limit = limit.limit();
+        assert!((80..=200).contains(&limit), "a limit of {limit} with {tenants} tenants");
+    }
 }

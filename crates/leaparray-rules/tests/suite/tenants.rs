@@ -76,6 +76,17 @@ fn tenants_get_their_weighted_shares_of_the_limit() {
     }
 }
 
+/// Several rules refuse by a peek, which makes a tenant hungry as a decision does.
+#[test]
+fn tenants_get_their_shares_beside_another_rule() {
+    for other in ["limit = \"9999 per 1s\"", "in_flight = 99", "key = \"client\"\nin_flight = 99"] {
+        let other = format!("[[rule]]\nname = \"other\"\nresource = \"a\"\n{other}");
+        let rules = rules(&format!("in_flight = 32\n{TENANT}\n\n{other}"));
+        let of_ann = fill(&rules, "ann");
+        assert_eq!(share(&rules, of_ann), [15, 15], "{other}");
+    }
+}
+
 #[test]
 fn requests_without_a_tenant_are_one() {
     let rules = rules(&format!("in_flight = 32\n{TENANT}\nmax_keys = 100"));

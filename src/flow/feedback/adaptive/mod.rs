@@ -258,6 +258,11 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         }
     }
 
+    /// Notes that the limit was reached.
+    pub(in crate::flow) fn reach(&self) {
+        self.raise_peak(self.peak.load(Ordering::Relaxed), self.permits.limit());
+    }
+
     /// Raises the peak, which was found to be `peak`, to `in_use`. Most calls only read it. If an
     /// epoch has ended since the peak was read, the call counts in its peak.
     #[inline]
@@ -291,7 +296,7 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
         // the limit was reached, as a refusal does.
         let refusal = decision.refusal().filter(|_| ask.is_first());
         if refusal.is_some_and(|it| it.reason != Reason::MoreThanLimit) {
-            self.raise_peak(self.peak.load(Ordering::Relaxed), self.permits.limit());
+            self.reach();
         }
         Some(decision)
     }

@@ -105,22 +105,34 @@ impl Rule {
 /// The names that rules can have.
 pub(super) const NAMES: u8 = 5;
 
-/// Draws a file. One of eight has a rule with tenants alone, of which the reference knows more than
-/// beside other rules.
+/// Draws a file. Two of eight have a rule with tenants that concerns each request, alone or beside
+/// another rule.
 pub(super) fn random(rng: &mut Rng) -> Vec<Rule> {
-    if rng.u8(0..8) == 0 {
-        let weights = Some(Weights::random(rng));
-        let limit = Limit::InFlight { limit: rng.u64(2..16) };
-        return vec![Rule {
-            resources: 3,
-            key: None,
-            shares: None,
-            weights,
-            limit,
-            ..Rule::random(rng, 0)
-        }];
+    match rng.u8(0..8) {
+        0 => vec![of_tenants(rng)],
+        1 => vec![of_tenants(rng), Rule::random(rng, 1)],
+        _ => (0..rng.u8(1..4)).map(|name| Rule::random(rng, name)).collect(),
     }
-    (0..rng.u8(1..4)).map(|name| Rule::random(rng, name)).collect()
+}
+
+fn of_tenants(rng: &mut Rng) -> Rule {
+    let weights = Some(Weights::random(rng));
+    let limit = Limit::InFlight { limit: rng.u64(2..16) };
+    Rule { resources: 3, key: None, shares: None, weights, limit, ..Rule::random(rng, 0) }
+}
+
+/// Draws the file after this one, in which the tenants have the same rule with another limit or
+/// other weights.
+pub(super) fn with_other_shares(rng: &mut Rng, file: &[Rule]) -> Vec<Rule> {
+    let mut file = file.to_vec();
+    for rule in file.iter_mut().filter(|it| it.weights.is_some()) {
+        if rng.bool() {
+            rule.limit = Limit::InFlight { limit: rng.u64(0..20) };
+        } else {
+            rule.weights = Some(Weights::random(rng));
+        }
+    }
+    file
 }
 
 /// Draws the file after this one. A rule that comes back is one of `former`, the earlier rules.

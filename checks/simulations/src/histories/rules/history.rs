@@ -115,31 +115,38 @@ impl Middle {
 }
 
 impl History {
-    /// Draws a history of up to 80 steps.
+    /// Draws a history: of up to 80 steps, or of up to 240 if tenants share a limit, whose epochs
+    /// end by the permits that come back.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let rng = &mut Rng::with_seed(seed);
         let first = draw::random(rng);
+        let has_epochs = first[0].weights.is_some() && rng.bool();
         let mut former = first.clone();
         let mut present = first.clone();
         let mut next = |rng: &mut Rng| {
-            present = if rng.u8(0..4) == 0 {
-                draw::turned(rng, &present)
-            } else {
-                draw::changed(rng, &present, &former)
+            present = match rng.u8(0..8) {
+                _ if has_epochs && rng.u8(0..8) > 0 => draw::with_other_shares(rng, &present),
+                0 | 1 => draw::turned(rng, &present),
+                _ => draw::changed(rng, &present, &former),
             };
             former.extend_from_slice(&present);
             present.clone()
         };
-        let steps = (0..rng.usize(10..80)).map(|_| {
-            let action = match rng.u8(0..20) {
-                0..=9 => Action::Ask(Request::random(rng)),
-                10..=13 => {
+        let (most, weights) =
+            if has_epochs { (240, [10, 18, 19, 20]) } else { (80, [10, 14, 18, 19]) };
+        let steps = (0..rng.usize(10..most)).map(|_| {
+            let drawn = rng.u8(0..if has_epochs { 21 } else { 20 });
+            let action = match weights.iter().position(|end| drawn < *end) {
+                Some(0) => Action::Ask(Request::random(rng)),
+                Some(1) => {
                     let outcomes = [Outcome::Success, Outcome::Exception, Outcome::Cancelled];
                     Action::End(rng.usize(0..8), outcomes[rng.usize(0..3)])
                 }
-                14..=17 => Action::Apply(next(rng)),
-                18 => Action::ApplyWithin(Request::random(rng), Middle::random(rng), next(rng)),
+                Some(2) => Action::Apply(next(rng)),
+                Some(3) => {
+                    Action::ApplyWithin(Request::random(rng), Middle::random(rng), next(rng))
+                }
                 _ => Action::AskWithin(next(rng), rng.u8(0..4), Request::random(rng)),
             };
             Step { after: time(rng), action }

@@ -8,7 +8,7 @@ use leaparray::Outcome;
 use super::breaker::{Attempts, Breaker};
 use super::file::{Limit, Rule};
 use super::pace::Pace;
-use super::tenants::Tenants;
+use super::tenants::{May, OfTenant, Tenants};
 use super::warm_up::{Curve, WarmUp};
 
 /// The number of keys: two clients or contexts, and the requests without one.
@@ -87,6 +87,24 @@ fn part(limit: u64, share: Option<u64>) -> u64 {
     share.map_or(limit, |share| (limit * share / 100).max(1).min(limit))
 }
 
+/// Returns the lowest and the highest limit in flight.
+fn limits_in_flight(limit: Limit) -> (u64, u64) {
+    match limit {
+        Limit::Adaptive { min, max } => (min, max),
+        Limit::InFlight { limit } => (limit, limit),
+        _ => unreachable!("a state is of its limit"),
+    }
+}
+
+/// Returns whether a limit in flight is not known.
+fn adapts(limit: Limit) -> bool {
+    matches!(limit, Limit::Adaptive { min, max } if min < max)
+}
+
+fn of_tenant(Asked { key, permits, weight, .. }: Asked) -> OfTenant {
+    OfTenant { tenant: key, weight: weight.unwrap_or(1), permits }
+}
+
 /// The numbers of a warm-up.
 fn curve(limit: Limit) -> Curve {
     let Limit::WarmUp { count, interval, period, cold_factor } = limit else {
@@ -99,11 +117,7 @@ impl Limiter {
     pub(super) fn new(rule: &Rule, now: u64) -> Self {
         let limit = rule.limit;
         let state = match limit {
-            // Epochs end by the limit in force.
-            Limit::Adaptive { .. } if rule.weights.is_some() => {
-                State::Tenants(Tenants::of_unknown_hunger())
-            }
-            _ if rule.weights.is_some() => State::Tenants(Tenants::new()),
+            limit if rule.weights.is_some() => State::Tenants(Tenants::new(adapts(limit))),
             Limit::Window { .. } => State::Window(VecDeque::new()),
             Limit::Bucket { burst, .. } => State::Bucket { level: burst * PARTS, at: now },
             Limit::WarmUp { .. } => State::WarmUp(WarmUp::new()),
@@ -151,21 +165,25 @@ impl Limiter {
             }
         }
         self.limit = limit;
+        if let State::Tenants(tenants) = &mut self.keys[0]
+            && adapts(limit)
+        {
+            tenants.forget();
+        }
         // A bucket keeps its tokens, as far as they fit.
         self.advance(now);
     }
 
     pub(super) fn answer(&mut self, asked: Asked, now: u64) -> Answer {
         self.advance(now);
-        let Asked { key, permits, share, weight, can_wait } = asked;
+        let Asked { key, permits, share, can_wait, .. } = asked;
         match (self.limit, &*self.state(key)) {
             (limit, State::Tenants(tenants)) => {
-                let limits = match limit {
-                    Limit::Adaptive { min, max } => (min, max),
-                    Limit::InFlight { limit } => (limit, limit),
-                    _ => unreachable!("a state is of its limit"),
-                };
-                tenants.answer(limits, (key, weight.unwrap_or(1)), permits)
+                match tenants.may(limits_in_flight(limit), of_tenant(asked)) {
+                    May { refuse: false, .. } => Answer::Admits,
+                    May { admit: false, .. } => Answer::Refuses,
+                    May { .. } => Answer::Either,
+                }
             }
             (Limit::Window { count, .. }, State::Window(log)) => {
                 Answer::of(log.iter().map(|(_, permits)| permits).sum::<u64>() + permits <= count)
@@ -209,7 +227,9 @@ impl Limiter {
     pub(super) fn take(&mut self, asked: Asked, now: u64) -> u64 {
         let Asked { key, permits, .. } = asked;
         match (self.limit, self.state(key)) {
-            (_, State::Tenants(tenants)) => tenants.take(key, permits),
+            (limit, State::Tenants(tenants)) => {
+                tenants.take(limits_in_flight(limit).0, of_tenant(asked));
+            }
             (_, State::Window(log)) => log.push_back((now, permits)),
             (_, State::Bucket { level, .. }) => *level -= permits * PARTS,
             (_, State::WarmUp(state)) => state.take(permits),
@@ -239,16 +259,43 @@ impl Limiter {
         }
     }
 
-    /// Notes a refusal, which is demand.
+    /// Notes a refusal by a decision, which is demand at a warm-up.
     pub(super) fn note_refused(&mut self, asked: Asked, now: u64) {
         self.advance(now);
         let limit = self.limit;
-        match self.state(asked.key) {
-            State::WarmUp(state) => state.refuse(curve(limit), asked.permits),
-            State::Tenants(tenants) => {
-                tenants.note_refused(asked.key, asked.weight.unwrap_or(1));
+        if let State::WarmUp(state) = self.state(asked.key) {
+            state.refuse(curve(limit), asked.permits);
+        }
+    }
+
+    /// Notes the answer to a tenant: a decision, or the peek before it. The permits are taken apart
+    /// from it.
+    pub(super) fn note_answer(&mut self, asked: Asked, answer: Answer) {
+        let limit = self.limit;
+        if let State::Tenants(tenants) = self.state(asked.key) {
+            let (limit, of) = (limits_in_flight(limit).0, of_tenant(asked));
+            match answer {
+                Answer::Refuses => tenants.refuse(limit, of),
+                Answer::Either => tenants.answer(limit, of),
+                _ => {}
             }
-            _ => {}
+        }
+    }
+
+    /// Takes the state of the tenants from another state of this limiter.
+    pub(super) fn keep_tenants(&mut self, from: &Self) {
+        if let [State::Tenants(_), ..] = from.keys {
+            self.keys.clone_from(&from.keys);
+        }
+    }
+
+    /// Notes that a tenant may have been answered, and its permits taken back, by a number between
+    /// the limit and another one.
+    pub(super) fn may_have_asked(&mut self, other: Limit, asked: Asked) {
+        let limit = self.limit;
+        if let State::Tenants(tenants) = self.state(asked.key) {
+            let (one, other) = (limits_in_flight(limit), limits_in_flight(other));
+            tenants.may_have_asked((one.0.min(other.0), one.1.max(other.1)), of_tenant(asked));
         }
     }
 
@@ -265,8 +312,7 @@ impl Limiter {
         match (self.limit, self.state(key)) {
             (_, State::InFlight { in_use }) => *in_use -= permits,
             (limit, State::Tenants(tenants)) => {
-                let limit = if let Limit::InFlight { limit } = limit { limit } else { 0 };
-                tenants.end(limit, key, permits);
+                tenants.end(limits_in_flight(limit).0, key, permits);
             }
             (Limit::Breaker { in_row, wait }, State::Breaker(breaker)) => {
                 breaker.end(in_row, wait, of, outcome, now);
@@ -275,13 +321,6 @@ impl Limiter {
                 attempts.end(outcome == Outcome::Exception, now);
             }
             _ => {}
-        }
-    }
-
-    /// Forgets which tenants are hungry.
-    pub(super) fn forget_hunger(&mut self) {
-        if let State::Tenants(tenants) = &mut self.keys[0] {
-            tenants.forget();
         }
     }
 

@@ -14,8 +14,9 @@
 //! - no request is refused while each rule of its version has a free permit;
 //! - no request is admitted by half of two versions;
 //! - a pace keeps its due times, a service stays as warm as it is, and a debt takes its time;
-//! - tenants share a limit in flight by their weights. Beside a change, the reference does not know
-//!   which of them are hungry: it then has bounds alone;
+//! - tenants share a limit in flight by their weights, for as long as they are hungry. A share that
+//!   is no whole number is rounded in one way for a tenant in an epoch. After a request beside a
+//!   change, the reference keeps each course that the epochs may have taken;
 //! - an adaptive limit admits up to the lowest limit of its range, and never beyond the highest;
 //! - an adaptive breaker drops no request while nothing speaks against the backend.
 //!

@@ -59,6 +59,13 @@ impl Model {
         self.apply_since(&before, file, now);
     }
 
+    /// Returns the state after the rules were replaced.
+    pub(super) fn after(&self, file: &[Rule], now: u64) -> Self {
+        let mut next = self.clone();
+        next.apply(file, now);
+        next
+    }
+
     /// Replaces the rules, by a change that has begun when the state was `begun`. A limiter that
     /// replaces another one is charged with what that had charged then, also beyond its limit. It
     /// already decides when it is charged with the rest, which therefore counts as far as permits
@@ -116,10 +123,27 @@ impl Model {
         self.active.iter().filter(concerns).copied().collect()
     }
 
-    /// Forgets which tenants are hungry, after decisions that may have taken permits and given them
-    /// back.
-    pub(super) fn forget_hunger(&mut self) {
-        self.limiters.iter_mut().for_each(Limiter::forget_hunger);
+    /// Notes that a request beside a change to `next` may have been decided before: a refusal makes
+    /// a tenant hungry, and permits that are taken back end epochs.
+    pub(super) fn may_have_decided(&mut self, next: &Self, request: &Request) {
+        for it in self.concerned(request) {
+            let same = next.active.iter().find(|other| other.limiter == it.limiter);
+            let same = same.map_or(it.rule, |it| it.rule);
+            for rule in [it.rule, same] {
+                self.limiters[it.limiter].may_have_asked(same.limit, request.asked(&rule));
+            }
+        }
+    }
+
+    /// Returns the state after a decision on the state `asked`. A refusal may be by the numbers of
+    /// one rule, while another one had those after a change: it has each course of the tenants.
+    pub(super) fn by_any_numbers(mut self, verdict: &Verdict, asked: &Self) -> Self {
+        if let Verdict::Refused(_) = verdict {
+            for (limiter, asked) in self.limiters.iter_mut().zip(&asked.limiters) {
+                limiter.keep_tenants(asked);
+            }
+        }
+        self
     }
 
     /// Decides on a request: returns the states and the verdicts that there may be. One that is
@@ -155,7 +179,6 @@ impl Model {
         let is_unknown = |(_, answer): &&(Active, Answer)| *answer == Answer::Unknown;
         let unknown: Vec<_> = answers.iter().filter(is_unknown).map(|(it, _)| *it).collect();
         if !unknown.is_empty() {
-            self.forget_hunger();
             // A limiter that adapts itself may refuse the request before.
             all.extend(self.clone().refused(&answers, request, now));
         }
@@ -192,44 +215,41 @@ impl Model {
         concerned.iter().map(answer).collect()
     }
 
-    /// Returns the states after a refusal by one of the rules that refuse, or may refuse.
+    /// Returns the states after a refusal by each of the rules that refuse, or may refuse.
     fn refused(
         self,
         answers: &[(Active, Answer)],
         request: &Request,
         now: u64,
     ) -> Vec<(Self, Verdict)> {
-        let may_refuse = |(it, answer): &&(Active, Answer)| {
+        let may_refuse = |it: &Active, answer| {
             it.is_enforced() && matches!(answer, Answer::Refuses | Answer::Either)
         };
-        let refusers: Vec<_> =
-            answers.iter().filter(may_refuse).map(|(it, _)| it.rule.name).collect();
-        if refusers.is_empty() {
-            return Vec::new();
-        }
-        let is_refusal = |answer| matches!(answer, Answer::Refuses | Answer::Either);
-        let noted = self.with_refusals(answers, is_refusal, request, now);
-        // Rules that decide together refuse by a peek, which is no demand.
+        let mut states = Vec::new();
+        // Rules that decide together refuse by a peek, which is no demand at a warm-up.
         let alone = answers.len() == 1 && self.active.len() == 1;
-        let mut states = vec![noted];
-        if !alone {
-            let is_refusal = |answer| answer == Answer::Refuses;
-            states.push(self.with_refusals(answers, is_refusal, request, now));
-            states.push(self);
+        for (place, (it, answer)) in answers.iter().enumerate() {
+            if !may_refuse(it, *answer) {
+                continue;
+            }
+            let mut refused = self.clone();
+            for (other, (it, answer)) in answers.iter().enumerate() {
+                let answer = if other == place { Answer::Refuses } else { *answer };
+                refused.limiters[it.limiter].note_answer(request.asked(&it.rule), answer);
+            }
+            let verdict = Verdict::Refused(vec![it.rule.name]);
+            states.push((refused.with_refusals(answers, request, now), verdict.clone()));
+            if !alone {
+                states.push((refused, verdict));
+            }
         }
-        states.into_iter().map(|it| (it, Verdict::Refused(refusers.clone()))).collect()
+        states
     }
 
-    /// Returns the state in which each limiter whose answer is a refusal has noted that.
-    fn with_refusals(
-        &self,
-        answers: &[(Active, Answer)],
-        is_refusal: impl Fn(Answer) -> bool,
-        request: &Request,
-        now: u64,
-    ) -> Self {
+    /// Returns the state in which each warm-up that refuses has noted that as demand.
+    fn with_refusals(&self, answers: &[(Active, Answer)], request: &Request, now: u64) -> Self {
         let mut noted = self.clone();
-        for (it, _) in answers.iter().filter(|(_, answer)| is_refusal(*answer)) {
+        for (it, _) in answers.iter().filter(|(_, answer)| *answer == Answer::Refuses) {
             noted.limiters[it.limiter].note_refused(request.asked(&it.rule), now);
         }
         noted
@@ -238,7 +258,7 @@ impl Model {
     /// Returns the states after an admission. A limiter in the shadow that may have refused the
     /// request has given its permits or not.
     fn admitted(
-        self,
+        mut self,
         answers: &[(Active, Answer)],
         request: &Request,
         number: usize,
@@ -249,8 +269,10 @@ impl Model {
             .filter(|(it, _)| it.is_enforced())
             .map(|(_, answer)| if let Answer::Waits(wait) = answer { *wait } else { 0 });
         let verdict = Verdict::Admitted { wait: wait.max().unwrap_or_default() };
-        let is_refusal = |answer| answer == Answer::Refuses;
-        let noted = self.with_refusals(answers, is_refusal, request, now);
+        for (it, answer) in answers.iter().filter(|(_, answer)| *answer == Answer::Refuses) {
+            self.limiters[it.limiter].note_answer(request.asked(&it.rule), *answer);
+        }
+        let noted = self.with_refusals(answers, request, now);
         let mut states = vec![(noted, Vec::new())];
         if states[0].0 != self {
             states.push((self, Vec::new()));
@@ -265,10 +287,8 @@ impl Model {
                 continue;
             }
             let mut without = if may_refuse { states.clone() } else { Vec::new() };
-            for place in 0..without.len() {
-                let (mut noted, charges) = without[place].clone();
-                noted.limiters[it.limiter].note_refused(asked, now);
-                without.push((noted, charges));
+            for (state, _) in &mut without {
+                state.limiters[it.limiter].note_answer(asked, Answer::Refuses);
             }
             for (state, charges) in &mut states {
                 let generation = state.limiters[it.limiter].take(asked, now);

@@ -254,16 +254,16 @@ impl Run {
     ) -> Result<(), Difference> {
         for mut model in mem::take(&mut self.models) {
             // A decision that is made anew takes permits twice, and gives some back.
-            model.forget_hunger();
+            model.may_have_decided(&model.after(file, self.now), request);
             for (state, verdict) in model.clone().decide(request, step, self.now) {
+                let state = state.by_any_numbers(&verdict, &model);
                 let (mut before, mut late) = (state.clone(), state);
                 before.apply(file, self.now);
                 possible.push((before, verdict.clone()));
                 late.apply_since(&model, file, self.now);
                 possible.push((late, verdict));
             }
-            let mut next = model.clone();
-            next.apply(file, self.now);
+            let next = model.after(file, self.now);
             // By the number of the other version, in the list of either.
             let mut refusers = model.refusers_by(&next, request, self.now);
             refusers.extend(next.refusers_by(&model, request, self.now));
@@ -277,9 +277,6 @@ impl Run {
                     possible.extend(model.decide_twice(&next, file, request, at));
                 }
             }
-        }
-        for (model, _) in &mut possible {
-            model.forget_hunger();
         }
         self.bounds.apply(file, self.now);
         self.has_keys = has_keys(file);
@@ -358,8 +355,11 @@ impl Run {
                 }
                 let answer = found.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let at = (step, self.now);
-                self.models.iter_mut().for_each(Model::forget_hunger);
-                let between = |it: &Model| it.decide_between(file, request, at);
+                let between = |it: &Model| {
+                    let mut model = it.clone();
+                    model.may_have_decided(&it.after(file, now), request);
+                    model.decide_between(file, request, at)
+                };
                 let between = self.models.iter().flat_map(between).collect();
                 self.meet(step, request, file, answer.expect("the hook was called"), between)
             }
