@@ -95,8 +95,8 @@ const EXPLAINED: &[Explained] = &[
         "rules",
         |it| it.case.starts_with("rules: ") && it.case.ends_with("10,000 rules"),
         "With 10,000 rules, it takes {measured} × as long, not {goal} ×",
-        "because it reads the list of limiters, and a decision alone also the line of the resource's \
-         handle, each in a page of its own; a limiter by hand is found by its index",
+        "because it also reads the handle of the resource, which has the word, out of the second \
+         cache of the core; a limiter by hand is found by its index",
     ),
     explained(
         "leases",

@@ -51,6 +51,33 @@ impl<C: RuleClock> Step<C> {
     }
 }
 
+/// What the rules in force and the rules that are gone have for a rule of the next version.
+enum Found<'a, C: RuleClock> {
+    /// The same rule.
+    Same(&'a Active<C>),
+    /// A rule whose limiter is changed in place, by way of these numbers.
+    InPlace { known: &'a Active<C>, strictest: Limit },
+    /// A rule that is gone, in place of the rule with that name, if there is one.
+    Back { known: Option<&'a Active<C>>, back: &'a Active<C> },
+    /// No limiter. The rule replaces the one with that name, if there is one.
+    New { known: Option<&'a Active<C>> },
+}
+
+impl<'a, C: RuleClock> Found<'a, C> {
+    fn of(known: Option<&'a Active<C>>, gone: &'a GoneRules<C>, rule: &Rule) -> Self {
+        if let Some(same) = known.filter(|it| *it.rule == *rule) {
+            return Self::Same(same);
+        }
+        if let Some((known, strictest)) = known.and_then(|it| Some((it, it.rule.becomes(rule)?))) {
+            return Self::InPlace { known, strictest };
+        }
+        match gone.of(rule) {
+            Some(back) => Self::Back { known, back },
+            None => Self::New { known },
+        }
+    }
+}
+
 /// The next plan, and how to come to it.
 struct Prepared<C: RuleClock> {
     plan: Plan<C>,
@@ -172,44 +199,54 @@ impl<C: RuleClock> Rules<C> {
     fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
         let mut former: HashMap<&str, &Active<C>> =
             before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
+        let found: Vec<_> = rules
+            .rules()
+            .iter()
+            .map(|rule| {
+                let known = former.remove(&*rule.name);
+                (rule, Found::of(known, gone, rule))
+            })
+            .collect();
+        let is_new = |found: &Found<'_, C>| matches!(found, Found::New { .. });
+        let new: Vec<_> = found.iter().filter(|(_, it)| is_new(it)).map(|it| it.0).collect();
+        let mut limiters = RuleLimiter::all(&new, self.registry(), &self.shared.fleet).into_iter();
         let (mut steps, mut carries) = (Vec::new(), Vec::new());
         let (mut replaced, mut changes) = (Vec::new(), Changes::default());
-        let active = rules.rules().iter().map(|rule| {
-            let known = former.remove(&*rule.name);
-            if let Some(same) = known.filter(|it| *it.rule == *rule) {
-                changes.unchanged += 1;
-                return same.clone();
-            }
+        let active = found.into_iter().map(|(rule, found)| {
             let new = Arc::new(rule.clone());
-            let in_place = known.and_then(|it| Some((it, it.rule.becomes(rule)?)));
-            let Some((known, strictest)) = in_place else {
-                let list =
-                    if known.is_some() { &mut changes.begun_anew } else { &mut changes.added };
-                list.push(Arc::clone(&rule.name));
-                replaced.extend(known.cloned());
+            let (known, next) = match found {
+                Found::Same(same) => {
+                    changes.unchanged += 1;
+                    return same.clone();
+                }
+                Found::InPlace { known, strictest } => {
+                    changes.changed.push(Arc::clone(&rule.name));
+                    let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
+                    let next = Active::new(&new, limiter, rollout, Some(known));
+                    let former = Arc::clone(&known.rule);
+                    steps.push(Step { former, strictest, next: next.clone() });
+                    return next;
+                }
                 // A rule that has come back takes its state up again: no request had it since.
-                if let Some(back) = gone.of(rule) {
+                Found::Back { known, back } => {
                     let rollout = back.rollout.as_ref();
                     let before = known.or(Some(back));
                     let next = Active::new(&new, Arc::clone(&back.limiter), rollout, before);
                     let (former, strictest) = (Arc::clone(&back.rule), rule.limit.clone());
                     steps.push(Step { former, strictest, next: next.clone() });
-                    if let Some(known) = known {
-                        carries.push(Carry::new(&known.limiter, &back.limiter));
-                    }
-                    return next;
+                    (known, next)
                 }
-                let (registry, fleet) = (self.registry(), &self.shared.fleet);
-                let limiter = Arc::new(RuleLimiter::new(rule, registry, fleet));
-                if let Some(known) = known {
-                    carries.push(Carry::new(&known.limiter, &limiter));
+                Found::New { known } => {
+                    let limiter = limiters.next().expect("a limiter for each new rule");
+                    (known, Active::new(&new, limiter, None, known))
                 }
-                return Active::new(&new, limiter, None, known);
             };
-            changes.changed.push(Arc::clone(&rule.name));
-            let (limiter, rollout) = (Arc::clone(&known.limiter), known.rollout.as_ref());
-            let next = Active::new(&new, limiter, rollout, Some(known));
-            steps.push(Step { former: Arc::clone(&known.rule), strictest, next: next.clone() });
+            let list = if known.is_some() { &mut changes.begun_anew } else { &mut changes.added };
+            list.push(Arc::clone(&rule.name));
+            if let Some(known) = known {
+                carries.push(Carry::new(&known.limiter, &next.limiter));
+                replaced.push(known.clone());
+            }
             next
         });
         let active: Box<[_]> = active.collect();

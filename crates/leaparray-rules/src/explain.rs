@@ -8,7 +8,7 @@ use leaparray::flow::shadow::{Mode, Share};
 
 use crate::caller::{Caller, KeyValues};
 use crate::pattern::Pattern;
-use crate::plan::{Index, Member};
+use crate::plan::{Index, Member, Numbers};
 use crate::rule::{self, KeySource, Quoted, Rule, Traffic};
 use crate::text::RuleSet;
 
@@ -130,7 +130,7 @@ impl RuleSet {
         context: Option<&str>,
         caller: &A,
     ) -> Explanation {
-        let list = Index::new(self.rules().iter()).find(traffic, resource);
+        let list = Index::new(self.rules().iter(), Numbers::default()).find(traffic, resource);
         let handle = |source: &KeySource| {
             (if *source == KeySource::Context { context } else { Some(resource) }).map(Arc::from)
         };

@@ -52,4 +52,36 @@ fn rule_takes_a_kibibyte_beside_its_limiter_at_most() {
         assert!(beside <= 1_024, "{limit}: {beside} bytes beside {}", by_hand / RULES);
         println!("{limit}: {beside} bytes beside {}", by_hand / RULES);
     }
+    changed_rules_retain_no_more_than_their_groups(&clock);
+}
+
+/// Each second change replaces a limiter by a bucket, which has a group of its own: after the
+/// changes, each rule has one. So a rule takes the memory of a group at most, and the changes
+/// retain no other.
+fn changed_rules_retain_no_more_than_their_groups(clock: &ManualClock) {
+    const FEW: usize = 8;
+    const KINDS: [&str; 2] = ["10 per second, bursts of 10", "10 per second"];
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    let apply = |window: Option<usize>| {
+        let rule = |it: usize| {
+            let kind = KINDS[usize::from(window == Some(it))];
+            format!("[[rule]]\nname = \"r{it}\"\nresource = \"{it}\"\nlimit = \"{kind}\"\n")
+        };
+        let set = RuleSet::parse(&(0..FEW).map(rule).collect::<String>()).unwrap();
+        // A limiter that is gone can come back with its state for an hour.
+        clock.advance(std::time::Duration::from_secs(3_601));
+        drop(rules.apply(&set));
+    };
+    let (loaded, ()) = bytes_of(|| apply(None));
+    let empty = dhat::HeapStats::get().curr_bytes - loaded;
+    for change in 0..500 {
+        apply(Some(change % FEW));
+        apply(None);
+    }
+    apply(None);
+    let changed = dhat::HeapStats::get().curr_bytes - empty;
+    let more = changed.saturating_sub(loaded) / FEW;
+    println!("after 1,000 changes: {more} bytes of a rule more than after a load");
+    assert!(more <= 1_024, "{more} bytes of a rule more than after a load");
 }

@@ -1,5 +1,6 @@
 //! A bound on how far ahead of the clock of a limiter a given time may be.
 
+use std::mem::offset_of;
 use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering};
@@ -16,15 +17,18 @@ use crate::time::{Clock, saturating_nanos};
 ///
 /// Relaxed: the horizon orders nothing, and only grows. A stale value causes one needless read of
 /// the clock. A refund comes after its request, so it finds that the request's time was cut.
+//
+// In this order, a limiter whose state follows has what a decision reads in one place.
 #[derive(Debug)]
+#[repr(C)]
 pub(in crate::flow) struct Horizon {
-    /// In nanoseconds.
-    latest: AtomicU64,
     /// The earliest and the latest time, in nanoseconds, in place of which the horizon was used.
     /// The earlier is the later one while there was none.
     cut: [AtomicU64; 2],
     /// In nanoseconds. `u64::MAX` stands for no bound.
     lead: u64,
+    /// In nanoseconds.
+    latest: AtomicU64,
 }
 
 impl Horizon {
@@ -34,6 +38,9 @@ impl Horizon {
     pub(in crate::flow) fn new() -> Self {
         Self::with_lead(Self::DEFAULT_LEAD)
     }
+
+    /// The offset of what a decision reads, in bytes.
+    pub(in crate::flow) const DECISION_OFFSET: usize = offset_of!(Self, latest);
 
     /// Creates the horizon of a limiter that has not read its clock. Without a bound, it never
     /// reads it.

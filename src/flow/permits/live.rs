@@ -33,7 +33,10 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RacyOnce, Slot};
 ///   the next version.
 /// - `later`: as [`Slot`]. A thread that loads a version finds it complete. A thread that loads an
 ///   older version finds its word closed, and its own attempt to publish fails.
+//
+// In this order, what a decision reads comes first, in the first version as well.
 #[derive(Debug)]
+#[repr(C)]
 pub(in crate::flow) struct Live<S> {
     first: Version<S>,
     /// The current version, after the first change.
@@ -43,9 +46,10 @@ pub(in crate::flow) struct Live<S> {
 
 /// Settings, and the word of the limiter while they are in force.
 #[derive(Debug)]
+#[repr(C)]
 pub(in crate::flow) struct Version<S> {
-    pub(in crate::flow) settings: S,
     pub(in crate::flow) word: AtomicU64,
+    pub(in crate::flow) settings: S,
     /// The last word before it was closed.
     last: AtomicU64,
     next: RacyOnce<Next<S>>,

@@ -1,5 +1,6 @@
 //! A limiter of one word, which threads share.
 
+use std::mem::offset_of;
 use std::time::Duration;
 
 use super::rule::{Back, CLOSED, NotAdmitted, Rule, Take, Taken, decision};
@@ -33,11 +34,21 @@ use crate::time::{Clock, Timestamp, saturating_nanos};
 /// Taking releases, and giving back acquires. The steps of a thread before it took permits, such as
 /// a read of the clock, happen before the reading of the thread that gives back. Otherwise, the
 /// word orders nothing, and its modification order decides.
+//
+// In this order, what a decision reads is adjacent: the end of the horizon, the word, and the
+// settings as far as they do not concern refunds and changes. For a token bucket, these are 64 bytes.
 #[derive(Debug)]
+#[repr(C)]
 pub(in crate::flow) struct Metered<R, C> {
-    live: Live<R>,
     horizon: Horizon,
+    live: Live<R>,
     clock: C,
+}
+
+impl<R, C> Metered<R, C> {
+    /// The offset of what a decision reads, in bytes.
+    pub(in crate::flow) const DECISION_OFFSET: usize =
+        offset_of!(Self, horizon) + Horizon::DECISION_OFFSET;
 }
 
 impl<R: Rule, C: Clock> Metered<R, C> {

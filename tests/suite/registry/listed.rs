@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
 use leaparray::registry::RegistryError;
-use leaparray::{Clock, Entry, Registry, RegistryConfig, Resource, ResourceNode};
+use leaparray::{Clock, Entry, ManualClock, Registry, RegistryConfig, Resource, ResourceNode};
 
 use crate::registry::{THREADS, names, registry, registry_of, together};
 
@@ -179,4 +179,25 @@ fn resource_outlives_its_registry() {
     let entry = Entry::enter(registry.resource("a").unwrap());
     drop(registry);
     thread::spawn(move || entry.success()).join().unwrap();
+}
+
+/// A clone begins with the word of its holder. A handle that was cloned before keeps its own copy.
+#[test]
+fn clone_of_a_handle_begins_with_the_newest_word_of_its_holder() {
+    let (registry, _) = registry();
+    let handle = registry.resource("orders").unwrap();
+    let before = handle.clone();
+    handle.set_rule_place(7);
+    let words = |it: &Resource<ManualClock>| (it.rule_place(), it.shared_rule_place());
+    assert_eq!([&handle, &before, &before.clone()].map(words), [(7, 7), (0, 7), (7, 7)]);
+    let context = handle.in_context("web").unwrap();
+    assert_eq!(words(&context), (0, 7), "another holder");
+    before.set_rule_place(8);
+    assert_eq!([&handle, &before, &handle.clone()].map(words), [(7, 8), (8, 8), (8, 8)]);
+    let found = registry.resource("orders").unwrap();
+    found.set_rule_place(9);
+    let again = registry.resource("orders").unwrap();
+    assert_eq!(words(&again), (9, 9), "its holder is kept for look-ups");
+    // Two words, which are passed in registers.
+    assert_eq!(size_of_val(&found), 2 * size_of::<u64>());
 }

@@ -79,6 +79,21 @@ macro_rules! replaceable {
     };
 }
 
+/// A decision beside one by the least that a limiter takes which can be replaced.
+macro_rules! least {
+    ($threads:tt, $rules:literal) => {
+        of!(
+            $threads,
+            $rules,
+            ["a decision", "rules: a decision"],
+            [
+                "the least that a limiter reads if it can be replaced",
+                "by hand, the least that can be replaced: a decision"
+            ]
+        )
+    };
+}
+
 const CHANGE: &str = "`load_rules` of `sentinel-core`";
 
 pub(crate) const RULES: &[Row] = &[
@@ -111,7 +126,9 @@ pub(crate) const RULES: &[Row] = &[
     held!(1, "10,000 rules"),
     decision!(1, "10,000 rules"),
     replaceable!(1, "10,000 rules"),
+    least!(1, "10,000 rules"),
     held!(2, "10,000 rules"),
     decision!(2, "10,000 rules"),
     replaceable!(2, "10,000 rules"),
+    least!(2, "10,000 rules"),
 ];

@@ -9,6 +9,7 @@ use leaparray_rules::{RuleSet, Rules};
 use sentinel_core::EntryBuilder;
 use sentinel_core::base::TrafficType;
 
+use super::floor::Floor;
 use super::{RESOURCES, case, changes, name};
 use crate::goals::Row;
 use crate::harness::Suite;
@@ -20,6 +21,8 @@ const HELD_BY_HAND: &str = "by hand: a request of a resource that the caller has
 const ASK: &str = "rules: a decision";
 const ASK_BY_HAND: &str = "by hand: a decision";
 const ASK_REPLACEABLE: &str = "by hand, replaceable: a decision";
+
+const ASK_LEAST: &str = "by hand, the least that can be replaced: a decision";
 
 const THREADS: [usize; 2] = [1, 2];
 
@@ -38,6 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
                 (HELD, HELD_BY_HAND, Some(BY_HAND)),
                 (ASK, ASK_BY_HAND, Some(BY_HAND)),
                 (ASK, ASK_REPLACEABLE, None),
+                (ASK, ASK_LEAST, None),
             ] {
                 let [ours, other] = [ours, other].map(|it| case(it, resources));
                 rows.push(Row::baseline(&other, threads));
@@ -89,6 +93,9 @@ pub(super) fn add(suite: &mut Suite, resources: usize, cores: usize) {
             let limiter = replaceable[place].load();
             assert!(limiter.ask(&Ask::at(clock.now())).is_admitted());
         });
+        add(suite, ASK_LEAST, |_, Subject { clock, least, .. }, place| {
+            assert!(least.admits(place, &Ask::at(clock.now())));
+        });
     }
 }
 
@@ -117,6 +124,7 @@ struct Subject {
     limiters: Vec<Named<TokenBucket>>,
     /// The same, each of which can be replaced while threads decide, as a rule can.
     replaceable: Vec<ArcSwap<Named<TokenBucket>>>,
+    least: Floor,
 }
 
 impl Subject {
@@ -130,14 +138,14 @@ impl Subject {
         let flow = rules(&changes::text(resources, changes::MANY));
         let rules = rules(&changes::text_of(resources, &bucket));
         let clock = rules.registry().clock().clone();
-        let limiter = |place: usize| {
-            let rate = Rate::per_second(BURST).expect("not zero");
-            TokenBucket::with_clock(rate, BURST, clock.clone()).named(&name(place))
-        };
+        let rate = Rate::per_second(BURST).expect("not zero");
+        let bucket = || TokenBucket::with_clock(rate, BURST, clock.clone());
+        let limiter = |place: usize| bucket().named(&name(place));
         let limiters = (0..resources).map(limiter).collect();
         let replaceable = (0..resources).map(|it| ArcSwap::from_pointee(limiter(it))).collect();
+        let least = Floor::new(resources, bucket);
         let resource = |it: String| rules.registry().resource(&it).expect("room for it");
         let resources = names(resources).into_iter().map(resource).collect();
-        Self { flow, rules, clock, resources, limiters, replaceable }
+        Self { flow, rules, clock, resources, limiters, replaceable, least }
     }
 }

@@ -12,12 +12,17 @@
 //! decision that are compared with it. With 10,000 resources, cache misses are most of the cost. A
 //! limiter in an `ArcSwap` can be replaced while threads decide, as a rule can.
 //!
+//! The *least* is what a decision reads if its limiter can be replaced: the version that the thread
+//! keeps, the number of the newest one, the word of a handle and the line of the limiter. Nothing
+//! else is decided, so it takes one kind of limiter, and returns no permit.
+//!
 //! A *change* replaces the rules in force by rules for the same resources with another limit:
 //! `load_rules` is called with a list of rules, and `apply` with a list that was read and checked
 //! before. *Reading* is that. `sentinel-core` begins each changed limiter anew.
 
 mod cases;
 mod changes;
+mod floor;
 
 use std::error::Error;
 use std::time::Instant;

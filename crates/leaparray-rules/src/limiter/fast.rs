@@ -5,11 +5,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leaparray::MonotonicClock;
 use leaparray::flow::{
     Ask, ConcurrencyLimiter, Decision, Keyed, LeakyBucket, Limiter, LimiterExt,
     SlidingWindowLimiter, TokenBucket,
 };
 
+use super::bucket::Bucket;
 use super::one::One;
 use super::per_key::PerKey;
 use super::{RuleClock, RuleLimiter, RulePermits};
@@ -20,7 +22,7 @@ pub(crate) enum FastLimiter {
     /// A window with the clock of a process, which is decided without a call by a pointer, as a
     /// bucket is.
     Window(Arc<SlidingWindowLimiter>),
-    Bucket(Arc<TokenBucket>),
+    Bucket(Bucket<MonotonicClock>),
     /// Its permits have no end.
     Endless(Arc<dyn Endless>),
     InFlight(Arc<ConcurrencyLimiter>),
@@ -197,7 +199,9 @@ impl FastLimiter {
             One::Window(it) => of_process(it).map_or_else(|| Self::endless(it), Self::Window),
             #[cfg(feature = "fleet")]
             One::Fleet(it) => Self::endless(it),
-            One::Bucket(it) => of_process(it).map_or_else(|| Self::endless(it), Self::Bucket),
+            One::Bucket(it) => {
+                it.of_process().map_or_else(|| Self::endless(&Arc::new(it.clone())), Self::Bucket)
+            }
             One::WarmUp(it) => Self::endless(it),
             One::Pace(it) => Self::endless(it),
             One::Gate(it) => Self::endless(it),
@@ -213,7 +217,7 @@ impl FastLimiter {
 }
 
 /// Returns a limiter as one of that type, if it is one: with the clock of a process.
-fn of_process<L, T>(limiter: &Arc<L>) -> Option<Arc<T>>
+pub(super) fn of_process<L, T>(limiter: &Arc<L>) -> Option<Arc<T>>
 where
     L: Any + Send + Sync,
     T: Any + Send + Sync,

@@ -1,6 +1,7 @@
 //! The limiters of rules.
 
 mod asked;
+mod bucket;
 mod by_class;
 mod by_tenant;
 mod fast;
@@ -23,6 +24,7 @@ use crate::limit::Limit;
 use crate::part::Part;
 use crate::rule::Rule;
 pub(crate) use asked::{Asked, Watched};
+pub(crate) use bucket::{BUCKETS, Bucket, Buckets};
 use by_class::ByClass;
 use by_tenant::ByTenant;
 pub(crate) use fast::{FastLimiter, is_admitted};
@@ -112,8 +114,35 @@ pub(crate) fn check(limit: &Limit) -> Result<(), String> {
 }
 
 impl<C: RuleClock> RuleLimiter<C> {
+    /// Creates the limiters of rules that were checked, in their order.
+    pub(crate) fn all(
+        rules: &[&Rule],
+        registry: &Arc<Registry<C>>,
+        fleet: &MaybeFleet,
+    ) -> Vec<Arc<Self>> {
+        let clock = registry.clock();
+        // A limit with a key has a bucket for each.
+        let has_bucket = |rule: &&Rule| rule.key.is_none();
+        let bucket = |rule: &Rule| one::known_bucket(&rule.limit, clock);
+        let buckets = rules.iter().copied().filter(has_bucket).filter_map(bucket).collect();
+        let mut buckets = Bucket::grouped(buckets, clock).into_iter();
+        let limiters = rules.iter().copied().map(|rule| {
+            let is_bucket = has_bucket(&rule) && matches!(rule.limit, Limit::Bucket { .. });
+            Arc::new(match is_bucket.then(|| buckets.next()).flatten() {
+                Some(bucket) => Self::One(One::Bucket(bucket)),
+                None => Self::new(rule, registry, fleet),
+            })
+        });
+        limiters.collect()
+    }
+
+    /// Returns the limiter if it is a bucket for all requests.
+    pub(crate) const fn bucket(&self) -> Option<&Bucket<C>> {
+        if let Self::One(One::Bucket(bucket)) = self { Some(bucket) } else { None }
+    }
+
     /// Creates the limiter of a rule that was checked.
-    pub(crate) fn new(rule: &Rule, registry: &Arc<Registry<C>>, fleet: &MaybeFleet) -> Self {
+    fn new(rule: &Rule, registry: &Arc<Registry<C>>, fleet: &MaybeFleet) -> Self {
         if let Limit::Refuse(overload) = &rule.limit {
             return Self::One(One::Gate(
                 Gate::new(overload.clone(), Arc::downgrade(registry)).into(),

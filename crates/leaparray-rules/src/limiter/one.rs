@@ -5,16 +5,18 @@ use std::sync::Arc;
 use leaparray::flow::adaptive::{AdaptiveLimiter, Headroom};
 use leaparray::flow::{
     Account, AdaptiveBreaker, Ask, BucketPermits, CircuitBreaker, ConcurrencyLimiter, Decision,
-    LeakyBucket, Limiter, LimiterExt, Quota, SlidingWindowLimiter, TokenBucket, WarmUp,
+    LeakyBucket, Limiter, LimiterExt, Quota, RateError, SlidingWindowLimiter, TokenBucket, WarmUp,
 };
 
 use leaparray::Timestamp;
 
+use super::bucket::Bucket;
 #[cfg(feature = "fleet")]
 use super::fleet::OverFleet;
 use super::gate::Gate;
 use super::{MaybeFleet, RuleClock, RulePermit, RulePermits};
 use crate::limit::{self, Limit};
+use crate::quantity::Per;
 use crate::rule::Rule;
 
 /// A limiter of one state.
@@ -22,7 +24,7 @@ pub(crate) enum One<C: RuleClock> {
     Window(Arc<SlidingWindowLimiter<C>>),
     #[cfg(feature = "fleet")]
     Fleet(Arc<OverFleet<C>>),
-    Bucket(Arc<TokenBucket<C>>),
+    Bucket(Bucket<C>),
     WarmUp(Arc<WarmUp<C>>),
     Pace(Arc<LeakyBucket<C>>),
     InFlight(Arc<ConcurrencyLimiter>),
@@ -57,9 +59,8 @@ impl<C: RuleClock> One<C> {
                 Ok(Self::Fleet(Arc::new(OverFleet::new(limit, clock))))
             }
             Limit::Bucket { rate, burst, starts_empty } => {
-                let bucket = TokenBucket::with_clock(rate.rate().map_err(text)?, burst, clock);
-                let bucket = if starts_empty { bucket.starting_empty() } else { bucket };
-                Ok(Self::Bucket(Arc::new(bucket)))
+                let bucket = bucket((rate, burst, starts_empty), &clock).map_err(text)?;
+                Ok(Self::Bucket(Bucket::alone(bucket, &clock)))
             }
             Limit::WarmUp { rate, buckets, period, cold_factor } => {
                 let window = limit::window(rate.interval, buckets).map_err(text)?;
@@ -213,6 +214,21 @@ impl<C: RuleClock> One<C> {
         take();
         window.reconfigure(limit).expect("it had this limit");
     }
+}
+
+/// Creates a bucket of a rate and a size, which may start empty.
+fn bucket<C: RuleClock>(
+    (rate, burst, starts_empty): (Per, u64, bool),
+    clock: &C,
+) -> Result<TokenBucket<C>, RateError> {
+    let bucket = TokenBucket::with_clock(rate.rate()?, burst, clock.clone());
+    Ok(if starts_empty { bucket.starting_empty() } else { bucket })
+}
+
+/// Creates the bucket of a limit that was checked; `None` if it is of another kind.
+pub(super) fn known_bucket<C: RuleClock>(limit: &Limit, clock: &C) -> Option<TokenBucket<C>> {
+    let &Limit::Bucket { rate, burst, starts_empty } = limit else { return None };
+    Some(bucket((rate, burst, starts_empty), clock).expect(CHECKED))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

@@ -10,7 +10,7 @@ use leaparray::flow::{
 };
 
 use super::by_class::ByClass;
-use super::one::One;
+use super::one::{One, known_bucket};
 use super::{ASKED, RuleClock, RulePermit, RulePermits};
 use crate::limit::Limit;
 use crate::part::Part;
@@ -110,11 +110,11 @@ fn sole<T>(limiter: Arc<T>) -> T {
 impl<C: RuleClock> PerKey<C> {
     /// Creates the limiters of a limit that was checked.
     pub(super) fn new(limit: &Limit, max_keys: usize, clock: &C) -> Self {
+        if let Some(bucket) = known_bucket(limit, clock) {
+            let keys = Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow();
+            return Self::Bucket(Arc::new(keys));
+        }
         match One::known(limit, clock) {
-            One::Bucket(bucket) => {
-                let bucket = sole(bucket);
-                Self::Bucket(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
-            }
             One::Pace(bucket) => {
                 let bucket = sole(bucket);
                 Self::Pace(Arc::new(Keyed::new(bucket, max_keys).expect(CHECKED).with_overflow()))
@@ -133,8 +133,8 @@ impl<C: RuleClock> PerKey<C> {
     pub(super) fn set(&self, to: &Limit, clock: &C) {
         match self {
             Self::Bucket(keys) => {
-                if let One::Bucket(bucket) = One::known(to, clock) {
-                    keys.reconfigure(sole(bucket));
+                if let Some(bucket) = known_bucket(to, clock) {
+                    keys.reconfigure(bucket);
                 }
             }
             Self::Pace(keys) => {

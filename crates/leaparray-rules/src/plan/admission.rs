@@ -11,7 +11,8 @@ use leaparray::{MonotonicClock, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
 use super::concerned::Concerned;
-use super::index::{Place, RuleList};
+use super::index::RuleList;
+use super::word::Place;
 use super::{Kept, PlanRef, Version};
 use crate::caller::{self, Caller, KeyValues};
 use crate::limiter::{RuleClock, RulePermits};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use leaparray::flow::{AllOf, Ask, Decision, Limiter, Named, Refusal};
 use smallvec::SmallVec;
 
-use super::index::{Member, Place, RuleList};
+use super::index::{Member, RuleList};
+use super::word::Place;
 use super::{Active, Plan, together};
 use crate::caller::KeyValues;
 use crate::limiter::{Asked, RuleClock, RulePermits};

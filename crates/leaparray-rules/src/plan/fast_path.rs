@@ -45,13 +45,22 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
         return FastPath::Written;
     };
     let word = resource.rule_place();
-    let Some((rule, limiter)) = version.alone(word) else {
+    let mut other = Decision::Admitted(());
+    if let Some(bucket) = version.bucket(word) {
+        let is_admitted = is_admitted(bucket.ask(ask), &mut other);
+        if is_admitted && version.number.has_decided_beside(newest) {
+            kept::keep(version);
+            return FastPath::Admitted;
+        }
+        set(result, other.map(|()| RulePermits::nothing()));
+        conclude(version, word, resource, caller, ask, result);
+        return FastPath::Written;
+    }
+    let Some(limiter) = version.alone(word) else {
         return written(ask_list(version, word, resource, caller, ask, result));
     };
-    let mut other = Decision::Admitted(());
     let is_admitted = match limiter {
         FastLimiter::Window(limiter) => is_admitted(limiter.ask(ask), &mut other),
-        FastLimiter::Bucket(limiter) => is_admitted(limiter.ask(ask), &mut other),
         FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
         FastLimiter::InFlight(limiter) => {
             let decision = limiter.ask(ask);
@@ -63,7 +72,12 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
                 }
                 decision => set(result, decision.map(RulePermits::in_flight)),
             }
-            conclude(version, rule, resource, caller, ask, result);
+            conclude(version, word, resource, caller, ask, result);
+            return FastPath::Written;
+        }
+        // A bucket without a number.
+        FastLimiter::Bucket(_) => {
+            ask_by_plan(version, resource, caller, ask, result);
             return FastPath::Written;
         }
         FastLimiter::Other(keyed) => {
@@ -80,7 +94,7 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
         return FastPath::Admitted;
     }
     set(result, other.map(|()| RulePermits::nothing()));
-    conclude(version, rule, resource, caller, ask, result);
+    conclude(version, word, resource, caller, ask, result);
     FastPath::Written
 }
 
@@ -149,12 +163,13 @@ fn ask_by_plan<A: Caller + ?Sized, C: RuleClock>(
 #[inline(never)]
 fn conclude<A: Caller + ?Sized, C: RuleClock>(
     version: Arc<Version>,
-    rule: usize,
+    word: u64,
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
 ) {
+    let rule = version.rule_alone(word).expect("the word of a rule alone");
     let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
     *result = Admission::conclude(&version, rule, resource, caller, ask, decision);
     kept::keep(version);

@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use leaparray::flow::shadow::Mode;
 use leaparray::{Resource, TrafficType};
 
+use super::numbers::Numbers;
+use super::word::{Place, Words};
 use crate::caller::KeyValues;
 use crate::pattern::{self, Literals};
 use crate::rule::{KeySource, Rule};
@@ -30,6 +32,7 @@ struct Asks {
 #[derive(Debug)]
 pub(crate) struct Index {
     words: Words,
+    buckets: Numbers,
     /// By the places of the rules.
     asks: Box<[Asks]>,
     inbound: Side,
@@ -80,90 +83,14 @@ pub(crate) struct Member {
     conditions: (usize, usize),
 }
 
-/// Where the rules of a resource are found: a word, since it is moved with each decision. See
-/// [`Index::rule_or_list`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u64);
-
-impl Place {
-    /// The bit of a resource that has one rule, without conditions.
-    const ALONE: u64 = 1 << 63;
-
-    /// The rule with that place in the plan is the only one.
-    const fn alone(rule: usize) -> Self {
-        Self(rule as u64 | Self::ALONE)
-    }
-
-    /// The list with that place has the rules.
-    const fn of_list(list: usize) -> Self {
-        Self(list as u64)
-    }
-
-    #[inline]
-    const fn rule_or_list(self) -> Result<usize, usize> {
-        let place = (self.0 & !Self::ALONE) as usize;
-        if self.0 & Self::ALONE != 0 { Ok(place) } else { Err(place) }
-    }
-}
-
-/// The words in which resources keep their place in an index:
-/// `{ alone: 1, number of the index: 40, place: 23 }`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Words {
-    /// That of a resource whose place is rule 0.
-    alone: u64,
-    /// That of a resource whose place is list 0.
-    list: u64,
-}
-
-impl Words {
-    /// The bits of the place. 2²³ rules and as many lists have a number; others are looked up for
-    /// each request.
-    const PLACE_BITS: u32 = 23;
-
-    const PLACES: u64 = 1 << Self::PLACE_BITS;
-
-    /// The number of rules with a place in a word.
-    pub(super) const RULES: usize = 1 << Self::PLACE_BITS;
-
-    const fn of_index(id: u64) -> Self {
-        let list = id << Self::PLACE_BITS & !Place::ALONE;
-        Self { alone: list | Place::ALONE, list }
-    }
-
-    /// Returns the rule that a resource has alone; a number above all rules if the word is of
-    /// another index, or of a list.
-    #[inline]
-    pub(crate) const fn rule(self, word: u64) -> u64 {
-        word ^ self.alone
-    }
-
-    /// Returns the list of a resource; a number above all lists if the word is of another index, or
-    /// of a rule.
-    #[inline]
-    pub(crate) const fn list(self, word: u64) -> u64 {
-        word ^ self.list
-    }
-
-    /// Returns the place in a word of this index.
-    #[inline]
-    pub(crate) const fn place(self, word: u64) -> Option<Place> {
-        let place = word ^ self.list;
-        if place & !Place::ALONE < Self::PLACES { Some(Place(place)) } else { None }
-    }
-
-    const fn word(self, place: Place) -> Option<u64> {
-        if place.0 & !Place::ALONE < Self::PLACES { Some(self.list | place.0) } else { None }
-    }
-}
-
 impl Index {
-    pub(crate) fn new<'a>(rules: impl Iterator<Item = &'a Rule> + Clone) -> Self {
+    pub(crate) fn new<'a>(rules: impl Iterator<Item = &'a Rule> + Clone, buckets: Numbers) -> Self {
         /// From 1, so that no index has the number of a resource that has found nothing. With 40
         /// bits, they suffice for 34 years of 1,000 changes a second.
         static IDS: AtomicU64 = AtomicU64::new(1);
         Self {
             words: Words::of_index(IDS.fetch_add(1, Ordering::Relaxed)),
+            buckets,
             asks: rules.clone().map(Asks::of).collect(),
             inbound: Side::new(TrafficType::Inbound, rules.clone()),
             outbound: Side::new(TrafficType::Outbound, rules),
@@ -175,6 +102,34 @@ impl Index {
     /// Returns the words in which resources keep their places.
     pub(crate) const fn words(&self) -> Words {
         self.words
+    }
+
+    pub(crate) const fn buckets(&self) -> &Numbers {
+        &self.buckets
+    }
+
+    /// Returns the place in the word of a resource, if it is of this index.
+    #[inline]
+    pub(crate) fn place(&self, word: u64) -> Option<Place> {
+        let place = word ^ self.words.list;
+        if place & !Place::ALONE >= Words::PLACES {
+            return None;
+        }
+        if place & Place::ALONE == 0 || place & Words::BUCKET == 0 {
+            return Some(Place(place));
+        }
+        Some(Place::alone(self.buckets.rule(self.words.bucket(word))?))
+    }
+
+    /// Returns the word of a place, if it has one.
+    fn word(&self, place: Place) -> Option<u64> {
+        match place.rule_or_list() {
+            Ok(rule) => match self.buckets.of_rule(rule) {
+                Some(number) => Some(self.words.bucket | number),
+                None => (rule < Words::RULES).then_some(self.words.alone | rule as u64),
+            },
+            Err(list) => ((list as u64) < Words::PLACES).then_some(self.words.list | list as u64),
+        }
     }
 
     /// Returns the list with that place, if it is one.
@@ -214,7 +169,7 @@ impl Index {
     /// Returns the place of the rules of a resource.
     #[inline]
     pub(crate) fn place_of<C>(&self, resource: &Resource<C>) -> Place {
-        let found = self.words.place(resource.rule_place());
+        let found = self.place(resource.rule_place());
         found.unwrap_or_else(|| self.find_for(resource))
     }
 
@@ -222,7 +177,7 @@ impl Index {
     fn find_for<C>(&self, resource: &Resource<C>) -> Place {
         // Another handle may have it.
         let shared = resource.shared_rule_place();
-        if let Some(place) = self.words.place(shared) {
+        if let Some(place) = self.place(shared) {
             resource.set_rule_place(shared);
             return place;
         }
@@ -239,7 +194,7 @@ impl Index {
             }
             _ => Place::of_list(self.place_of_list(list)),
         };
-        if let Some(word) = self.words.word(place) {
+        if let Some(word) = self.word(place) {
             // A thread with an older index may replace the word of a newer one, which is then found
             // again.
             resource.set_rule_place(word);

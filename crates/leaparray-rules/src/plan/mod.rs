@@ -7,16 +7,21 @@ pub(crate) mod fast_path;
 mod home;
 mod index;
 mod kept;
+mod numbers;
 mod together;
 mod version;
+mod word;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use leaparray::MonotonicClock;
 use leaparray::flow::shadow::{Mode, Rollout};
 use leaparray::flow::{Ask, Decision, LimiterExt, Named, Refusal};
 
-use crate::limiter::{self, Asked, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits};
+use crate::limiter::{
+    self, Asked, Bucket, FastLimiter, RuleClock, RuleLimiter, RuleName, RulePermits,
+};
 use crate::part::Part;
 use crate::rule::Rule;
 pub use admission::Admission;
@@ -24,6 +29,8 @@ pub(crate) use fast_path::FastPath;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
+use numbers::Groups;
+pub(crate) use numbers::Numbers;
 use version::Number;
 pub(crate) use version::{PlanRef, Version};
 
@@ -31,6 +38,7 @@ pub(crate) use version::{PlanRef, Version};
 pub(crate) struct Plan<C: RuleClock> {
     pub(crate) rules: Box<[Active<C>]>,
     pub(crate) index: Arc<Index>,
+    groups: Groups,
     number: Number,
     /// The rules of which this is a version.
     home: Weak<Home<C>>,
@@ -56,21 +64,24 @@ impl<C: RuleClock> Plan<C> {
     /// Creates a plan without rules.
     pub(crate) fn first(home: &Weak<Home<C>>) -> Self {
         let (number, home) = (Number::first(), Weak::clone(home));
-        let index = Arc::new(Index::new(std::iter::empty()));
-        Self { rules: Box::default(), index, number, home }
+        let index = Arc::new(Index::new(std::iter::empty(), Numbers::default()));
+        Self { rules: Box::default(), index, groups: Box::default(), number, home }
     }
 
     /// Creates the plan after this one.
     pub(crate) fn next(&self, rules: Box<[Active<C>]>) -> Self {
         let mut pairs = self.rules.iter().zip(&rules);
+        let (buckets, groups) = Numbers::of(&rules);
         let has_same_index = self.rules.len() == rules.len()
-            && pairs.all(|(it, next)| index::is_same(&it.rule, &next.rule));
+            && pairs.all(|(it, next)| index::is_same(&it.rule, &next.rule))
+            && *self.index.buckets() == buckets;
         let index = if has_same_index {
             Arc::clone(&self.index)
         } else {
-            Index::new(rules.iter().map(|it| &*it.rule)).into()
+            Index::new(rules.iter().map(|it| &*it.rule), buckets).into()
         };
-        Self { rules, index, number: self.number.next(), home: Weak::clone(&self.home) }
+        let (number, home) = (self.number.next(), Weak::clone(&self.home));
+        Self { rules, index, groups, number, home }
     }
 
     /// Returns the newest plan of the same rules; `None` if they were dropped.
@@ -170,6 +181,11 @@ impl<C: RuleClock> Active<C> {
     /// Returns the limiter in the form of the fast path.
     fn fast_limiter(&self) -> FastLimiter {
         FastLimiter::of(&self.limiter, self.rule.key.as_ref(), self.rollout().is_none())
+    }
+
+    /// Returns the bucket, if the fast path decides by it without a call through a pointer.
+    fn fast_bucket(&self) -> Option<Bucket<MonotonicClock>> {
+        if self.rollout().is_some() { None } else { self.limiter.bucket()?.of_process() }
     }
 
     fn named(&self, ask: &Ask<'_>, refusal: Refusal) -> Refusal {

@@ -3,13 +3,18 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use super::index::{Place, RuleList, Words};
+use leaparray::flow::TokenBucket;
+
+use super::index::RuleList;
+use super::numbers::Groups;
+use super::word::{Place, Words};
 use super::{Active, Index, Plan};
-use crate::limiter::{FastLimiter, RuleClock};
+use crate::limiter::{BUCKETS, FastLimiter, RuleClock};
 
 /// The number of a version, beside the number of the newest version of the same rules.
 #[derive(Clone)]
@@ -93,6 +98,8 @@ impl Number {
 pub(crate) struct Version {
     pub(crate) number: Number,
     words: Words,
+    /// The groups of the buckets that the words name.
+    groups: Groups,
     /// By the places of the rules that a word can have: so the word of another index leads to none.
     limiters: Box<[FastLimiter]>,
     index: Arc<Index>,
@@ -101,19 +108,33 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn new<C: RuleClock>(plan: Plan<C>) -> Self {
+    pub(crate) fn new<C: RuleClock>(mut plan: Plan<C>) -> Self {
         let number = plan.number.clone();
         let rules = plan.rules.iter().take(Words::RULES);
         let limiters = rules.map(Active::fast_limiter);
         let (limiters, index) = (limiters.collect(), Arc::clone(&plan.index));
-        Self { number, words: index.words(), limiters, index, plan: Box::new(plan) }
+        let (words, groups) = (index.words(), mem::take(&mut plan.groups));
+        Self { number, words, groups, limiters, index, plan: Box::new(plan) }
     }
 
-    /// Returns the rule of a resource with that word which has it alone.
+    /// Returns the bucket of a resource with that word, if it has a rule alone, whose bucket has a
+    /// number.
     #[inline(always)]
-    pub(super) fn alone(&self, word: u64) -> Option<(usize, &FastLimiter)> {
-        let rule = usize::try_from(self.words.rule(word)).ok()?;
-        Some((rule, self.limiters.get(rule)?))
+    pub(super) fn bucket(&self, word: u64) -> Option<&TokenBucket> {
+        let number = usize::try_from(self.words.bucket(word)).ok()?;
+        Some(self.groups.get(number / BUCKETS)?.get(number))
+    }
+
+    /// Returns the limiter of a resource with that word, if it has a rule alone, whose limiter is
+    /// not a bucket with a number.
+    #[inline(always)]
+    pub(super) fn alone(&self, word: u64) -> Option<&FastLimiter> {
+        self.limiters.get(usize::try_from(self.words.rule(word)).ok()?)
+    }
+
+    /// Returns the place of the rule of a resource with that word, if it has a rule alone.
+    pub(super) fn rule_alone(&self, word: u64) -> Option<usize> {
+        self.place(word)?.rule_or_list().ok()
     }
 
     /// Returns the rules of a resource with that word, if it has a list of them.
@@ -131,7 +152,7 @@ impl Version {
     /// Returns the place in the word of a resource, if it is of this version.
     #[inline]
     pub(super) fn place(&self, word: u64) -> Option<Place> {
-        self.words.place(word)
+        self.index.place(word)
     }
 
     pub(super) fn plan<C: RuleClock>(&self) -> &Plan<C> {

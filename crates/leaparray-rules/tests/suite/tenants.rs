@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, LimiterExt, Reason};
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp, TrafficType};
-use leaparray_rules::{Rule, RuleEntry, RuleSet, Rules};
+use leaparray::{
+    Clock, ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp, TrafficType,
+};
+use leaparray_rules::{Caller, KeySource, Rule, RuleClock, RuleEntry, RuleSet, Rules};
 
 use crate::priorities::Changing;
 
@@ -34,7 +36,7 @@ fn fill(rules: &Rules<ManualClock>, tenant: &'static str) -> Held {
 }
 
 /// Returns the limit, and the permits of it that are left.
-fn room(rules: &Rules<ManualClock>) -> (u64, u64) {
+fn room<C: RuleClock>(rules: &Rules<C>) -> (u64, u64) {
     let WatchedState::Quota(quota) = rules.registry().watched()[0].state else { panic!("a quota") };
     (quota.limit, quota.remaining)
 }
@@ -157,39 +159,141 @@ fn weight_of_one_version_and_limit_of_another_admit_no_request() {
     }
 }
 
-/// 1,000 changes of the weights and the limit beside four threads of two tenants: never more in
-/// flight than the larger limit, and each permit comes back.
+/// A request of a user in a team. Versions of the rules differ in which of the two is its tenant.
+struct OfTeam {
+    user: &'static str,
+    team: &'static str,
+}
+
+impl Caller for OfTeam {
+    type Key = &'static str;
+
+    fn key(&self, source: &KeySource) -> Option<&'static str> {
+        match source {
+            KeySource::Header(name) if &**name == "x-user" => Some(self.user),
+            KeySource::Header(name) if &**name == "x-team" => Some(self.team),
+            _ => None,
+        }
+    }
+}
+
+/// Two threads have the same user, and two the same team.
+const CALLERS: [OfTeam; 4] = [
+    OfTeam { user: "ann", team: "red" },
+    OfTeam { user: "ann", team: "blue" },
+    OfTeam { user: "bob", team: "red" },
+    OfTeam { user: "eve", team: "green" },
+];
+
+/// What a thread has asked for, and what it was told.
+#[derive(Debug, Default)]
+struct Told {
+    asked: u64,
+    admitted: u64,
+    refused: u64,
+}
+
+/// 1,000 changes of the tenants, of their weights and of the limit beside four threads: never more
+/// in flight than the larger limit, each request is counted once, and each permit comes back.
 #[test]
 fn shares_of_tenants_hold_while_they_change() {
-    let version = |limit: u64, ann: u64| {
-        format!("in_flight = {limit}\n{TENANT}\nweights = {{ ann = {ann} }}")
+    let version = |limit: u64, of: &str, weights: &str| {
+        parse(&format!(
+            "in_flight = {limit}\ntenant = \"header:x-{of}\"\nweights = {{ {weights} }}"
+        ))
     };
-    let versions = [version(1, 1), version(3, 8), version(2, 2)];
-    let rules = rules(&versions[0]);
+    let versions = [
+        version(1, "user", "ann = 1, bob = 9"),
+        version(3, "team", "red = 8"),
+        version(2, "user", "ann = 2, \"*\" = 3"),
+        version(3, "user", "eve = 200"),
+    ];
+    let rules = Rules::new(Arc::new(Registry::new()));
+    rules.apply(&versions[0]);
+    let a = rules.registry().resource("a").unwrap();
     let (is_over, inside, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
+    let told = std::thread::scope(|scope| {
+        // Each through a context of its own, whose node counts its requests.
+        let threads = CALLERS.each_ref().map(|caller| {
+            let context = a.in_context(&format!("{} {}", caller.user, caller.team)).unwrap();
             let (rules, is_over, inside, most) = (&rules, &is_over, &inside, &most);
             scope.spawn(move || {
+                let mut told = Told::default();
                 while !is_over.load(Ordering::Relaxed) {
-                    let tenant = if thread < 3 { "ann" } else { "bob" };
-                    let Ok(entry) = rules.try_enter("a", tenant) else { continue };
+                    told.asked += 1;
+                    let now = context.clock().now();
+                    let Ok(entry) = rules.try_enter_at(context.clone(), caller, now) else {
+                        told.refused += 1;
+                        continue;
+                    };
+                    told.admitted += 1;
                     most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                     std::thread::yield_now();
                     inside.fetch_sub(1, Ordering::Relaxed);
                     entry.success();
                 }
-            });
-        }
-        for change in 0..1_000 {
-            rules.apply(&parse(&versions[change % 3]));
+                (context, told)
+            })
+        });
+        for change in 1..=1_000 {
+            rules.apply(&versions[change % versions.len()]);
         }
         is_over.store(true, Ordering::Relaxed);
+        threads.map(|it| it.join().unwrap())
     });
     let most = most.into_inner();
     assert!((1..=3).contains(&most), "{most} in flight");
-    rules.apply(&parse(&version(32, 1)));
+    for (context, told) in told {
+        let lifetime = context.lifetime();
+        let [passed, blocked, succeeded] =
+            [MetricEvent::Pass, MetricEvent::Block, MetricEvent::Success]
+                .map(|event| lifetime.sum(event));
+        let name = context.context().unwrap_or_default();
+        assert_eq!((passed, succeeded, blocked), (told.admitted, told.admitted, told.refused));
+        assert_eq!(passed + blocked, told.asked, "{name}: {told:?}");
+        assert_eq!(context.concurrency(), 0, "{name}");
+    }
+    rules.apply(&version(32, "team", "red = 8"));
     assert_eq!(room(&rules), (32, 32), "each has come back");
+}
+
+/// Each version refuses all requests: one by its first rule, and the other by its second. A request
+/// that is decided by the first rule of one version and the second of the other is admitted.
+#[test]
+fn no_tenant_is_admitted_by_half_of_two_versions() {
+    let version = |of: &str, limits: [u64; 2], weight: u64| {
+        let rule = |(name, limit): (&str, u64)| {
+            format!(
+                "[[rule]]\nname = \"{name}\"\nresource = \"a\"\nin_flight = {limit}\n\
+                 tenant = \"header:x-{of}\"\nweights = {{ ann = {weight} }}\n"
+            )
+        };
+        let text = [("first", limits[0]), ("second", limits[1])].map(rule).concat();
+        RuleSet::parse(&text).unwrap()
+    };
+    let versions = [version("user", [0, 100], 1), version("team", [100, 0], 9)];
+    let rules = Rules::new(Arc::new(Registry::new()));
+    rules.apply(&versions[0]);
+    let a = rules.registry().resource("a").unwrap();
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for caller in &CALLERS {
+            let (rules, a, is_over, asked) = (&rules, a.clone(), &is_over, &asked);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(rules.ask(&a, caller, &Ask::at(a.clock().now())).is_refused());
+                    assert!(rules.limiter(&a, caller).try_acquire().is_refused());
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for change in 1..=1_000 {
+            rules.apply(&versions[change % 2]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(asked.into_inner() > 0);
+    assert_eq!(a.concurrency(), 0);
 }
 
 #[test]

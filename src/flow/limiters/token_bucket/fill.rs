@@ -18,16 +18,19 @@ const SATURATED: u64 = CLOSED - 1;
 ///
 /// The last token before the end of time moves it to [`SATURATED`]. So a bucket gives out a token
 /// although no other one would be added before the end of time, but only one.
+//
+// In this order, what a decision reads comes first.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Fill {
     pub(in crate::flow) rate: Rate,
-    pub(in crate::flow) capacity: u64,
     /// The tokens of a full bucket: the capacity, or fewer if the bucket cannot reach it before the
     /// end of time.
     size: u64,
     /// The time in which an empty bucket becomes full, in nanoseconds. `u64::MAX` if it does not
     /// fill up before the end of time: its tokens are then limited by the end of time alone.
     fills_in: u64,
+    pub(in crate::flow) capacity: u64,
     /// The first time after the last change of the settings, in nanoseconds. Tokens that were taken
     /// before are not given back, nor tokens that were taken at the time of the change: whether
     /// before or after it is not known.

@@ -121,6 +121,13 @@ pub(in crate::flow) use fill::Fill;
 #[derive(Debug)]
 pub struct TokenBucket<C = MonotonicClock>(pub(in crate::flow) Metered<Fill, C>);
 
+impl<C> TokenBucket<C> {
+    /// The offset of the 64 bytes that a decision reads, in bytes. `leaparray-rules` puts them into
+    /// one cache line.
+    #[doc(hidden)]
+    pub const DECISION_OFFSET: usize = Metered::<Fill, C>::DECISION_OFFSET;
+}
+
 impl TokenBucket {
     /// Creates a bucket of `capacity` tokens, with its own [`MonotonicClock`].
     #[must_use]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::{Ask, LimiterExt};
-use leaparray::{ManualClock, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray::flow::{Ask, Decision, LimiterExt};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_rules::{RuleSet, Rules};
 
 const NOW: Timestamp = Timestamp::from_secs(3_600);
@@ -155,4 +155,60 @@ fn contexts_of_a_resource_have_its_rules() {
     assert_eq!(decisions, [true, true, false]);
     rules.apply(&refusing(&[("b", "of b"), ("a", "of a")]));
     assert_eq!(nodes.each_ref().map(|it| refused_by(&rules, it)), [Some("of a"); 3]);
+}
+
+/// With the clock of a process, the buckets of rules lie in groups, and a word names a bucket of
+/// one: also if rules come, go and change beside it, and if only some requests are limited.
+#[test]
+fn each_rule_decides_by_its_own_bucket() {
+    /// The rules of a version: their bursts by the number of the rule and of its resource.
+    fn version(bursts: impl IntoIterator<Item = (usize, u64)>, more: &str) -> String {
+        let rule = |(number, burst): (usize, u64)| {
+            format!(
+                "[[rule]]\nname = \"r{number}\"\nresource = \"{number}\"\n\
+                 limit = \"{burst} per day, bursts of {burst}\"\n"
+            )
+        };
+        let text: String = bursts.into_iter().map(rule).collect();
+        format!("{more}{text}")
+    }
+
+    let registry = Registry::new();
+    let resource = |number: usize| registry.resource(&number.to_string()).unwrap();
+    let resources: Vec<_> = (0..11).map(resource).collect();
+    let rules = Rules::new(Arc::new(registry));
+    let apply = |text: &str| drop(rules.apply(&RuleSet::parse(text).unwrap()));
+    // The requests that a resource admits, and the rule that refuses the next one.
+    let taken = |number: usize| {
+        let resource = &resources[number];
+        let ask = || rules.ask(resource, &(), &Ask::at(resource.clock().now()));
+        let decisions = (0..100).map(|_| ask());
+        let admitted = decisions.take_while(Decision::is_admitted).count();
+        (admitted, ask().refusal().and_then(|it| it.limiter()))
+    };
+    // 100 stands for a resource without a limit.
+    let admit = |admitted: [usize; 11]| {
+        for (number, admitted) in admitted.into_iter().enumerate() {
+            let name = if number == 10 { "first".to_owned() } else { format!("r{number}") };
+            let (taken, refused_by) = taken(number);
+            assert_eq!(taken, admitted, "{number}");
+            assert_eq!(refused_by, (admitted < 100).then_some(&*name), "{number}");
+        }
+    };
+    apply(&version((0..9).map(|it| (it, it as u64 + 1)), ""));
+    admit([1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 100]);
+    // Two rules go, two come, and the others have other places in the list. Their state stays.
+    let first =
+        "[[rule]]\nname = \"first\"\nresource = \"10\"\nlimit = \"1 per day, bursts of 1\"\n";
+    apply(&version((1..10).filter(|it| *it != 4).map(|it| (it, it as u64 + 1)), first));
+    admit([100, 0, 0, 0, 100, 0, 0, 0, 0, 10, 1]);
+    // A rule has another mode, and its neighbours do not.
+    let shadow = first.replace("limit =", "mode = \"shadow\"\nlimit =");
+    apply(&version((1..10).map(|it| (it, it as u64 + 1)), &shadow));
+    admit([100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100]);
+    // A rule is of another kind: its bucket is in the group of the others, and decides no more.
+    let text = version((1..10).map(|it| (it, it as u64 + 1)), first);
+    apply(&text);
+    apply(&text.replace("8 per day, bursts of 8", "50 per day"));
+    admit([100, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0]);
 }
