@@ -24,11 +24,13 @@ use crate::time::Timestamp;
 /// A look sets the limit to the number of own requests in flight. At a look by time, that is an
 /// arbitrary number: if the limit stayed there, each further request would look until the usual
 /// number of requests is in flight. So after a look by time, each further look raises the limit
-/// above that number, by a step of 1, 2, 4, and so on. The limit does not rise beyond
+/// above that number, by a step of 1, 2, 4, and so on, to the limit that was in force before the
+/// look by time. Beyond that limit, each look raises it by 1/8 of the step: by nothing after a few
+/// steps, and by few looks if the number in flight goes up and down by hundreds, as it does between
+/// a thread that enters requests and another one that ends them.
 ///
-/// - the limit that was in force before the look by time;
-/// - the number at which the concurrency, by the requests of this thread alone, would be the
-///   highest that the thread has recorded in the bucket.
+/// The limit does not rise beyond the number at which the concurrency, by the requests of this
+/// thread alone, would be the highest that the thread has recorded in the bucket.
 ///
 /// So between two looks, the number of own requests rises by at most as much as it had risen from
 /// the last look by time to the first of the two. The next request beyond that looks.
@@ -63,6 +65,10 @@ pub(crate) enum Due {
     /// More of its own requests are in flight than the limit allows.
     ByLimit,
 }
+
+/// Beyond the limit that was in force before the last look by time, the limit rises by this part of
+/// a step.
+const BEYOND: u16 = 8;
 
 impl GaugeWatch {
     /// A limit below any balance, with room for requests that end elsewhere.
@@ -136,9 +142,14 @@ impl GaugeWatch {
             Due::ByTime => (0, above(limit), 1),
             Due::ByLimit => {
                 let left = above(limit.saturating_add(self.headroom.get().into()));
-                let step = self.step.get();
-                let rise = left.min(step.into()).min(slack.try_into().unwrap_or(i64::MAX));
-                (rise, left - rise, step.saturating_mul(2))
+                let (step, slack) = (self.step.get(), slack.try_into().unwrap_or(i64::MAX));
+                if left > 0 {
+                    let rise = left.min(step.into()).min(slack);
+                    (rise, left - rise, step.saturating_mul(2))
+                } else {
+                    let beyond = step / BEYOND;
+                    (slack.min(beyond.into()), 0, step.saturating_add(beyond))
+                }
             }
         };
         self.headroom.set(left.try_into().unwrap_or(0));
@@ -246,6 +257,24 @@ mod tests {
             assert_eq!(thread.looks(50, now), 7);
         }
         assert_eq!(thread.looks(3, now), 3);
+    }
+
+    /// In each thousandth of a bucket, the number of requests in flight rises from 2,000 to at most
+    /// 3,000, as between a thread that enters requests and one that ends them.
+    #[test]
+    fn beyond_the_limit_before_a_look_by_time_few_requests_look() {
+        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+        thread.looks(3_000, now);
+        thread.end_elsewhere(1_000);
+        for further in [100, 300, 1_000, 200, 1_000] {
+            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+            let looks = thread.looks(further, now);
+            assert!(looks <= 40, "{looks} looks of {further} requests");
+            thread.end_elsewhere(further);
+        }
+        // A request that may be a new maximum looks.
+        thread.looks(1_000, now);
+        assert_eq!(thread.looks(5, now), 5);
     }
 
     #[test]
