@@ -31,6 +31,32 @@ fn fill<L: Limiter>(tenant: &L) -> Vec<L::Permit> {
     std::iter::from_fn(|| tenant.try_acquire().at_once().ok()).collect()
 }
 
+/// A permit that a hungry tenant holds comes back after more than half of the epochs until their
+/// numbers wrap around. The permits of hungry tenants are counted as before.
+#[test]
+fn permit_that_comes_back_after_many_epochs_leaves_the_shares_as_they_were() {
+    let shares = shares(16, 100);
+    let [ann, bob] = ["ann", "bob"].map(|it| shares.tenant(it, 1));
+    let mut held_long = fill(&ann);
+    held_long.truncate(1);
+    for _ in 0..16 * 20_000 {
+        drop(bob.try_acquire().at_once().unwrap());
+    }
+    drop(held_long);
+    let mut held = [Vec::new(), Vec::new()];
+    for round in 0..100 {
+        for (tenant, held) in [&ann, &bob].into_iter().zip(&mut held) {
+            held.extend(fill(tenant));
+        }
+        let counts = held.each_ref().map(Vec::len);
+        let are_shares = counts.iter().all(|it| (7..=8).contains(it));
+        assert!(round < 30 || are_shares, "{counts:?} of 15 in round {round}");
+        for held in &mut held {
+            held.truncate(held.len().saturating_sub(1));
+        }
+    }
+}
+
 #[test]
 fn hungry_tenants_have_their_weighted_shares() {
     let shares = shares(32, 100);
