@@ -23,11 +23,12 @@ impl EpochUse {
     }
 
     /// Returns the word after `more` permits of tenants that were refused last in `epoch`. `None`
-    /// if the word is of a later epoch: those tenants are not hungry any more.
-    const fn plus(self, epoch: u64, more: u64) -> Option<Self> {
+    /// if the epoch is not the one of the word, nor below `ahead` epochs after it: those tenants
+    /// are not hungry any more.
+    const fn plus(self, epoch: u64, more: u64, ahead: u64) -> Option<Self> {
         match epoch.wrapping_sub(self.epoch()) % EPOCHS {
             0 => Some(Self::of(epoch, self.0.wrapping_add(more))),
-            ahead if ahead < EPOCHS / 2 => Some(Self::of(epoch, more)),
+            after if after < ahead => Some(Self::of(epoch, more)),
             _ => None,
         }
     }
@@ -48,8 +49,15 @@ impl EpochUse {
 ///
 /// Each change of the word of a slot is followed by the additions of what it changed, to the epoch
 /// of that word. Relaxed: they order nothing. A decision uses the sum that it finds.
+///
+/// The epoch of a slot is of any age: a call may last longer than all epochs before they wrap
+/// around, and then counts in the word only if its epoch looks like one of the next ones.
 #[derive(Debug)]
 pub(super) struct HungryUse([AtomicU64; 2]);
+
+/// The number of epochs by which a word may be behind the epoch of a change that counts in it: a
+/// word is behind only until the thread that has begun the epoch, or one after it, has got on.
+const AHEAD: u64 = 64;
 
 impl HungryUse {
     pub(super) fn new() -> Self {
@@ -65,7 +73,7 @@ impl HungryUse {
 
     /// Begins an epoch. So no word is half of all epochs behind.
     pub(super) fn begin(&self, epoch: u64) {
-        self.add(epoch, 0);
+        self.add(epoch, 0, EPOCHS / 2);
     }
 
     /// Counts a change of the word of a slot.
@@ -84,13 +92,13 @@ impl HungryUse {
 
     fn add_some(&self, epoch: u64, more: u64) {
         if more != 0 {
-            self.add(epoch, more);
+            self.add(epoch, more, AHEAD);
         }
     }
 
-    fn add(&self, epoch: u64, more: u64) {
+    fn add(&self, epoch: u64, more: u64, ahead: u64) {
         let word = &self.0[usize::from(epoch % 2 == 1)];
-        let plus = |word| EpochUse(word).plus(epoch, more).map(|it| it.0);
+        let plus = |word| EpochUse(word).plus(epoch, more, ahead).map(|it| it.0);
         let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, plus);
     }
 }
