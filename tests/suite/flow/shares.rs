@@ -165,6 +165,30 @@ fn long_calls_of_a_tenant_that_was_hungry_are_not_divided() {
     assert!(shares.tenant("dan", 1).try_acquire_many(2).is_admitted(), "the reserve");
 }
 
+/// The number of an epoch wraps around. A call that began more than half of all epochs ago, of a
+/// tenant that was hungry then, counts in no epoch to come.
+#[test]
+fn call_of_a_tenant_that_was_hungry_long_ago_ends_beside_hungry_tenants() {
+    let shares = shares(32, 100);
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(|it| shares.tenant(it, 1));
+    for epochs in [1, 100, 16_000, 16_400, 24_000, 32_600, 32_766] {
+        let long = ann.try_acquire();
+        assert!(long.is_admitted() && ann.try_acquire_many(33).is_refused());
+        for _ in 0..4 * epochs {
+            assert!(cid.try_acquire_many(8).is_admitted());
+        }
+        drop(long);
+        let (mut of_bob, mut of_cid) = (fill(&bob), fill(&cid));
+        for _ in 0..64 {
+            of_bob.truncate(of_bob.len().saturating_sub(1));
+            of_cid.truncate(of_cid.len().saturating_sub(1));
+            of_bob.extend(fill(&bob));
+            of_cid.extend(fill(&cid));
+        }
+        assert_eq!((of_bob.len(), of_cid.len()), (15, 15), "after {epochs} epochs");
+    }
+}
+
 /// An epoch ends by the limit in force, so the hunger of a tenant does not outlast a limit that has
 /// fallen.
 #[test]
