@@ -47,7 +47,8 @@ impl EpochUse {
 /// tenant leave with its hunger, also while it holds them.
 ///
 /// Each change of the word of a slot is followed by the additions of what it changed, to the epoch
-/// of that word. Relaxed: they order nothing. A decision uses the sum that it finds.
+/// of that word, if its tenant is hungry. Relaxed: they order nothing. A decision uses the sum that
+/// it finds.
 #[derive(Debug)]
 pub(super) struct HungryUse([AtomicU64; 2]);
 
