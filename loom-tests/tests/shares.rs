@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use leaparray::flow::shares::{FairShares, OfTenant};
 use leaparray::flow::{ConcurrencyLimiter, LimiterExt};
 use leaparray::{Permit, shadow_all_words};
-use leaparray_loom_tests::explore;
+use leaparray_loom_tests::{explore, start};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -85,6 +85,34 @@ fn overtaken_request_of_a_tenant_leaves_nothing_in_use() {
         drop(take_many(&shares, 1, 3));
         other.join().unwrap();
         drop(held);
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+    });
+}
+
+/// An epoch ends, and a tenant is refused, while two of its three permits come back. Only the third
+/// one is among those of hungry tenants then: they divide six permits, besides the two of a tenant
+/// that is not hungry.
+#[test]
+fn permit_that_comes_back_is_no_hungry_one() {
+    explore(Some(2), || {
+        let shares = shares(8);
+        // The next permit that comes back ends the epoch.
+        for permits in [4, 3] {
+            drop(take_many(&shares, 2, permits));
+        }
+        let sated = take_many(&shares, 3, 2);
+        let (kept, returned, last) = (take(&shares, 1), take_many(&shares, 1, 2), take(&shares, 2));
+        assert!(sated.is_some() && kept.is_some() && returned.is_some() && last.is_some());
+        let other = shares.clone();
+        let other = thread::spawn(move || {
+            drop(last);
+            assert!(take_many(&other, 1, 8).is_none());
+        });
+        drop(returned);
+        other.join().unwrap();
+        let share = OfTenant::new(shares.clone(), &2_u8, 1).quota_at(start(0)).unwrap();
+        assert_eq!(share.limit, 3);
+        drop((sated, kept));
         assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
     });
 }

@@ -29,11 +29,15 @@ impl Bins {
         layout.index(layout.position(nanos)) >> self.scale.min(0).unsigned_abs()
     }
 
-    /// Returns the index of the bin of 2⁶² ns, the last one.
-    pub(super) const fn last_index(self) -> i32 {
-        let layout = Layout::at(if self.scale < 0 { 0 } else { self.scale.unsigned_abs() });
-        let coarser = if self.scale < 0 { self.scale.unsigned_abs() } else { 0 };
-        layout.index(layout.positions() - 1) >> coarser
+    /// Returns the index of the bin of 2^`octave` ns: the first one for 0, the last one for 62. The
+    /// octave is at most 62.
+    pub(super) const fn index_of_octave(self, octave: usize) -> i32 {
+        let (scale, coarser) = match self.scale {
+            ..0 => (0, self.scale.unsigned_abs()),
+            0.. => (self.scale.unsigned_abs(), 0),
+        };
+        let layout = Layout::at(scale);
+        layout.index(layout.position_of_octave(octave)) >> coarser
     }
 
     /// Returns the shortest response time in the bin, in whole nanoseconds. If it is above

@@ -1,9 +1,12 @@
 //! The resolution of a histogram.
 
+use std::time::Duration;
+
 use super::bins::Bins;
 use super::error::HistogramConfigError;
-use super::layout::Layout;
+use super::layout::{Layout, MAX_NANOS};
 use super::thresholds::MAX_SCALE;
+use crate::time::saturating_nanos;
 
 /// The resolution of a [`LatencyHistogram`](crate::LatencyHistogram): its *scale*, from 0 to 8.
 ///
@@ -43,6 +46,9 @@ pub struct HistogramConfig {
 impl HistogramConfig {
     /// The finest scale, 8.
     pub const MAX_SCALE: u8 = MAX_SCALE;
+
+    /// The longest response time, 2⁶² ns: a longer one counts as this one.
+    pub const MAX_RT: Duration = Duration::from_nanos(MAX_NANOS);
 
     /// The number of scales.
     pub(crate) const SCALES: usize = Self::MAX_SCALE as usize + 1;
@@ -108,6 +114,24 @@ impl HistogramConfig {
     #[must_use]
     pub const fn scale(self) -> u8 {
         self.scale
+    }
+
+    /// Returns the index of the [bucket](crate::LatencyHistogram::buckets) of a response time, from
+    /// that of 1 ns to that of 2⁶² ns: a shorter one counts as 1 ns, and a longer one as 2⁶² ns.
+    ///
+    /// ```
+    /// use leaparray::HistogramConfig;
+    /// use std::time::Duration;
+    ///
+    /// let octaves = HistogramConfig::with_scale(0)?;
+    /// let index = |millis| octaves.index_of(Duration::from_millis(millis));
+    /// // (0.5 s, 1 s] and (1 s, 2 s].
+    /// assert_eq!([501, 1_000, 1_001].map(index), [-1, -1, 0]);
+    /// # Ok::<_, leaparray::histogram::HistogramConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn index_of(self, rt: Duration) -> i32 {
+        Bins::at(self.scale.cast_signed()).index(saturating_nanos(rt))
     }
 
     /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale)

@@ -96,8 +96,8 @@ impl BinCounts {
         let Some((first, last)) = finer.ends() else {
             return;
         };
-        self.cover(first >> steps, last >> steps);
         if steps == 0 {
+            self.cover(first, last);
             // Without a condition for each bin.
             let sums = &mut self.counts[self.first.abs_diff(first) as usize..];
             for (sum, &count) in sums.iter_mut().zip(&finer.counts) {
@@ -105,7 +105,19 @@ impl BinCounts {
             }
             return;
         }
-        for (index, count) in finer.iter() {
+        self.merge_within((first, last), finer.iter(), steps);
+    }
+
+    /// Adds counts of bins that are finer by that number of steps, and from the first to the last
+    /// of `ends`. Those of these two are not zero.
+    pub(super) fn merge_within(
+        &mut self,
+        (first, last): (i32, i32),
+        finer: impl Iterator<Item = (i32, u64)>,
+        steps: u32,
+    ) {
+        self.cover(first >> steps, last >> steps);
+        for (index, count) in finer {
             self.add_within(index >> steps, count);
         }
     }
@@ -115,9 +127,14 @@ impl BinCounts {
     fn cover(&mut self, low: i32, high: i32) {
         let (first, last) = self.ends().unwrap_or((low, low));
         let missing = first.abs_diff(low.min(first)) as usize;
-        self.counts.splice(0..0, repeat_n(0, missing));
+        if missing > 0 {
+            self.counts.splice(0..0, repeat_n(0, missing));
+        }
         self.first = first.min(low);
-        self.counts.resize(self.first.abs_diff(last.max(high)) as usize + 1, 0);
+        let bins = self.first.abs_diff(last.max(high)) as usize + 1;
+        if bins > self.counts.len() {
+            self.counts.resize(bins, 0);
+        }
     }
 
     fn add_within(&mut self, index: i32, count: u64) {

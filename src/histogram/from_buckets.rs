@@ -14,9 +14,9 @@ use crate::time::saturating_nanos;
 /// The scales that a histogram can have.
 const FINEST: i8 = HistogramConfig::MAX_SCALE.cast_signed();
 
-/// From the bin of this response time on, each bin contains a whole nanosecond, at any scale: at
-/// the finest, a bin is a nanosecond wide or wider from 369 ns on.
-const WIDE_NANOS: u64 = 1 << 10;
+/// From the bin of 2^10 ns on, each bin contains a whole nanosecond, at any scale: at the finest, a
+/// bin is a nanosecond wide or wider from 369 ns on.
+const WIDE_OCTAVE: usize = 10;
 
 impl LatencyHistogram {
     /// Creates a histogram from its [scale](Self::scale), the [sum](Self::sum), the
@@ -69,109 +69,176 @@ impl LatencyHistogram {
         max: Duration,
         buckets: impl IntoIterator<Item = (i32, u64)>,
     ) -> Result<Self, HistogramBucketsError> {
-        // Cut at `u64::MAX`, which is in no bin, so the error has the whole time.
         let extremes = [min, max].map(saturating_nanos);
-        Self::from_parts(scale, sum.as_nanos(), extremes, buckets).map_err(|error| match error {
-            HistogramBucketsError::Min { index, .. } => HistogramBucketsError::Min { min, index },
-            HistogramBucketsError::Max { index, .. } => HistogramBucketsError::Max { max, index },
-            error => error,
-        })
+        Self::from_parts(scale, sum.as_nanos(), extremes, buckets)
+            .map_err(|error| error.of([min, max]))
     }
 
     /// Like [`from_buckets`](Self::from_buckets), with times in nanoseconds.
     pub(super) fn from_parts(
         scale: i8,
         nanos: u128,
-        [min, max]: [u64; 2],
+        extremes: [u64; 2],
         buckets: impl IntoIterator<Item = (i32, u64)>,
     ) -> Result<Self, HistogramBucketsError> {
-        if !(COARSEST..=FINEST).contains(&scale) {
-            return Err(HistogramBucketsError::Scale { scale });
-        }
-        let bins = Bins::at(scale);
-        let mut reader = Reader::new(bins, bins.index(max));
-        for (index, count) in buckets {
-            reader.read(index, count)?;
-        }
-        let Some((first, last)) = reader.ends else {
-            return match nanos {
-                0 => Ok(Self { bins, counts: BinCounts::new(), nanos: 0, min: 0, max: 0 }),
-                sum_nanos => Err(HistogramBucketsError::SumWithoutBuckets { sum_nanos }),
-            };
-        };
-        let is_in = |nanos, index| nanos <= MAX_NANOS && bins.index(nanos) == index;
-        let [shortest, longest] = [min, max].map(Duration::from_nanos);
-        if !is_in(min, first) {
-            return Err(HistogramBucketsError::Min { min: shortest, index: first });
-        }
-        if !is_in(max, last) {
-            return Err(HistogramBucketsError::Max { max: longest, index: last });
-        }
-        if min > max {
-            return Err(HistogramBucketsError::MinAboveMax { min: shortest, max: longest });
-        }
-        // A saturated count is less than the number of response times in the sum.
-        let count = reader.count;
-        if nanos > u128::from(count) * u128::from(max) && count < u64::MAX {
-            return Err(HistogramBucketsError::Sum { sum_nanos: nanos, count, max: longest });
-        }
-        Ok(Self { bins, counts: reader.counts, nanos, min, max })
+        let mut counts = BinCounts::new();
+        let ends = check(scale, nanos, extremes, buckets, |bucket| {
+            if bucket.is_first {
+                counts = BinCounts::zeros(bucket.index, bucket.expected_last);
+            }
+            // Left out if the index is above the expected last one: the longest response time is
+            // then not in the last bucket.
+            counts.set(bucket.index, bucket.count);
+        })?;
+        let [min, max] = if ends.is_some() { extremes } else { [0; 2] };
+        Ok(Self { bins: Bins::at(scale), counts, nanos, min, max })
     }
 }
 
-/// The buckets that were read so far.
-struct Reader {
-    bins: Bins,
-    /// The indices of the first and the last bin of the scale.
-    range: (i32, i32),
-    /// The index from which on each bin contains a whole nanosecond.
-    wide: i32,
+/// The buckets of a [`LatencyHistogram`], checked as by
+/// [`from_buckets`](LatencyHistogram::from_buckets). A program that adds up many histograms which
+/// were sent to it [merges](LatencyHistogram::merge_buckets) their buckets, without making a
+/// histogram of each.
+///
+/// ```
+/// use leaparray::LatencyHistogram;
+/// use leaparray::histogram::HistogramBuckets;
+/// use std::time::Duration;
+///
+/// let mut sent = LatencyHistogram::default();
+/// for millis in [3, 3, 40] {
+///     sent.record(Duration::from_millis(millis));
+/// }
+/// let (scale, sum) = (sent.scale(), sent.sum());
+/// let [min, max] = [sent.min(), sent.max()].map(Option::unwrap_or_default);
+/// let buckets: Vec<_> = sent.buckets().map(|it| (it.index, it.count)).collect();
+///
+/// let received = HistogramBuckets::new(scale, sum, min, max, &buckets)?;
+/// let mut histogram = LatencyHistogram::default();
+/// histogram.merge_buckets(&received);
+/// assert_eq!(histogram, sent);
+/// # Ok::<_, leaparray::histogram::HistogramBucketsError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HistogramBuckets<'a> {
+    pub(super) bins: Bins,
+    pub(super) nanos: u128,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) buckets: &'a [(i32, u64)],
+}
+
+impl<'a> HistogramBuckets<'a> {
+    /// Creates the buckets from what [`from_buckets`](LatencyHistogram::from_buckets) takes.
+    ///
+    /// # Errors
+    ///
+    /// Returns the [`HistogramBucketsError`] that it returns.
+    pub fn new(
+        scale: i8,
+        sum: Duration,
+        min: Duration,
+        max: Duration,
+        buckets: &'a [(i32, u64)],
+    ) -> Result<Self, HistogramBucketsError> {
+        let (nanos, extremes) = (sum.as_nanos(), [min, max].map(saturating_nanos));
+        check(scale, nanos, extremes, buckets.iter().copied(), |_| ())
+            .map_err(|error| error.of([min, max]))?;
+        let [min, max] = extremes;
+        Ok(Self { bins: Bins::at(scale), nanos, min, max, buckets })
+    }
+
+    /// Returns the histogram with these buckets, at their scale.
+    ///
+    /// ```
+    /// use leaparray::LatencyHistogram;
+    /// use leaparray::histogram::HistogramBuckets;
+    /// use std::time::Duration;
+    ///
+    /// let rt = Duration::from_millis(700);
+    /// let buckets = HistogramBuckets::new(0, rt, rt, rt, &[(-1, 1)])?;
+    /// let from_buckets = LatencyHistogram::from_buckets(0, rt, rt, rt, [(-1, 1)])?;
+    /// assert_eq!(buckets.to_histogram(), from_buckets);
+    /// # Ok::<_, leaparray::histogram::HistogramBucketsError>(())
+    /// ```
+    #[must_use]
+    pub fn to_histogram(&self) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::at(self.bins);
+        histogram.merge_buckets(self);
+        histogram
+    }
+}
+
+/// A bucket that was checked.
+struct Bucket {
+    index: i32,
+    count: u64,
+    is_first: bool,
     /// The index of the last bucket, if the longest response time is right.
     expected_last: i32,
-    /// The indices of the first and the last bucket; `None` before the first.
-    ends: Option<(i32, i32)>,
-    counts: BinCounts,
-    /// The sum of the counts.
-    count: u64,
 }
 
-impl Reader {
-    fn new(bins: Bins, expected_last: i32) -> Self {
-        let range = (bins.index(1), bins.last_index());
-        let (wide, counts) = (bins.index(WIDE_NANOS), BinCounts::new());
-        Self { bins, range, wide, expected_last, ends: None, counts, count: 0 }
+/// Checks the parts of a histogram, and calls `take` with each bucket. The index is within the
+/// range of the scale by then, so memory may be allocated for it. Returns the indices of the first
+/// and the last bucket; `None` if there is none.
+fn check(
+    scale: i8,
+    nanos: u128,
+    [min, max]: [u64; 2],
+    buckets: impl IntoIterator<Item = (i32, u64)>,
+    mut take: impl FnMut(Bucket),
+) -> Result<Option<(i32, i32)>, HistogramBucketsError> {
+    if !(COARSEST..=FINEST).contains(&scale) {
+        return Err(HistogramBucketsError::Scale { scale });
     }
-
-    /// Checks a bucket and adds it. The index is within the range of the scale before memory is
-    /// allocated for it.
-    fn read(&mut self, index: i32, count: u64) -> Result<(), HistogramBucketsError> {
-        let (first, last) = self.range;
-        if !(first..=last).contains(&index) {
-            return Err(HistogramBucketsError::Index { index, first, last });
+    let bins = Bins::at(scale);
+    let [lowest, wide, highest] = [0, WIDE_OCTAVE, 62].map(|it| bins.index_of_octave(it));
+    let expected_last = bins.index(max);
+    let mut ends = None;
+    let mut sum_of_counts = 0_u64;
+    for (index, count) in buckets {
+        if !(lowest..=highest).contains(&index) {
+            return Err(HistogramBucketsError::Index { index, first: lowest, last: highest });
         }
-        if index < self.wide && self.bins.first(index) > self.bins.last(index) {
+        if index < wide && bins.first(index) > bins.last(index) {
             return Err(HistogramBucketsError::NoNanosecond { index });
         }
         if count == 0 {
             return Err(HistogramBucketsError::EmptyBucket { index });
         }
-        let first = match self.ends {
+        let first = match ends {
             Some((_, before)) if index <= before => {
                 return Err(HistogramBucketsError::Order { index, before });
             }
             Some((first, _)) => first,
-            None => {
-                self.counts = BinCounts::zeros(index, self.expected_last);
-                index
-            }
+            None => index,
         };
-        self.ends = Some((first, index));
-        // Left out if the index is above the expected last one: `max` is then not in the last
-        // bucket.
-        self.counts.set(index, count);
-        self.count = self.count.saturating_add(count);
-        Ok(())
+        take(Bucket { index, count, is_first: ends.is_none(), expected_last });
+        ends = Some((first, index));
+        sum_of_counts = sum_of_counts.saturating_add(count);
     }
+    let Some((first, last)) = ends else {
+        return match nanos {
+            0 => Ok(None),
+            sum_nanos => Err(HistogramBucketsError::SumWithoutBuckets { sum_nanos }),
+        };
+    };
+    let [shortest, longest] = [min, max].map(Duration::from_nanos);
+    if min > MAX_NANOS || bins.index(min) != first {
+        return Err(HistogramBucketsError::Min { min: shortest, index: first });
+    }
+    if max > MAX_NANOS || expected_last != last {
+        return Err(HistogramBucketsError::Max { max: longest, index: last });
+    }
+    if min > max {
+        return Err(HistogramBucketsError::MinAboveMax { min: shortest, max: longest });
+    }
+    // A saturated count is less than the number of response times in the sum.
+    if nanos > u128::from(sum_of_counts) * u128::from(max) && sum_of_counts < u64::MAX {
+        let (sum_nanos, count) = (nanos, sum_of_counts);
+        return Err(HistogramBucketsError::Sum { sum_nanos, count, max: longest });
+    }
+    Ok(ends)
 }
 
 /// The error of [`LatencyHistogram::from_buckets`]: no histogram has these values. Deserialized
@@ -255,6 +322,18 @@ pub enum HistogramBucketsError {
         /// The longest response time.
         max: Duration,
     },
+}
+
+impl HistogramBucketsError {
+    /// Returns the error with the whole extremes. They were cut at `u64::MAX` ns, which is in no
+    /// bin.
+    fn of(self, [min, max]: [Duration; 2]) -> Self {
+        match self {
+            Self::Min { index, .. } => Self::Min { min, index },
+            Self::Max { index, .. } => Self::Max { max, index },
+            error => error,
+        }
+    }
 }
 
 impl fmt::Display for HistogramBucketsError {

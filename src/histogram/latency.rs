@@ -68,7 +68,11 @@ impl LatencyHistogram {
     /// ```
     #[must_use]
     pub const fn new(config: HistogramConfig) -> Self {
-        let bins = Bins::at(config.scale().cast_signed());
+        Self::at(Bins::at(config.scale().cast_signed()))
+    }
+
+    /// Creates an empty histogram with these bins.
+    pub(super) const fn at(bins: Bins) -> Self {
         Self { bins, counts: BinCounts::new(), nanos: 0, min: 0, max: 0 }
     }
 

@@ -39,7 +39,12 @@ impl Layout {
 
     /// Returns the number of positions up to that of 2⁶² ns.
     pub(crate) const fn positions(self) -> usize {
-        self.coarsened(62 * FINEST + BEFORE_FIRST) + 1
+        self.position_of_octave(62) + 1
+    }
+
+    /// Returns the position of 2^`octave` ns: the first boundary of each octave is above it.
+    pub(super) const fn position_of_octave(self, octave: usize) -> usize {
+        self.coarsened(octave * FINEST + BEFORE_FIRST)
     }
 
     /// Returns the position of the bin of a response time, in nanoseconds. 0 counts as 1, and more

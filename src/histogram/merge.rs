@@ -1,7 +1,9 @@
 //! Histograms of several sources and of several scales.
 
 use super::bins::{Bins, COARSEST};
+use super::compact::CompactHistogram;
 use super::error::HistogramScaleError;
+use super::from_buckets::HistogramBuckets;
 use super::latency::LatencyHistogram;
 
 impl LatencyHistogram {
@@ -77,5 +79,47 @@ impl LatencyHistogram {
         self.widen(other.min, other.max);
         self.nanos = self.nanos.saturating_add(other.nanos);
         self.counts.merge(&other.counts, other.scale().abs_diff(self.scale()).into());
+    }
+
+    /// Adds the response times of another histogram, of which there are only the buckets, as
+    /// [`merge`](Self::merge) does.
+    ///
+    /// ```
+    /// use leaparray::LatencyHistogram;
+    /// use leaparray::histogram::HistogramBuckets;
+    /// use std::time::Duration;
+    ///
+    /// let mut histogram = LatencyHistogram::default();
+    /// histogram.record(Duration::from_secs(1));
+    /// let [min, max] = [2, 3].map(Duration::from_secs);
+    /// histogram.merge_buckets(&HistogramBuckets::new(0, min + max, min, max, &[(0, 1), (1, 1)])?);
+    /// assert_eq!((histogram.scale(), histogram.count()), (0, 3));
+    /// assert_eq!((histogram.min(), histogram.max()), (Some(Duration::from_secs(1)), Some(max)));
+    /// # Ok::<_, leaparray::histogram::HistogramBucketsError>(())
+    /// ```
+    pub fn merge_buckets(&mut self, other: &HistogramBuckets<'_>) {
+        let scale = other.bins.scale();
+        self.coarsen(self.scale().min(scale));
+        if let [(first, _), ..] = other.buckets
+            && let [.., (last, _)] = other.buckets
+        {
+            self.widen(other.min, other.max);
+            self.nanos = self.nanos.saturating_add(other.nanos);
+            let steps = scale.abs_diff(self.scale()).into();
+            self.counts.merge_within((*first, *last), other.buckets.iter().copied(), steps);
+        }
+    }
+
+    /// Adds the response times of a histogram in fewer bytes, as [`merge`](Self::merge) does. See
+    /// [`CompactHistogram`] for an example.
+    pub fn merge_compact(&mut self, other: &CompactHistogram) {
+        let scale = other.bins.scale();
+        self.coarsen(self.scale().min(scale));
+        if let Some(ends) = other.ends() {
+            self.widen(other.min, other.max);
+            self.nanos = self.nanos.saturating_add(other.nanos);
+            let steps = scale.abs_diff(self.scale()).into();
+            self.counts.merge_within(ends, other.buckets(), steps);
+        }
     }
 }

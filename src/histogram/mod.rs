@@ -2,6 +2,7 @@
 
 mod bins;
 mod bucket;
+mod compact;
 mod config;
 mod counts;
 mod error;
@@ -20,9 +21,10 @@ mod tests;
 mod thresholds;
 
 pub use bucket::HistogramBucket;
+pub use compact::CompactHistogram;
 pub use config::HistogramConfig;
 pub use error::{HistogramConfigError, HistogramScaleError};
-pub use from_buckets::HistogramBucketsError;
+pub use from_buckets::{HistogramBuckets, HistogramBucketsError};
 pub use latency::LatencyHistogram;
 pub(crate) use layout::Layout;
 pub(crate) use quantile::rank;

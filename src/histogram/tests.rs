@@ -48,6 +48,16 @@ fn boundaries_are_exact_roots() {
 }
 
 #[test]
+fn index_of_each_octave_is_that_of_its_first_nanosecond() {
+    for scale in COARSEST..=8 {
+        let bins = Bins::at(scale);
+        for octave in 0..=62 {
+            assert_eq!(bins.index_of_octave(octave), bins.index(1 << octave), "{scale}, {octave}");
+        }
+    }
+}
+
+#[test]
 fn octave_of_the_finest_scale_is_exact() {
     let bins = Bins::at(8);
     let last = bins.index(MAX_NANOS);

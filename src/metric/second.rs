@@ -112,18 +112,20 @@ impl AddAssign<&Self> for SecondMetrics {
     fn add_assign(&mut self, other: &Self) {
         // Each field is named, so that a field which is added later is not forgotten here.
         let Self { second, counts, min_rt, max_rt, concurrency, histogram } = other;
-        self.histogram = match (self.histogram.take(), histogram) {
-            (Some(mut sum), Some(histogram)) => {
-                sum.merge(histogram);
-                Some(sum)
+        match (&mut self.histogram, histogram) {
+            (Some(sum), Some(histogram)) => sum.merge(histogram),
+            (Some(_), None) if counts[MetricEvent::Rt] == 0 => {}
+            (None, Some(_)) if self.counts[MetricEvent::Rt] == 0 => {
+                self.histogram.clone_from(histogram);
             }
-            (sum @ Some(_), None) if counts[MetricEvent::Rt] == 0 => sum,
-            (None, histogram @ Some(_)) if self.counts[MetricEvent::Rt] == 0 => histogram.clone(),
-            _ => None,
-        };
+            _ => self.histogram = None,
+        }
         self.second = self.second.min(*second);
         self.counts += counts;
-        self.min_rt = [self.min_rt, *min_rt].into_iter().flatten().min();
+        self.min_rt = match (self.min_rt, *min_rt) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         self.max_rt = self.max_rt.max(*max_rt);
         self.concurrency = self.concurrency.max(*concurrency);
     }

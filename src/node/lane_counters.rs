@@ -14,8 +14,8 @@ use crate::sync::{AtomicU64, Ordering, RacyOnce, lanes, stripe};
 /// ends.
 ///
 /// The thread that makes a lane is its *owner*: it alone writes the lane's own counters, so it
-/// needs no read-modify-write. Numbers of threads are never used again, and neither are the own
-/// counters of a thread that has ended. The other threads of the lane share counters beside them.
+/// needs no read-modify-write. No later thread gets its number, so the own counters of a thread
+/// that has ended keep their values. The other threads of the lane share counters beside them.
 pub(crate) struct LaneCounters<const N: usize>(RacyOnce<Box<[RacyOnce<CachePadded<Lane<N>>>]>>);
 
 struct Lane<const N: usize> {

@@ -133,7 +133,7 @@ use machine::Processor;
 use options::Options;
 use quiet::Quiet;
 use report::{Report, Run};
-use scenarios::{decide, first, read, record, rollover};
+use scenarios::{decide, elsewhere, first, read, record, rollover};
 
 /// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray arc-swap crossbeam-utils quanta sentinel-core prometheus \
@@ -156,6 +156,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let rows = [
         record::rows(),
         record::rows_with_threads(),
+        elsewhere::rows(),
         read::rows(run.processor.is_zen_5()),
         rollover::rows(),
         first::rows(),
@@ -185,6 +186,7 @@ fn measure(plan: Plan) -> Run {
     let mut results = rollover::measure(plan, &clock, &mut quiet);
     let mut suite = Suite::new(cores);
     record::add(&mut suite, &clock);
+    elsewhere::add(&mut suite, &clock);
     read::add(&mut suite, &clock);
     first::add(&mut suite, &clock);
     decide::add(&mut suite, &clock);

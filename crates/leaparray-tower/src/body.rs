@@ -126,7 +126,7 @@ where
 }
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
-    /// That of a request that was refused.
+    /// The rest of a request that was refused.
     pub(crate) const NOTHING: Self = Self { request: None, ending: Ending::AT_HEAD };
 
     /// Polls the next frame of the body, which ends the request if it is the last one. The frame

@@ -47,18 +47,18 @@ pub(crate) enum RareRest<C> {
 const UNKNOWN: u64 = u64::MAX;
 
 impl<C> Ending<C> {
-    /// That of a request that has ended with the head, or was refused.
+    /// The ending of a request that has ended with the head, or was refused.
     pub(crate) const AT_HEAD: Self = Self::new(Until::Head, Outcome::Success, UNKNOWN);
 
-    /// That of a request that ends with the trailers.
+    /// The ending of a request that ends with the trailers.
     pub(crate) const AT_TRAILERS: Self = Self::new(Until::Trailers, Outcome::Success, UNKNOWN);
 
     const fn new(until: Until, outcome: Outcome, bytes: u64) -> Self {
         Self { until, outcome, head_suffices: false, bytes, rare: None }
     }
 
-    /// That of a request that ends with the last of these bytes, if their number is known, or with
-    /// the end of the body.
+    /// Returns the ending of a request that ends with the last of these bytes, if their number is
+    /// known, or with the end of the body.
     pub(crate) fn at_end(outcome: Outcome, bytes: Option<u64>, head_suffices: bool) -> Self {
         let ending = Self::new(Until::End, outcome, bytes.unwrap_or(UNKNOWN));
         Self { head_suffices, ..ending }

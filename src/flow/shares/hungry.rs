@@ -47,7 +47,8 @@ impl EpochUse {
 /// tenant leave with its hunger, also while it holds them.
 ///
 /// Each change of the word of a slot is followed by the additions of what it changed, to the epoch
-/// of that word. Relaxed: they order nothing. A decision uses the sum that it finds.
+/// of that word, if its tenant is hungry. Relaxed: they order nothing. A decision uses the sum that
+/// it finds.
 #[derive(Debug)]
 pub(super) struct HungryUse([AtomicU64; 2]);
 
@@ -68,18 +69,23 @@ impl HungryUse {
         self.add(epoch, 0);
     }
 
-    /// Counts a change of the word of a slot.
+    /// Counts a change of the word of a slot. `now` returns the present epoch. It is called after
+    /// the change.
+    ///
+    /// The permits of a tenant that is not hungry any more are not counted. To
+    /// [`EpochUse::plus`], an epoch more than half of all epochs ago would look like a later one.
     #[inline]
-    pub(super) fn count(&self, from: Word, to: Word) {
-        if from.is_flagged() && to.is_flagged() && from.epoch() == to.epoch() {
-            return self.add_some(to.epoch(), to.in_use().wrapping_sub(from.in_use()));
+    pub(super) fn count(&self, from: Word, to: Word, now: impl FnOnce() -> u64) {
+        if !from.is_flagged() && !to.is_flagged() {
+            return;
         }
-        if from.is_flagged() {
-            self.add_some(from.epoch(), from.in_use().wrapping_neg());
+        let now = now();
+        let of = |word: Word| if word.is_hungry(now) { word.in_use() } else { 0 };
+        if from.epoch() == to.epoch() {
+            return self.add_some(to.epoch(), of(to).wrapping_sub(of(from)));
         }
-        if to.is_flagged() {
-            self.add_some(to.epoch(), to.in_use());
-        }
+        self.add_some(from.epoch(), of(from).wrapping_neg());
+        self.add_some(to.epoch(), of(to));
     }
 
     fn add_some(&self, epoch: u64, more: u64) {
@@ -107,22 +113,43 @@ mod tests {
             let hungry = HungryUse::new();
             (0..=first).for_each(|it| hungry.begin(it));
             let held = |after, permits| Word::default().hungry_in(epoch(after)).plus(permits);
-            hungry.count(Word::default(), held(0, 5));
+            let count = |after, from, to| hungry.count(from, to, || epoch(after));
+            count(0, Word::default(), held(0, 5));
             assert_eq!(hungry.in_use(epoch(0)), 5);
             hungry.begin(epoch(1));
-            hungry.count(Word::default(), held(1, 3));
+            count(1, Word::default(), held(1, 3));
             assert_eq!(hungry.in_use(epoch(1)), 8);
-            hungry.count(held(0, 5), held(1, 5));
-            hungry.count(held(1, 5), held(1, 4));
+            count(1, held(0, 5), held(1, 5));
+            count(1, held(1, 5), held(1, 4));
             assert_eq!(hungry.in_use(epoch(1)), 7);
-            hungry.count(Word::default(), held(0, 2));
+            count(1, Word::default(), held(0, 2));
             hungry.begin(epoch(2));
             assert_eq!(hungry.in_use(epoch(2)), 7, "without the two of the first epoch");
             hungry.begin(epoch(3));
             assert_eq!(hungry.in_use(epoch(3)), 0);
-            hungry.count(held(1, 4), held(1, 0));
-            hungry.count(held(0, 2), Word::default());
+            count(3, held(1, 4), held(1, 0));
+            count(3, held(0, 2), Word::default());
             assert_eq!(hungry.in_use(epoch(3)), 0, "theirs are not counted any more");
+        }
+    }
+
+    /// A call lasts for any number of epochs. Its end changes nothing of the present ones.
+    #[test]
+    fn permit_is_given_back_after_any_number_of_epochs() {
+        for epochs in [2, EPOCHS / 2 - 1, EPOCHS / 2, EPOCHS / 2 + 1, EPOCHS - 1] {
+            let (hungry, held) = (HungryUse::new(), |it| Word::default().hungry_in(it).plus(1));
+            hungry.count(Word::default(), held(1), || 1);
+            (2..=epochs + 1).for_each(|it| hungry.begin(it % EPOCHS));
+            let (before, now) = (epochs % EPOCHS, (epochs + 1) % EPOCHS);
+            for it in [before, now] {
+                hungry.count(Word::default(), held(it), || now);
+            }
+            hungry.count(held(1), Word::default().hungry_in(1), || now);
+            assert_eq!(hungry.in_use(now), 2, "after {epochs} epochs");
+            for it in [before, now] {
+                hungry.count(Word::default(), held(it), || now);
+            }
+            assert_eq!(hungry.in_use(now), 4, "after {epochs} epochs");
         }
     }
 
@@ -130,9 +157,9 @@ mod tests {
     #[test]
     fn permits_below_zero_are_none() {
         let (hungry, held) = (HungryUse::new(), Word::default().hungry_in(1).plus(2));
-        hungry.count(held, Word::default());
+        hungry.count(held, Word::default(), || 1);
         assert_eq!(hungry.in_use(1), 0);
-        hungry.count(Word::default(), held.plus(1));
+        hungry.count(Word::default(), held.plus(1), || 1);
         assert_eq!(hungry.in_use(1), 1);
     }
 }

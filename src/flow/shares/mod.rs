@@ -321,14 +321,17 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
 impl<L, S> FairShares<L, S> {
     /// Replaces the word of a slot, unless it has changed, and counts what hungry tenants hold.
     fn replace(&self, found: &Found<'_>, next: Word) -> bool {
-        // Relaxed: the modification order of the word decides.
-        let (from, order) = (found.word.0, Ordering::Relaxed);
-        let is_replaced = found.slot.compare_exchange(from, next.0, order, order).is_ok();
-        if is_replaced {
+        // The modification order of the word decides.
+        //
+        // AcqRel: pairs with itself, and with the Acquire in `give_back`. A thread that finds the
+        // epoch of a tenant's hunger then loads that epoch as the present one, or a later one.
+        let (from, order) = (found.word.0, Ordering::AcqRel);
+        let replaced = found.slot.compare_exchange(from, next.0, order, Ordering::Relaxed);
+        if replaced.is_ok() {
             // Not of a tenant that is not hungry: all threads share those words.
-            self.hungry.count(found.own, next);
+            self.hungry.count(found.own, next, || self.demand.load().epoch());
         }
-        is_replaced
+        replaced.is_ok()
     }
 }
 
@@ -514,8 +517,9 @@ impl<L: LimitInForce, S> GiveBack for FairShares<L, S> {
             return;
         }
         if let Some(slot) = slot {
-            let word = Word(self.tenants.slot(slot).fetch_sub(permits, Ordering::Relaxed));
-            self.hungry.count(word, word.minus(permits));
+            // Acquire: pairs with the Release in `replace`.
+            let word = Word(self.tenants.slot(slot).fetch_sub(permits, Ordering::Acquire));
+            self.hungry.count(word, word.minus(permits), || self.demand.load().epoch());
         }
         // Release: pairs with the Acquire in `take`.
         self.in_use.fetch_sub(permits, Ordering::Release);

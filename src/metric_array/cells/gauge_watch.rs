@@ -24,11 +24,14 @@ use crate::time::Timestamp;
 /// A look sets the limit to the number of own requests in flight. At a look by time, that is an
 /// arbitrary number: if the limit stayed there, each further request would look until the usual
 /// number of requests is in flight. So after a look by time, each further look raises the limit
-/// above that number, by a step of 1, 2, 4, and so on. The limit does not rise beyond
+/// above that number, by a step of 1, 2, 4, and so on, to the limit that was in force before the
+/// look by time. Beyond that limit, each look raises it by an eighth of the step, rounded down, so
+/// not at all while the step is below 8. If the number in flight goes up and down by hundreds, as
+/// between a thread that enters requests and another one that ends them, few requests look then.
 ///
-/// - the limit that was in force before the look by time;
-/// - the number at which the concurrency, by the requests of this thread alone, would be the
-///   highest that the thread has recorded in the bucket.
+/// The limit does not rise beyond the number at which the concurrency, by the requests of this
+/// thread alone, would be the highest that the thread has recorded in the bucket. The step grows by
+/// as much as the limit has risen.
 ///
 /// So between two looks, the number of own requests rises by at most as much as it had risen from
 /// the last look by time to the first of the two. The next request beyond that looks.
@@ -63,6 +66,10 @@ pub(crate) enum Due {
     /// More of its own requests are in flight than the limit allows.
     ByLimit,
 }
+
+/// Beyond the limit that was in force before the last look by time, the limit rises by this part of
+/// a step.
+const BEYOND: u16 = 8;
 
 impl GaugeWatch {
     /// A limit below any balance, with room for requests that end elsewhere.
@@ -137,8 +144,11 @@ impl GaugeWatch {
             Due::ByLimit => {
                 let left = above(limit.saturating_add(self.headroom.get().into()));
                 let step = self.step.get();
-                let rise = left.min(step.into()).min(slack.try_into().unwrap_or(i64::MAX));
-                (rise, left - rise, step.saturating_mul(2))
+                let part = if left > 0 { left.min(step.into()) } else { (step / BEYOND).into() };
+                let rise = part.min(slack.try_into().unwrap_or(i64::MAX));
+                // By the rise, which the slack may have cut: so the step is at most the number by
+                // which the limit has risen, plus 1.
+                (rise, (left - rise).max(0), step.saturating_add(rise.try_into().unwrap_or(0)))
             }
         };
         self.headroom.set(left.try_into().unwrap_or(0));
@@ -246,6 +256,38 @@ mod tests {
             assert_eq!(thread.looks(50, now), 7);
         }
         assert_eq!(thread.looks(3, now), 3);
+    }
+
+    /// In each thousandth of a bucket, the number of requests in flight rises from 2,000 to at most
+    /// 3,000, as between a thread that enters requests and one that ends them.
+    #[test]
+    fn beyond_the_limit_before_a_look_by_time_few_requests_look() {
+        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+        thread.looks(3_000, now);
+        thread.end_elsewhere(1_000);
+        for further in [100, 300, 1_000, 200, 1_000] {
+            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+            let looks = thread.looks(further, now);
+            assert!(looks <= 40, "{looks} looks of {further} requests");
+            thread.end_elsewhere(further);
+        }
+        // A request that may be a new maximum looks.
+        thread.looks(1_000, now);
+        assert_eq!(thread.looks(5, now), 5);
+    }
+
+    /// While the thread's requests were each a new maximum, the limit did not rise. So when the
+    /// requests of other threads have ended, it does not rise far either.
+    #[test]
+    fn step_grows_no_faster_than_the_number_in_flight() {
+        let (mut thread, now) = (Thread::new(), Timestamp::from_secs(1));
+        thread.looks(20, now);
+        thread.end(20);
+        thread.in_flight += 5_000;
+        let now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+        assert_eq!(thread.looks(20, now), 20);
+        thread.in_flight -= 5_000;
+        assert!(thread.looks(20, now) > 1, "more than twice as many as before");
     }
 
     #[test]

@@ -87,15 +87,16 @@ impl Cells {
         self.slab.give(cell);
     }
 
-    /// Returns the word of the cell's requests that have ended elsewhere, if any cell of its chunk
-    /// had such a request.
-    pub(super) fn ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
-        let (chunk, offset) = place::<ThreadCell>(cell.index())?;
+    /// Returns the word of the requests of the cell with that index that have ended elsewhere, if
+    /// any cell of its chunk had such a request; `None` for an index that no cell has.
+    pub(super) fn ended_elsewhere(&self, cell: u32) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place::<ThreadCell>(cell)?;
         self.ended_elsewhere.get(chunk)?.get()?.get(offset)
     }
 
-    pub(super) fn make_ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
-        let (chunk, offset) = place::<ThreadCell>(cell.index())?;
+    /// Returns the same word, and makes the words of the chunk if there are none.
+    pub(super) fn make_ended_elsewhere(&self, cell: u32) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place::<ThreadCell>(cell)?;
         let words = self.ended_elsewhere.get(chunk)?.get_or_init(|| {
             let (_, len) = span::<ThreadCell>(chunk);
             (0..len).map(|_| EndedElsewhere::new()).collect()

@@ -31,6 +31,32 @@ fn fill<L: Limiter>(tenant: &L) -> Vec<L::Permit> {
     std::iter::from_fn(|| tenant.try_acquire().at_once().ok()).collect()
 }
 
+/// A permit that a hungry tenant holds comes back after more than half of the epochs until their
+/// numbers wrap around. The permits of hungry tenants are counted as before.
+#[test]
+fn permit_that_comes_back_after_many_epochs_leaves_the_shares_as_they_were() {
+    let shares = shares(16, 100);
+    let [ann, bob] = ["ann", "bob"].map(|it| shares.tenant(it, 1));
+    let mut held_long = fill(&ann);
+    held_long.truncate(1);
+    for _ in 0..16 * 20_000 {
+        drop(bob.try_acquire().at_once().unwrap());
+    }
+    drop(held_long);
+    let mut held = [Vec::new(), Vec::new()];
+    for round in 0..100 {
+        for (tenant, held) in [&ann, &bob].into_iter().zip(&mut held) {
+            held.extend(fill(tenant));
+        }
+        let counts = held.each_ref().map(Vec::len);
+        let are_shares = counts.iter().all(|it| (7..=8).contains(it));
+        assert!(round < 30 || are_shares, "{counts:?} of 15 in round {round}");
+        for held in &mut held {
+            held.truncate(held.len().saturating_sub(1));
+        }
+    }
+}
+
 #[test]
 fn hungry_tenants_have_their_weighted_shares() {
     let shares = shares(32, 100);
@@ -137,6 +163,30 @@ fn long_calls_of_a_tenant_that_was_hungry_are_not_divided() {
     }
     assert_eq!((of_bob.len(), of_cid.len()), (8, 8), "the half of 30 - 14 each");
     assert!(shares.tenant("dan", 1).try_acquire_many(2).is_admitted(), "the reserve");
+}
+
+/// The number of an epoch wraps around. A call that began more than half of all epochs ago, of a
+/// tenant that was hungry then, counts in no epoch to come.
+#[test]
+fn call_of_a_tenant_that_was_hungry_long_ago_ends_beside_hungry_tenants() {
+    let shares = shares(32, 100);
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(|it| shares.tenant(it, 1));
+    for epochs in [1, 100, 16_000, 16_400, 24_000, 32_600, 32_766] {
+        let long = ann.try_acquire();
+        assert!(long.is_admitted() && ann.try_acquire_many(33).is_refused());
+        for _ in 0..4 * epochs {
+            assert!(cid.try_acquire_many(8).is_admitted());
+        }
+        drop(long);
+        let (mut of_bob, mut of_cid) = (fill(&bob), fill(&cid));
+        for _ in 0..64 {
+            of_bob.truncate(of_bob.len().saturating_sub(1));
+            of_cid.truncate(of_cid.len().saturating_sub(1));
+            of_bob.extend(fill(&bob));
+            of_cid.extend(fill(&cid));
+        }
+        assert_eq!((of_bob.len(), of_cid.len()), (15, 15), "after {epochs} epochs");
+    }
 }
 
 /// An epoch ends by the limit in force, so the hunger of a tenant does not outlast a limit that has

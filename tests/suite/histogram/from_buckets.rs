@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use leaparray::histogram::HistogramBucketsError as Error;
+use leaparray::histogram::{CompactHistogram, HistogramBuckets, HistogramBucketsError as Error};
 use leaparray::{HistogramConfig, LatencyHistogram};
 
 const LONGEST: u64 = 1 << 62;
@@ -64,6 +64,48 @@ fn histogram_that_was_read_back_goes_on() {
     assert_eq!((received.count(), received.sum()), (2 * sent.count(), 2 * sent.sum()));
 }
 
+/// Response times from 0 to 146 years, most of them in few octaves.
+fn response_times(random: &mut Rng) -> Vec<u64> {
+    let longest = 1 << random.u32(1..=62);
+    (0..random.usize(0..40)).map(|_| random.u64(..=longest)).collect()
+}
+
+#[test]
+fn buckets_are_added_as_their_histogram_is() {
+    let mut random = Rng::with_seed(7);
+    for round in 0..2_000 {
+        let scales = [(); 4].map(|()| random.i8(-10..=8));
+        let mut histograms = scales.map(|scale| {
+            let histogram = histogram(scale.max(0).unsigned_abs(), &response_times(&mut random));
+            histogram.downscaled(scale).unwrap()
+        });
+        if round % 4 == 0 {
+            // Counts beyond those for which a compact histogram has room, and beyond all.
+            let count = [1 << 16, u64::MAX][round / 4 % 2];
+            histograms[random.usize(..4)].record_many(nanos(random.u64(..1 << 20)), count);
+        }
+        let all = histograms.each_ref().map(buckets);
+        let parts = histograms.iter().zip(&all).map(|(histogram, buckets)| {
+            let [min, max] = [histogram.min(), histogram.max()].map(Option::unwrap_or_default);
+            HistogramBuckets::new(histogram.scale(), histogram.sum(), min, max, buckets).unwrap()
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut merged = histograms[0].clone();
+        let (mut of_buckets, mut compact) = (parts[0].to_histogram(), (&parts[0]).into());
+        assert_eq!((&of_buckets, &CompactHistogram::to_histogram(&compact)), (&merged, &merged));
+        for (histogram, part) in histograms.iter().zip(&parts).skip(1) {
+            merged.merge(histogram);
+            of_buckets.merge_buckets(part);
+            compact.merge_buckets(part);
+        }
+        assert_eq!((&of_buckets, &compact.to_histogram()), (&merged, &merged), "round {round}");
+        let mut twice = merged.clone();
+        twice.merge(&merged);
+        merged.merge_compact(&compact);
+        assert_eq!(merged, twice);
+    }
+}
+
 #[test]
 fn empty_histogram_ignores_the_extremes() {
     for scale in [-10, 4] {
@@ -108,7 +150,9 @@ fn values_of_no_histogram_are_refused() {
     let (min, max) = (Duration::from_millis(600), Duration::from_nanos(4_000_000_001));
     let refused = |buckets: &[(i32, u64)], min, max| {
         let read = LatencyHistogram::from_buckets(0, min, min, max, buckets.iter().copied());
-        read.unwrap_err()
+        let error = read.unwrap_err();
+        assert_eq!(HistogramBuckets::new(0, min, min, max, buckets).err(), Some(error));
+        error
     };
     for (buckets, expected) in [
         (&[(-31, 1), (2, 1)][..], Error::Index { index: -31, first: -30, last: 32 }),

@@ -69,6 +69,7 @@ pub use message::{Delivery, Known, Outcome, Receipt, SecondBytes, Survey};
 pub use names::ResourceKey;
 pub use outbox::{Outbox, Undelivered};
 pub use record::{ProcessId, Record};
+pub(crate) use second::DecodedSecond;
 pub use second::{LeftOut, ProcessSecond, Row};
 pub(crate) use view::decode;
 pub use view::{

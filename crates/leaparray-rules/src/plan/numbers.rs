@@ -46,6 +46,8 @@ impl Numbers {
             u32::try_from(number).ok()
         });
         let of_rules = of_rules.map(|it: Option<u32>| it.unwrap_or(NONE)).collect();
+        // The word of a rule without a bucket would lead to a group without a number.
+        groups.truncate(Words::RULES / BUCKETS);
         (Self { of_rules, rules: all.into() }, groups.into())
     }
 

@@ -32,11 +32,11 @@ impl Place {
 /// [numbered](super::numbers::Numbers) bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
-    /// That of a resource whose place is rule 0.
+    /// The word of a resource whose place is rule 0.
     pub(super) alone: u64,
-    /// That of a resource whose place is list 0.
+    /// The word of a resource whose place is list 0.
     pub(super) list: u64,
-    /// That of a resource whose only rule has bucket 0.
+    /// The word of a resource whose only rule has bucket 0.
     pub(super) bucket: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Rules whose tenants share a limit fairly.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
 use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, LimiterExt, Reason};
@@ -212,14 +212,19 @@ fn shares_of_tenants_hold_while_they_change() {
     rules.apply(&versions[0]);
     let a = rules.registry().resource("a").unwrap();
     let (is_over, inside, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let have_asked = Barrier::new(CALLERS.len() + 1);
     let told = std::thread::scope(|scope| {
         // Each through a context of its own, whose node counts its requests.
         let threads = CALLERS.each_ref().map(|caller| {
             let context = a.in_context(&format!("{} {}", caller.user, caller.team)).unwrap();
             let (rules, is_over, inside, most) = (&rules, &is_over, &inside, &most);
+            let have_asked = &have_asked;
             scope.spawn(move || {
                 let mut told = Told::default();
                 while !is_over.load(Ordering::Relaxed) {
+                    if told.asked == 1 {
+                        have_asked.wait();
+                    }
                     told.asked += 1;
                     let now = context.clock().now();
                     let Ok(entry) = rules.try_enter_at(context.clone(), caller, now) else {
@@ -235,6 +240,8 @@ fn shares_of_tenants_hold_while_they_change() {
                 (context, told)
             })
         });
+        // Otherwise, the changes may be over before a thread has asked.
+        have_asked.wait();
         for change in 1..=1_000 {
             rules.apply(&versions[change % versions.len()]);
         }

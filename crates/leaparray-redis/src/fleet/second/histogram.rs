@@ -8,8 +8,10 @@
 //!   of them twice the distance of its index from the one before. If its count is not 1, the double
 //!   is 1 more, and the count follows.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use leaparray::histogram::HistogramBuckets;
 use leaparray::metric::SecondMetrics;
 use leaparray::{HistogramConfig, LatencyHistogram, MetricEvent};
 
@@ -25,7 +27,7 @@ const BUCKETS: u8 = 2;
 pub(super) fn encode(bytes: &mut Vec<u8>, metrics: &SecondMetrics) {
     match &metrics.histogram {
         None => put(bytes, &NONE),
-        Some(it) if of_extremes(it.scale(), metrics).as_ref() == Some(it) => {
+        Some(it) if is_of_extremes(it, metrics) => {
             put(bytes, &(EXTREMES, it.scale()));
         }
         Some(it) => {
@@ -35,33 +37,70 @@ pub(super) fn encode(bytes: &mut Vec<u8>, metrics: &SecondMetrics) {
     }
 }
 
-/// Decodes the histogram of some metrics.
+/// Returns whether the response times of a histogram are the extremes of the metrics.
+fn is_of_extremes(histogram: &LatencyHistogram, metrics: &SecondMetrics) -> bool {
+    let mut all = Vec::new();
+    of_extremes(histogram.scale(), metrics, &mut all)
+        .and_then(|it| it.buckets(&all).ok())
+        .is_some_and(|it| it.to_histogram() == *histogram)
+}
+
+/// A histogram that was decoded: its buckets are in a list with those of others.
+#[derive(Clone, Debug)]
+pub(super) struct Decoded {
+    scale: i8,
+    sum: Duration,
+    min: Duration,
+    max: Duration,
+    buckets: Range<usize>,
+}
+
+impl Decoded {
+    /// Returns the buckets, which are in the list `all`.
+    pub(super) fn buckets<'a>(
+        &self,
+        all: &'a [(i32, u64)],
+    ) -> Result<HistogramBuckets<'a>, FormatError> {
+        let Self { scale, sum, min, max, buckets } = self;
+        HistogramBuckets::new(*scale, *sum, *min, *max, &all[buckets.clone()])
+            .map_err(|_| FormatError::Damaged)
+    }
+}
+
+/// Decodes the histogram of some metrics. Its buckets come to the end of the list, unchecked.
 pub(super) fn decode(
     from: &mut Decoder<'_>,
     metrics: &SecondMetrics,
-) -> Result<Option<LatencyHistogram>, FormatError> {
+    all: &mut Vec<(i32, u64)>,
+) -> Result<Option<Decoded>, FormatError> {
     match from.get()? {
         NONE => Ok(None),
-        EXTREMES => of_extremes(from.get()?, metrics).ok_or(FormatError::Damaged).map(Some),
-        BUCKETS => decode_buckets(from, metrics).map(Some),
+        EXTREMES => of_extremes(from.get()?, metrics, all).ok_or(FormatError::Damaged).map(Some),
+        BUCKETS => decode_buckets(from, metrics, all).map(Some),
         _ => Err(FormatError::Damaged),
     }
 }
 
-/// Returns the histogram of one or two response times, which are the extremes.
-fn of_extremes(scale: i8, metrics: &SecondMetrics) -> Option<LatencyHistogram> {
-    let (min, max) = (metrics.min_rt?, metrics.max_rt?);
-    let rt_count = metrics.counts[MetricEvent::Rt];
-    if !(1..=2).contains(&rt_count) {
-        return None;
-    }
+/// Returns the histogram of one or two response times, which are the extremes. A longer response
+/// time than the longest counts as that.
+fn of_extremes(scale: i8, metrics: &SecondMetrics, all: &mut Vec<(i32, u64)>) -> Option<Decoded> {
     let config = HistogramConfig::with_scale(scale.try_into().ok()?).ok()?;
-    let mut histogram = LatencyHistogram::new(config);
-    histogram.record(min);
-    if rt_count == 2 {
-        histogram.record(max);
+    let min = metrics.min_rt?.min(HistogramConfig::MAX_RT);
+    let max = metrics.max_rt?.min(HistogramConfig::MAX_RT);
+    let rt_count = metrics.counts[MetricEvent::Rt];
+    let (sum, max) = match rt_count {
+        1 => (min, min),
+        2 => (min + max, max),
+        _ => return None,
+    };
+    let start = all.len();
+    let [first, last] = [min, max].map(|it| config.index_of(it));
+    if first < last {
+        all.extend([(first, 1), (last, 1)]);
+    } else {
+        all.push((first, rt_count));
     }
-    Some(histogram)
+    Some(Decoded { scale, sum, min, max, buckets: start..all.len() })
 }
 
 fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &SecondMetrics) {
@@ -89,7 +128,8 @@ fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &S
 fn decode_buckets(
     from: &mut Decoder<'_>,
     metrics: &SecondMetrics,
-) -> Result<LatencyHistogram, FormatError> {
+    all: &mut Vec<(i32, u64)>,
+) -> Result<Decoded, FormatError> {
     let (scale, own, mut index, count) =
         from.get::<(i8, Option<(Duration, u64, u64)>, i32, u64)>()?;
     let (sum, min, max) = own.map_or_else(
@@ -99,17 +139,12 @@ fn decode_buckets(
         },
         |(sum, min, max)| (sum, Duration::from_nanos(min), Duration::from_nanos(max)),
     );
-    let mut bucket = || {
+    let start = all.len();
+    for _ in 0..count {
         let gap: u64 = from.get()?;
         let distance = u32::try_from(gap / 2).map_err(|_| FormatError::Damaged)?;
         index = index.saturating_add_unsigned(distance);
-        Ok((index, if gap.is_multiple_of(2) { 1 } else { from.get()? }))
-    };
-    let mut error = None;
-    let buckets = (0..count).map_while(|_| bucket().map_err(|it| error = Some(it)).ok());
-    let histogram = LatencyHistogram::from_buckets(scale, sum, min, max, buckets);
-    match error {
-        Some(error) => Err(error),
-        None => histogram.map_err(|_| FormatError::Damaged),
+        all.push((index, if gap.is_multiple_of(2) { 1 } else { from.get()? }));
     }
+    Ok(Decoded { scale, sum, min, max, buckets: start..all.len() })
 }

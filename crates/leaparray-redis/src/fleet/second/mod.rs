@@ -1,16 +1,18 @@
 //! One second of one process, as it is delivered.
 
+mod decoded;
 mod histogram;
 mod room;
 mod row;
 
 use std::time::Duration;
 
-use leaparray::{EventCounts, Timestamp};
+use leaparray::EventCounts;
 
-use super::codec::{Decoder, FormatError};
+use super::codec::FormatError;
 use super::counts::FleetCounts;
 use super::names::Names;
+pub(crate) use decoded::{DecodedRow, DecodedSecond};
 
 /// One second of one process, as it is delivered.
 ///
@@ -71,23 +73,11 @@ pub struct LeftOut {
     pub sum: FleetCounts,
 }
 
-/// The most rows for which memory is reserved before they are decoded: damaged bytes may claim any
-/// number.
-const MAX_RESERVED: usize = 4_096;
-
 impl ProcessSecond {
     /// Returns the sum of all rows, and of the resources that were left out.
     #[must_use]
     pub fn totals(&self) -> EventCounts {
         self.sum.metrics.counts
-    }
-
-    /// Returns how many names of the process are needed: one more than the highest number.
-    pub(crate) fn names(&self) -> u32 {
-        // Both are in ascending order.
-        let row = self.rows.last().map(|it| it.name);
-        let left_out = self.left_out.as_ref().and_then(|it| it.names.last().copied());
-        row.max(left_out).map_or(0, |it| it.saturating_add(1))
     }
 
     /// Encodes as many of the busiest resources as fit into `max_bytes`, and the sum of all others.
@@ -108,34 +98,17 @@ impl ProcessSecond {
     ///
     /// Returns a [`FormatError`] if it is of another version, or damaged.
     pub fn decode(second: u64, bytes: &[u8]) -> Result<Self, FormatError> {
-        let timestamp = Timestamp::from_secs(second);
-        let mut from = Decoder::new(bytes)?;
-        let count: usize = from.get()?;
-        let mut sum = FleetCounts::new(second);
-        let mut rows = Vec::with_capacity(count.min(MAX_RESERVED));
-        let mut name = None;
-        for _ in 0..count {
-            let next = next_name(name, from.get()?)?;
-            name = Some(next);
-            let mut counts = row::decode(&mut from, timestamp)?;
-            sum.add(&counts);
-            counts.metrics.histogram = histogram::decode(&mut from, &counts.metrics)?;
-            rows.push(Row { name: next, counts });
-        }
-        let count = from.get()?;
-        let mut left_out = None;
-        if count > 0 {
-            let names = from_gaps(from.get()?)?;
-            let it = LeftOut { count, names, sum: row::decode(&mut from, timestamp)? };
-            if count < it.names.len() as u64 {
-                return Err(FormatError::Damaged);
-            }
-            sum.add(&it.sum);
-            left_out = Some(it);
-        }
-        sum.metrics.histogram = histogram::decode(&mut from, &sum.metrics)?;
-        from.finish()?;
-        Ok(Self { rows, left_out, sum })
+        let mut decoded = DecodedSecond::default();
+        decoded.decode(second, bytes)?;
+        let (rows, of_sum) = decoded.rows.checked()?;
+        let mut sum = decoded.sum;
+        sum.metrics.histogram = of_sum.map(|it| it.to_histogram());
+        let rows = rows.into_iter().map(|it| {
+            let mut row = Row { name: it.name, counts: it.counts.clone() };
+            row.counts.metrics.histogram = it.buckets.map(|it| it.to_histogram());
+            row
+        });
+        Ok(Self { rows: rows.collect(), left_out: decoded.left_out, sum })
     }
 }
 

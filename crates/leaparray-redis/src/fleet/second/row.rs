@@ -1,6 +1,7 @@
 //! The encoding of the counts of a row: a mask with a bit for each number that is not the expected
 //! one, and these numbers.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use leaparray::flow::Reason;
@@ -24,15 +25,19 @@ const MIN_RT: usize = 5;
 const MAX_RT: usize = 6;
 const CONCURRENCY: usize = 7;
 
+/// The numbers for which something else than 0 may be expected, in ascending order.
+const DERIVED: [usize; 5] = [SUCCESS, RT_COUNT, MIN_RT, MAX_RT, CONCURRENCY];
+
 /// The numbers of a row: those above, the requests in flight, the other events, and the refusals by
 /// reason.
 const FIELDS: usize = 6 + MetricEvent::ALL.len() + Reason::ALL.len();
 type Numbers = [u64; FIELDS];
 const _: () = assert!(FIELDS < u32::BITS as usize, "the mask has a bit for each");
 
-fn other_events() -> impl Iterator<Item = MetricEvent> {
-    MetricEvent::ALL.iter().copied().filter(|event| !FIRST.contains(event))
-}
+/// The other events, in their order.
+static OTHERS: LazyLock<Vec<MetricEvent>> = LazyLock::new(|| {
+    MetricEvent::ALL.iter().copied().filter(|event| !FIRST.contains(event)).collect()
+});
 
 /// Encodes counts without their histogram.
 pub(super) fn encode(bytes: &mut Vec<u8>, counts: &FleetCounts) {
@@ -55,8 +60,16 @@ pub(super) fn decode(
         return Err(FormatError::Damaged);
     }
     let mut all = [0; FIELDS];
-    for field in 0..FIELDS {
-        all[field] = if mask & 1 << field == 0 { expected(field, &all) } else { from.get()? };
+    let mut left = mask;
+    while left != 0 {
+        all[left.trailing_zeros() as usize] = from.get()?;
+        left &= left - 1;
+    }
+    // In ascending order: what is expected follows from the numbers before.
+    for field in DERIVED {
+        if mask & 1 << field == 0 {
+            all[field] = expected(field, &all);
+        }
     }
     Ok(counts(&all, second))
 }
@@ -74,7 +87,7 @@ fn numbers(counts: &FleetCounts) -> Numbers {
     ];
     let first = FIRST.map(|event| metrics.counts[event]).into_iter().chain(times);
     let first = first.chain([metrics.concurrency, *in_flight]);
-    let others = other_events().map(|event| metrics.counts[event]);
+    let others = OTHERS.iter().map(|event| metrics.counts[*event]);
     let all = first.chain(others).chain(refusals.iter().map(|(_, count)| count));
     let mut numbers = [0; FIELDS];
     numbers.iter_mut().zip(all).for_each(|(number, it)| *number = it);
@@ -94,8 +107,8 @@ fn counts(numbers: &Numbers, second: Timestamp) -> FleetCounts {
     let extreme = |it: u64| it.checked_sub(1).map(Duration::from_nanos);
     (metrics.min_rt, metrics.max_rt) = (extreme(next()), extreme(next()));
     (metrics.concurrency, *in_flight) = (next(), next());
-    for event in other_events() {
-        metrics.counts[event] = next();
+    for event in &*OTHERS {
+        metrics.counts[*event] = next();
     }
     for reason in Reason::ALL {
         refusals[*reason] = next();

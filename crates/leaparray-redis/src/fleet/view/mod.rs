@@ -1,6 +1,7 @@
 //! The fleet as a reader sees it.
 
 mod second;
+mod sum;
 mod window;
 
 use std::collections::BTreeMap;
@@ -12,9 +13,9 @@ use leaparray::EventCounts;
 use super::codec::FormatError;
 use super::message::Survey;
 use super::names::{Pool, PooledKey, ResourceKey};
-use super::second::ProcessSecond;
+use super::second::DecodedSecond;
 use super::{FleetConfig, MICROS, ProcessId, Record};
-use second::{Part, SecondOfFleet};
+use second::SecondOfFleet;
 
 pub use window::{FleetWindow, Presence, ProcessRow, ResourceRow, Standing};
 
@@ -33,12 +34,15 @@ pub struct Fetch {
     pub processes: Vec<ProcessId>,
 }
 
-/// A second of a process, if it has delivered any.
-pub(crate) type Decoded = Result<Option<ProcessSecond>, FormatError>;
-
-/// Reads the bytes of a second of a process.
-pub(crate) fn decode(second: u64, bytes: Option<&[u8]>) -> Decoded {
-    bytes.map(|it| ProcessSecond::decode(second, it)).transpose()
+/// Reads the bytes of a second of a process: `None` if it has delivered none.
+pub(crate) fn decode<'a>(
+    second: u64,
+    bytes: Option<&[u8]>,
+    into: &'a mut DecodedSecond,
+) -> Result<Option<&'a mut DecodedSecond>, FormatError> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    into.decode(second, bytes)?;
+    Ok(Some(into))
 }
 
 /// A request for names of a process.
@@ -324,20 +328,25 @@ impl FleetView {
 
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.
     pub fn on_fetched(&mut self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
+        let mut decoded = DecodedSecond::default();
         for (process, bytes) in fetch.processes.iter().zip(bytes) {
-            self.on_part(*process, fetch.second, decode(fetch.second, bytes.as_deref()));
+            let part = decode(fetch.second, bytes.as_deref(), &mut decoded);
+            self.on_part(*process, fetch.second, part);
         }
         self.on_fetched_all(fetch);
     }
 
     /// Takes what was read of a second of one process.
-    pub(crate) fn on_part(&mut self, process: ProcessId, second: u64, part: Decoded) {
-        self.unreadable += u64::from(part.is_err());
-        let part = part.ok().flatten().map_or(Part::Missing, |it| Part::Unnamed(it.into()));
+    pub(crate) fn on_part(
+        &mut self,
+        process: ProcessId,
+        second: u64,
+        part: Result<Option<&mut DecodedSecond>, FormatError>,
+    ) {
+        let names = self.processes.get(&process).map(|it| it.names.as_slice());
         if let Some(it) = self.seconds.get_mut(&second) {
-            it.insert(process, part);
+            self.unreadable += u64::from(it.insert(process, part, names).is_err());
         }
-        self.name(process, second);
     }
 
     /// Notes that all parts were taken.

@@ -1,12 +1,15 @@
 //! One second of the fleet.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use foldhash::fast::RandomState;
+
 use super::super::ProcessId;
+use super::super::codec::FormatError;
 use super::super::counts::FleetCounts;
 use super::super::names::PooledKey;
-use super::super::second::ProcessSecond;
+use super::super::second::{DecodedRow, DecodedSecond};
+use super::sum::Sum;
 
 /// The part of a process in a second.
 #[derive(Clone, Debug)]
@@ -14,15 +17,15 @@ pub(super) enum Part {
     /// The process has delivered nothing of it, and will not.
     Missing,
     /// Names of its rows are not known yet.
-    Unnamed(Box<ProcessSecond>),
+    Unnamed(Box<DecodedSecond>),
     /// The sum of its rows. They are in the sums of the second.
-    Added(Box<FleetCounts>),
+    Added(Box<Sum>),
 }
 
 /// The sum of a resource.
 #[derive(Clone, Debug)]
 pub(super) struct ResourceSum {
-    pub(super) counts: FleetCounts,
+    pub(super) sum: Sum,
     /// The number of processes with a row.
     pub(super) processes: u64,
     /// The number of processes that have left it out.
@@ -48,7 +51,7 @@ pub(super) struct SecondOfFleet {
     unnamed: BTreeSet<ProcessId>,
     /// The processes that had delivered it by the last survey, and of which it was not read.
     unread: BTreeSet<ProcessId>,
-    resources: HashMap<PooledKey, ResourceSum>,
+    resources: HashMap<PooledKey, ResourceSum, RandomState>,
     left_out: LeftOutSum,
     /// Whether it was final before the last survey.
     was_final: bool,
@@ -63,7 +66,7 @@ impl SecondOfFleet {
             parts: HashMap::new(),
             unnamed: BTreeSet::new(),
             unread: BTreeSet::new(),
-            resources: HashMap::new(),
+            resources: HashMap::default(),
             left_out: LeftOutSum { counts: FleetCounts::new(second), rows: 0, unnamed: 0 },
             was_final: false,
             was_closed: false,
@@ -124,51 +127,85 @@ impl SecondOfFleet {
         })
     }
 
-    /// Adds what is known of a process, once.
-    pub(super) fn insert(&mut self, process: ProcessId, part: Part) {
-        if let Entry::Vacant(entry) = self.parts.entry(process) {
-            if matches!(part, Part::Unnamed(_)) {
-                self.unnamed.insert(process);
-            }
-            entry.insert(part);
+    /// Adds what was read of a process, once. `names` are those of its rows, as far as they are
+    /// known; `None` if the process is not known.
+    pub(super) fn insert(
+        &mut self,
+        process: ProcessId,
+        read: Result<Option<&mut DecodedSecond>, FormatError>,
+        names: Option<&[PooledKey]>,
+    ) -> Result<(), FormatError> {
+        if self.parts.contains_key(&process) {
+            return Ok(());
+        }
+        let part = match read {
+            Ok(Some(read)) => self.add(read, names),
+            Ok(None) => Ok(Part::Missing),
+            Err(error) => Err(error),
+        };
+        let result = part.as_ref().map_or_else(|error| Err(*error), |_| Ok(()));
+        let part = part.unwrap_or(Part::Missing);
+        if matches!(part, Part::Unnamed(_)) {
+            self.unnamed.insert(process);
+        }
+        self.parts.insert(process, part);
+        result
+    }
+
+    /// Adds the rows of a process to the sums, if all names are known by now.
+    pub(super) fn name(&mut self, process: ProcessId, names: &[PooledKey]) {
+        let Some(Part::Unnamed(read)) = self.parts.get_mut(&process) else { return };
+        if names.len() < read.names() as usize {
+            return;
+        }
+        let mut read = std::mem::take(&mut **read);
+        self.unnamed.remove(&process);
+        // Checked when it was read.
+        if let Ok(part) = self.add(&mut read, Some(names)) {
+            self.parts.insert(process, part);
         }
     }
 
     /// Adds the rows of a process to the sums, if all names are known.
-    pub(super) fn name(&mut self, process: ProcessId, names: &[PooledKey]) {
-        let Some(part @ Part::Unnamed(_)) = self.parts.get_mut(&process) else { return };
-        let Part::Unnamed(second) = part else { return };
-        if second.names() as usize > names.len() {
-            return;
-        }
-        let ProcessSecond { rows, left_out, sum } = std::mem::take(&mut **second);
-        *part = Part::Added(sum.into());
-        self.unnamed.remove(&process);
-        for row in rows {
-            let key = &names[row.name as usize];
-            if let Some(it) = self.resources.get_mut(key) {
-                it.counts.add(&row.counts);
+    fn add(
+        &mut self,
+        read: &mut DecodedSecond,
+        names: Option<&[PooledKey]>,
+    ) -> Result<Part, FormatError> {
+        let (rows, of_sum) = read.rows.checked()?;
+        let Some(names) = names.filter(|it| it.len() >= read.names() as usize) else {
+            return Ok(Part::Unnamed(read.take().into()));
+        };
+        let sum = Sum::of(read.sum.clone(), of_sum.as_ref());
+        for DecodedRow { name, counts, buckets } in rows {
+            self.change(&names[name as usize], |it| {
+                it.sum.add(counts, buckets.as_ref());
                 it.processes += 1;
-            } else {
-                let sum = ResourceSum { counts: row.counts, processes: 1, left_out: 0 };
-                self.resources.insert(key.clone(), sum);
-            }
+            });
         }
-        if let Some(it) = left_out {
+        if let Some(it) = read.left_out.take() {
             self.left_out.counts.add(&it.sum);
             let LeftOutSum { rows, unnamed, .. } = &mut self.left_out;
             *rows = rows.saturating_add(it.count);
             *unnamed = unnamed.saturating_add(it.count - it.names.len() as u64);
             for name in it.names {
-                let counts = FleetCounts::new(self.second);
-                let none = || ResourceSum { counts, processes: 0, left_out: 0 };
-                let key = names[name as usize].clone();
-                self.resources.entry(key).or_insert_with(none).left_out += 1;
+                self.change(&names[name as usize], |it| it.left_out += 1);
             }
+        }
+        Ok(Part::Added(sum.into()))
+    }
+
+    /// Changes the sum of a resource, which is zero at first.
+    fn change(&mut self, key: &PooledKey, change: impl FnOnce(&mut ResourceSum)) {
+        if let Some(it) = self.resources.get_mut(key) {
+            change(it);
+        } else {
+            let sum = ResourceSum { sum: Sum::new(self.second), processes: 0, left_out: 0 };
+            change(self.resources.entry(key.clone()).or_insert(sum));
         }
     }
 
-    pub(super) const fn resources(&self) -> &HashMap<PooledKey, ResourceSum> {
+    pub(super) const fn resources(&self) -> &HashMap<PooledKey, ResourceSum, RandomState> {
         &self.resources
     }
 

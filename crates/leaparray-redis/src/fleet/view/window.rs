@@ -10,6 +10,7 @@ use super::super::ProcessId;
 use super::super::counts::FleetCounts;
 use super::super::names::{PooledKey, ResourceKey};
 use super::second::{Part, ResourceSum, SecondOfFleet};
+use super::sum::Sum;
 use super::{FleetView, Process, ProcessState};
 
 /// How complete a second is.
@@ -275,7 +276,7 @@ impl FleetWindow {
 
 /// The state of a second of a process.
 enum Due<'a> {
-    Present(&'a FleetCounts),
+    Present(&'a Sum),
     Waiting,
     Missing,
 }
@@ -357,13 +358,13 @@ impl FleetView {
         let newest = seconds.end.checked_sub(1).and_then(|it| self.seconds.get(&it));
         for (key, mut row) in resources {
             let newest = newest.and_then(|it| it.resources().get(key));
-            row.counts.in_flight = newest.map_or(0, |it| it.counts.in_flight);
+            row.counts.in_flight = newest.map_or(0, |it| it.sum.in_flight());
             window.resources.push(row);
         }
         window.resources.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         for (id, row) in &mut processes {
             row.counts.in_flight = match newest.and_then(|it| it.part(*id)) {
-                Some(Part::Added(counts)) => counts.in_flight,
+                Some(Part::Added(sum)) => sum.in_flight(),
                 _ => 0,
             };
             window.total.add(&row.counts);
@@ -434,7 +435,7 @@ impl FleetView {
         let is_past = process.record.next > number;
         let is_closed = self.now >= self.config.deadline(number);
         match second.part(id) {
-            Some(Part::Added(counts)) => Due::Present(counts),
+            Some(Part::Added(sum)) => Due::Present(sum),
             Some(Part::Missing) => Due::Missing,
             // It was lost when the second was final. If it is back, its part may still be added.
             _ if second.was_final() => Due::Missing,
@@ -455,7 +456,7 @@ impl ResourceRow {
     }
 
     fn add(&mut self, sum: &ResourceSum) {
-        self.counts.add_later(&sum.counts);
+        sum.sum.add_to(&mut self.counts);
         self.processes = self.processes.max(sum.processes);
         self.left_out += sum.left_out;
     }
@@ -470,9 +471,9 @@ impl ProcessRow {
     fn add(&mut self, due: &Due<'_>) {
         self.expected += 1;
         match due {
-            Due::Present(counts) => {
+            Due::Present(sum) => {
                 self.present += 1;
-                self.counts.add_later(counts);
+                sum.add_to(&mut self.counts);
             }
             Due::Waiting => self.waiting += 1,
             Due::Missing => self.missing += 1,

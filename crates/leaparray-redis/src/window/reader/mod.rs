@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::state::FleetState;
 use crate::engine::EngineError;
-use crate::fleet::{Fetch, FleetKeys, FleetView, FleetWindow, decode};
+use crate::fleet::{DecodedSecond, Fetch, FleetKeys, FleetView, FleetWindow, decode};
 use crate::fork::Starter;
 
 pub use builder::FleetReaderBuilder;
@@ -110,8 +110,9 @@ impl Shared {
 
     /// Adds what was read of a second. The view is locked for one process after the other.
     fn on_fetched(&self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
+        let mut decoded = DecodedSecond::default();
         for (process, bytes) in fetch.processes.iter().zip(bytes) {
-            let part = decode(fetch.second, bytes.as_deref());
+            let part = decode(fetch.second, bytes.as_deref(), &mut decoded);
             self.view().on_part(*process, fetch.second, part);
         }
         self.view().on_fetched_all(fetch);

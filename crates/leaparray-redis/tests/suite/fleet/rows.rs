@@ -8,7 +8,8 @@ use leaparray::metric::SecondMetrics;
 use leaparray::node::Refusals;
 use leaparray::{Clock, Entry, EventCounts, Outcome, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
-    Archive, FleetConfig, FleetCounts, FleetView, FormatError, ProcessSecond, Record, ResourceKey,
+    Archive, Fetch, FleetConfig, FleetCounts, FleetView, FormatError, NamesFetch, ProcessSecond,
+    Record, ResourceKey,
 };
 
 use crate::fleet::parts::{Process, START, micros};
@@ -271,7 +272,7 @@ fn second_that_no_process_writes_is_damaged() {
     // the histogram.
     let left_out = ProcessSecond::decode(0, &[1, 0, 3, 2, 0, 1, 0, 0]).unwrap().left_out.unwrap();
     assert_eq!((left_out.count, left_out.names), (3, vec![0, 1]));
-    let damaged: [&[u8]; 7] = [
+    let damaged: [&[u8]; 9] = [
         // A byte too many.
         &[1, 0, 0, 0, 0],
         // The same name twice: of rows, and of resources without a row.
@@ -284,6 +285,10 @@ fn second_that_no_process_writes_is_damaged() {
         &[1, 0, 1, 1, 0x80, 0x80, 0x01, 0, 0],
         // A mask with the twentieth bit, of which there are nineteen.
         &[1, 1, 5, 0x80, 0x80, 0x20, 0, 0, 0],
+        // A histogram whose shortest response time, 0 ns, is not in its bucket, that of 1 s: of a
+        // row, and of the sum.
+        &[1, 1, 5, 0, 2, 4, 0, 0, 1, 0, 0, 0],
+        &[1, 0, 0, 2, 4, 0, 0, 1, 0],
     ];
     for bytes in damaged {
         assert_eq!(ProcessSecond::decode(0, bytes), Err(FormatError::Damaged), "{bytes:?}");
@@ -327,4 +332,103 @@ fn random_bytes_are_an_error_or_a_second_and_never_a_panic() {
         read += u32::from(ProcessSecond::decode(START, &bytes).is_ok());
     }
     assert!(read > 100, "{read} were read");
+}
+
+/// A reader adds the rows without making a `ProcessSecond` of them.
+#[test]
+fn damaged_second_is_added_as_it_decodes_or_not_at_all() {
+    let mut server = Archive::new(FleetConfig::default());
+    let mut process = Process::new(1, START);
+    for (resource, requests) in [("orders", 3), ("users", 1), ("orders", 1), ("search", 2)] {
+        process.work(resource, requests);
+    }
+    process.next_second();
+    process.deliver(&mut server);
+    let mut view = FleetView::new(FleetConfig::default());
+    view.on_survey(&server.survey(micros(START + 1)));
+    let fetch = view.wanted().unwrap();
+    let bytes = server.second(micros(START + 1), START, &fetch.processes)[0].clone().unwrap();
+    let names = NamesFetch { process: process.id, from: 0, count: 3 };
+    let known = server.names(process.id, 0, 3);
+    let (mut added, mut refused) = (0, 0);
+    for (at, flipped) in (0..bytes.len()).flat_map(|at| (0..=255).map(move |it| (at, it))) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= flipped;
+        // The names come before the second, or after it.
+        let mut views = [view.clone(), view.clone()];
+        views[0].on_names(&[names], std::slice::from_ref(&known));
+        for view in &mut views {
+            view.on_fetched(&fetch, &[Some(bytes.clone())]);
+        }
+        views[1].on_names(&[names], std::slice::from_ref(&known));
+        let [window, after] = views.each_ref().map(|view| view.window(START..START + 1));
+        assert_eq!((&after, views[1].unreadable()), (&window, views[0].unreadable()), "{bytes:?}");
+        let present = window.resources.iter().filter(|it| it.processes > 0).collect::<Vec<_>>();
+        match ProcessSecond::decode(START, &bytes) {
+            Ok(second) if views[0].wanted_names().is_empty() => {
+                added += 1;
+                assert_eq!(window.total, second.sum, "{bytes:?}");
+                assert_eq!(present.len(), second.rows.len());
+                for row in &second.rows {
+                    let key = ResourceKey::decode(&known[row.name as usize]).unwrap();
+                    let found = present.iter().find(|it| it.key == key).unwrap();
+                    assert_eq!(found.counts, row.counts, "{bytes:?}");
+                }
+            }
+            // A name that the process does not have.
+            Ok(_) => {}
+            Err(_) => {
+                refused += 1;
+                assert_eq!((views[0].unreadable(), window.presence.present), (1, 0), "{bytes:?}");
+                assert_eq!((present.len(), window.left_out_rows), (0, 0), "{bytes:?}");
+            }
+        }
+    }
+    assert!(added > 1_000 && refused > 1_000, "{added} added, {refused} refused");
+}
+
+/// A row of a request of 0 ns: with its histogram, and without. A row of a request in flight.
+const PARTS: [&[u8]; 3] =
+    [&[1, 1, 0, 1, 1, 1, 4, 0, 1, 4], &[1, 1, 0, 1, 1, 0, 0, 0], &[1, 1, 0, 0x80, 2, 1, 0, 0, 0]];
+
+#[test]
+fn histogram_of_a_sum_is_known_if_each_part_with_response_times_has_one() {
+    let config = FleetConfig::default();
+    let mut server = Archive::new(config);
+    let mut processes: Vec<_> = (1..=3).map(|id| Process::new(id, START)).collect();
+    for process in &mut processes {
+        process.work("orders", 1);
+        for _ in 0..3 {
+            process.next_second();
+            process.deliver(&mut server);
+        }
+    }
+    let now = micros(START + 3);
+    let mut view = FleetView::new(config);
+    view.on_survey(&server.survey(now));
+    for process in &processes {
+        let names = NamesFetch { process: process.id, from: 0, count: 1 };
+        view.on_names(&[names], &[server.names(process.id, 0, 1)]);
+    }
+    let ids: Vec<_> = processes.iter().map(|it| it.id).collect();
+    for order in 0..27 {
+        let parts = [order % 3, order / 3 % 3, order / 9].map(|it| PARTS[it].to_vec());
+        let mut expected = SecondMetrics::new(Timestamp::from_secs(START));
+        for part in &parts {
+            expected += &ProcessSecond::decode(START, part).unwrap().rows[0].counts.metrics;
+        }
+        // The parts of three processes in a second, and those of a process in three seconds.
+        let (mut of_processes, mut of_seconds) = (view.clone(), view.clone());
+        let fetch = Fetch { second: START, processes: ids.clone() };
+        of_processes.on_fetched(&fetch, &parts.clone().map(Some));
+        for (second, part) in (START..).zip(parts) {
+            let fetch = Fetch { second, processes: ids[..1].to_vec() };
+            of_seconds.on_fetched(&fetch, &[Some(part)]);
+        }
+        let windows = [of_processes.window(START..START + 1), of_seconds.window(START..START + 3)];
+        for window in windows {
+            assert_eq!(window.resources[0].counts.metrics, expected, "{order}");
+            assert_eq!(window.total.metrics, expected, "{order}");
+        }
+    }
 }
