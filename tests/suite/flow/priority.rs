@@ -256,7 +256,7 @@ struct Withdraws(AtomicU64);
 
 struct Withdrawn<'a>(&'a AtomicU64);
 
-impl leaparray::Permit for Withdrawn<'_> {
+impl Permit for Withdrawn<'_> {
     fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: Outcome) {}
 
     fn withdraw_at(&mut self, _now: leaparray::Timestamp) {
@@ -280,8 +280,6 @@ impl LimitInForce for Withdraws {
 
 #[test]
 fn permit_is_withdrawn_from_the_limiter_that_is_divided() {
-    use leaparray::Permit;
-
     let limiter = Withdraws(AtomicU64::new(0));
     let classes = Classes::new(&limiter, &[1.0]).unwrap();
     classes.class(0).try_acquire().at_once().unwrap().withdraw_at(at(0));

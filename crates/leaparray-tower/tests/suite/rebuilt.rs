@@ -156,17 +156,17 @@ fn router(draw: &mut Draw) -> (Router, Vec<String>) {
         let number: usize = request.headers()["ending"].to_str().unwrap().parse().unwrap();
         ENDINGS[number].response()
     }
-    let (mut routers, mut routes) = ([Router::new(), Router::new(), Router::new()], Vec::new());
+    let (mut parts, mut routes) = ([Router::new(), Router::new(), Router::new()], Vec::new());
     for route in 0..40 {
         if draw.below(3) > 0 {
             let at = draw.below(3);
             let template = format!("/{at}/{route}{}/{{id}}", "x".repeat(route % 9));
             let nested = &template[if at == 2 { 2 } else { 0 }..];
-            routers[at] = std::mem::take(&mut routers[at]).route(nested, any(answer));
+            parts[at] = std::mem::take(&mut parts[at]).route(nested, any(answer));
             routes.push(template);
         }
     }
-    let [first, second, third] = routers;
+    let [first, second, third] = parts;
     (first.merge(second).nest("/2", third), routes)
 }
 
@@ -178,13 +178,13 @@ fn requests_of_routers_that_are_built_again_are_counted_as_they_end() {
     let inner = registry();
     let mut counted = HashMap::<(usize, String), [u64; 3]>::new();
     for _ in 0..60 {
-        let (router, routes) = router(draw);
+        let (built, routes) = router(draw);
         let number = draw.below(2);
         let by_path = |request: &Request<Body>, name: &mut String| {
             let path = request.uri().path();
             name.push_str(&path[..path.rfind('/').unwrap_or_default()]);
         };
-        let mut app: Router = router
+        let mut app: Router = built
             .layer(ResourceLayer::new(Arc::clone(&inner), by_path).unwrap())
             .layer(ResourceLayer::new(Arc::clone(&outer[number]), MatchedRoute).unwrap());
         for _ in 0..draw.below(200) {

@@ -44,12 +44,12 @@ impl Threads {
         if worker == 0 {
             return 0;
         }
-        let begun = &mut self.begun;
-        let begin = || {
+        let Self { workers, begun, .. } = self;
+        let next = || {
             *begun += 1;
             Worker::begin(*begun)
         };
-        self.workers.entry(worker).or_insert_with(begin).id
+        workers.entry(worker).or_insert_with(next).id
     }
 
     /// Returns whether a thread has ended.

@@ -188,7 +188,9 @@ fn rules_keep_what_they_have_charged_across_random_changes() {
             let mut next = model.rules.clone();
             change(rng, &mut next);
             let mut text = String::new();
-            next.iter().for_each(|it| it.write(&mut text));
+            for rule in &next {
+                rule.write(&mut text);
+            }
             if next.is_empty() {
                 text.push_str("rule = []");
             }
